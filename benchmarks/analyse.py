@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.bench import all_kernels, bench_sources
+from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, ON_UNIT, RUN_CORES
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.program.bench import all_kernels, bench_sources
-from mcudeploy.program.kernelfiles import OF_THE_TAPE, ON_UNIT, RUN_CORES
-from mcudeploy.targets.build import write_project
-from mcudeploy.targets.project import SoftEngine, assemble
+from mcudeploy.toolchain.firmware_build import write_project
+from mcudeploy.toolchain.project import SoftEngine, assemble
 
 ROOT = Path(__file__).resolve().parents[1]
 BOARDS = ("host", "stm32f405", "mps2-an521", "microbit", "mps3-an547", "riscv32-virt")

@@ -20,10 +20,10 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcudeploy import building
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import build as building
 from mcudeploy.common.errors import DeployError
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
 STRICT = (

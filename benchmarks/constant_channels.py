@@ -17,11 +17,11 @@ from typing import Any
 
 from kernels import print_table
 
-from mcudeploy.api import run_model
 from mcudeploy.boards.board import load_board
-from mcudeploy.deployment import Deployment
+from mcudeploy.commands.commands import run_model
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.search.planner import Options, find_plans, read_model
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.planner.planner import Options, find_plans, read_model
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
 

@@ -27,27 +27,27 @@ from cost_cases import MOST_BYTES, cases
 from kernels import print_table
 from ortools.linear_solver import pywraplp
 
-from mcudeploy.api import measure_model, plan_model
 from mcudeploy.boards.board import Board, load_board
+from mcudeploy.codegen.bench import all_kernels
+from mcudeploy.commands.commands import measure_model, plan_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.cost.estimate import COSTS, CoreCosts, Unit, counts_of, estimated_tile_time, read_costs
 from mcudeploy.cost.tiles import Costs
-from mcudeploy.deployment import Deployment
 from mcudeploy.device.image import build_bench
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.device.tile import KernelTable, Region, TileTimer
+from mcudeploy.execution.cycles.plugin import plugin_arguments, read_windows
+from mcudeploy.execution.cycles.profile import CORES, core_of, profile
+from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.program.bench import all_kernels
-from mcudeploy.search.planner import Options
-from mcudeploy.targets import Firmware
-from mcudeploy.targets.disassembly import Functions
-from mcudeploy.timing.plugin import plugin_arguments, read_windows
-from mcudeploy.timing.profile import CORES, core_of, profile
+from mcudeploy.planner.planner import Options
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.disassembly import Functions
 
 BOARDS = {
     "cortex-m0": "mps2-an385",

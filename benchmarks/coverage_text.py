@@ -13,7 +13,7 @@ COLUMNS = "as they come | integers constant | parameters constant"
 HEAD = """# Coverage of ONNX's node tests
 
 Made by `python benchmarks/onnx_score.py`: the {number:,} node tests of onnx {version}, in their opset, each
-planned, built and run on the board `host` through [mcudeploy.backend](../mcudeploy/backend/__init__.py), and
+planned, built and run on the board `host` through [mcudeploy.onnx_backend](../mcudeploy/onnx_backend.py), and
 compared with the expected outputs by ONNX's own runner, in its tolerances, or within 2^-23 of the largest
 value, to which float32 rounds: some expected zeros are no more than that. [operators.md](operators.md) says
 what operators are restricted to. The same for a model of one's own, in Python:

@@ -22,11 +22,11 @@ from onnx import TensorProto, helper, numpy_helper
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import DeployError
 from mcudeploy.common.progress import SILENT
-from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target
-from mcudeploy.model.model import load_model
-from mcudeploy.search.planner import Options, find_plans
-from mcudeploy.verify.running import run_on
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.running import run_on
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.verify.samples import load_samples
 
 COLUMNS = ("model", "arena", "splits", "estimated", "measured", "error %")

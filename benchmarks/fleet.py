@@ -47,9 +47,9 @@ from mcudeploy.device.target import Target  # noqa: E402
 from mcudeploy.device.transport import open_transport  # noqa: E402
 from mcudeploy.ir.graph import Graph  # noqa: E402
 from mcudeploy.ir.interval import Interval  # noqa: E402
-from mcudeploy.search.planner import Options, read_model  # noqa: E402
-from mcudeploy.targets import Firmware  # noqa: E402
-from mcudeploy.targets.emulator import Emulator  # noqa: E402
+from mcudeploy.planner.planner import Options, read_model  # noqa: E402
+from mcudeploy.toolchain import Firmware  # noqa: E402
+from mcudeploy.toolchain.emulator import Emulator  # noqa: E402
 
 TILE_S = 0.05
 PATIENCE_S = 280.0

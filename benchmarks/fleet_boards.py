@@ -20,7 +20,7 @@ from typing import Any
 from mcudeploy.boards.board import load_board
 from mcudeploy.device.frame import Frame, Receiver, encode
 from mcudeploy.device.requests import BUSY, ERROR, REPLY, UNSYNCHRONISED, Request
-from mcudeploy.targets.emulator import Emulator
+from mcudeploy.toolchain.emulator import Emulator
 
 TICKS_A_ROW = 1000
 

@@ -20,22 +20,22 @@ from typing import Any
 
 from cost_cases import one_operator, weighted
 
-from mcudeploy.api import measure_model, plan_model
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.bench import all_kernels
+from mcudeploy.commands.commands import measure_model, plan_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.image import build_bench
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.device.tile import KernelTable, Region, TileTimer
+from mcudeploy.execution.cycles.profile import CORES
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.softmax import Softmax
-from mcudeploy.program.bench import all_kernels
-from mcudeploy.search.planner import Options
-from mcudeploy.targets.disassembly import Functions
-from mcudeploy.timing.profile import CORES
+from mcudeploy.planner.planner import Options
+from mcudeploy.toolchain.disassembly import Functions
 
 UNSPLIT = Options(split=False)
 

@@ -17,13 +17,13 @@ from pathlib import Path
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import DeployError
 from mcudeploy.ir.plan import Plan
-from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
-from mcudeploy.layout.problem import align_up
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.model.model import Model, load_model
-from mcudeploy.search.placing import placed
-from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
+from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.planner.planner import Options, find_plans
+from mcudeploy.planner.search.placing import placed
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
 
 
 def greedy_bytes(plan: Plan, model: Model, board: Board) -> int:

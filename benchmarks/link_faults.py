@@ -22,15 +22,15 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("te
 from fuzzing.wires import FaultyWire, over_wires  # noqa: E402
 
 from mcudeploy.boards.board import load_board  # noqa: E402
-from mcudeploy.chain.firmware import Member  # noqa: E402
-from mcudeploy.chain.frames import Chain  # noqa: E402
-from mcudeploy.chain.link import line_of  # noqa: E402
-from mcudeploy.chain.run import Asked, plan_chain  # noqa: E402
 from mcudeploy.common.errors import ProtocolError  # noqa: E402
 from mcudeploy.common.progress import SILENT  # noqa: E402
 from mcudeploy.device.target import Target  # noqa: E402
-from mcudeploy.model.model import load_model  # noqa: E402
-from mcudeploy.search.planner import Options  # noqa: E402
+from mcudeploy.multiboard.chain_firmware import Member  # noqa: E402
+from mcudeploy.multiboard.frames import Chain  # noqa: E402
+from mcudeploy.multiboard.link import line_of  # noqa: E402
+from mcudeploy.multiboard.run import Asked, plan_chain  # noqa: E402
+from mcudeploy.planner.model.model import load_model  # noqa: E402
+from mcudeploy.planner.planner import Options  # noqa: E402
 
 _FRAMES = 20
 _MEAN_BYTES = 2000

@@ -1,4 +1,4 @@
-"""How often kernels load what they read, counted in the emulator, beside what `memory/traffic.py` says of it.
+"""How often kernels load what they read, counted in the emulator, beside what `tiling/traffic.py` says of it.
 
     python benchmarks/loads.py MODEL.onnx... [--board mps2-an505]
 
@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from mcudeploy.api import plan_model
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
-from mcudeploy.memory.traffic import loads_per_byte
-from mcudeploy.search.planner import Options
-from mcudeploy.timing.traffic import Accesses, regions_of
-from mcudeploy.verify.counted import by_operator, count_steps
+from mcudeploy.execution.counted import by_operator, count_steps
+from mcudeploy.execution.cycles.memory_traffic import Accesses, regions_of
+from mcudeploy.planner.planner import Options
+from mcudeploy.tiling.traffic import loads_per_byte
 from mcudeploy.verify.samples import load_samples
 
 

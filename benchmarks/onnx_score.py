@@ -35,10 +35,10 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt, Runner
 
-from mcudeploy.backend import prepare
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.resources import cache_dir
-from mcudeploy.targets import cache as firmware_cache
+from mcudeploy.onnx_backend import prepare
+from mcudeploy.toolchain import cache as firmware_cache
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "docs" / "coverage.md"

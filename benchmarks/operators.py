@@ -13,15 +13,15 @@ from pathlib import Path
 
 from generated import write_or_check
 
-from mcudeploy.frontend.control import CONTROL
-from mcudeploy.frontend.decompose import MICROSOFT_RULES, RULES
-from mcudeploy.frontend.functions import FUNCTIONS
-from mcudeploy.frontend.lower_arithmetic import BITWISE, INTEGER_OPERATORS
-from mcudeploy.frontend.lower_elementwise import OF_INTEGERS, OPERATIONS
-from mcudeploy.frontend.lowering import LOWERINGS
-from mcudeploy.frontend.picking import PICKS
-from mcudeploy.frontend.versions import OPSETS
-from mcudeploy.frontend.views import VIEWS
+from mcudeploy.frontend.decompose.decompose import MICROSOFT_RULES, RULES
+from mcudeploy.frontend.lower.arithmetic import BITWISE, INTEGER_OPERATORS
+from mcudeploy.frontend.lower.elementwise import OF_INTEGERS, OPERATIONS
+from mcudeploy.frontend.lower.lowering import LOWERINGS
+from mcudeploy.frontend.lower.picking import PICKS
+from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
+from mcudeploy.frontend.lower.views import VIEWS
+from mcudeploy.frontend.passes.control import CONTROL
+from mcudeploy.frontend.passes.versions import OPSETS
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 

@@ -15,15 +15,15 @@ from pathlib import Path
 from unittest.mock import patch
 
 from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.model.model import load_model
-from mcudeploy.schedule import portfolio
-from mcudeploy.schedule.plaingraph import load_plain_graph
-from mcudeploy.schedule.portfolio import DEFAULT, Ordered, best_order
-from mcudeploy.schedule.problem import Outcome, Problem
-from mcudeploy.schedule.rpo import reverse_post_order
-from mcudeploy.schedule.tiled import problem_of
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.order import portfolio
+from mcudeploy.planner.order.order_problem import Outcome, Problem
+from mcudeploy.planner.order.portfolio import DEFAULT, Ordered, best_order
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.order.tiled import problem_of
+from mcudeploy.planner.plain.plaingraph import load_plain_graph
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
 
 Case = tuple[str, Problem, tuple[int, ...]]
 """A name, a problem, and the steps that may be deferred."""

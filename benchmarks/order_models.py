@@ -14,11 +14,11 @@ from pathlib import Path
 
 from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
 from mcudeploy.common.errors import ModelError
-from mcudeploy.memory.blocks import whole
-from mcudeploy.model.model import Model, load_model
-from mcudeploy.schedule.portfolio import DEFAULT, METHODS, Ordered, best_order
-from mcudeploy.schedule.problem import Problem
-from mcudeploy.schedule.tiled import problem_of
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.portfolio import DEFAULT, METHODS, Ordered, best_order
+from mcudeploy.planner.order.tiled import problem_of
+from mcudeploy.tiling.blocks import whole
 
 ALONE = tuple(method for method in METHODS if method != "deferred_updates")
 """Models have no updates to defer."""

@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.api import run_model
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.target import Target
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 COLUMNS = (
     "model", "plan", "cores", "one core", "arena", "several cores", "arena", "faster", "arena ratio", "waits",

@@ -12,12 +12,12 @@ from pathlib import Path
 from time import process_time
 
 from mcudeploy.common.errors import FitError
-from mcudeploy.model.model import Model, load_model
-from mcudeploy.pipeline.exact import exact
-from mcudeploy.pipeline.planner import Mode, Pipeline, Task, divided, task_of
-from mcudeploy.pipeline.regions import Objective, worth
-from mcudeploy.pipeline.report import bottleneck
-from mcudeploy.pipeline.topology import Topology
+from mcudeploy.multiboard.pipeline.division import Mode, Pipeline, Task, divided, task_of
+from mcudeploy.multiboard.pipeline.exact_regions import exact
+from mcudeploy.multiboard.pipeline.pipeline_report import bottleneck
+from mcudeploy.multiboard.pipeline.topology import Topology
+from mcudeploy.multiboard.pipeline.unit_regions import Objective, worth
+from mcudeploy.planner.model.model import Model, load_model
 
 TINY = ("mlperf_tiny/vww01_int8", "mlperf_tiny/ic01_int8", "mcu/mbv2_w035_96_int8")
 LARGE = (*TINY, "irregular/nasnet_a_c8_64_int8", "irregular/darts_v2_c12_32_int8")

@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.layout.judge import judge
-from mcudeploy.layout.place import place
-from mcudeploy.layout.problem import Problem
-from mcudeploy.layout.rectfile import read_rectangles
+from mcudeploy.planner.place.place import place
+from mcudeploy.planner.place.placement_problem import Problem
+from mcudeploy.planner.plain.rectangles import judge
+from mcudeploy.planner.plain.rectfile import read_rectangles
 
 
 def row(path: Path, capacity: int, seconds: float) -> tuple[bool, tuple[str, ...]]:

@@ -17,12 +17,12 @@ from pathlib import Path
 from unittest.mock import patch
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.layout import relocation
-from mcudeploy.model.model import load_model
-from mcudeploy.search import best_first, splitting
-from mcudeploy.search.cuts import Space
-from mcudeploy.search.planner import Options, find_plans
-from mcudeploy.search.seeds import Seeds
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.place import compaction as relocation
+from mcudeploy.planner.planner import Options, find_plans
+from mcudeploy.planner.search import best_first, splitting
+from mcudeploy.planner.search.cuts import Space
+from mcudeploy.planner.search.seeds import Seeds
 
 Key = tuple[str, str]
 """A model, and whether its input is whole or streamed."""

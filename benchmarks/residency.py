@@ -14,14 +14,14 @@ from time import process_time
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
-from mcudeploy.residency.check import check
-from mcudeploy.residency.exact import exact_cycles
-from mcudeploy.residency.passive import passive_plan
-from mcudeploy.residency.planner import plan_residency
-from mcudeploy.residency.trace import Link, Trace
-from mcudeploy.schedule.plaingraph import load_plain_graph
-from mcudeploy.schedule.portfolio import DEFAULT, best_order
-from mcudeploy.schedule.traces import trace_of
+from mcudeploy.planner.offload.check import check
+from mcudeploy.planner.offload.exact_cycles import exact_cycles
+from mcudeploy.planner.offload.offload import plan_residency
+from mcudeploy.planner.offload.passive import passive_plan
+from mcudeploy.planner.offload.trace import Link, Trace
+from mcudeploy.planner.order.portfolio import DEFAULT, best_order
+from mcudeploy.planner.plain.plaingraph import load_plain_graph
+from mcudeploy.planner.plain.traces import trace_of
 from tests.residency.random_traces import peak_bytes, training_step
 
 CASES = (

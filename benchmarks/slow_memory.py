@@ -14,12 +14,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from mcudeploy.api import run_model
 from mcudeploy.boards.board import Board, load_board
-from mcudeploy.cli.values import Limit
+from mcudeploy.cli.parameter_types import Limit
+from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.target import Target
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 COLUMNS = (
     "model", "limits", "unsplit instructions", "instructions", "stalls, cycles", "of the unsplit latency",

@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands.tune import tune_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.target import Target
-from mcudeploy.search.planner import Options
-from mcudeploy.tuning import tune_model
+from mcudeploy.planner.planner import Options
 
 COLUMNS = (
     "model", "input", "unsplit arena", "arena", "peak", "steps", "unsplit instructions", "overhead %",

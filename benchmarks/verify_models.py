@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.api import run_model
 from mcudeploy.boards.board import Board, load_board
+from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError, FitError, ModelError
 from mcudeploy.device.target import Target
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 COLUMNS = (
     "model", "board", "arena", "peak", "flash", "code", "stack", "RAM", "instructions", "per MAC",

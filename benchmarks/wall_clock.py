@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.model.model import load_model
-from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
 

@@ -8,7 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mcudeploy.notebooks import BuildResult, Choices, PlanResult, RunResult, build, check, fit, plan, run
+    from mcudeploy.commands.python import (
+        BuildResult,
+        Choices,
+        PlanResult,
+        RunResult,
+        build,
+        check,
+        fit,
+        plan,
+        run,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
@@ -30,5 +40,5 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         from importlib import import_module  # noqa: PLC0415
 
-        return getattr(import_module("mcudeploy.notebooks"), name)
+        return getattr(import_module("mcudeploy.commands.python"), name)
     raise AttributeError(f"module 'mcudeploy' has no attribute {name!r}")

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan
-from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
-from mcudeploy.layout.problem import align_up
-from mcudeploy.memory.blocks import BlockId, TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import lives
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
+from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.tiling.blocks import BlockId, TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import lives
 from tests.residing import Move, elsewhere, moving, offsets_of
 
 

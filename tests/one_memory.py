@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mcudeploy.boards.board import Board, Memory, load_board
 from mcudeploy.ir.plan import Estimate, Layout, Schedule
-from mcudeploy.layout.solve import spread
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.live import WorkBytes
+from mcudeploy.planner.place.solve import spread
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.live import WorkBytes
 
 
 def one_memory(name: str, alignment: int) -> Board:

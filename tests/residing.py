@@ -9,11 +9,11 @@ from mcudeploy.boards.board import Board
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Layout, Plan, Residence, Residences, Schedule, Transfer
-from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
-from mcudeploy.layout.problem import align_up
-from mcudeploy.memory.blocks import BlockId, TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import WorkBytes, lives
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
+from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.tiling.blocks import BlockId, TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import WorkBytes, lives
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
 
-from mcudeploy import backend
+from mcudeploy import onnx_backend as backend
 from mcudeploy.common.errors import UsageError
 
 PASSING = ("test_maxpool_2d_uint8", "test_spacetodepth_crd_mode_example", "test_celu_bfloat16")

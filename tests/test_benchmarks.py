@@ -100,7 +100,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server() -> ForkServerContext:
     """Scripts run in children of a process that has imported what most of them need."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mcudeploy.tuning", "mcudeploy.verify.running", "pytest"])
+    context.set_forkserver_preload(["mcudeploy.commands.tune", "mcudeploy.execution.running", "pytest"])
     return context
 
 

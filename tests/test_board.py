@@ -19,7 +19,7 @@ from mcudeploy.boards.facts import pin_number
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.target import Target
-from mcudeploy.targets.project import assemble
+from mcudeploy.toolchain.project import assemble
 from tests.chips.facts import BOARDS
 
 NAMES = tuple(board.name for board in list_boards())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.common.files import is_ours, read_limited, same_file, write_file, write_files
-from mcudeploy.layout.rectfile import write_offsets
+from mcudeploy.planner.plain.rectfile import write_offsets
 from mcudeploy.report.chart import Drawing, html_page, svg_picture
 
 

@@ -11,7 +11,7 @@ import pytest
 from fuzzing.together import Figures, awaits_of, drawn, interleaved, shared_out, without
 from fuzzing.trips import Trip, models, unsplit
 
-from mcudeploy.targets.project import SoftEngine
+from mcudeploy.toolchain.project import SoftEngine
 
 _GRAPHS, _TOGETHER, _RUNS = 14, 12, 8
 

@@ -25,14 +25,14 @@ from fuzzing.trips import (
 from fuzzing.wandering import BOARDS
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.checker.judge import PlanFaultError, check
+from mcudeploy.codegen.program import make_program
+from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.plan import Entry, Plan, Wait
-from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.program.program import make_program
-from mcudeploy.program.render import Source, render_firmware
-from mcudeploy.targets import build_firmware
-from mcudeploy.targets.project import SoftEngine
+from mcudeploy.toolchain import build_firmware
+from mcudeploy.toolchain.project import SoftEngine
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
 

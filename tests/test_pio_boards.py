@@ -28,11 +28,11 @@ from mcudeploy.common.errors import (
 )
 from mcudeploy.cost.estimate import load_costs
 from mcudeploy.device import target
-from mcudeploy.targets import framework
-from mcudeploy.targets.doctor import checks
-from mcudeploy.targets.firmware import Firmware, Sizes
-from mcudeploy.targets.flashers import Attached
-from mcudeploy.targets.flashing import flash_commands
+from mcudeploy.toolchain import framework
+from mcudeploy.toolchain.doctor import checks
+from mcudeploy.toolchain.firmware import Firmware, Sizes
+from mcudeploy.toolchain.flash_tools import Attached
+from mcudeploy.toolchain.flashing import flash_commands
 
 
 def manifest(frameworks: str, ram: int, flash: int, needs_port: bool = False, **build: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 
 import mcudeploy
 from mcudeploy.common.programs import empty_folder, find_program, output_of, python_module, trusted_entries
-from mcudeploy.targets.tools import run_tool
+from mcudeploy.toolchain.tools import run_tool
 
 PACKAGE = Path(mcudeploy.__file__).parent
 STARTS = re.compile(

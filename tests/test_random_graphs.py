@@ -17,9 +17,9 @@ from fuzzing.reduce import smaller
 from fuzzing.running import BAD, examine
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.frontend.decompose import RULES
+from mcudeploy.frontend.decompose.decompose import RULES
 from mcudeploy.frontend.tflite.writer import Writer
-from mcudeploy.model.model import Model, load_model
+from mcudeploy.planner.model.model import Model, load_model
 from tests.residing import lying, offsets_of
 
 _SEEDS, _TOGETHER = 20, 10

@@ -29,7 +29,7 @@ def test_the_wheel_ships_templates_firmware_and_boards(wheel: Path) -> None:
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert not wanted - shipped
-    assert {"mcudeploy/py.typed", "mcudeploy/timing/counts.c"} <= shipped
+    assert {"mcudeploy/py.typed", "mcudeploy/execution/cycles/counts.c"} <= shipped
 
 
 def test_the_command_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from mcudeploy.cli.grids import facts, table_of
 from mcudeploy.cli.output import Values, cell, lines
+from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.text import count_text
 
 

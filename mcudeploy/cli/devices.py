@@ -11,7 +11,7 @@ from click import get_current_context
 from click.core import ParameterSource
 
 from mcudeploy.cli.options import Command
-from mcudeploy.cli.values import Finite
+from mcudeploy.cli.parameter_types import Finite
 from mcudeploy.common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Boar
 def load_attached(context: click.Context, _: click.Parameter, name: str | None) -> Board | None:
     """The board of that name; of a family's boards the attached one, or else the family's default."""
     from mcudeploy.boards.board import family, is_path
-    from mcudeploy.targets.attached import attached_board
+    from mcudeploy.toolchain.attached import attached_board
 
     if name is None:
         return None
@@ -235,8 +235,8 @@ def chain_options(command: Command) -> Command:
         emulate: bool,
         **rest: Any,
     ) -> None:
-        from mcudeploy.chain.link import line_of
-        from mcudeploy.chain.run import Asked
+        from mcudeploy.multiboard.link import line_of
+        from mcudeploy.multiboard.run import Asked
 
         if _is_chain(boards, board):
             asked = Asked(_chained(str(boards), port, flasher, emulate), line_of(link), frames)
@@ -280,8 +280,8 @@ def target_of(
 def _reached(board: Board, emulate: bool, port: str | None, probe: str | None, flasher: str | None) -> Target:
     """A board and how it is reached; a usage error for what is no serial number or no flasher of it."""
     from mcudeploy.device.target import Target
-    from mcudeploy.targets.flashing import choose_flasher
-    from mcudeploy.targets.ports import SERIAL
+    from mcudeploy.toolchain.flashing import choose_flasher
+    from mcudeploy.toolchain.ports import SERIAL
 
     target = Target(board, _port(port), emulate, flasher=flasher, probe=probe)
     if probe is not None and not SERIAL.fullmatch(probe):

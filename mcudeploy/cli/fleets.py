@@ -22,7 +22,7 @@ from mcudeploy.cli.devices import (
     target_of,
 )
 from mcudeploy.cli.options import Command
-from mcudeploy.cli.values import InputFile
+from mcudeploy.cli.parameter_types import InputFile
 from mcudeploy.common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _mapped(
     board: Board, hardware_map: Path, probe: str | None, flasher: str | None, measurers: int | None
 ) -> tuple[Target, ...]:
     """The boards of a map, or the first `measurers` of them."""
-    from mcudeploy.targets.hardware_map import entries_for
+    from mcudeploy.toolchain.hardware_map import entries_for
 
     if probe is not None and _typed("probe"):
         raise UsageError("--probe is of one board: a hardware map names the probes of its boards")

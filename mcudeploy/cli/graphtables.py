@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from mcudeploy.cli.grids import facts
 from mcudeploy.cli.output import Values, plain
+from mcudeploy.cli.table_grids import facts
 from mcudeploy.common.text import agree, count_text
 
 

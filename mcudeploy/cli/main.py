@@ -14,7 +14,33 @@ from typing import Any, NoReturn
 import rich_click as click
 
 from mcudeploy import __version__
-from mcudeploy.cli import boards, build, fit, model, pipeline, place, quantize, run, schedule
+from mcudeploy.cli import (
+    boards_command as boards,
+)
+from mcudeploy.cli import (
+    build_command as build,
+)
+from mcudeploy.cli import (
+    fit_command as fit,
+)
+from mcudeploy.cli import (
+    model_commands as model,
+)
+from mcudeploy.cli import (
+    pipeline_command as pipeline,
+)
+from mcudeploy.cli import (
+    place_command as place,
+)
+from mcudeploy.cli import (
+    quantize_command as quantize,
+)
+from mcudeploy.cli import (
+    run_command as run,
+)
+from mcudeploy.cli import (
+    schedule_command as schedule,
+)
 from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.config import load_settings
 from mcudeploy.cli.help import describe as describe_help
@@ -137,7 +163,7 @@ def _muted(code: int) -> int:
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
-    from mcudeploy.targets import versions
+    from mcudeploy.toolchain import versions
 
     click.echo(f"mcudeploy {__version__}")
     for name, version in versions():

@@ -12,7 +12,16 @@ from click import get_current_context
 
 from mcudeploy.cli.config import FILE_NAME
 from mcudeploy.cli.output import Output, tell_commands
-from mcudeploy.cli.values import Cores, Finite, InputFile, InputModel, InputShape, Limit, NewFile, Size
+from mcudeploy.cli.parameter_types import (
+    Cores,
+    Finite,
+    InputFile,
+    InputModel,
+    InputShape,
+    Limit,
+    NewFile,
+    Size,
+)
 from mcudeploy.common.errors import UsageError
 
 Command = Callable[..., None]
@@ -199,7 +208,7 @@ def planning_options(command: Command) -> Command:
         model_options: dict[str, Any],
         **rest: Any,
     ) -> None:
-        from mcudeploy.search.planner import Options
+        from mcudeploy.planner.planner import Options
 
         memories = [name for name, _ in memory_limits]
         twice = next((name for index, name in enumerate(memories) if name in memories[:index]), None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from mcudeploy.cli.grids import table_of
 from mcudeploy.cli.output import Values, cell, plain
+from mcudeploy.cli.table_grids import table_of
 from mcudeploy.common.text import count_text
 
 _MOST_SAMPLES = 3

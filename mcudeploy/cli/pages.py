@@ -12,14 +12,14 @@ import rich_click as click
 from click import get_current_context
 
 from mcudeploy.cli.options import Command
-from mcudeploy.cli.values import NewFile
+from mcudeploy.cli.parameter_types import NewFile
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
     from mcudeploy.common.errors import FitError
-    from mcudeploy.deployment import Deployment
+    from mcudeploy.execution.deployment import Deployment
+    from mcudeploy.execution.running import Ran
     from mcudeploy.report.html import Misfit, Subject
-    from mcudeploy.verify.running import Ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Pages:
         """Write them; `plan` is the file that keeps the plan. Raises OSError that names the file."""
         from mcudeploy.common.files import write_file
         from mcudeploy.report import html
-        from mcudeploy.report.trace import trace
+        from mcudeploy.report.perfetto import trace
 
         if self.report is not None:
             command = get_current_context().find_object(tuple) or ()

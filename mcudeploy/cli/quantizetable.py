@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from mcudeploy.cli.grids import facts, table_of
 from mcudeploy.cli.output import Values, cell, plain
+from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.text import count_text
 
 _LONGEST = 64

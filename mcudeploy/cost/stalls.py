@@ -12,9 +12,9 @@ from mcudeploy.boards.facts import Memory
 from mcudeploy.cost.tiles import MovePrice
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.plan import Plan, Run, Stalls, Transfer
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.live import WorkBytes
-from mcudeploy.memory.traffic import accesses
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.live import WorkBytes
+from mcudeploy.tiling.traffic import accesses
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Ten
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Step
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.transfer import Copy
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
 
 STEP_TICKS = 21
 """Instructions of the tape for each step: reading its code, the division into blocks, the call."""

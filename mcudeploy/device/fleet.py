@@ -19,7 +19,7 @@ from mcudeploy.common.errors import (
 )
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Device, Target, open_device
-from mcudeploy.targets import Firmware
+from mcudeploy.toolchain import Firmware
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")

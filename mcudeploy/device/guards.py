@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mcudeploy.codegen.program import Program
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.replies import Stack
 from mcudeploy.device.target import Device
-from mcudeploy.program.program import Program
 
 GUARD = bytes.fromhex("a5c35a3c 0ff0e11e 7e81bd42 d14b66f9")
 _PAINTED_BYTES = 65536

@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from threading import Event, Thread
 
 from mcudeploy.boards.board import Board
+from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.common.errors import BuildError, ConfigError
 from mcudeploy.cost.database import Database
 from mcudeploy.cost.estimate import Unit
@@ -16,9 +17,8 @@ from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.measured import MeasuredTiles, stored
 from mcudeploy.device.target import Target
 from mcudeploy.device.timer import BoardTimer
-from mcudeploy.program.bench import all_kernels, bench_sources
-from mcudeploy.targets import Firmware, build_firmware
-from mcudeploy.targets.build import firmware_hash
+from mcudeploy.toolchain import Firmware, build_firmware
+from mcudeploy.toolchain.firmware_build import firmware_hash
 
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 0.2

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from mcudeploy.common.errors import PortError
 from mcudeploy.common.resources import cache_dir
 from mcudeploy.device.lease import FileLock, leased
-from mcudeploy.targets.tools import run_tool
+from mcudeploy.toolchain.tools import run_tool
 
 PREFIX = "labgrid://"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,99}")

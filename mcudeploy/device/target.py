@@ -13,11 +13,11 @@ from mcudeploy.common.errors import FlashError, PortError, ProtocolError, UsageE
 from mcudeploy.device.lease import Lease, leased
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.transport import RefusedError, host_of, open_transport
-from mcudeploy.targets import Firmware
-from mcudeploy.targets.emulator import Emulator, emulator_of
-from mcudeploy.targets.flashers import TOOLS
-from mcudeploy.targets.flashing import choose_flasher, flash
-from mcudeploy.targets.ports import attached_by, find_port
+from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.emulator import Emulator, emulator_of
+from mcudeploy.toolchain.flash_tools import TOOLS
+from mcudeploy.toolchain.flashing import choose_flasher, flash
+from mcudeploy.toolchain.ports import attached_by, find_port
 
 START_S = 10.0
 """How long a board may take from reset to its first answer."""

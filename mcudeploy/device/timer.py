@@ -6,6 +6,7 @@ import time
 from contextlib import ExitStack
 from threading import Lock
 
+from mcudeploy.codegen.bench import all_kernels
 from mcudeploy.device.fleet import LOST, POLL_S
 from mcudeploy.device.lease import Lease
 from mcudeploy.device.replies import Ticks
@@ -14,8 +15,7 @@ from mcudeploy.device.tile import KernelTable, Region, TileTimer
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.program.bench import all_kernels
-from mcudeploy.targets import Firmware
+from mcudeploy.toolchain import Firmware
 
 _SLICE_S = 2.0
 """A board that another run waits for is kept for this time, so that handing it over costs little."""

@@ -20,7 +20,7 @@ import serial
 
 from mcudeploy.common.errors import PortError, ProtocolError
 from mcudeploy.common.programs import empty_folder, start
-from mcudeploy.targets.ports import list_serial_ports
+from mcudeploy.toolchain.ports import list_serial_ports
 
 _UNIX = "unix://"
 _CHUNK_BYTES = 65536

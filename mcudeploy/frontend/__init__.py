@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend.folding import fold
-from mcudeploy.frontend.lowering import lower
+from mcudeploy.frontend.lower.lowering import lower
+from mcudeploy.frontend.lower.tidy_trim import trim
+from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
+from mcudeploy.frontend.passes.folding import fold
+from mcudeploy.frontend.passes.simplify import drop_dead, drop_identities, fold_pads
 from mcudeploy.frontend.reader import read
-from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
-from mcudeploy.frontend.simplify import drop_dead, drop_identities, fold_pads
-from mcudeploy.frontend.trim import trim
 from mcudeploy.ir.graph import Graph
 
 __all__ = ["load"]

@@ -10,28 +10,28 @@ import onnx
 from onnx import GraphProto, ModelProto, shape_inference
 
 from mcudeploy.common.errors import ModelError, Problem
-from mcudeploy.frontend.batches import Single, by_entry
-from mcudeploy.frontend.control import flattened, is_control
-from mcudeploy.frontend.convert import (
+from mcudeploy.frontend.decompose.decompose import expand, inlined, require_finite
+from mcudeploy.frontend.onnx.convert import (
     info_of,
     label_of,
     model_of,
     require_all_bounded,
     require_total_bounded,
 )
-from mcudeploy.frontend.decompose import expand, inlined, require_finite
-from mcudeploy.frontend.element_types import Typed, typed
-from mcudeploy.frontend.folding import Folder
-from mcudeploy.frontend.inference import inferred
-from mcudeploy.frontend.model import Info, Model
-from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.parsing import is_tflite, parse
-from mcudeploy.frontend.protos import ONNX_DOMAINS, graphs_of, opset_of
-from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
-from mcudeploy.frontend.sparse import write_out
-from mcudeploy.frontend.states import Stateful, keep_states
-from mcudeploy.frontend.tensors import load_external, require_consistent, tensors_of
-from mcudeploy.frontend.versions import drop_equal_versions, modern, require_versions, version_notes
+from mcudeploy.frontend.onnx.inference import inferred
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.nodes import Info, Model
+from mcudeploy.frontend.onnx.parsing import is_tflite, parse
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, opset_of
+from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes, fix_inputs
+from mcudeploy.frontend.onnx.states import Stateful, keep_states
+from mcudeploy.frontend.onnx.tensors import load_external, require_consistent, tensors_of
+from mcudeploy.frontend.passes.batches import Single, by_entry
+from mcudeploy.frontend.passes.control import flattened, is_control
+from mcudeploy.frontend.passes.element_types import Typed, typed
+from mcudeploy.frontend.passes.folding import Folder
+from mcudeploy.frontend.passes.sparse import write_out
+from mcudeploy.frontend.passes.versions import drop_equal_versions, modern, require_versions, version_notes
 
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 

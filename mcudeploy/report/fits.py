@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mcudeploy.codegen.header import entries_of
 from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.plan import Plan
-from mcudeploy.program.header import entries_of
-from mcudeploy.search.fitting import Fit, Latency
+from mcudeploy.planner.fit import Fit, Latency
 
 JsonObject = dict[str, Any]
 

@@ -6,10 +6,10 @@ from collections import Counter
 from typing import Any
 
 from mcudeploy.ir.plan import CoreWait, Measurement, Part, Plan
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import WorkBytes
-from mcudeploy.memory.traffic import by_core
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import WorkBytes
+from mcudeploy.tiling.traffic import by_core
 
 JsonObject = dict[str, Any]
 

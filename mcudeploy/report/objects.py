@@ -7,21 +7,21 @@ from dataclasses import asdict
 from typing import Any
 
 from mcudeploy.boards.board import Board
+from mcudeploy.codegen.kernelfiles import MOVE
 from mcudeploy.common.errors import ModelError
-from mcudeploy.deployment import Deployment
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.running import Ran
 from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import MOVES, Measurement, Plan, memories_of
-from mcudeploy.layout.sharing import sharing
-from mcudeploy.memory.flow import Flow
-from mcudeploy.model.model import Model
-from mcudeploy.program.footprint import missing, tables_bytes, weights_bytes
-from mcudeploy.program.kernelfiles import MOVE
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.place.sharing import sharing
+from mcudeploy.planner.tape.footprint import missing, tables_bytes, weights_bytes
 from mcudeploy.report import moving
-from mcudeploy.targets import Firmware
-from mcudeploy.targets.stack import StackBound, stack_bound
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.stack import StackBound, stack_bound
 from mcudeploy.verify.difference import FLOAT_FLOOR, OUTPUT_LSB, operator_stands, output_share
-from mcudeploy.verify.running import Ran
 from mcudeploy.verify.verdict import Verdict
 
 JsonObject = dict[str, Any]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from mcudeploy.boards.board import Board
 from mcudeploy.cost.estimate import best_costs, estimated
 from mcudeploy.cost.tiles import step_ticks
-from mcudeploy.deployment import Deployment
+from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds, source_of, time_text
 from mcudeploy.ir.plan import Measurement
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.search.times import shared_costs
+from mcudeploy.planner.search.tile_times import shared_costs
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.plan import Entry, Plan, Run, Step
-from mcudeploy.memory.blocks import BlockId, TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.locations import Locations, Table
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.host_io import to_device
+from mcudeploy.tiling.blocks import BlockId, TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.locations import Locations, Table
 from mcudeploy.verify.difference import Difference, difference, operator_stands
 
 Array = NDArray[Any]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.expose import expose
-from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
+from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 
 # Read as it is loaded; without it there are a device id and a database in the home folder, for uploads.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

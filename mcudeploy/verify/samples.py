@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import agree, count_text
-from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.ir.graph import Border, DType, Graph
 from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.ops.requantize import dequantize
-from mcudeploy.verify.reading import AS_USUAL, Reading, Wanted, read_values
+from mcudeploy.verify.preprocessing import AS_USUAL, Reading, Wanted, read_values
 
 Array = NDArray[Any]
 _MOST_INTEGERS = 128

@@ -14,8 +14,8 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.expose import has_other_floats, quantizer_inputs
-from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.host_io import to_device

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mcudeploy.analyzer import AxisGraph, Edge
 from mcudeploy.ir.graph import Border, DType, Graph, Operator, Shape, Tensor
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.resize import Resize, ResizeMode, resize_samples
+from mcudeploy.planner.axes import AxisGraph, Edge
 
 
 def graph(inputs: Mapping[str, Shape], operators: Sequence[tuple[str, Any, str]]) -> Graph:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mcudeploy.analyzer import TableWindow, Window, axis_graph, connections, halo
 from mcudeploy.ir.graph import Shape
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import AxisKind
@@ -18,6 +17,7 @@ from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.view import Reshape
+from mcudeploy.planner.axes import TableWindow, Window, axis_graph, connections, halo
 from tests.analyzer.build import conv, global_pool, graph, max_pool, named, resize, row_edge
 
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.analyzer import axis_graph, components, connections, convex, cuttable
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
@@ -21,6 +20,7 @@ from mcudeploy.ops.pool import AveragePool
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.view import Reshape
+from mcudeploy.planner.axes import axis_graph, components, connections, convex, cuttable
 from tests.analyzer.build import conv, global_pool, graph, names
 
 

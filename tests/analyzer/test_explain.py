@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mcudeploy.analyzer import explain
 from mcudeploy.cli.main import cli
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.view import Reshape
+from mcudeploy.planner.axes import explain
 from tests.analyzer.build import conv, global_pool, graph, resize
 
 MODEL = str(Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx")

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.analyzer import axis_graph, halo, region, rows_needed
 from mcudeploy.ir.graph import Graph, Shape
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.conv import Conv2d, window_positions
@@ -18,6 +17,7 @@ from mcudeploy.ops.pool import MaxPool
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.view import Reshape
+from mcudeploy.planner.axes import axis_graph, halo, region, rows_needed
 from tests.analyzer.build import conv, graph, resize, row_edge
 
 

@@ -11,14 +11,14 @@ from typing import cast
 import pytest
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.chain import frames
-from mcudeploy.chain.frames import Chain, Node
 from mcudeploy.common.errors import ProtocolError
 from mcudeploy.device.frame import Frame, Receiver, encode
 from mcudeploy.device.requests import Request
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Device
-from mcudeploy.targets.firmware import Firmware, Sizes
+from mcudeploy.multiboard import frames
+from mcudeploy.multiboard.frames import Chain, Node
+from mcudeploy.toolchain.firmware import Firmware, Sizes
 
 HELLO = struct.pack("<BBBBIIIIIHBBQI", 1, 4, 2, 4, 7, 1, 1, 9, 0, 246, 15, 1, 2**29, 64) + b"\4host"
 Counts = tuple[int, int, int, int]

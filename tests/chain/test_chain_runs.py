@@ -16,17 +16,17 @@ import pytest
 from fuzzing.wires import FaultyWire, over_wires
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.chain.firmware import Member, built
-from mcudeploy.chain.frames import Chain, Node
-from mcudeploy.chain.link import line_of
-from mcudeploy.chain.report import report
-from mcudeploy.chain.run import Asked, plan_chain, resend_us, run_chain
 from mcudeploy.common.errors import ProtocolError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.device.transport import ProcessTransport
-from mcudeploy.model.model import load_model
-from mcudeploy.search.planner import Options
+from mcudeploy.multiboard.chain_firmware import Member, built
+from mcudeploy.multiboard.chain_report import report
+from mcudeploy.multiboard.frames import Chain, Node
+from mcudeploy.multiboard.link import line_of
+from mcudeploy.multiboard.run import Asked, plan_chain, resend_us, run_chain
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.planner import Options
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 LINE = line_of("uart:2M")

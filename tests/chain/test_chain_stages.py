@@ -10,16 +10,16 @@ import pytest
 from fuzzing.generate import draw
 
 from mcudeploy.boards.board import Board, load_board
-from mcudeploy.chain.cuts import Bounds, _line, cuts_of
-from mcudeploy.chain.firmware import built, planned
-from mcudeploy.chain.link import Line, line_of
-from mcudeploy.chain.run import Asked, run_chain
-from mcudeploy.chain.stages import operators_without_views, stages_of
 from mcudeploy.common.errors import DeployError, FitError, ModelError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
-from mcudeploy.model.model import Model, load_model
-from mcudeploy.search.planner import Options
+from mcudeploy.multiboard.board_cuts import Bounds, _line, cuts_of
+from mcudeploy.multiboard.chain_firmware import built, planned
+from mcudeploy.multiboard.link import Line, line_of
+from mcudeploy.multiboard.run import Asked, run_chain
+from mcudeploy.multiboard.stages import operators_without_views, stages_of
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.planner import Options
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 HOST = Target(load_board("host"))

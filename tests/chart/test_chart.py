@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import UsageError
 from mcudeploy.ir.interval import Interval
-from mcudeploy.model.model import load_model
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.report import chart
 from mcudeploy.report.chart.drawing import Area, Drawing, Group, Panel, Run
 from mcudeploy.report.chart.svg import round_steps
-from mcudeploy.search.planner import Options, find_plans
 
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 EVIL = '<script>alert("x")</script>\'&]]>'

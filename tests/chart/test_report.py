@@ -15,18 +15,18 @@ import pytest
 from click.testing import CliRunner
 from models import quantised_convolutions
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import is_ours
-from mcudeploy.deployment import Deployment
+from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Measurement, OperatorTime
-from mcudeploy.model.model import load_model
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.report import html, objects
+from mcudeploy.report.perfetto import trace
 from mcudeploy.report.times import latency_text, step_times
-from mcudeploy.report.trace import trace
-from mcudeploy.search.planner import Options, find_plans
 
 VWW = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 EVIL = "<script>alert(1)<script>'&].onnx"

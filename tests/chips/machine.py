@@ -16,8 +16,8 @@ import unicorn
 from unicorn import arm_const
 
 from mcudeploy.boards.board import Board
-from mcudeploy.targets import Firmware
-from mcudeploy.targets.images import flash_content
+from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.images import flash_content
 from tests.chips.facts import Chip, Register
 from tests.chips.roms import boot
 

@@ -10,21 +10,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.render import render_firmware
+from mcudeploy.commands import commands as api
 from mcudeploy.common.progress import SILENT
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.deployment import Deployment
 from mcudeploy.device.session import Session, Timing
 from mcudeploy.device.target import Device, Target, open_device
-from mcudeploy.program.render import render_firmware
-from mcudeploy.search.planner import Options
-from mcudeploy.targets import Firmware
-from mcudeploy.targets.build import write_project
-from mcudeploy.targets.firmware import measure
-from mcudeploy.targets.project import assemble
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.running import Observation, observe
+from mcudeploy.planner.planner import Options
+from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.firmware import measure
+from mcudeploy.toolchain.firmware_build import write_project
+from mcudeploy.toolchain.project import assemble
 from mcudeploy.verify.compare import Storage, run_once
-from mcudeploy.verify.running import Observation, observe
 from mcudeploy.verify.samples import Sample, load_samples
 from tests.chips.facts import Chip
 from tests.chips.machine import Machine, MachineLine

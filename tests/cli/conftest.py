@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 import mcudeploy
 from mcudeploy.boards.board import Board, Unit, family, load_board
 from mcudeploy.cli.main import cli
-from mcudeploy.search.planner import Options
-from mcudeploy.targets import Check
+from mcudeploy.planner.planner import Options
+from mcudeploy.toolchain import Check
 
 OPERATORS = [
     {"name": "conv_0", "kernel": "conv2d_s8", "variant": "conv2d_s8:3"}
@@ -166,8 +166,8 @@ def _board(name: str) -> Board:
 def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
     """Stands for mcudeploy.deploy, the boards and the checks of doctor."""
     answers = Deploy()
-    flow = ModuleType("mcudeploy.api")
-    building = ModuleType("mcudeploy.building")
+    flow = ModuleType("mcudeploy.commands.commands")
+    building = ModuleType("mcudeploy.commands.build")
     for name in ANSWERS:
         setattr(building if name == "build_models" else flow, name, answers.function(name))
     for module in (flow, building):
@@ -183,7 +183,7 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
         Check("qemu-system-arm", True, "7.2", "", "emulator"),
         Check("openocd", False, "", "sudo apt-get install openocd", "hardware"),
     ]
-    monkeypatch.setattr("mcudeploy.targets.checks", lambda board: checks, raising=False)
+    monkeypatch.setattr("mcudeploy.toolchain.checks", lambda board: checks, raising=False)
     return answers
 
 

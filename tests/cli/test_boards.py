@@ -11,7 +11,7 @@ from click.testing import Result
 
 from mcudeploy.boards.board import Board, list_boards, load_board
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.targets.attached import Device
+from mcudeploy.toolchain.attached import Device
 from tests.cli.conftest import Deploy
 
 Invoke = Callable[[str], Result]
@@ -70,7 +70,7 @@ def test_a_family_is_its_attached_board_or_its_default(
         return load_board("stm32f100" if known_by else "stm32f405"), known_by
 
     monkeypatch.setattr("mcudeploy.boards.board.list_boards", list_boards)
-    monkeypatch.setattr("mcudeploy.targets.attached.attached_board", attached)
+    monkeypatch.setattr("mcudeploy.toolchain.attached.attached_board", attached)
     line = f"run m.onnx --board stm32 {options}"
     result = mcudeploy_command(line if "--emulate" in line else f"{line} --probe 066D --port /dev/ttyACM0")
     assert (result.exit_code, result.stderr) == (0, said), result.output
@@ -118,12 +118,12 @@ def test_devices_are_listed(mcudeploy_command: Invoke, monkeypatch: pytest.Monke
         Device("ST-Link/V2", "probe", "0483:3748", "066D", "", True, ("stm32f405", "stm32f100")),
         Device("CP210x", "serial bridge", "10c4:ea60", "1", "/dev/ttyUSB0", False),
     )
-    monkeypatch.setattr("mcudeploy.targets.attached.list_devices", lambda: found)
+    monkeypatch.setattr("mcudeploy.toolchain.attached.list_devices", lambda: found)
     table = mcudeploy_command("devices").stdout
     assert "stm32f405, stm32f100" in table and "/dev/ttyUSB0 (no access: see doctor)" in table
     listed = json.loads(mcudeploy_command("devices --json").stdout)["devices"]
     assert [it["usb_id"] for it in listed] == ["0483:3748", "10c4:ea60"]
-    monkeypatch.setattr("mcudeploy.targets.attached.list_devices", tuple)
+    monkeypatch.setattr("mcudeploy.toolchain.attached.list_devices", tuple)
     assert "no probe, no boot loader and no serial port" in mcudeploy_command("devices").stdout
 
 

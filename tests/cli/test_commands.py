@@ -12,9 +12,9 @@ import pytest
 from click.testing import Result
 from rich.console import Console
 
-from mcudeploy.cli import tables
+from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.main import cli
-from mcudeploy.verify.reading import Reading
+from mcudeploy.verify.preprocessing import Reading
 from tests.cli.conftest import BUILD, CHECK, FIT, FLASH, MEASURE, OUTPUT, PLAN, RUN, TINY, Deploy
 
 Invoke = Callable[[str], Result]

@@ -30,7 +30,7 @@ def targets(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> list[Target]:
         seen[:] = targets
         return None, {}
 
-    tuning = ModuleType("mcudeploy.tuning")
+    tuning = ModuleType("mcudeploy.commands.tune")
     tuning.tune_model = tune_model  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, tuning.__name__, tuning)
     monkeypatch.setattr(mcudeploy, "tuning", tuning, raising=False)
@@ -157,7 +157,7 @@ def test_places_are_released_when_the_command_ends(
         return None, {}
 
     monkeypatch.setattr("mcudeploy.device.labgrid.acquired", acquired)
-    monkeypatch.setattr(sys.modules["mcudeploy.tuning"], "tune_model", tune_model)
+    monkeypatch.setattr(sys.modules["mcudeploy.commands.tune"], "tune_model", tune_model)
     code = mcudeploy_command(f"{TUNE} --port labgrid://a --port labgrid://b").exit_code
     assert code == {None: 0, KeyboardInterrupt: 130, ProtocolError: 10}[ending]
     assert [target.port for target in targets] == ["socket://lab:1", "socket://lab:2"] and not held

@@ -18,8 +18,8 @@ from click.testing import Result
 from mcudeploy.cli.help import EXAMPLES
 from mcudeploy.cli.main import cli
 from mcudeploy.ir.clock import LEAST
-from mcudeploy.targets import Check
-from mcudeploy.targets.tools import run_tool
+from mcudeploy.toolchain import Check
+from mcudeploy.toolchain.tools import run_tool
 from tests.cli.conftest import MEASURE, PLAN, RUN, Deploy
 
 Invoke = Callable[[str], Result]
@@ -56,7 +56,9 @@ def test_each_shell_has_a_script(shell: str, tmp_path: Path) -> None:
 
 
 def test_the_version_names_the_tools(mcudeploy_command: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcudeploy.targets.versions", lambda: [("onnxruntime", "1.20"), ("qemu", "QEMU 7.2")])
+    monkeypatch.setattr(
+        "mcudeploy.toolchain.versions", lambda: [("onnxruntime", "1.20"), ("qemu", "QEMU 7.2")]
+    )
     (Path.cwd() / "mcudeploy.toml").write_text("nonsense")
     result = mcudeploy_command("--version")
     assert (result.exit_code, result.stdout) == (0, "mcudeploy 0.1.0\nonnxruntime: 1.20\nqemu: QEMU 7.2\n")
@@ -70,13 +72,13 @@ def test_q_is_quiet(mcudeploy_command: Invoke, deploy: Deploy) -> None:
 def test_v_tells_the_command_lines_of_tools(
     mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import mcudeploy.api  # noqa: PLC0415
+    import mcudeploy.commands.commands  # noqa: PLC0415
 
     def run(*_: object, **__: object) -> dict[str, object]:
         run_tool(["echo", "a b"], 10)
         return RUN
 
-    monkeypatch.setattr(mcudeploy.api, "run_model", run)
+    monkeypatch.setattr(mcudeploy.commands.commands, "run_model", run)
     assert "+ echo" not in mcudeploy_command("run m.onnx --board tiny").stderr
     assert "+ echo 'a b'\n" in mcudeploy_command("run m.onnx --board tiny -v").stderr
 
@@ -123,7 +125,7 @@ def test_doctor_fails_where_the_board_cannot_run(
 ) -> None:
     assert mcudeploy_command("doctor --board tiny").exit_code == 0, "it runs emulated"
     checks = [Check("gcc", False, "", "install gcc")]
-    monkeypatch.setattr("mcudeploy.targets.checks", lambda _: checks)
+    monkeypatch.setattr("mcudeploy.toolchain.checks", lambda _: checks)
     assert mcudeploy_command("doctor").exit_code == 0
     result = mcudeploy_command("doctor --board tiny --json")
     assert result.exit_code == 1 and '"missing": [\n    "gcc"\n  ]' in result.stdout

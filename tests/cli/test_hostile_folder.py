@@ -18,7 +18,7 @@ from mcudeploy.boards import platformio
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.targets import attached
+from mcudeploy.toolchain import attached
 from tests.quantizing.small_floats import classifier, images
 from tests.schedule.test_plaingraph import TRAINING
 

@@ -16,7 +16,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.boards.trust import require_trusted, trust
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.targets import build_firmware
+from mcudeploy.toolchain import build_firmware
 from tests.cli.conftest import Deploy
 from tests.targets.board_line import CONFIG, FILES
 

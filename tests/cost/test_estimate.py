@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.codegen.bench import all_kernels
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.cost.estimate import CoreCosts, counts_of, estimated, load_costs, read_costs
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
@@ -15,7 +16,6 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray, KernelCall
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.pool import AveragePoolByRows
-from mcudeploy.program.bench import all_kernels
 
 HEAD = "variant,loop,instructions\n"
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from models import fully_connected, quantised_convolutions
 
-from mcudeploy import building
 from mcudeploy.boards.board import load_board
-from mcudeploy.cli.build import COMMANDS
+from mcudeploy.cli.build_command import COMMANDS
 from mcudeploy.cli.proposed import with_commands
+from mcudeploy.codegen.arenas import ArenaKind, Share, require_room, together, with_arenas
+from mcudeploy.codegen.exporters import Kind
+from mcudeploy.codegen.library import write_library
+from mcudeploy.codegen.render import Member
+from mcudeploy.commands import build as building
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.common.progress import SILENT
-from mcudeploy.program.arenas import ArenaKind, Share, require_room, together, with_arenas
-from mcudeploy.program.exporters import Kind
-from mcudeploy.program.library import write_library
-from mcudeploy.program.render import Member
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 from tests.deploy.test_stateful import network, saved
 
 BOARD = load_board("stm32f405")

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import building
 from mcudeploy.boards.board import load_board
-from mcudeploy.cli import tables
+from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.output import terminal
+from mcudeploy.commands import build as building
 from mcudeploy.common.errors import BuildError
-from mcudeploy.deployment import Deployment
-from mcudeploy.search.fitting import estimated_latency
-from mcudeploy.search.planner import Options
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.planner.fit import estimated_latency
+from mcudeploy.planner.planner import Options
 
 BOARD = load_board("stm32f405")
 QUICK = Options(name="tiny", split=False, time_limit=1)

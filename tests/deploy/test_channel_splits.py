@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from models import fully_connected
 
-from mcudeploy import api, tuning
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
+from mcudeploy.commands import tune as tuning
 from mcudeploy.common.progress import SILENT
-from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target
-from mcudeploy.model.model import load_model
-from mcudeploy.search.planner import Options, find_plans
-from mcudeploy.verify.running import run_on
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.running import run_on
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.verify.samples import load_samples
 
 HOST = Target(load_board("host"))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.database import Database
 from mcudeploy.cost.tiles import KnownTime, nothing_known
@@ -18,13 +18,13 @@ from mcudeploy.device.replies import Ticks
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.memory.blocks import whole
-from mcudeploy.memory.live import live_peak
-from mcudeploy.model.model import Model, load_model
-from mcudeploy.search import planfile
-from mcudeploy.search.kernels import alternatives, fastest, settled
-from mcudeploy.search.placing import unsplit_schedule
-from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.planner import planfile
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.planner import Options, find_plans
+from mcudeploy.planner.search.kernels import alternatives, fastest, settled
+from mcudeploy.planner.search.placing import unsplit_schedule
+from mcudeploy.tiling.blocks import whole
+from mcudeploy.tiling.live import live_peak
 
 HOST = load_board("host")
 POINTWISE = {"conv2d_s8_1x1", "conv2d_s8_1x1_direct"}

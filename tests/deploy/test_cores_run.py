@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.plan import PATH_UNIT
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
 

@@ -14,8 +14,9 @@ import onnx
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import api, tuning
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
+from mcudeploy.commands import tune as tuning
 from mcudeploy.common.errors import (
     ConfigError,
     DeployError,
@@ -27,13 +28,13 @@ from mcudeploy.common.progress import SILENT
 from mcudeploy.device.requests import Request
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Target, open_device
+from mcudeploy.execution import running
 from mcudeploy.ir.plan import Plan
-from mcudeploy.model.model import load_model
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.planner import Options, Planned, find_plans
 from mcudeploy.report import objects
-from mcudeploy.search.planner import Options, Planned, find_plans
-from mcudeploy.targets.emulator import Emulator
-from mcudeploy.targets.stack import StackBound
-from mcudeploy.verify import running
+from mcudeploy.toolchain.emulator import Emulator
+from mcudeploy.toolchain.stack import StackBound
 from mcudeploy.verify import verdict as verdict_module
 from mcudeploy.verify.difference import difference
 from mcudeploy.verify.samples import load_samples

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from models import fully_connected
 
-from mcudeploy import api, tuning
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
+from mcudeploy.commands import tune as tuning
 from mcudeploy.common.errors import (
     BoardNotFoundError,
     FitError,
@@ -20,7 +21,7 @@ from mcudeploy.common.errors import (
 )
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.graph import Border, DType, Graph, Quantization, Tensor
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 from mcudeploy.verify.samples import load_samples
 
 HOST = Target(load_board("host"))
@@ -101,7 +102,7 @@ def test_a_port_is_looked_for_before_anything_else(
     board = load_board("stm32f405")
     with pytest.raises(PortError, match="no such port"):
         start(Target(board, port=str(tmp_path / "ttyACM9")))
-    monkeypatch.setattr("mcudeploy.targets.ports.list_ports.comports", list)
+    monkeypatch.setattr("mcudeploy.toolchain.ports.list_ports.comports", list)
     with pytest.raises(BoardNotFoundError, match="no stm32f405 is attached"):
         start(Target(board))
     with pytest.raises(UsageError, match="stm32f411 cannot be emulated: connect it"):

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import api
 from mcudeploy.boards.board import Board, load_board
+from mcudeploy.checker.judge import PlanFaultError
+from mcudeploy.commands import commands as api
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Plan
-from mcudeploy.layout.check import PlanFaultError
-from mcudeploy.search import planner
-from mcudeploy.search.planner import Options
+from mcudeploy.planner import planner
+from mcudeploy.planner.planner import Options
 
 HOST = load_board("host")
 REGRESSIONS = Path(__file__).resolve().parents[1] / "regressions"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from models import fully_connected, quantised_convolutions
 
-from mcudeploy import api
 from mcudeploy.boards.board import Board, load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 STM = load_board("stm32f405")
 

@@ -8,22 +8,23 @@ from pathlib import Path
 import pytest
 from models import skipping
 
-from mcudeploy import api, tuning
 from mcudeploy.boards.board import load_board
+from mcudeploy.checker.judge import check
+from mcudeploy.commands import commands as api
+from mcudeploy.commands import tune as tuning
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import MovePrice
-from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.iterating import step_times, waited
 from mcudeploy.ir.plan import Plan, Wait
-from mcudeploy.layout.arena import Relocation
-from mcudeploy.layout.check import check
-from mcudeploy.layout.iterations import Iterations
-from mcudeploy.layout.solve import estimate
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.residency.trace import Residency
-from mcudeploy.search.planner import Options
-from mcudeploy.verify.iterating import step_times, waited
+from mcudeploy.planner.offload.iterations import Iterations
+from mcudeploy.planner.offload.trace import Residency
+from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.solve import estimate
+from mcudeploy.planner.planner import Options
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
 
 BOARD = load_board("mps2-an505")
 LIMITS = (("sram", 33 * 1024),)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 HOST = load_board("host")
 File = dict[str, Any]

@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import api, tuning
 from mcudeploy.boards.board import Board, load_board
+from mcudeploy.commands import commands as api
+from mcudeploy.commands import tune as tuning
 from mcudeploy.common.errors import LatencyError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.target import Target
+from mcudeploy.execution import running
+from mcudeploy.execution.running import Observation, Ran, run_within_limit
 from mcudeploy.ir.plan import Measurement, OperatorTime
-from mcudeploy.search.planner import Options
-from mcudeploy.verify import running
-from mcudeploy.verify.running import Observation, Ran, run_within_limit
+from mcudeploy.planner.planner import Options
 
 BOARD = load_board("stm32f405")
 OPTIONS = Options(time_limit=5, max_overhead=50)

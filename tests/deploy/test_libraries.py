@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 from models import fully_connected
 
-from mcudeploy import building, deployment
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.program import Program, make_program
+from mcudeploy.commands import build as building
 from mcudeploy.common.errors import (
     BuildError,
     OutputsDifferError,
     UsageError,
 )
 from mcudeploy.device.target import Target
-from mcudeploy.program.program import Program, make_program
-from mcudeploy.search.planner import Options
+from mcudeploy.execution import deployment
+from mcudeploy.planner.planner import Options
 
 HOST = Target(load_board("host"))
 

@@ -10,13 +10,13 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from models import quantised_convolutions
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Plan
-from mcudeploy.search.planner import Options
-from mcudeploy.targets import Firmware, emulator
+from mcudeploy.planner.planner import Options
+from mcudeploy.toolchain import Firmware, emulator
 from tests.residing import offsets_of
 
 UNSPLIT = Options(split=False)

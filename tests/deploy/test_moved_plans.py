@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import api, building
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.program import make_program
+from mcudeploy.commands import build as building
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target
-from mcudeploy.program.program import make_program
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.planner.planner import Options
 from mcudeploy.report import chart, objects
-from mcudeploy.search.planner import Options
 from tests.moves import with_moves
 
 

@@ -9,17 +9,17 @@ import pytest
 from click.testing import CliRunner
 from models import skipping
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
+from mcudeploy.commands import commands as api
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Step
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.traffic import loads_per_byte, step_loads
-from mcudeploy.model.model import load_model
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.planner import Options
 from mcudeploy.report import chart
-from mcudeploy.search.planner import Options
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.traffic import loads_per_byte, step_loads
 
 BOARD = "mps2-an505"
 LIMIT = 33 * 1024

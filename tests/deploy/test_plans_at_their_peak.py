@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.checker.judge import check
+from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.tiles import MovePrice, move_price
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Form, Plan, Split
-from mcudeploy.layout import arena
-from mcudeploy.layout.arena import Relocation
-from mcudeploy.layout.check import check
-from mcudeploy.layout.problem import align_up
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.model.model import Model, load_model
-from mcudeploy.schedule.rpo import reverse_post_order
-from mcudeploy.search.placing import moved, moves_ticks, placed
-from mcudeploy.search.planfile import save_plan
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.place import arena
+from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.planner.planfile import save_plan
+from mcudeploy.planner.planner import Options
+from mcudeploy.planner.search.placing import moved, moves_ticks, placed
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
 from tests.residing import repeating
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"

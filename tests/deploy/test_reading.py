@@ -13,7 +13,7 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.frontend import load
 from mcudeploy.ir.graph import Border, DType, Graph, Quantization, Tensor
 from mcudeploy.report.outputs import outputs, read_labels, require_labels
-from mcudeploy.verify.reading import AS_USUAL, Reading, Wanted, read_values
+from mcudeploy.verify.preprocessing import AS_USUAL, Reading, Wanted, read_values
 from mcudeploy.verify.samples import load_samples
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww"

@@ -11,13 +11,13 @@ import pytest
 from onnx import helper
 from onnx_files import build, node
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.frontend.expose import quantizer_inputs
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 from mcudeploy.verify.compare import TIE_LSB, stored_ties
 from mcudeploy.verify.reference import Reference
 

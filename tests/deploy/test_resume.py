@@ -14,12 +14,13 @@ import pytest
 from models import quantised_convolutions
 
 import mcudeploy
-from mcudeploy import api, tuning
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
+from mcudeploy.commands import tune as tuning
 from mcudeploy.common.errors import FitError, LatencyError
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Search
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 HOST = load_board("host")
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"

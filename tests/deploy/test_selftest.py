@@ -12,10 +12,10 @@ import pytest
 from models import fully_connected, quantised_convolutions
 from test_stateful import network, saved
 
-from mcudeploy import building
 from mcudeploy.boards.board import load_board
-from mcudeploy.search.planner import Options
-from mcudeploy.targets import build
+from mcudeploy.commands import build as building
+from mcudeploy.planner.planner import Options
+from mcudeploy.toolchain import firmware_build as build
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
 MAIN = """#include "m_selftest.h"

@@ -14,11 +14,11 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.progress import SilentProgress
 from mcudeploy.ir.plan import Schedule, Search
-from mcudeploy.model.model import Model, load_model
-from mcudeploy.search import placing
-from mcudeploy.search.planfile import plan_text
-from mcudeploy.search.planner import Options, find_plans
-from mcudeploy.search.splitting import could_win, front
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.planfile import plan_text
+from mcudeploy.planner.planner import Options, find_plans
+from mcudeploy.planner.search import placing
+from mcudeploy.planner.search.splitting import could_win, front
 
 BOARD = load_board("host")
 
@@ -88,7 +88,7 @@ def test_the_unsplit_order_is_solved_once(model: Path, monkeypatch: pytest.Monke
         return found(model_, effort)
 
     monkeypatch.setattr(placing, "unsplit_schedule", solve)
-    monkeypatch.setattr("mcudeploy.search.planner.unsplit_schedule", solve)
+    monkeypatch.setattr("mcudeploy.planner.planner.unsplit_schedule", solve)
     find_plans(load_model(model), BOARD, Options(time_limit=1))
     assert len(solved) == 1
 
@@ -107,7 +107,7 @@ def model(tmp_path: Path) -> Path:
 def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcudeploy.search.splitting.recompute", lambda *_: pytest.fail("recomputed"))
+    monkeypatch.setattr("mcudeploy.planner.search.splitting.recompute", lambda *_: pytest.fail("recomputed"))
 
     def interrupt(_: Search, peak_bytes: int, __: float) -> None:
         if peak_bytes < 12 * 12 * 12:
@@ -144,7 +144,7 @@ def test_an_arena_that_is_shown_can_be_had(model: Path) -> None:
 
 
 def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcudeploy.search.splitting.recompute", lambda *_: pytest.fail("recomputed"))
+    monkeypatch.setattr("mcudeploy.planner.search.splitting.recompute", lambda *_: pytest.fail("recomputed"))
     found = find_plans(load_model(model), BOARD, Options(ram_limit=1700))
     assert found.plans[0].layout.arena_bytes <= 1700
 

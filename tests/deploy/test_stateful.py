@@ -13,17 +13,18 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy import api, building
 from mcudeploy.boards.board import load_board
-from mcudeploy.chain.link import line_of
-from mcudeploy.chain.run import Asked, plan_chain
+from mcudeploy.checker.judge import PlanFaultError
+from mcudeploy.checker.judge import check as check_plan
+from mcudeploy.commands import build as building
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, ModelError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
-from mcudeploy.layout.check import PlanFaultError
-from mcudeploy.layout.check import check as check_plan
-from mcudeploy.search.planner import Options, find_plans, read_model
+from mcudeploy.multiboard.link import line_of
+from mcudeploy.multiboard.run import Asked, plan_chain
+from mcudeploy.planner.planner import Options, find_plans, read_model
 from mcudeploy.verify.samples import load_samples
 
 HOST = Target(load_board("host"))

@@ -10,20 +10,20 @@ from pathlib import Path
 import numpy as np
 from elftools.elf.elffile import ELFFile
 
-from mcudeploy.api import plan_report
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands.commands import plan_report
 from mcudeploy.common.progress import SILENT
-from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target, open_device
+from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Plan
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.model.model import Model, load_model
-from mcudeploy.program.tape import handed_over
-from mcudeploy.schedule.rpo import reverse_post_order
-from mcudeploy.search.placing import placed
-from mcudeploy.search.planner import Options, find_plans
-from mcudeploy.units.functions import AUTO, assign, partition
+from mcudeploy.planner.cores.functions import AUTO, assign, partition
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.planner import Options, find_plans
+from mcudeploy.planner.search.placing import placed
+from mcudeploy.planner.tape.tape import handed_over
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
 from mcudeploy.verify.verdict import judge

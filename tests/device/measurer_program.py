@@ -7,9 +7,9 @@ from pathlib import Path
 
 from bad_line import HASH
 
+from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.program.bench import bench_sources
-from mcudeploy.targets.build import HOST_FLAGS, SANITIZE_FLAGS
+from mcudeploy.toolchain.firmware_build import HOST_FLAGS, SANITIZE_FLAGS
 
 FLAGS = (*HOST_FLAGS, *SANITIZE_FLAGS, "-Werror", "-no-pie", "-Wl,--wrap=hal_ticks")
 

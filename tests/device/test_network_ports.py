@@ -22,7 +22,7 @@ from mcudeploy.device.labgrid import acquired
 from mcudeploy.device.session import connect
 from mcudeploy.device.target import Target, open_board, require_port
 from mcudeploy.device.transport import open_transport
-from mcudeploy.targets.firmware import Firmware, Sizes
+from mcudeploy.toolchain.firmware import Firmware, Sizes
 
 BYTES = bytes(range(256)) * 8
 """0xff, which telnet escapes, among them."""

@@ -8,8 +8,8 @@ import pytest
 
 from mcudeploy.boards.board import list_boards, load_board
 from mcudeploy.common.errors import BoardNotFoundError
-from mcudeploy.targets import ports
-from mcudeploy.targets.flashers import Attached
+from mcudeploy.toolchain import ports
+from mcudeploy.toolchain.flash_tools import Attached
 
 
 def comport(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.device.replies import Arena, DeviceInfo, Ticks
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.tile import (
@@ -26,8 +27,7 @@ from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Ten
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.program.bench import all_kernels, bench_sources
-from mcudeploy.targets import Emulator, build_firmware
+from mcudeploy.toolchain import Emulator, build_firmware
 
 KERNELS = ("conv2d_s8", "conv2d_s8_1x1", "dwconv2d_s8")
 ARENA_BYTES = 60_000

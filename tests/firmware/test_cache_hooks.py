@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.program.render import render
+from mcudeploy.codegen.render import render
 
 FIRMWARE = Path(__file__).parents[2] / "firmware"
 PROGRAM = r"""

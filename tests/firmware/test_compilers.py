@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from models import fully_connected, quantised_convolutions
 
+from mcudeploy.codegen.bench import bench_sources
+from mcudeploy.codegen.kernelfiles import kernel_files
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.program.bench import bench_sources
-from mcudeploy.program.kernelfiles import kernel_files
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.targets.project import SoftEngine, assemble
+from mcudeploy.toolchain.project import SoftEngine, assemble
 
 FIRMWARE = Path(__file__).parents[2] / "firmware"
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror")

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.device.session import connect
 from mcudeploy.device.tile import KernelTable, Region, TileTimer
 from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.program.bench import bench_sources
-from mcudeploy.targets import Emulator, build_firmware
+from mcudeploy.toolchain import Emulator, build_firmware
 
 KERNELS = ("conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_deep", "dwconv2d_s8")
 BOARD = load_board("mps2-an386")

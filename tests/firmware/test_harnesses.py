@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.program.bench import bench_sources
-from mcudeploy.targets.build import HOST_FLAGS, SANITIZE_FLAGS
+from mcudeploy.toolchain.firmware_build import HOST_FLAGS, SANITIZE_FLAGS
 
 FOLDER = Path(__file__).parent / "harness"
 FIRMWARE = resource_dir("firmware")

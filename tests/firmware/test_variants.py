@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.tile import KernelTable, Tile, TileTensor, pack
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
@@ -27,8 +28,7 @@ from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.resize import COORDINATE_MODES, Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
-from mcudeploy.program.bench import bench_sources
-from mcudeploy.targets import Emulator, build_firmware
+from mcudeploy.toolchain import Emulator, build_firmware
 
 KERNELS = (
     *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_by_rows"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.frontend.values import image_index
+from mcudeploy.frontend.onnx.values import image_index
 from mcudeploy.ir.graph import Border, DType, Quantization, Tensor
 from mcudeploy.ops.host_io import from_device, to_device
 

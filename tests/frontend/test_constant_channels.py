@@ -13,18 +13,18 @@ import pytest
 from numpy.typing import NDArray
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target, open_device
+from mcudeploy.execution.deployment import Deployment
 from mcudeploy.frontend import load
-from mcudeploy.frontend.ranges import ranges_of
-from mcudeploy.frontend.trim import trim
+from mcudeploy.frontend.lower.tidy_ranges import ranges_of
+from mcudeploy.frontend.lower.tidy_trim import trim
 from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
-from mcudeploy.model.model import Model, load_model
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.verify.compare import Storage, run_once
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
@@ -133,7 +133,7 @@ def model() -> Model:
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Channels are not filled up to fours."""
-    monkeypatch.setattr(import_module("mcudeploy.frontend.trim"), "_TOGETHER", 1)
+    monkeypatch.setattr(import_module("mcudeploy.frontend.lower.tidy_trim"), "_TOGETHER", 1)
 
 
 def _channels(graph: Graph) -> dict[str, int]:

@@ -14,7 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_files import build, node, save
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import control, load
+from mcudeploy.frontend import load
+from mcudeploy.frontend.passes import control
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(1, 6)).astype(np.float32)

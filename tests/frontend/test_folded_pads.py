@@ -12,8 +12,8 @@ from evaluate import assert_same, kinds
 from onnx_files import Array, QuantizedModel, build, node, save
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend.folding import fold
-from mcudeploy.frontend.lowering import lower
+from mcudeploy.frontend.lower.lowering import lower
+from mcudeploy.frontend.passes.folding import fold
 from mcudeploy.frontend.reader import read
 
 IMAGE = (2 * np.random.default_rng(11).standard_normal((1, 4, 6, 5))).astype(np.float32)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.frontend.lower_slice import regular
-from mcudeploy.frontend.names import Names
-from mcudeploy.frontend.values import (
+from mcudeploy.frontend.lower.slice import regular
+from mcudeploy.frontend.onnx.names import Names
+from mcudeploy.frontend.onnx.values import (
     default_layout,
     image_index,
     image_positions,

@@ -10,12 +10,12 @@ import onnx
 import pytest
 from onnx_files import build, node, save
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(1, 4, 4)).astype(np.float32)

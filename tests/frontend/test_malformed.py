@@ -256,14 +256,14 @@ def test_the_elements_of_a_file_count_without_those_of_its_rules(
 ) -> None:
     """LogSoftmax is made up of eight operators; each is as large as it is."""
     path = save(build([node("LogSoftmax", "x", "y")], {"x": np.ones((1, 40), np.float32)}, ["y"]), tmp_path)
-    monkeypatch.setattr("mcudeploy.frontend.convert.MAX_TOTAL_ELEMENTS", 80)
-    monkeypatch.setattr("mcudeploy.frontend.builder.MAX_MADE_ELEMENTS", 400)
+    monkeypatch.setattr("mcudeploy.frontend.onnx.convert.MAX_TOTAL_ELEMENTS", 80)
+    monkeypatch.setattr("mcudeploy.frontend.lower.builder.MAX_MADE_ELEMENTS", 400)
     assert sum(tensor.elements for tensor in load(path).tensors.values()) > 80
-    monkeypatch.setattr("mcudeploy.frontend.convert.MAX_TOTAL_ELEMENTS", 79)
+    monkeypatch.setattr("mcudeploy.frontend.onnx.convert.MAX_TOTAL_ELEMENTS", 79)
     with pytest.raises(ModelError, match="the activations have 80 elements; the limit is 79"):
         load(path)
     monkeypatch.undo()
-    monkeypatch.setattr("mcudeploy.frontend.builder.MAX_MADE_ELEMENTS", 80)
+    monkeypatch.setattr("mcudeploy.frontend.lower.builder.MAX_MADE_ELEMENTS", 80)
     with pytest.raises(ModelError) as caught:
         load(path)
     assert "a limit of mcudeploy" in caught.value.problems[0].reason

@@ -13,7 +13,7 @@ from onnx_files import build, node, save
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
-from mcudeploy.frontend.versions import OPSETS
+from mcudeploy.frontend.passes.versions import OPSETS
 
 X = np.random.default_rng(0).normal(size=(1, 3, 6, 6)).astype(np.float32)
 
@@ -30,7 +30,7 @@ def model_of(*nodes: onnx.NodeProto, opset: int = 17) -> onnx.ModelProto:
 def test_an_opset_that_was_not_tested_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save(model_of(node("Relu", "x", "y")), tmp_path)
     assert not load(path).notes
-    monkeypatch.setattr("mcudeploy.frontend.versions._NEWEST_TESTED", 16)
+    monkeypatch.setattr("mcudeploy.frontend.passes.versions._NEWEST_TESTED", 16)
     assert load(path).notes == (
         "opset 17 is newer than 16, the newest that was tested: where results differ, export the model with "
         "opset 16",

@@ -9,9 +9,9 @@ import onnx
 from models import quantised_convolutions
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy import api
-from mcudeploy.frontend.parameters import parameter_count
-from mcudeploy.search.planner import Options
+from mcudeploy.commands import commands as api
+from mcudeploy.frontend.onnx.parameters import parameter_count
+from mcudeploy.planner.planner import Options
 
 
 def saved(

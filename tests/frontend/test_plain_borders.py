@@ -11,7 +11,7 @@ import pytest
 from evaluate import assert_same, kinds
 from onnx_files import build, node, save
 
-from mcudeploy.frontend.values import is_plain
+from mcudeploy.frontend.onnx.values import is_plain
 from mcudeploy.ir.graph import Border, Graph
 
 X = np.random.default_rng(3).standard_normal((1, 4, 2, 3)).astype(np.float32)

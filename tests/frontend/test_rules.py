@@ -13,7 +13,7 @@ from onnx_files import build, node, save
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
-from mcudeploy.model.model import load_model
+from mcudeploy.planner.model.model import load_model
 
 X = np.ones((1, 4, 6, 6), np.float32)
 W = np.ones((4, 3, 3, 3), np.float32)

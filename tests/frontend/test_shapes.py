@@ -11,12 +11,12 @@ import pytest
 from onnx import helper
 from onnx_files import build, node, save
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, ModelError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
-from mcudeploy.search.planner import Options, read_model
+from mcudeploy.planner.planner import Options, read_model
 
 RNG = np.random.default_rng(3)
 W = RNG.normal(size=(8, 8)).astype(np.float32)

@@ -10,18 +10,18 @@ from moves import with_moves
 from residing import repeating
 
 from mcudeploy.boards.board import Board, Memory, Unit, load_board
+from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import MovePrice
 from mcudeploy.ir.plan import Form, Plan, Split
-from mcudeploy.layout.arena import Relocation
-from mcudeploy.layout.check import check
-from mcudeploy.memory.blocks import TiledGraph, whole
-from mcudeploy.memory.flow import Flow
-from mcudeploy.model.model import Model
-from mcudeploy.schedule.rpo import reverse_post_order
-from mcudeploy.search.cuts import ROWS_TRIED, Cut, Space
-from mcudeploy.search.placing import placed
-from mcudeploy.search.planner import Options, Placement, find_plans
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.planner import Options, Placement, find_plans
+from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space
+from mcudeploy.planner.search.placing import placed
+from mcudeploy.tiling.blocks import TiledGraph, whole
+from mcudeploy.tiling.dataflow import Flow
 
 OFFSET_UNIT = 4
 """Bytes that offsets are counted in, on all boards here."""

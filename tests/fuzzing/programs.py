@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
+from mcudeploy.codegen.kernelfiles import MOVE, START
+from mcudeploy.codegen.program import make_program
+from mcudeploy.codegen.render import Source, render, render_model
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.program.kernelfiles import MOVE, START
-from mcudeploy.program.program import make_program
-from mcudeploy.program.render import Source, render, render_model
-from mcudeploy.targets.build import SANITIZE_FLAGS
-from mcudeploy.targets.project import SoftEngine, engine_defines
+from mcudeploy.toolchain.firmware_build import SANITIZE_FLAGS
+from mcudeploy.toolchain.project import SoftEngine, engine_defines
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
 

@@ -21,7 +21,7 @@ from fuzzing.litert import compared
 from fuzzing.plans import Made
 from mcudeploy.common.errors import DeployError, ModelError
 from mcudeploy.common.progress import SILENT
-from mcudeploy.model.model import load_model
+from mcudeploy.planner.model.model import load_model
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import judge

@@ -16,13 +16,13 @@ from fuzzing import plans, programs
 from fuzzing.plans import HOST, Made
 from fuzzing.trips import MOST_STEPS, Outputs, Trip, difference_of, models, unsplit, with_splits
 from fuzzing.wandering import BOARDS, wandering
+from mcudeploy.checker.judge import check
 from mcudeploy.ir.plan import CoreWait, Part, Plan
-from mcudeploy.layout.check import check
-from mcudeploy.model.model import Model
-from mcudeploy.parallel import parts
-from mcudeploy.parallel.lanes import on_cores
-from mcudeploy.search.planner import Options
-from mcudeploy.targets.project import SoftEngine
+from mcudeploy.planner.cores import parts
+from mcudeploy.planner.cores.lanes import on_cores
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.planner import Options
+from mcudeploy.toolchain.project import SoftEngine
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
 

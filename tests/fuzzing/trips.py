@@ -22,6 +22,9 @@ from fuzzing.generate import draw
 from fuzzing.plans import Made
 from fuzzing.wandering import BOARDS, wandering
 from mcudeploy.boards.board import Board
+from mcudeploy.checker.judge import check
+from mcudeploy.codegen.program import make_program
+from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ModelError
 from mcudeploy.cost.tiles import MovePrice
@@ -29,18 +32,15 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import Form, Plan, Split
-from mcudeploy.layout.arena import Relocation
-from mcudeploy.layout.check import check
-from mcudeploy.layout.overtime import over_time
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import live_peak
-from mcudeploy.model.model import Model, kernel_variants, load_model
-from mcudeploy.program.program import make_program
-from mcudeploy.program.render import Source, render_firmware
-from mcudeploy.search.planfile import load_plan, plan_text
-from mcudeploy.targets import build_firmware
-from mcudeploy.targets.project import SoftEngine
+from mcudeploy.planner.model.model import Model, kernel_variants, load_model
+from mcudeploy.planner.offload.room import over_time
+from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.planfile import load_plan, plan_text
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import live_peak
+from mcudeploy.toolchain import build_firmware
+from mcudeploy.toolchain.project import SoftEngine
 from mcudeploy.verify.compare import Machine, Storage, as_array, run_once
 from mcudeploy.verify.difference import difference
 from mcudeploy.verify.samples import load_samples

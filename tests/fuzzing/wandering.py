@@ -8,14 +8,14 @@ from random import Random
 
 from mcudeploy.boards.board import Board, Memory, load_board
 from mcudeploy.boards.facts import Link
+from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Layout, Plan, Residence, Residences, Transfer
-from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.layout.problem import align_up
-from mcudeploy.memory.blocks import BlockId, TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import WorkBytes
+from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.tiling.blocks import BlockId, TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import WorkBytes
 from tests.residing import inserted, places_of, with_arenas, with_block, with_life
 
 MEMORIES = ("ram", "bulk", "far")

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Literal, get_args
 
-from mcudeploy.chain.firmware import Member, built
-from mcudeploy.chain.frames import Node
-from mcudeploy.chain.link import Line
-from mcudeploy.chain.run import resend_us
 from mcudeploy.device.target import open_device
+from mcudeploy.multiboard.chain_firmware import Member, built
+from mcudeploy.multiboard.frames import Node
+from mcudeploy.multiboard.link import Line
+from mcudeploy.multiboard.run import resend_us
 
 Fault = Literal["drop", "flip", "repeat", "delay", "insert"]
 

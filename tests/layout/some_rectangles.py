@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.layout.greedy import Bundles, used_bytes
-from mcudeploy.layout.problem import Problem, Rectangle
+from mcudeploy.planner.place.greedy import Bundles, used_bytes
+from mcudeploy.planner.place.placement_problem import Problem, Rectangle
 
 QUICK = settings(max_examples=60, deadline=None)
 

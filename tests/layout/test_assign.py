@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import MovePrice
 from mcudeploy.ir.interval import Interval
-from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation
-from mcudeploy.layout.assign import assign
-from mcudeploy.layout.banks import Assigned, Bank, Group, MemoryTask
-from mcudeploy.layout.judge import judge
-from mcudeploy.layout.problem import Problem, Rectangle
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Relocation
+from mcudeploy.planner.place.assign import assign
+from mcudeploy.planner.place.banks import Assigned, Bank, Group, MemoryTask
+from mcudeploy.planner.place.placement_problem import Problem, Rectangle
+from mcudeploy.planner.plain.rectangles import judge
 
 
 def relocation() -> Relocation:

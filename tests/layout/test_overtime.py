@@ -13,18 +13,18 @@ from fuzzing.wandering import BOARDS
 from graphs import border, conv, residual, tensor
 
 from mcudeploy.boards.board import Board
+from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import MovePrice
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Plan
-from mcudeploy.layout.arena import Relocation
-from mcudeploy.layout.check import check
-from mcudeploy.layout.overtime import over_time
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.schedule.rpo import reverse_post_order
-from mcudeploy.search.placing import placed
+from mcudeploy.planner.offload.room import over_time
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.search.placing import placed
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
 
 SHAPE = (8, 8, 4)
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.ir.interval import Interval
-from mcudeploy.layout import canonical
-from mcudeploy.layout.greedy import Bundles, fixed_orders, short_lived_at_the_top, used_bytes
-from mcudeploy.layout.judge import PlacementFaultError, judge
-from mcudeploy.layout.place import place
-from mcudeploy.layout.problem import Outcome, Problem, lower_bound
+from mcudeploy.planner.place import canonical
+from mcudeploy.planner.place.greedy import Bundles, fixed_orders, short_lived_at_the_top, used_bytes
+from mcudeploy.planner.place.place import place
+from mcudeploy.planner.place.placement_problem import Outcome, Problem, lower_bound
+from mcudeploy.planner.plain.rectangles import PlacementFaultError, judge
 from tests.layout.some_rectangles import QUICK, by_permutations, problems, puzzle, rectangle, rectangles
 
 FREE = 1 << 30
@@ -185,7 +185,9 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> N
         raise KeyboardInterrupt
 
     monkeypatch.setattr(canonical, "pack", search)
-    monkeypatch.setattr("mcudeploy.layout.place.lower_bound", lambda _: 1)  # so that there is more to search
+    monkeypatch.setattr(
+        "mcudeploy.planner.place.place.lower_bound", lambda _: 1
+    )  # so that there is more to search
     assert place(problem, 410, Effort.of(5.0)).used_bytes == best.used_bytes
     with pytest.raises(KeyboardInterrupt):
         place(problem, 410, Effort.of(5.0))

@@ -13,10 +13,11 @@ from some_rectangles import QUICK, by_permutations, cut_up, problems, rectangle
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import MovePrice
 from mcudeploy.ir.interval import Interval
-from mcudeploy.layout import arena, relocation
-from mcudeploy.layout.greedy import used_bytes
-from mcudeploy.layout.problem import Problem, Rectangle, align_up, lower_bound
-from mcudeploy.layout.relocation import NEVER, Relocated, relocate
+from mcudeploy.planner.place import arena
+from mcudeploy.planner.place import compaction as relocation
+from mcudeploy.planner.place.compaction import NEVER, Relocated, relocate
+from mcudeploy.planner.place.greedy import used_bytes
+from mcudeploy.planner.place.placement_problem import Problem, Rectangle, align_up, lower_bound
 
 PRICE = MovePrice(move=30.0, piece=60.0, byte=0.4)
 

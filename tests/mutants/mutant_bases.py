@@ -20,12 +20,12 @@ from residing import repeating
 
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.ir.plan import Plan
-from mcudeploy.layout.solve import spread
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.model.model import Model, load_model
-from mcudeploy.search.planfile import plan_text
-from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.place.solve import spread
+from mcudeploy.planner.planfile import plan_text
+from mcudeploy.planner.planner import Options, find_plans
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
 
 
 def models(folder: Path) -> list[Path]:

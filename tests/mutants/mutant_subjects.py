@@ -22,15 +22,15 @@ from mutate_values import INTEGERS, TEXTS, mutated_bytes, mutated_value, mutated
 
 from mcudeploy import layout, schedule
 from mcudeploy.boards.board import Board, list_boards, load_board, read_board
+from mcudeploy.checker.judge import PlanFaultError
+from mcudeploy.codegen.render import render_firmware
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.cost.database import Database, RunKey, TileKey
-from mcudeploy.deployment import Deployment
+from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Measurement, OperatorTime
-from mcudeploy.layout.check import PlanFaultError
-from mcudeploy.model.model import Model, load_model
-from mcudeploy.program.render import render_firmware
-from mcudeploy.search.planner import Options, find_plans
-from mcudeploy.targets.project import assemble
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.planner import Options, find_plans
+from mcudeploy.toolchain.project import assemble
 
 Subject = Callable[[random.Random], object]
 UNSPLIT = Options(split=False)

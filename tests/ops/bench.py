@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from mcudeploy.codegen.bench import bench_sources, kernels_in
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.session import Session
 from mcudeploy.device.tile import KernelTable
 from mcudeploy.device.transport import ProcessTransport
-from mcudeploy.program.bench import bench_sources, kernels_in
-from mcudeploy.targets.build import HOST_FLAGS, SANITIZE_FLAGS
+from mcudeploy.toolchain.firmware_build import HOST_FLAGS, SANITIZE_FLAGS
 
 _FLAGS = (*HOST_FLAGS, "-O1", "-Werror")  # -O1: the compile time is most of these tests
 _DEFINES = ("-DMCUD_DATA_BYTES=32768", '-DMCUD_BOARD_NAME="host"', "-DMCUD_FIRMWARE_HASH=0x12345678")

@@ -15,11 +15,11 @@ from single_node import bounded, seeds
 from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
-from mcudeploy.model.channels import channels_as_rows
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.unary import Unary
+from mcudeploy.planner.model.channels import channels_as_rows
 
 
 def _graph(op: OperatorDef, source: Tensor, made: Tensor, constants: dict[str, ConstantArray]) -> Graph:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from mcudeploy import ops
+from mcudeploy.codegen.kernelfiles import OF_THE_TAPE
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue, Symbol
@@ -47,7 +48,6 @@ from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary, UnaryFunction
-from mcudeploy.program.kernelfiles import OF_THE_TAPE
 
 KERNELS = resource_dir("firmware") / "kernels"
 INCLUDE = resource_dir("firmware") / "include"

@@ -12,7 +12,7 @@ import pytest
 from harness import check_against_onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.frontend.decompose import with_real_operators
+from mcudeploy.frontend.decompose.decompose import with_real_operators
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(0, 256, (1, 4, 6, 6)).astype(np.uint8)

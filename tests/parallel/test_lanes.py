@@ -12,15 +12,15 @@ from fuzzing.together import WAYS, Figures, awaits_of, shared_out, without
 from fuzzing.trips import graph_model, models
 from graphs import border
 
+from mcudeploy.checker.owners import PlanFaultError, Shapes
+from mcudeploy.checker.races import require_no_races
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import CoreWait, Part, Run, Transfer, Wait
-from mcudeploy.layout.owners import PlanFaultError, Shapes
-from mcudeploy.layout.races import require_no_races
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
-from mcudeploy.parallel.lanes import on_cores
-from mcudeploy.parallel.timeline import critical_path
+from mcudeploy.planner.cores.core_timeline import critical_path
+from mcudeploy.planner.cores.lanes import on_cores
 
 _GRAPHS = 8
 _MOST_AWAITS = 40

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Form
-from mcudeploy.memory.flow import Flow
-from mcudeploy.model.forms import in_form
-from mcudeploy.model.model import kernel_variants
 from mcudeploy.ops.unary import Unary
-from mcudeploy.parallel.parts import Piece, WorkSharing
+from mcudeploy.planner.cores.parts import Piece, WorkSharing
+from mcudeploy.planner.model.forms import in_form
+from mcudeploy.planner.model.model import kernel_variants
+from mcudeploy.tiling.dataflow import Flow
 
 GRAIN = 4
 """Bytes that a part of a row begins at a multiple of."""

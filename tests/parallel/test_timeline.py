@@ -8,7 +8,7 @@ import pytest
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import CoreWait, Lane, Part
-from mcudeploy.parallel.timeline import critical_path
+from mcudeploy.planner.cores.core_timeline import critical_path
 
 
 def part(entry: int) -> Part:

@@ -8,12 +8,12 @@ from math import inf, isclose
 
 import pytest
 
-from mcudeploy.pipeline.best import best
-from mcudeploy.pipeline.cost import Link
-from mcudeploy.pipeline.exact import exact
-from mcudeploy.pipeline.line import Line, Needs, Units, line_of
-from mcudeploy.pipeline.reduce import groups_of, merged_chains, single_groups
-from mcudeploy.pipeline.regions import Objective, Region, first, greedy, worth
+from mcudeploy.multiboard.pipeline.best import best
+from mcudeploy.multiboard.pipeline.cost import Link
+from mcudeploy.multiboard.pipeline.exact_regions import exact
+from mcudeploy.multiboard.pipeline.group_line import Line, Needs, Units, line_of
+from mcudeploy.multiboard.pipeline.groups import groups_of, merged_chains, single_groups
+from mcudeploy.multiboard.pipeline.unit_regions import Objective, Region, first, greedy, worth
 from tests.pipeline.workgraphs import (
     CHAIN,
     CHAIN_LINK,

@@ -10,15 +10,15 @@ import pytest
 
 from mcudeploy.common.errors import FitError
 from mcudeploy.ir.graph import Graph, Operator
-from mcudeploy.memory.flow import Flow
-from mcudeploy.model.model import Model, load_model
+from mcudeploy.multiboard.pipeline.division import Mode, divided, task_of
+from mcudeploy.multiboard.pipeline.pipeline_report import report
+from mcudeploy.multiboard.pipeline.topology import Topology
+from mcudeploy.multiboard.pipeline.unit_regions import Objective, worth
+from mcudeploy.multiboard.pipeline.workgraph import Value, work_graph
 from mcudeploy.ops.view import Reshape
-from mcudeploy.pipeline.planner import Mode, divided, task_of
-from mcudeploy.pipeline.regions import Objective, worth
-from mcudeploy.pipeline.report import report
-from mcudeploy.pipeline.topology import Topology
-from mcudeploy.pipeline.workgraph import Value, work_graph
-from mcudeploy.program.footprint import weights_bytes
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.tape.footprint import weights_bytes
+from mcudeploy.tiling.dataflow import Flow
 from tests.plan.graphs import border, conv, tensor
 
 VWW = Path(__file__).parents[2] / "examples" / "vww" / "model.onnx"

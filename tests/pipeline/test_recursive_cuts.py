@@ -6,9 +6,9 @@ from math import inf
 
 import pytest
 
-from mcudeploy.pipeline.cost import Link, group_ticks, shares, systolic_ticks
-from mcudeploy.pipeline.line import Units
-from mcudeploy.pipeline.regions import Decision, Region, first, worth
+from mcudeploy.multiboard.pipeline.cost import Link, group_ticks, shares, systolic_ticks
+from mcudeploy.multiboard.pipeline.group_line import Units
+from mcudeploy.multiboard.pipeline.unit_regions import Decision, Region, first, worth
 from tests.pipeline.workgraphs import (
     CHAIN,
     CHAIN_LINK,

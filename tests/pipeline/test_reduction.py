@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcudeploy.pipeline.reduce import (
+from mcudeploy.multiboard.pipeline.groups import (
     Edge,
     group_edges,
     groups_of,
@@ -12,7 +12,7 @@ from mcudeploy.pipeline.reduce import (
     single_groups,
     single_vertices,
 )
-from mcudeploy.pipeline.workgraph import Value, WorkGraph
+from mcudeploy.multiboard.pipeline.workgraph import Value, WorkGraph
 from tests.pipeline.workgraphs import CHAIN, FORK, WAIST, group_names, random_graph
 
 

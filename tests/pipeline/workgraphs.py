@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from mcudeploy.pipeline.cost import Link, OperatorTicks
-from mcudeploy.pipeline.line import Line, Units, line_of
-from mcudeploy.pipeline.reduce import Group, groups_of, merged_chains
-from mcudeploy.pipeline.workgraph import Value, WorkGraph
+from mcudeploy.multiboard.pipeline.cost import Link, OperatorTicks
+from mcudeploy.multiboard.pipeline.group_line import Line, Units, line_of
+from mcudeploy.multiboard.pipeline.groups import Group, groups_of, merged_chains
+from mcudeploy.multiboard.pipeline.workgraph import Value, WorkGraph
 
 FORK = WorkGraph(
     tuple("abcdefgh"),

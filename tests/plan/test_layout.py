@@ -9,14 +9,14 @@ import pytest
 from graphs import pooled, residual
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Residence, Schedule, Step
-from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.memory.blocks import TiledGraph, whole
-from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.view import Reshape
-from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.tiling.blocks import TiledGraph, whole
+from mcudeploy.tiling.dataflow import Flow
 from tests.one_memory import lay_out
 from tests.residing import at_offsets, lying, offsets_of
 

@@ -10,10 +10,10 @@ from graphs import pooled, residual
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Step
-from mcudeploy.memory.blocks import TiledGraph, whole
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import buffers, live_peak, lives, peak
-from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.tiling.blocks import TiledGraph, whole
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import buffers, live_peak, lives, peak
 
 NO_SCRATCH = dict.fromkeys(("conv_a", "conv_b", "conv_c", "add"), (0, 0))
 

@@ -8,11 +8,11 @@ import pytest
 from test_layout import BOARD, WORK
 from test_moved_layout import FREE, two_rows
 
+from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Schedule
-from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
 from tests.one_memory import lay_out
 from tests.residing import Move, lying, moving, repeating
 

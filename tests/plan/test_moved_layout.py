@@ -10,15 +10,15 @@ from graphs import residual
 from test_layout import BOARD, WORK, make_plan
 
 from mcudeploy.boards.board import Unit, load_board
+from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Function, Plan, Residence, Run, Transfer
-from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.memory.blocks import TiledGraph, whole
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.locations import Locations, Table
 from mcudeploy.ops.view import Reshape
+from mcudeploy.tiling.blocks import TiledGraph, whole
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.locations import Locations, Table
 from tests.moves import with_moves
 from tests.residing import Move, lying, moving, offsets_of
 

@@ -11,12 +11,12 @@ from test_layout import WORK
 from test_moved_layout import FREE, two_rows
 
 from mcudeploy.boards.board import Board
+from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Entry, Layout, Plan, Residence, Schedule, Transfer, Wait
-from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.memory.locations import Locations
-from mcudeploy.program.tape import Tape
+from mcudeploy.planner.tape.tape import Tape
+from mcudeploy.tiling.locations import Locations
 from tests.residing import inserted, offsets_of, with_block, with_life
 
 BOARD = wandering_board(

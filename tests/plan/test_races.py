@@ -10,9 +10,9 @@ from fuzzing.plans import HOST, Made
 from fuzzing.together import awaits_of, shared_out, without
 from fuzzing.trips import Trip, models, stored_again
 
+from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import CoreWait, Lane, Part, Plan, Run
-from mcudeploy.layout.check import PlanFaultError, check
 
 Entries = list[Part | CoreWait]
 Change = Callable[[Entries, Entries], object]

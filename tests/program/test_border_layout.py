@@ -9,10 +9,10 @@ import pytest
 from test_golden import SOURCE, planned
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.frontend.values import image_index
+from mcudeploy.codegen.program import make_program
+from mcudeploy.codegen.render import render_model
+from mcudeploy.frontend.onnx.values import image_index
 from mcudeploy.ir.graph import Border
-from mcudeploy.program.program import make_program
-from mcudeploy.program.render import render_model
 
 SAME = np.arange(256, dtype=np.int32)
 LAST = np.ascontiguousarray(image_index((8, 8, 4), 4).reshape(-1))

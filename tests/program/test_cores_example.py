@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mcudeploy.codegen.render import render
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.program.render import render
-from mcudeploy.targets.build import find_compiler
+from mcudeploy.toolchain.firmware_build import find_compiler
 
 _PAGE = Path(__file__).parents[2] / "docs" / "parallel.md"
 _SDK = "".join(f"void {name}(void);\n" for name in ("__dsb", "__sev", "__wfe"))

@@ -18,15 +18,15 @@ from export_stubs import ARDUINO, CC, CUBE, IDF, VECTORS, ZEPHYR, write_tree
 from models import fully_connected, quantised_convolutions
 from onnxruntime import InferenceSession
 
-from mcudeploy import building
 from mcudeploy.boards.board import load_board
-from mcudeploy.cli.build import build as command
+from mcudeploy.cli.build_command import build as command
+from mcudeploy.codegen.exporters import KINDS, Kind, export_files
+from mcudeploy.codegen.folder import write_folder
+from mcudeploy.codegen.render import Member
+from mcudeploy.commands import build as building
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import SILENT
-from mcudeploy.program.exporters import KINDS, Kind, export_files
-from mcudeploy.program.folder import write_folder
-from mcudeploy.program.render import Member
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 BOARD = load_board("mps2-an386")
 SIZES = (8, 6, 1)

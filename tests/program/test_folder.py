@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from mcudeploy.codegen.folder import MANIFEST, require_ours, write_folder
 from mcudeploy.common.errors import UsageError
-from mcudeploy.program.folder import MANIFEST, require_ours, write_folder
 
 FILES = {"src/a.c": "int a;\n", "include/a.h": "#pragma once\n", "firmware/a.elf": b"\x7fELF"}
 

@@ -13,17 +13,17 @@ import pytest
 from graphs import residual
 
 from mcudeploy.boards.board import Unit, load_board
+from mcudeploy.codegen.kernelfiles import kernel_files
+from mcudeploy.codegen.library import library_files, write_library
+from mcudeploy.codegen.program import Program, make_program
+from mcudeploy.codegen.render import Member, Source, render_firmware, render_model, render_package
 from mcudeploy.common.errors import UsageError
 from mcudeploy.ir.plan import Function, Plan
-from mcudeploy.layout.solve import spread
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import work_bytes
-from mcudeploy.program.kernelfiles import kernel_files
-from mcudeploy.program.library import library_files, write_library
-from mcudeploy.program.program import Program, make_program
-from mcudeploy.program.render import Member, Source, render_firmware, render_model, render_package
-from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.place.solve import spread
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import work_bytes
 from tests.moves import with_moves
 
 GOLDEN = Path(__file__).parent.parent / "golden"

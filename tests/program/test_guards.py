@@ -9,12 +9,12 @@ import pytest
 from test_golden import SOURCE
 from test_moved_programs import GRAPHS, HOST, planned, program_of
 
+from mcudeploy.codegen.render import render_firmware
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.guards import GUARD, arm, guarded, require_intact
 from mcudeploy.device.replies import Stack
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.program.render import render_firmware
-from mcudeploy.targets import build_firmware
+from mcudeploy.toolchain import build_firmware
 from mcudeploy.verify.compare import Storage, run_once
 
 INTACT = Stack(2000, 65536)

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from models import fully_connected
 
-from mcudeploy import __version__, building
+from mcudeploy import __version__
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.exporters import KINDS, Kind
+from mcudeploy.commands import build as building
 from mcudeploy.common.errors import UsageError
-from mcudeploy.program.exporters import KINDS, Kind
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 BOARD = load_board("mps2-an386")
 

@@ -15,25 +15,25 @@ from numpy.typing import NDArray
 from test_golden import SOURCE, STRICT
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.checker.judge import check
+from mcudeploy.codegen.kernelfiles import AWAIT, START
+from mcudeploy.codegen.library import library_files, write_library
+from mcudeploy.codegen.program import Program, make_program
+from mcudeploy.codegen.render import Member, render_firmware
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
-from mcudeploy.layout.check import check
-from mcudeploy.memory.blocks import BlockId, TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import work_bytes
-from mcudeploy.model.forms import stream_inputs
 from mcudeploy.ops.elementwise import Lut
 from mcudeploy.ops.view import Reshape
-from mcudeploy.program.kernelfiles import AWAIT, START
-from mcudeploy.program.library import library_files, write_library
-from mcudeploy.program.program import Program, make_program
-from mcudeploy.program.render import Member, render_firmware
-from mcudeploy.program.tape import Tape
-from mcudeploy.schedule.rpo import reverse_post_order
-from mcudeploy.targets import Firmware, build_firmware
+from mcudeploy.planner.model.forms import stream_inputs
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.tape.tape import Tape
+from mcudeploy.tiling.blocks import BlockId, TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import work_bytes
+from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.verify.compare import Storage, check_operators, run_once, run_with_ties_as_reference
 from tests.moves import with_moves
 from tests.one_memory import lay_out

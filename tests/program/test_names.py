@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mcudeploy.codegen.ctext import model_name
 from mcudeploy.common.errors import UsageError
-from mcudeploy.program.ctext import model_name
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from test_golden import SOURCE, STRICT, planned
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.program import make_program
+from mcudeploy.codegen.render import render_model
 from mcudeploy.ir.graph import Border, DType, Quantization, Tensor
 from mcudeploy.ops.host_io import to_device
-from mcudeploy.program.program import make_program
-from mcudeploy.program.render import render_model
 
 MAIN = """#include <stdio.h>
 #include "residual.h"

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target
-from mcudeploy.model.model import load_model
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.report.objects import plan as plan_report
-from mcudeploy.search.planner import Options, find_plans
 
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 

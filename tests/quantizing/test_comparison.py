@@ -13,11 +13,11 @@ from rich.console import Console
 from small_floats import classifier, images
 
 from mcudeploy.cli.quantizetable import quantize
-from mcudeploy.frontend.model import Info
-from mcudeploy.quantizing.compare import Agreement, Layer, Noise, class_output
-from mcudeploy.quantizing.library import METHODS, Calibration, prepare
-from mcudeploy.quantizing.quantize import Asked, quantize_model
-from mcudeploy.quantizing.weights import outliers
+from mcudeploy.frontend.onnx.nodes import Info
+from mcudeploy.quantization.agreement import Agreement, Layer, Noise, class_output
+from mcudeploy.quantization.ort_quantizer import METHODS, Calibration, prepare
+from mcudeploy.quantization.quantizer import Asked, quantize_model
+from mcudeploy.quantization.weights import outliers
 
 
 def info(name: str, *shape: int) -> Info:

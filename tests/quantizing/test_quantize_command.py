@@ -17,12 +17,13 @@ from click.testing import CliRunner, Result
 from onnx import TensorProto, helper
 from small_floats import classifier, folder_of, images, two_inputs
 
-from mcudeploy import api, frontend
+from mcudeploy import frontend
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
+from mcudeploy.commands import commands as api
 from mcudeploy.common.files import is_ours
 from mcudeploy.device.target import Target
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 ROOT = Path(__file__).resolve().parents[2]
 

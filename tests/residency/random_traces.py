@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from mcudeploy.residency.lookahead import Decisions
-from mcudeploy.residency.tables import Table, sequence_of
-from mcudeploy.residency.trace import Access, Item, Link, Trace, TraceStep
+from mcudeploy.planner.offload.lookahead import Decisions
+from mcudeploy.planner.offload.trace import Access, Item, Link, Trace, TraceStep
+from mcudeploy.planner.offload.trace_tables import Table, sequence_of
 
 
 def random_trace(draw: random.Random) -> Trace:

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
-from mcudeploy.residency.check import check
-from mcudeploy.residency.feedback import earlier, feedback, with_late_triggers
-from mcudeploy.residency.lookahead import plan_of, run
-from mcudeploy.residency.passive import passive_plan, tight_operands, touches_of
-from mcudeploy.residency.planner import plan_residency
-from mcudeploy.residency.tables import table_of
-from mcudeploy.residency.timeline import timeline, with_times
-from mcudeploy.residency.trace import Access, Item, Link, Passage, Residency, Stay, Trace, TraceStep
+from mcudeploy.planner.offload.check import check
+from mcudeploy.planner.offload.feedback import earlier, feedback, with_late_triggers
+from mcudeploy.planner.offload.lookahead import plan_of, run
+from mcudeploy.planner.offload.offload import plan_residency
+from mcudeploy.planner.offload.passive import passive_plan, tight_operands, touches_of
+from mcudeploy.planner.offload.timeline import timeline, with_times
+from mcudeploy.planner.offload.trace import Access, Item, Link, Passage, Residency, Stay, Trace, TraceStep
+from mcudeploy.planner.offload.trace_tables import table_of
 from tests.residency.random_traces import (
     peak_bytes,
     random_decisions,

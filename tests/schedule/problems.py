@@ -7,7 +7,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from mcudeploy.schedule.problem import Buffer, InPlace, Problem
+from mcudeploy.planner.order.order_problem import Buffer, InPlace, Problem
 
 
 def random_problem(steps: int, seed: int) -> Problem:

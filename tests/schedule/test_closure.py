@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from problems import all_orders, problems
 
-from mcudeploy.schedule.bounds import sure_needs
-from mcudeploy.schedule.closure import Closure
-from mcudeploy.schedule.problem import Buffer, Problem
+from mcudeploy.planner.order.bounds import sure_needs
+from mcudeploy.planner.order.closure import Closure
+from mcudeploy.planner.order.order_problem import Buffer, Problem
 
 
 @given(problem=problems())

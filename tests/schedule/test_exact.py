@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from problems import all_orders, least_peak, problems, without_chances
 
 from mcudeploy.common.effort import Effort, endless
-from mcudeploy.schedule.bounds import least_needs, sure_needs
-from mcudeploy.schedule.closure import Closure
-from mcudeploy.schedule.contract import contracted
-from mcudeploy.schedule.exact import best_first
-from mcudeploy.schedule.problem import Buffer, InPlace, Outcome, Problem
+from mcudeploy.planner.order.bounds import least_needs, sure_needs
+from mcudeploy.planner.order.closure import Closure
+from mcudeploy.planner.order.contract import contracted
+from mcudeploy.planner.order.exact import best_first
+from mcudeploy.planner.order.order_problem import Buffer, InPlace, Outcome, Problem
 
 
 @settings(max_examples=1000, deadline=None)

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from problems import all_orders, any_order, least_peak, problems, without_chances
 
 from mcudeploy.common.effort import Effort, endless
-from mcudeploy.schedule.beam import beam
-from mcudeploy.schedule.bounds import sure_needs
-from mcudeploy.schedule.closure import Closure
-from mcudeploy.schedule.problem import Buffer, Problem, mask_of
-from mcudeploy.schedule.published import refine as refining
-from mcudeploy.schedule.published.chain_dfs import chain_dfs
-from mcudeploy.schedule.published.deferred_updates import with_deferred_updates
-from mcudeploy.schedule.published.lifetime_bfs import lifetime_bfs
-from mcudeploy.schedule.published.refine import refine
-from mcudeploy.schedule.rpo import reverse_post_order_of
+from mcudeploy.planner.order.beam import beam
+from mcudeploy.planner.order.bounds import sure_needs
+from mcudeploy.planner.order.closure import Closure
+from mcudeploy.planner.order.order_problem import Buffer, Problem, mask_of
+from mcudeploy.planner.order.published import refine as refining
+from mcudeploy.planner.order.published.chain_dfs import chain_dfs
+from mcudeploy.planner.order.published.deferred_updates import with_deferred_updates
+from mcudeploy.planner.order.published.lifetime_bfs import lifetime_bfs
+from mcudeploy.planner.order.published.refine import refine
+from mcudeploy.planner.order.rpo import reverse_post_order_of
 
 
 @given(problem=problems())

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from problems import least_peak, problems, without_chances
 
 from mcudeploy.common.effort import Effort, endless
-from mcudeploy.schedule.problem import Buffer, InPlace, Outcome, Problem
-from mcudeploy.schedule.published.ilp import solve
+from mcudeploy.planner.order.order_problem import Buffer, InPlace, Outcome, Problem
+from mcudeploy.planner.order.published.ilp import solve
 
 
 @settings(max_examples=40, deadline=None)

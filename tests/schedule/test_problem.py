@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import all_orders, any_order, loads_by_lives, problems
 
-from mcudeploy.schedule.problem import Problem
+from mcudeploy.planner.order.order_problem import Problem
 
 
 @settings(deadline=None)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import all_orders, problems
 
-from mcudeploy.schedule.derived import restricted, reverse, turned
-from mcudeploy.schedule.problem import Buffer, Problem
-from mcudeploy.schedule.series import in_series
+from mcudeploy.planner.order.derived import restricted, reverse, turned
+from mcudeploy.planner.order.order_problem import Buffer, Problem
+from mcudeploy.planner.order.series import in_series
 
 
 @given(problem=problems())

@@ -1,4 +1,4 @@
-"""The problem that orders are searched in, against what `memory/live.py` counts."""
+"""The problem that orders are searched in, against what `tiling/live.py` counts."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from problems import any_order
 
 from mcudeploy.common.effort import endless
 from mcudeploy.ir.graph import Graph, Operator
-from mcudeploy.memory.blocks import TiledGraph, whole
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import live_peak
-from mcudeploy.model.forms import stream_inputs
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePoolByRows
-from mcudeploy.schedule.problem import InPlace
-from mcudeploy.schedule.published.refine import refine
-from mcudeploy.schedule.rpo import reverse_post_order
-from mcudeploy.schedule.tiled import problem_of, schedule_of, steps_of
+from mcudeploy.planner.model.forms import stream_inputs
+from mcudeploy.planner.order.order_problem import InPlace
+from mcudeploy.planner.order.published.refine import refine
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.order.tiled import problem_of, schedule_of, steps_of
+from mcudeploy.tiling.blocks import TiledGraph, whole
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import live_peak
 
 
 def branches() -> Graph:

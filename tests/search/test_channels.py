@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 from graphs import Q, border, tensor
 
-from mcudeploy.analyzer import components
 from mcudeploy.boards.board import load_board
+from mcudeploy.checker.judge import check
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ir.plan import Form, Plan
-from mcudeploy.layout.check import check
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import work_bytes
-from mcudeploy.model.channels import channels_as_rows, choose, row_channels
-from mcudeploy.model.forms import in_form, stream_inputs
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.feed import Feed
-from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.planner.axes import components
+from mcudeploy.planner.model.channels import channels_as_rows, choose, row_channels
+from mcudeploy.planner.model.forms import in_form, stream_inputs
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import work_bytes
 from tests.one_memory import lay_out
 
 BOARD = load_board("mps2-an386")

@@ -9,15 +9,15 @@ from click.testing import CliRunner
 from models import quantised_convolutions
 
 from mcudeploy.boards.board import Board, board_file, load_board
+from mcudeploy.checker.judge import check
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import FitError
 from mcudeploy.cost.estimate import load_costs
 from mcudeploy.ir.plan import MODEL_UNIT
-from mcudeploy.layout.check import check
-from mcudeploy.model.model import Model, load_model
+from mcudeploy.planner.fit import SEARCH_S, rank_boards
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.planner import Options
 from mcudeploy.report.fits import fits
-from mcudeploy.search.fitting import SEARCH_S, rank_boards
-from mcudeploy.search.planner import Options
 
 STM = load_board("stm32f405")
 

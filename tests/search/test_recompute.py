@@ -9,20 +9,20 @@ from graphs import border, conv, residual, tensor
 from test_search import calls_of
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.cost.estimate import estimated_tile_time
 from mcudeploy.cost.tiles import Costs
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Schedule, Step
-from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import buffers, live_peak, lives, peak, work_bytes
-from mcudeploy.model.forms import stream_inputs
-from mcudeploy.schedule.rpo import reverse_post_order
-from mcudeploy.search.best_first import Candidate
-from mcudeploy.search.recompute import recompute
+from mcudeploy.planner.model.forms import stream_inputs
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.search.best_first import Candidate
+from mcudeploy.planner.search.recompute import recompute
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import buffers, live_peak, lives, peak, work_bytes
 from tests.one_memory import lay_out
 
 BOARD = load_board("mps3-an547")

@@ -12,21 +12,21 @@ import pytest
 from graphs import border, conv, residual, tensor
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.estimate import estimated_tile_time
 from mcudeploy.cost.tiles import STEP_TICKS, Costs
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Form, Plan, Search
-from mcudeploy.layout.check import check
-from mcudeploy.memory.blocks import whole
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import work_bytes
-from mcudeploy.model.forms import accumulate_rows, in_form, stream_inputs
-from mcudeploy.schedule.rpo import reverse_post_order
-from mcudeploy.search.best_first import Candidate, Found, search
-from mcudeploy.search.cuts import Cut, Space, State
-from mcudeploy.search.seeds import Seeds
-from mcudeploy.search.segments import Segments
+from mcudeploy.planner.model.forms import accumulate_rows, in_form, stream_inputs
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.search.best_first import Candidate, Found, search
+from mcudeploy.planner.search.cuts import Cut, Space, State
+from mcudeploy.planner.search.seeds import Seeds
+from mcudeploy.planner.search.segments import Segments
+from mcudeploy.tiling.blocks import whole
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import work_bytes
 from tests.one_memory import lay_out
 
 BOARD = load_board("mps3-an547")

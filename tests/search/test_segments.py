@@ -6,20 +6,20 @@ from graphs import border, conv, pooled, residual, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcudeploy.checker.judge import check
 from mcudeploy.ir.graph import Graph, Operator, Shape
 from mcudeploy.ir.plan import Plan, Schedule
-from mcudeploy.layout.check import check
-from mcudeploy.memory.blocks import TiledGraph, whole
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import WorkBytes, live_peak
-from mcudeploy.model.forms import stream_inputs
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.pool import AveragePoolByRows
 from mcudeploy.ops.view import Reshape
-from mcudeploy.schedule.rpo import reverse_post_order
-from mcudeploy.search.cuts import ROWS_TRIED, Cut, Space, State
-from mcudeploy.search.segments import Segments
+from mcudeploy.planner.model.forms import stream_inputs
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space, State
+from mcudeploy.planner.search.segments import Segments
+from mcudeploy.tiling.blocks import TiledGraph, whole
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import WorkBytes, live_peak
 from tests.one_memory import lay_out, one_memory
 
 WORK = (0, 7, 40)

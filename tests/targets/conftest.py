@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.targets import Firmware, build_firmware
+from mcudeploy.toolchain import Firmware, build_firmware
 
 from .board_line import FILES
 

@@ -11,8 +11,8 @@ import pytest
 from mcudeploy.boards.board import list_boards
 from mcudeploy.boards.usb import kind_of, usb_kinds
 from mcudeploy.common.errors import BoardNotFoundError
-from mcudeploy.targets import attached, ports
-from mcudeploy.targets.attached import Device, attached_board, list_devices
+from mcudeploy.toolchain import attached, ports
+from mcudeploy.toolchain.attached import Device, attached_board, list_devices
 
 STLINK, STLINK_21 = "0483:3748", "0483:374b"
 ST_INFO = """\

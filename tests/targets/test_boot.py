@@ -15,9 +15,9 @@ import pytest
 
 from mcudeploy.boards.board import list_boards, load_board
 from mcudeploy.device.transport import open_transport
-from mcudeploy.targets import Emulator, Firmware
-from mcudeploy.targets.build import run_logged
-from mcudeploy.targets.emulator import qemu_command
+from mcudeploy.toolchain import Emulator, Firmware
+from mcudeploy.toolchain.emulator import qemu_command
+from mcudeploy.toolchain.firmware_build import run_logged
 
 from .board_line import Line
 
@@ -139,7 +139,7 @@ def test_the_emulator_ends_when_its_owner_is_killed(boot: Build) -> None:
         "import sys, time\n"
         "from pathlib import Path\n"
         "from mcudeploy.boards.board import load_board\n"
-        "from mcudeploy.targets import Emulator\n"
+        "from mcudeploy.toolchain import Emulator\n"
         "with Emulator(load_board('mps2-an386'), Path(sys.argv[1])) as it:\n"
         "    print(it._process.pid, flush=True)\n"
         "    time.sleep(60)\n"

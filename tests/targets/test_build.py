@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES, kernel_files
 from mcudeploy.common.errors import BuildError, FitError, UsageError
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.program.kernelfiles import ON_UNIT, RUN_CORES, kernel_files
-from mcudeploy.targets import Firmware, build, build_firmware
-from mcudeploy.targets.project import assemble, environments
+from mcudeploy.toolchain import Firmware, build_firmware
+from mcudeploy.toolchain import firmware_build as build
+from mcudeploy.toolchain.project import assemble, environments
 
 from .board_line import BOOT, CONFIG, FILES
 

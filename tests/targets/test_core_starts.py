@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES
 from mcudeploy.common.errors import BuildError
-from mcudeploy.program.kernelfiles import ON_UNIT, RUN_CORES
-from mcudeploy.targets import Emulator, Firmware, build_firmware
-from mcudeploy.targets.build import HOST_FLAGS, write_project
-from mcudeploy.targets.project import assemble
+from mcudeploy.toolchain import Emulator, Firmware, build_firmware
+from mcudeploy.toolchain.firmware_build import HOST_FLAGS, write_project
+from mcudeploy.toolchain.project import assemble
 
 from .board_line import CONFIG, LINE, Line
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.program.kernelfiles import AWAIT, START
-from mcudeploy.targets import Emulator, build_firmware
+from mcudeploy.codegen.kernelfiles import AWAIT, START
+from mcudeploy.toolchain import Emulator, build_firmware
 
 from .board_line import CONFIG, LINE, Line
 

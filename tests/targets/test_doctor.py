@@ -10,9 +10,9 @@ import pytest
 from mcudeploy.boards.board import list_boards, load_board
 from mcudeploy.common.errors import BoardNotFoundError, ProtocolError, UsageError
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.targets import Check, Emulator, Firmware, checks, doctor, lacking
-from mcudeploy.targets.doctor import Use
-from mcudeploy.targets.firmware import Sizes
+from mcudeploy.toolchain import Check, Emulator, Firmware, checks, doctor, lacking
+from mcudeploy.toolchain.doctor import Use
+from mcudeploy.toolchain.firmware import Sizes
 
 ELF = Path("/a folder/firmware.elf")
 

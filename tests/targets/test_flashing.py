@@ -23,10 +23,11 @@ from mcudeploy.boards.trust import trust
 from mcudeploy.common.errors import FlashError, ProtocolError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device import target
-from mcudeploy.targets import flash, flash_commands, flashers, flashing
-from mcudeploy.targets.flashers import TOOLS, Attached
-from mcudeploy.targets.images import flash_content, intel_hex, uf2
-from mcudeploy.targets.tools import run_tool
+from mcudeploy.toolchain import flash, flash_commands, flashing
+from mcudeploy.toolchain import flash_tools as flashers
+from mcudeploy.toolchain.flash_tools import TOOLS, Attached
+from mcudeploy.toolchain.images import flash_content, intel_hex, uf2
+from mcudeploy.toolchain.tools import run_tool
 
 FAKE = """#!/bin/sh
 printf '%s\\n' "${0##*/}" "$@" end-of-call >> "$FAKE_LOG"
@@ -250,7 +251,7 @@ def test_an_interrupt_leaves_no_child(
 ) -> None:
     board = load_board("stm32f405")
     fake("openocd", hangs="1")
-    script = "import sys, pathlib; from mcudeploy.targets import flash\n"
+    script = "import sys, pathlib; from mcudeploy.toolchain import flash\n"
     script += "from mcudeploy.boards.board import load_board"
     script += "\nflash(load_board('stm32f405'), pathlib.Path(sys.argv[1]))"
     process = subprocess.Popen(

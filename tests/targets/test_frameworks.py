@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import Board, load_board
-from mcudeploy.targets.project import assemble
+from mcudeploy.toolchain.project import assemble
 from tests.targets.board_line import CONFIG
 
 STUBS = Path(__file__).parent / "frameworks"

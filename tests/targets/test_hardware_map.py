@@ -11,8 +11,8 @@ import yaml
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
-from mcudeploy.targets.attached import Device
-from mcudeploy.targets.hardware_map import Entry, entries_for, write_map
+from mcudeploy.toolchain.attached import Device
+from mcudeploy.toolchain.hardware_map import Entry, entries_for, write_map
 
 MAP = """
 - {connected: true, id: 066DFF48, platform: stm32f405, product: ST, runner: openocd, serial: /dev/ttyACM0}

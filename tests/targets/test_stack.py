@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.bench import bench_sources
+from mcudeploy.codegen.kernelfiles import AWAIT, START
 from mcudeploy.common.errors import BuildError
-from mcudeploy.program.bench import bench_sources
-from mcudeploy.program.kernelfiles import AWAIT, START
-from mcudeploy.targets import Firmware, build_firmware
-from mcudeploy.targets.disassembly import parse
-from mcudeploy.targets.firmware import CALLS_NAME
-from mcudeploy.targets.frames import LibraryFunctions, pushed_bytes
-from mcudeploy.targets.stack import Compiled, Depths, StackBound, bound_of, read_calls, stack_bound
+from mcudeploy.toolchain import Firmware, build_firmware
+from mcudeploy.toolchain.disassembly import parse
+from mcudeploy.toolchain.firmware import CALLS_NAME
+from mcudeploy.toolchain.stack import Compiled, Depths, StackBound, bound_of, read_calls, stack_bound
+from mcudeploy.toolchain.stack_frames import LibraryFunctions, pushed_bytes
 
 KERNELS = ["conv2d_s8", "feed", "softmax_f32"]
 

@@ -11,16 +11,16 @@ import pytest
 from click.testing import CliRunner, Result
 from models import fully_connected
 
-from mcudeploy.api import plan_model
 from mcudeploy.boards.board import load_board
 from mcudeploy.boards.facts import Framework
 from mcudeploy.cli.main import cli
+from mcudeploy.codegen.render import Member
+from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import UsageError
-from mcudeploy.program.render import Member
-from mcudeploy.search.planner import Options
-from mcudeploy.targets.build import platformio_environment
-from mcudeploy.targets.emulator import qemu_command
-from mcudeploy.targets.starter import require_start, starter_files
+from mcudeploy.planner.planner import Options
+from mcudeploy.toolchain.emulator import qemu_command
+from mcudeploy.toolchain.firmware_build import platformio_environment
+from mcudeploy.toolchain.starter import require_start, starter_files
 
 BOARD = "mps2-an386"
 

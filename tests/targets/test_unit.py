@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.program.kernelfiles import ON_UNIT
-from mcudeploy.targets import Emulator, Firmware, build_firmware
+from mcudeploy.codegen.kernelfiles import ON_UNIT
+from mcudeploy.toolchain import Emulator, Firmware, build_firmware
 
 from .board_line import CONFIG, Line
 

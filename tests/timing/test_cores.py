@@ -10,15 +10,15 @@ from typing import Protocol
 
 import pytest
 
-from mcudeploy.targets.disassembly import Functions, Instruction, disassemble, parse
-from mcudeploy.timing.classes import Kind, classify, may_pass
-from mcudeploy.timing.core import Core, Cycles
-from mcudeploy.timing.cortex_m4 import CORTEX_M4
-from mcudeploy.timing.cortex_m7 import CORTEX_M7
-from mcudeploy.timing.cortex_m33 import CORTEX_M33
-from mcudeploy.timing.cortex_m55 import CORTEX_M55
-from mcudeploy.timing.plugin import Counts
-from mcudeploy.timing.profile import Profile
+from mcudeploy.execution.cycles.classes import Kind, classify, may_pass
+from mcudeploy.execution.cycles.core import Core, Cycles
+from mcudeploy.execution.cycles.cortex_m4 import CORTEX_M4
+from mcudeploy.execution.cycles.cortex_m7 import CORTEX_M7
+from mcudeploy.execution.cycles.cortex_m33 import CORTEX_M33
+from mcudeploy.execution.cycles.cortex_m55 import CORTEX_M55
+from mcudeploy.execution.cycles.plugin import Counts
+from mcudeploy.execution.cycles.profile import Profile
+from mcudeploy.toolchain.disassembly import Functions, Instruction, disassemble, parse
 
 Assemble = Callable[[str], list[Instruction]]
 Spend = Callable[[str, Core], Cycles]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.common.errors import BuildError, ProtocolError
-from mcudeploy.targets import Emulator, Firmware
-from mcudeploy.targets.disassembly import Functions, disassemble
-from mcudeploy.timing.core import Cycles
-from mcudeploy.timing.cortex_m4 import CORTEX_M4
-from mcudeploy.timing.plugin import Counts, build_plugin, plugin_arguments, read_windows
-from mcudeploy.timing.profile import Profile
+from mcudeploy.execution.cycles.core import Cycles
+from mcudeploy.execution.cycles.cortex_m4 import CORTEX_M4
+from mcudeploy.execution.cycles.plugin import Counts, build_plugin, plugin_arguments, read_windows
+from mcudeploy.execution.cycles.profile import Profile
+from mcudeploy.toolchain import Emulator, Firmware
+from mcudeploy.toolchain.disassembly import Functions, disassemble
 from tests.targets.board_line import Line
 from tests.targets.conftest import boot, cache  # noqa: F401 - fixtures
 

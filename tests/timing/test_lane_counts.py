@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.kernelfiles import RUN_CORES
 from mcudeploy.common.errors import BuildError, ProtocolError
-from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CoreWait, Lane, Part
-from mcudeploy.program.kernelfiles import RUN_CORES
-from mcudeploy.targets import Emulator, Firmware, build_firmware
-from mcudeploy.timing.marks import (
+from mcudeploy.execution.cycles.marks import (
     LaneCounts,
     Mark,
     Passed,
@@ -24,7 +21,10 @@ from mcudeploy.timing.marks import (
     read_marks,
     windows_of,
 )
-from mcudeploy.timing.plugin import build_plugin
+from mcudeploy.execution.cycles.plugin import build_plugin
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import CoreWait, Lane, Part
+from mcudeploy.toolchain import Emulator, Firmware, build_firmware
 from tests.targets.board_line import CONFIG, LINE, Line
 from tests.targets.conftest import cache  # noqa: F401 - fixture
 

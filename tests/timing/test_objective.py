@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
+from mcudeploy.commands.tune import tune_model
 from mcudeploy.common.errors import ConfigError, UsageError
 from mcudeploy.cost.estimate import load_costs, per_instruction
 from mcudeploy.device.target import Target
+from mcudeploy.execution.cycles.profile import CORES
 from mcudeploy.ir.plan import MODEL_UNIT
-from mcudeploy.search.planner import Options
-from mcudeploy.timing.profile import CORES
-from mcudeploy.tuning import tune_model
+from mcudeploy.planner.planner import Options
 
 CYCLES = Options(objective="cycles", time_limit=2)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
+from mcudeploy.execution.cycles.profile import core_of
 from mcudeploy.ir.plan import MODEL_UNIT
-from mcudeploy.search.planner import Options
-from mcudeploy.timing.profile import core_of
+from mcudeploy.planner.planner import Options
 
 
 @pytest.mark.parametrize(

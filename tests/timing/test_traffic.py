@@ -8,18 +8,25 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.kernelfiles import AWAIT, START
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
+from mcudeploy.execution.counted import Timing
+from mcudeploy.execution.cycles.memory_traffic import (
+    OTHER,
+    UNIT,
+    Accesses,
+    Region,
+    regions_of,
+    require_emulated,
+)
+from mcudeploy.execution.cycles.plugin import Counts, plugin_arguments, read_windows
 from mcudeploy.ir.interval import Interval
-from mcudeploy.program.kernelfiles import AWAIT, START
-from mcudeploy.search.planner import Options
-from mcudeploy.targets import Emulator, build_firmware
-from mcudeploy.targets.disassembly import Functions
-from mcudeploy.timing.plugin import Counts, plugin_arguments, read_windows
-from mcudeploy.timing.traffic import OTHER, UNIT, Accesses, Region, regions_of, require_emulated
-from mcudeploy.verify.counted import Timing
+from mcudeploy.planner.planner import Options
+from mcudeploy.toolchain import Emulator, build_firmware
+from mcudeploy.toolchain.disassembly import Functions
 from tests.targets.board_line import CONFIG, LINE, Line
 from tests.targets.conftest import cache  # noqa: F401 - a fixture
 from tests.targets.test_dma import PROGRAM

@@ -11,7 +11,7 @@ from mcudeploy.ir.graph import Border, DType, Graph, Operator, Tensor
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
-from mcudeploy.units.functions import Assignment
+from mcudeploy.planner.cores.functions import Assignment
 
 bounded = settings(deadline=None)  # other work on the machine is no failure
 

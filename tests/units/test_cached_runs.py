@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mcudeploy.boards.board import Unit
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
-from mcudeploy.schedule.rpo import reverse_post_order
-from mcudeploy.units.functions import Assignment, partition
-from mcudeploy.units.needs import needs
-from mcudeploy.units.routes import with_transfers
+from mcudeploy.planner.cores.functions import Assignment, partition
+from mcudeploy.planner.cores.requirements import needs
+from mcudeploy.planner.cores.routes import with_transfers
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
 from tests.one_memory import lay_out
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ import pytest
 from drawn import SHAPE, assigned, board, border, bounded
 from hypothesis import given
 
-from mcudeploy.analyzer import convex
 from mcudeploy.boards.board import Board, Unit
 from mcudeploy.common.errors import UsageError
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
-from mcudeploy.units.functions import Assignment, assign, partition, require_types
+from mcudeploy.planner.axes import convex
+from mcudeploy.planner.cores.functions import Assignment, assign, partition, require_types
 
 CORE = Unit(name="core")
 NPU = Unit(name="npu", kind="accelerator", prefers=("Binary",))

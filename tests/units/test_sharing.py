@@ -10,16 +10,16 @@ from drawn import board
 from networks import residual_network
 from test_transfers import chain
 
-from mcudeploy import api
 from mcudeploy.boards.board import Unit
+from mcudeploy.checker.judge import check
+from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.plan import Form
-from mcudeploy.layout.check import check
-from mcudeploy.layout.sharing import Sharing, sharing
-from mcudeploy.model.model import Model, kernel_variants
-from mcudeploy.search.placing import tagged_plan, unsplit_plan, unsplit_schedule
-from mcudeploy.search.planner import Options
-from mcudeploy.units.functions import Assignment
+from mcudeploy.planner.cores.functions import Assignment
+from mcudeploy.planner.model.model import Model, kernel_variants
+from mcudeploy.planner.place.sharing import Sharing, sharing
+from mcudeploy.planner.planner import Options
+from mcudeploy.planner.search.placing import tagged_plan, unsplit_plan, unsplit_schedule
 
 TWO = board(Unit(name="core"), Unit(name="npu", alignment=16, prefers=("Conv2d",)))
 

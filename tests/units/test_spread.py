@@ -12,21 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.boards.board import Board, Unit
+from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.cost.tiles import MovePrice
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.plan import Function, Plan, memories_of
-from mcudeploy.layout.arena import Relocation
-from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.layout.solve import base_alignments, spread
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.unary import Unary
-from mcudeploy.program.footprint import shortages
-from mcudeploy.schedule.rpo import reverse_post_order
-from mcudeploy.units.functions import Assignment, partition
-from mcudeploy.units.routes import with_transfers
+from mcudeploy.planner.cores.functions import Assignment, partition
+from mcudeploy.planner.cores.routes import with_transfers
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.solve import base_alignments, spread
+from mcudeploy.planner.tape.footprint import shortages
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
 from tests.one_memory import lay_out
 
 

@@ -13,7 +13,10 @@ from hypothesis import given
 
 from mcudeploy.boards.board import Board, Unit
 from mcudeploy.ir.graph import Graph
-from mcudeploy.layout.tagform import (
+from mcudeploy.ops.transfer import Copy
+from mcudeploy.planner.cores.functions import Assignment, partition
+from mcudeploy.planner.cores.routes import with_transfers
+from mcudeploy.planner.published.tagform import (
     MODEL,
     Body,
     Call,
@@ -27,11 +30,8 @@ from mcudeploy.layout.tagform import (
     Type,
     program_of,
 )
-from mcudeploy.layout.tags import assign_tags
-from mcudeploy.layout.tagsizes import sizes
-from mcudeploy.ops.transfer import Copy
-from mcudeploy.units.functions import Assignment, partition
-from mcudeploy.units.routes import with_transfers
+from mcudeploy.planner.published.tags import assign_tags
+from mcudeploy.planner.published.tagsizes import sizes
 
 CORE = Unit(name="core")
 ONE = board(CORE)

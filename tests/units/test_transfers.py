@@ -9,12 +9,12 @@ from hypothesis import given
 from mcudeploy.boards.board import Board, Unit
 from mcudeploy.common.errors import FitError
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
-from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.unary import Unary
-from mcudeploy.units.functions import Assignment, partition
-from mcudeploy.units.needs import needs
-from mcudeploy.units.routes import with_transfers
+from mcudeploy.planner.cores.functions import Assignment, partition
+from mcudeploy.planner.cores.requirements import needs
+from mcudeploy.planner.cores.routes import with_transfers
+from mcudeploy.tiling.dataflow import Flow
 
 STALE = "stale"
 

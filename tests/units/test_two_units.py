@@ -10,11 +10,11 @@ import pytest
 from drawn import board
 from networks import residual_network
 
-from mcudeploy import api
 from mcudeploy.boards.board import Unit, load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 
 def _cached(memory: str) -> tuple[Unit, Unit]:

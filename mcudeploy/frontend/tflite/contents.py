@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.frontend.model import Unsupported
-from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.nodes import Unsupported
 
 DTYPES = {
     "FLOAT32": "float32",

@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator
 from mcudeploy.frontend.tflite.scales import fused, parameters, reals
 from mcudeploy.frontend.tflite.writer import Writer

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator
-from mcudeploy.frontend.tflite.moving import moved
+from mcudeploy.frontend.tflite.moves import moved
 from mcudeploy.frontend.tflite.scales import reals
 from mcudeploy.frontend.tflite.writer import Writer
 

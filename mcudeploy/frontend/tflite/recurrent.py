@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from mcudeploy.frontend.model import Unsupported
-from mcudeploy.frontend.rounding import DOMAIN
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.tflite.contents import Operator, Tensor
 from mcudeploy.frontend.tflite.scales import parameters, reals
 from mcudeploy.frontend.tflite.writer import OPSET, Writer

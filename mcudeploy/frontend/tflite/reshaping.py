@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper, shape_inference
 
-from mcudeploy.frontend.model import Unsupported
-from mcudeploy.frontend.rounding import DOMAIN
-from mcudeploy.frontend.shapes import Shapes
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.rounding import DOMAIN
+from mcudeploy.frontend.onnx.shapes import Shapes
 from mcudeploy.frontend.tflite.contents import Contents, Operator, Tensor, names_of
 
 Shape = tuple[int, ...]

@@ -7,7 +7,7 @@ from math import copysign, floor, inf, isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator, Scales, Tensor
 
 _QUANTIZED = ("INT8", "UINT8")

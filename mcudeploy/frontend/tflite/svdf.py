@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from onnx import FunctionProto, NodeProto, helper
 
-from mcudeploy.frontend.model import Unsupported
-from mcudeploy.frontend.rounding import DOMAIN
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.tflite.contents import Operator, Tensor
-from mcudeploy.frontend.tflite.linear import bias_of, require_alike
+from mcudeploy.frontend.tflite.dense import bias_of, require_alike
 from mcudeploy.frontend.tflite.scales import fused, parameters, reals, scales_of
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
 

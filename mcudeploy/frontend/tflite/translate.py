@@ -6,23 +6,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mcudeploy.frontend.model import Unsupported
-from mcudeploy.frontend.rounding import ExactRounding
-from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
-from mcudeploy.frontend.states import Kept
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.rounding import ExactRounding
+from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
+from mcudeploy.frontend.onnx.states import Kept
+from mcudeploy.frontend.tflite import (
+    dense as linear,
+)
 from mcudeploy.frontend.tflite import (
     elementwise,
     filling,
-    linear,
-    moving,
     recurrent,
     svdf,
     upsampling,
     windows,
 )
+from mcudeploy.frontend.tflite import (
+    moves as moving,
+)
 from mcudeploy.frontend.tflite.borders import border_notes, with_real_borders
 from mcudeploy.frontend.tflite.contents import Contents, Operator
-from mcudeploy.frontend.tflite.reading import contents_of
+from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.reshaping import with_shapes
 from mcudeploy.frontend.tflite.writer import Writer
 from mcudeploy.ir.graph import Declared

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, Unsupported
+from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
 from mcudeploy.frontend.tflite.contents import Operator, Tensor
-from mcudeploy.frontend.tflite.linear import bias_of, require_alike, require_ranks
+from mcudeploy.frontend.tflite.dense import bias_of, require_alike, require_ranks
 from mcudeploy.frontend.tflite.scales import fused, parameters
 from mcudeploy.frontend.tflite.windows import strides_of
 from mcudeploy.frontend.tflite.writer import Writer

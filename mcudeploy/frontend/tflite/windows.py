@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator
 from mcudeploy.frontend.tflite.scales import fused
 from mcudeploy.frontend.tflite.writer import Writer

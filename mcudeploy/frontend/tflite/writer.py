@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend.model import Unsupported
-from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.protos import live
-from mcudeploy.frontend.rounding import DOMAIN, ExactRounding
-from mcudeploy.frontend.states import Kept
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import live
+from mcudeploy.frontend.onnx.rounding import DOMAIN, ExactRounding
+from mcudeploy.frontend.onnx.states import Kept
+from mcudeploy.frontend.tflite.constant_folding import folded
 from mcudeploy.frontend.tflite.contents import Contents, Operator, Scales, Tensor, names_of
-from mcudeploy.frontend.tflite.folding import folded
 from mcudeploy.frontend.tflite.reshaping import infer, shape_in, stated_shape
 from mcudeploy.frontend.tflite.scales import Bounds, parameters, stored_bounds
 from mcudeploy.ir.graph import Quantization

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Residence, memories_of
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import WorkBytes
-from mcudeploy.memory.loads import live_in
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import WorkBytes
+from mcudeploy.tiling.loads import live_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from mcudeploy.codegen.html_template import render_page
 from mcudeploy.common.errors import UsageError
-from mcudeploy.program.page import render_page
 from mcudeploy.report.chart.svg import visible
 from mcudeploy.report.html.subject import Misfit, Subject, misfit_view, subject_view
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcudeploy.boards.board import FIRMWARE_RAM_BYTES
-from mcudeploy.deployment import Deployment
-from mcudeploy.program.footprint import tables_bytes, weights_bytes
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
 
 View = dict[str, Any]
 

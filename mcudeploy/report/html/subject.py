@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcudeploy.boards.board import Board
+from mcudeploy.codegen.html_template import as_data, trusted
 from mcudeploy.common.text import count_text
-from mcudeploy.deployment import Deployment
+from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds
 from mcudeploy.ir.plan import Measurement
-from mcudeploy.program.footprint import weights_bytes
-from mcudeploy.program.page import as_data, trusted
+from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.report import chart
 from mcudeploy.report.chart.svg import visible
-from mcudeploy.report.html.arena import blocks_of
+from mcudeploy.report.html.arena_chart import blocks_of
 from mcudeploy.report.html.budgets import budgets
 from mcudeploy.report.html.curve import Curve, curve_picture
 from mcudeploy.report.times import StepTimes, latency_text, step_times

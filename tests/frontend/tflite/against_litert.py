@@ -12,13 +12,13 @@ import pytest
 import tflite
 from numpy.typing import NDArray
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.frontend.tflite.contents import names_of
-from mcudeploy.frontend.tflite.reading import contents_of
+from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.ops.host_io import to_device
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 from mcudeploy.verify.compare import Storage, check_operators, merge_all, run_once
 from mcudeploy.verify.difference import Difference, difference
 

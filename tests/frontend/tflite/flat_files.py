@@ -14,7 +14,7 @@ import tflite
 from numpy.typing import NDArray
 
 from mcudeploy.frontend import load
-from mcudeploy.frontend.tflite.options import OPTIONS
+from mcudeploy.frontend.tflite.operator_options import OPTIONS
 from mcudeploy.verify.reference import Reference
 
 Array = NDArray[Any]

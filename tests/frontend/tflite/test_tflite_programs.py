@@ -13,15 +13,15 @@ from flat_cases import CASES, FUNCTIONS, ROOTS, network
 from flat_files import SAME, FlatFile, FlatTensor, drawn
 from harness import check_against_onnx
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
-from mcudeploy.frontend.parameters import parameter_count
-from mcudeploy.frontend.parsing import parse
+from mcudeploy.frontend.onnx.parameters import parameter_count
+from mcudeploy.frontend.onnx.parsing import parse
 from mcudeploy.ir.graph import DType
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 HOST = Target(load_board("host"))
 QUICK = Options(time_limit=1)

@@ -10,12 +10,12 @@ from against_litert import rounding
 from flat_files import FlatFile
 from flat_recurrent import lstm
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 
 
 @pytest.mark.parametrize("options", [{}, {"clip": 0.3}, {"by_time": True}, {"int8": True}], ids=str)

@@ -15,7 +15,7 @@ from flat_files import VALID, FlatFile
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
-from mcudeploy.frontend.tflite import reading
+from mcudeploy.frontend.tflite import flatbuffer as reading
 
 
 def refused(file: FlatFile, inputs: list[int], outputs: list[int], folder: Path) -> dict[str, str]:
@@ -298,8 +298,8 @@ def test_the_elements_of_a_file_count_without_those_of_its_translation(
     inputs, outputs = CASES["AVERAGE_POOL_2D-float"].make(file)
     path = file.save(tmp_path, inputs, outputs)
     elements = sum(int(np.prod(file.tensors[number].shape)) for number in (*inputs, *outputs))
-    monkeypatch.setattr("mcudeploy.frontend.convert.MAX_TOTAL_ELEMENTS", elements)
+    monkeypatch.setattr("mcudeploy.frontend.onnx.convert.MAX_TOTAL_ELEMENTS", elements)
     assert load(path).operators
-    monkeypatch.setattr("mcudeploy.frontend.convert.MAX_TOTAL_ELEMENTS", elements - 1)
+    monkeypatch.setattr("mcudeploy.frontend.onnx.convert.MAX_TOTAL_ELEMENTS", elements - 1)
     with pytest.raises(ModelError, match=f"the activations have {elements} elements"):
         load(path)

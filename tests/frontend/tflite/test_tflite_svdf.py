@@ -13,12 +13,12 @@ from flat_recurrent import svdf
 from micro import run_micro
 from numpy.typing import NDArray
 
-from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.frontend import load
-from mcudeploy.search.planner import Options
+from mcudeploy.planner.planner import Options
 from mcudeploy.verify.compare import Storage, run_once
 
 HOST = Target(load_board("host"))

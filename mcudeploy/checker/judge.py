@@ -1,0 +1,329 @@
+"""The independent judge of a plan. It shares no code with `schedule`, `memory`, or the rest of `layout`
+but `owners`: it looks at every place, then runs the tape on arenas whose bytes remember whose they are, and
+looks at every read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from math import lcm
+
+from mcudeploy.boards.board import Board, Unit
+from mcudeploy.checker.owners import Owners, PlanFaultError, Shapes, transfer_text
+from mcudeploy.checker.races import require_no_races
+from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.graph import Operator
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Plan, Residence, Run, Transfer, Wait
+
+__all__ = ["PlanFaultError", "check"]
+
+Users = Mapping[str, Mapping[str, Unit]]
+"""By tensor that owns memory the units that touch it, by name."""
+
+
+def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None:
+    """Judges a plan for a board, given the bytes of scratch and state of each operator.
+
+    Raises PlanFaultError where a block resides outside its arena, off the alignment of its memory and of the
+    units that touch it, or where one of them does not reach it, an arena is larger than its memory has room
+    for, a graph input or output is not in one piece, a step runs before what it reads is made, what it needs
+    resides nowhere then, a block or a state it reads was overwritten, it writes over one of its own inputs
+    without leave, steps that accumulate are out of order, or an output is not whole at the end. A step may be
+    repeated, to make a block again. A transfer takes a block from a residence where it is intact to one that
+    begins then; until it has ended, neither place is touched but to read the source. What several cores do
+    is judged by `races`.
+    """
+    rooms = {memory.name: board.room(memory) for memory in board.memories}
+    for memory, size in plan.layout.arenas.items():
+        if memory not in rooms:
+            raise PlanFaultError(f"the board has no memory {memory}")
+        if size > rooms[memory]:
+            raise PlanFaultError(
+                f"the arena in {memory} has {size} bytes, {board.name} room for {rooms[memory]}"
+            )
+    shapes = Shapes(plan, work)
+    _require_residences(plan, shapes)
+    _require_transfers(plan, board)
+    unit_of = {
+        plan.graph.operators[entry.operator].name: board.unit(entry.unit) if entry.unit else board.units[0]
+        for entry in plan.tape
+        if isinstance(entry, Run)
+    }
+    users = _users(plan, board, shapes, unit_of)
+    _require_movable(plan, board, shapes, users)
+    _require_places(plan, shapes, _alignments(plan, board, users, unit_of))
+    _replay(plan, shapes)
+    if plan.lanes:
+        _require_cores(plan, board)
+        require_no_races(plan, shapes)
+
+
+def _require_cores(plan: Plan, board: Board) -> None:
+    """Raises PlanFaultError where the board has fewer cores, or memories with an arena that not all reach."""
+    if len(plan.lanes) > board.cores:
+        raise PlanFaultError(f"tapes for {len(plan.lanes)} cores, {board.name} has {board.cores}")
+    if plan.functions:
+        raise PlanFaultError("a plan has operators on other units or tapes for several cores, not both")
+    for memory in (name for name, size in plan.layout.arenas.items() if size):
+        for unit in board.units:
+            if unit.memories and memory not in unit.memories:
+                raise PlanFaultError(f"an arena in {memory}, which {unit.name} does not reach")
+
+
+def _require_residences(plan: Plan, shapes: Shapes) -> None:
+    """Raises PlanFaultError where blocks are not those of the graph, or not in order, or reside twice in one
+    memory at a time; scratch of an operator has one memory.
+    """
+    wrong = set(plan.layout.blocks) ^ set(shapes.roots.values())
+    if wrong:
+        raise PlanFaultError(f"the plan has too many or no residences of {', '.join(sorted(wrong))}")
+    for name, blocks in plan.layout.blocks.items():
+        if len(blocks) != shapes.count(name):
+            raise PlanFaultError(f"{name} comes in {shapes.count(name)} blocks, the plan has {len(blocks)}")
+        if not all(blocks):
+            raise PlanFaultError(f"block {blocks.index(())} of {name} resides nowhere")
+    of_work = ((f"scratch of {name}", steps) for name, steps in plan.layout.scratch.items())
+    for name, blocks in (*plan.layout.blocks.items(), *of_work):
+        for number, block in enumerate(blocks):
+            _require_times(f"block {number} of {name}", block, shapes.steps)
+    for name, steps in plan.layout.scratch.items():
+        if len({each.memory for step in steps for each in step}) != 1:
+            raise PlanFaultError(f"scratch of {name} does not reside in one memory: it has one address")
+
+
+def _require_times(what: str, residences: Sequence[Residence], steps: int) -> None:
+    starts = [each.life.lo for each in residences]
+    by_memory: dict[str, list[int]] = {}
+    for each in residences:
+        by_memory.setdefault(each.memory, [0]).extend((each.life.lo, each.life.hi))
+    tables = (starts, *([*times, steps] for times in by_memory.values()))
+    if any(list(times) != sorted(times) for times in tables):
+        raise PlanFaultError(
+            f"{what} resides at {', '.join(str(each.life) for each in residences)} of {steps} steps"
+        )
+
+
+def _require_transfers(plan: Plan, board: Board) -> None:
+    """Raises PlanFaultError where transfers are out of order or do not join two residences, or an engine does
+    not reach both.
+    """
+    latest, steps = 0, len(plan.schedule.steps)
+    links = {link.engine: link.memories for link in board.links}
+    for transfer in plan.layout.transfers:
+        where, blocks = transfer_text(transfer), plan.layout.blocks.get(transfer.tensor)
+        if transfer.engine not in (CPU, *links):
+            raise PlanFaultError(f"{where}: there is no engine {transfer.engine}")
+        if blocks is None:
+            raise PlanFaultError(f"{where}: no tensor of this name owns memory")
+        if not 0 <= transfer.block < len(blocks):
+            raise PlanFaultError(f"{where}: {transfer.tensor} has no block {transfer.block}")
+        count = len(blocks[transfer.block])
+        if not (0 <= transfer.source < count and 0 < transfer.to < count):
+            raise PlanFaultError(f"{where}: the block has no residence before, or none of this number")
+        old, new = plan.layout.way(transfer)
+        begin = new.life.lo
+        if not latest <= begin <= transfer.end < steps:
+            raise PlanFaultError(f"{where} is out of order, or not before a step")
+        if not (old.life.lo <= begin and transfer.end <= old.life.hi and transfer.end <= new.life.hi):
+            raise PlanFaultError(
+                f"{where} from step {begin} to {transfer.end}: the residence before is that of {old.life}"
+            )
+        if (old.memory, old.offset) == (new.memory, new.offset):
+            raise PlanFaultError(f"{where}, where it lies already")
+        if transfer.engine == CPU and transfer.end != begin:
+            raise PlanFaultError(f"{where}: the CPU does not transfer while it runs steps")
+        if transfer.engine != CPU and not {old.memory, new.memory} <= set(links[transfer.engine]):
+            raise PlanFaultError(f"{where}: {transfer.engine} does not join {old.memory} and {new.memory}")
+        latest = begin
+
+
+def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> None:
+    """Raises PlanFaultError where a block may not lie elsewhere later, or the first unit not transfer it."""
+    first = board.units[0]
+    cached = any(unit.cached for used in users.values() for unit in used.values())
+    fixed = {shapes.roots[border.tensor]: "a graph output" for border in plan.graph.outputs}
+    for border in plan.graph.resident_inputs():
+        if len(plan.layout.blocks[border.tensor]) > 1:
+            fixed[border.tensor] = "a graph input in blocks"
+    for name, what in fixed.items():
+        for block in plan.layout.blocks[name]:
+            home = block[0]  # rows of an input may be copied to other memories, beside it
+            others = (each for each in block if what == "a graph output" or each.memory == home.memory)
+            if any((each.memory, each.offset) != (home.memory, home.offset) for each in others):
+                raise PlanFaultError(f"{name}, {what}, lies elsewhere later: the application knows its place")
+    for transfer in plan.layout.transfers:
+        where, memories = transfer_text(transfer), {each.memory for each in plan.layout.way(transfer)}
+        if transfer.engine == CPU and first.memories and not memories.issubset(first.memories):
+            raise PlanFaultError(f"{where}: {first.name} does not reach {' and '.join(sorted(memories))}")
+        if cached and set(users[transfer.tensor]) != {first.name}:
+            raise PlanFaultError(f"{where}: a cache may hold it, and another unit touches it")
+
+
+def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, str], int]) -> None:
+    """Raises PlanFaultError where a residence leaves its arena or is not aligned, or a graph input or output,
+    which the application sees as an array, is not in one piece.
+    """
+    sent = {
+        (each.tensor, each.block, number)
+        for each in plan.layout.transfers
+        for number in (each.source, each.to)
+    }
+    for name, blocks in plan.layout.blocks.items():
+        sizes = [shapes.block_bytes(name, block) for block in range(len(blocks))]
+        for memory in {each.memory for block in blocks for each in block}:
+            numbers = [[at for at, each in enumerate(it) if each.memory == memory] for it in blocks]
+            places = [[block[at] for at in here] for block, here in zip(blocks, numbers, strict=True)]
+            # Of a tensor in one piece the tape has the first offset only, and those of its transfers.
+            one_piece = _is_one_piece([{each.offset for each in found} for found in places], sizes)
+            for number, (found, here, size) in enumerate(zip(places, numbers, sizes, strict=True)):
+                for each, at in zip(found, here, strict=True):
+                    listed = not (one_piece and number) or (name, number, at) in sent
+                    alignment = alignments[name, memory] if listed else 1
+                    _require_place(plan, each, size, alignment, f"block {number} of {name}")
+    for name, steps in plan.layout.scratch.items():
+        what, size = f"scratch of {name}", sum(shapes.work.get(name, (0, 0)))
+        for number, step in enumerate(steps):
+            for each in step:
+                _require_place(plan, each, size, alignments[what, each.memory], f"block {number} of {what}")
+    inputs = [("input", border.tensor) for border in plan.graph.resident_inputs()]
+    outputs = [("output", shapes.roots[border.tensor]) for border in plan.graph.outputs]
+    for kind, name in inputs + outputs:
+        homes = [(block[0].memory, block[0].offset) for block in plan.layout.blocks[name]]
+        for number, ((memory, low), high) in enumerate(pairwise(homes)):
+            if (memory, low + shapes.block_bytes(name, number)) != high:
+                raise PlanFaultError(
+                    f"block {number + 1} of {kind} {name} is at {high[1]}, apart from the others"
+                )
+
+
+def _is_one_piece(offsets: Sequence[set[int]], sizes: Sequence[int]) -> bool:
+    """Whether blocks have one place each, one behind the other."""
+    if any(len(found) != 1 for found in offsets):
+        return False
+    places = [next(iter(found)) for found in offsets]
+    return all(low + size == high for low, high, size in zip(places, places[1:], sizes, strict=False))
+
+
+def _require_place(plan: Plan, place: Residence, size_bytes: int, alignment: int, what: str) -> None:
+    arena = plan.layout.arenas.get(place.memory)
+    if arena is None:
+        raise PlanFaultError(f"{what} lies in {place.memory}, where the plan has no arena")
+    if place.offset < 0 or place.offset + size_bytes > arena:
+        raise PlanFaultError(f"{what} at {place.offset} + {size_bytes} leaves its arena of {arena}")
+    if place.offset % alignment:
+        raise PlanFaultError(f"{what} at {place.offset} is not aligned to {alignment}")
+
+
+def _replay(plan: Plan, shapes: Shapes) -> None:
+    """Runs the tape on bytes that remember whose they are."""
+    owners = Owners(plan, shapes)
+    for border in plan.graph.resident_inputs():
+        owners.fill(border.tensor)
+    fed: set[Run] = set()
+    states = {state.tensor for state in plan.graph.states}
+    begun, waited = 0, dict[str, int]()
+    flying: dict[int, Transfer] = {}
+    for entry in plan.tape:
+        if isinstance(entry, Wait):
+            waited[entry.engine] = entry.transfer
+        for number, transfer in list(flying.items()):
+            if transfer.end <= owners.time and number <= waited.get(transfer.engine, -1):
+                owners.finish(number, flying.pop(number))
+        if isinstance(entry, Transfer):
+            if entry.engine == CPU:
+                owners.move(entry)
+            else:
+                flying[begun] = entry
+                owners.begin(begun, entry)
+            begun += 1
+        if not isinstance(entry, Run):
+            continue
+        operator = plan.graph.operators[entry.operator]
+        where = f"step {owners.time} ({operator.name}, block {entry.block})"
+        if not operator.inputs and entry in fed:
+            raise PlanFaultError(f"{where} asks the application for the same rows again")
+        if states.intersection(operator.inputs) and entry in fed:
+            raise PlanFaultError(f"{where} goes on with its state a second time")
+        fed.add(entry)
+        _run_step(plan, owners, operator, entry.block, where)
+        owners.time += 1
+    owners.time = shapes.steps - 1
+    for border in plan.graph.outputs:
+        rows = plan.graph.tensors[border.tensor].shape[0]
+        owners.expect(border.tensor, Interval(0, rows), f"the end, output {border.tensor}")
+
+
+def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where: str) -> None:
+    inputs = plan.graph.input_tensors(operator)
+    accumulates = operator.op.accumulates
+    size = plan.block_rows[operator.name]
+    total = inputs[0].shape[0] if accumulates else plan.graph.tensors[operator.output].shape[0]
+    if not 0 <= block * size < total:
+        raise PlanFaultError(f"{where}: the operator has no block {block}")
+    rows = Interval(block * size, min(total, (block + 1) * size))
+    made = 0 if accumulates else block
+    written, place = None, -1
+    if not accumulates or rows.hi == total:  # the last step writes the output
+        place, written = owners.place(operator.output, made, where)
+    allowed = operator.op.overwrites(inputs, plan.graph.tensors[operator.output])
+    nest = plan.graph.loops(operator)
+    busy = [] if written is None else [written]
+    for operand, tensor in enumerate(inputs):
+        needed = rows if accumulates else nest.rows_read(operand, rows, tensor.shape[0])
+        for read in owners.expect(tensor.name, needed, where):
+            same_place = read == written and operand in allowed
+            if written is not None and read.shares(written) and not same_place:
+                raise PlanFaultError(f"{where}: the output overlaps input {tensor.name} at {read.bytes}")
+            busy.append(read)
+    owners.use_scratch(operator, block, busy, where)
+    if written is not None:
+        owners.write(operator.output, made, place)
+
+
+def _users(plan: Plan, board: Board, shapes: Shapes, unit_of: Mapping[str, Unit]) -> Users:
+    """The units that touch each tensor: the first one inputs and outputs, for the application."""
+    first, users = board.units[0], dict[str, dict[str, Unit]]()
+    for border in (*plan.graph.inputs, *plan.graph.outputs):
+        users.setdefault(shapes.roots[border.tensor], {})[first.name] = first
+    for operator in plan.graph.operators:
+        if operator.name in unit_of:
+            unit = unit_of[operator.name]
+            for tensor in (operator.output, *operator.inputs):
+                users.setdefault(shapes.roots[tensor], {})[unit.name] = unit
+    return {name: users.get(name, {}) for name in plan.layout.blocks}
+
+
+def _alignments(
+    plan: Plan, board: Board, users: Users, unit_of: Mapping[str, Unit]
+) -> dict[tuple[str, str], int]:
+    """What offsets are multiples of, by tensor or "scratch of" operator, and memory: of what the memory and
+    all units that touch it ask. Each of these has to reach the memory.
+    """
+    used = {unit.name: unit for unit in (board.units[0], *unit_of.values())}.values()
+    lines = {  # where several units work, one behind a cache, no two blocks may share a line
+        memory.name: lcm(*(unit.cache_line for unit in used if memory.name in unit.cached))
+        for memory in board.memories
+        if sum(not unit.memories or memory.name in unit.memories for unit in used) > 1
+    }
+    touched = {name: (blocks, list(users[name].values())) for name, blocks in plan.layout.blocks.items()}
+    touched |= {
+        f"scratch of {name}": (steps, [unit_of[name]] if name in unit_of else [])
+        for name, steps in plan.layout.scratch.items()
+    }
+    return {
+        (name, memory): _asked(board, lines, name, memory, units)
+        for name, (blocks, units) in touched.items()
+        for memory in {each.memory for block in blocks for each in block}
+    }
+
+
+def _asked(board: Board, lines: Mapping[str, int], what: str, memory: str, units: Iterable[Unit]) -> int:
+    alignment = next((it.alignment for it in board.memories if it.name == memory), 1)
+    alignment = lcm(alignment, lines.get(memory, 1))
+    for unit in units:
+        if unit.memories and memory not in unit.memories:
+            raise PlanFaultError(f"{what} lies in {memory}, which unit {unit.name} does not reach")
+        alignment = lcm(alignment, unit.alignment)
+    return alignment

@@ -1,0 +1,232 @@
+"""The judge of several cores' tapes. It shares no code with `parallel`: it reads the tapes alone.
+
+Run one after the other, in the order of the program's tape, parts do what its entries do, which `check` has
+judged. Where every two parts that touch one byte, and do not both read it, are ordered by the tapes and their
+waits, all other interleavings do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from mcudeploy.checker.owners import PlanFaultError, Shapes, Span
+from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.graph import Operator
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import CoreWait, Part, Plan, Residence, Run, Transfer, Wait
+
+_GRAIN = 8
+"""Bytes that the scratch of a core begins at a multiple of, behind that of the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    span: Span
+    writes: bool
+
+
+def require_no_races(plan: Plan, shapes: Shapes) -> None:
+    """Raises PlanFaultError where parts are out of order, do not make up their entries, wait for what never
+    comes, or touch bytes that a part of another core touches at the same time.
+
+    `shapes.work`: the scratch of all cores together.
+    """
+    for core, lane in enumerate(plan.lanes):
+        for one, other in pairwise(lane):
+            if other.entry < one.entry:
+                raise PlanFaultError(f"core {core} goes from entry {one.entry} back to {other.entry}")
+    _require_whole(plan)
+    _Races(plan, shapes).run()
+
+
+def _require_whole(plan: Plan) -> None:
+    """Every entry is done once: all columns of all rows of a step, the rest by core 0."""
+    parts: dict[int, list[tuple[int, Part]]] = {}
+    for core, lane in enumerate(plan.lanes):
+        for each in lane:
+            if isinstance(each, Part):
+                parts.setdefault(each.entry, []).append((core, each))
+    if set(parts) != set(range(len(plan.tape))):
+        raise PlanFaultError("the tapes of the cores have other entries than the program's")
+    for number, entry in enumerate(plan.tape):
+        mine = parts[number]
+        if not isinstance(entry, Run):
+            if [core for core, _ in mine] != [0]:
+                raise PlanFaultError(f"entry {number} is not done by core 0, once")
+            continue
+        operator = plan.graph.operators[entry.operator]
+        rows, width = _rows(plan, operator, entry.block), plan.graph.tensors[operator.output].cells
+        made = np.zeros((len(rows), width), np.int32)
+        for core, part in mine:
+            most = len(rows) if part.columns is None else 1
+            if not (0 < len(part.rows) <= most and rows.covers(part.rows)):
+                raise PlanFaultError(f"entry {number}: core {core} makes rows {part.rows} of {rows}")
+            columns = Interval(0, width) if part.columns is None else part.columns
+            if len(columns) == 0 or not Interval(0, width).covers(columns):
+                raise PlanFaultError(f"entry {number}: core {core} makes columns {columns} of {width}")
+            made[part.rows.lo - rows.lo : part.rows.hi - rows.lo, columns.lo : columns.hi] += 1
+        if not bool((made == 1).all()):
+            raise PlanFaultError(f"entry {number} ({operator.name}) is not made whole, and once")
+        if len(mine) > 1 and operator.op.accumulates:
+            raise PlanFaultError(f"entry {number} ({operator.name}) accumulates: one core does it")
+        if not operator.inputs and mine[0][0]:
+            raise PlanFaultError(f"entry {number} ({operator.name}) asks the application, which is on core 0")
+
+
+def _rows(plan: Plan, operator: Operator, block: int) -> Interval:
+    """What a step runs through: rows of its output, or where it accumulates of its input."""
+    name = operator.inputs[0] if operator.op.accumulates else operator.output
+    size, total = plan.block_rows[operator.name], plan.graph.tensors[name].shape[0]
+    return Interval(block * size, min(total, (block + 1) * size))
+
+
+class _Races:
+    """Runs the tapes, entry by entry, with a vector clock for each core and, of every byte, the last writer
+    and the readers since.
+    """
+
+    def __init__(self, plan: Plan, shapes: Shapes) -> None:
+        self._plan, self._shapes = plan, shapes
+        count = len(plan.lanes)
+        self._clocks = np.zeros((count, count), np.int64)
+        self._history: list[list[np.ndarray]] = [[] for _ in range(count)]
+        self._entry_of: list[list[int]] = [[] for _ in range(count)]
+        # Of every byte: the parts of each core that wrote it last, or read it since.
+        self._wrote = {name: np.zeros((count, size), np.int32) for name, size in plan.layout.arenas.items()}
+        self._read = {name: np.zeros((count, size), np.int32) for name, size in plan.layout.arenas.items()}
+        self._begun: list[Transfer] = []
+        # Of residences that transfers fill: the step from which on they may be read.
+        self._ready = {(it.tensor, it.block, it.to): it.end for it in plan.layout.transfers}
+
+    def run(self) -> None:
+        """All entries."""
+        at = [0] * len(self._plan.lanes)
+        time = 0
+        for number, entry in enumerate(self._plan.tape):
+            for core, lane in enumerate(self._plan.lanes):
+                while at[core] < len(lane) and lane[at[core]].entry == number:
+                    each = lane[at[core]]
+                    at[core] += 1
+                    if isinstance(each, CoreWait):
+                        self._await(core, each)
+                    else:
+                        self._part(core, each, list(self._accesses(entry, each, core, time)))
+            if isinstance(entry, Run):
+                time += 1
+            elif isinstance(entry, Transfer):
+                self._begun.append(entry)
+
+    def _await(self, core: int, each: CoreWait) -> None:
+        if not (0 <= each.core < len(self._plan.lanes) and each.core != core):
+            raise PlanFaultError(f"core {core} waits for core {each.core} before entry {each.entry}")
+        done = self._entry_of[each.core]
+        if not 1 <= each.parts <= len(done) or done[each.parts - 1] >= each.entry:
+            raise PlanFaultError(
+                f"core {core} waits before entry {each.entry} for part {each.parts} of core {each.core}, "
+                "which comes no earlier"
+            )
+        self._clocks[core] = np.maximum(self._clocks[core], self._history[each.core][each.parts - 1])
+
+    def _part(self, core: int, part: Part, accesses: list[_Access]) -> None:
+        clock = self._clocks[core]
+        for access in accesses:
+            memory, (lo, hi) = access.span.memory, (access.span.bytes.lo, access.span.bytes.hi)
+            before = self._wrote[memory][:, lo:hi].max(axis=1, initial=0)
+            if access.writes:
+                before = np.maximum(before, self._read[memory][:, lo:hi].max(axis=1, initial=0))
+            before[core] = 0
+            if bool((before > clock).any()):
+                other, verb = int((before > clock).argmax()), "writes" if access.writes else "reads"
+                raise PlanFaultError(
+                    f"core {core}, entry {part.entry}: {verb} "
+                    f"{access.span.bytes} of {memory}: part {before[other]} of core {other} touches them; it "
+                    f"has waited for part {clock[other]} only"
+                )
+        clock[core] += 1
+        self._history[core].append(clock.copy())
+        self._entry_of[core].append(part.entry)
+        for access in accesses:
+            memory, (lo, hi) = access.span.memory, (access.span.bytes.lo, access.span.bytes.hi)
+            touched = self._wrote if access.writes else self._read
+            touched[memory][core, lo:hi] = clock[core]
+
+    def _accesses(self, entry: Run | Transfer | Wait, part: Part, core: int, time: int) -> Iterator[_Access]:
+        if isinstance(entry, Run):
+            yield from self._of_step(entry, part, core, time)
+            return
+        moved = [entry] if isinstance(entry, Transfer) else self._begun[: entry.transfer + 1]
+        for each in moved:
+            if isinstance(entry, Transfer) or each.engine == entry.engine != CPU:
+                source, target = self._plan.layout.way(each)
+                size = self._shapes.block_bytes(each.tensor, each.block)
+                yield _Access(_span(source, 0, size), writes=False)
+                yield _Access(_span(target, 0, size), writes=True)
+
+    def _of_step(self, entry: Run, part: Part, core: int, time: int) -> Iterator[_Access]:
+        plan = self._plan
+        operator = plan.graph.operators[entry.operator]
+        accumulates, nest = operator.op.accumulates, plan.graph.loops(operator)
+        whole = _rows(plan, operator, entry.block)
+        for operand, tensor in enumerate(plan.graph.input_tensors(operator)):
+            total = tensor.shape[0]
+            needed = part.rows if accumulates else nest.rows_read(operand, part.rows, total)
+            of_step = whole if accumulates else nest.rows_read(operand, whole, total)
+            for span in self._held(tensor.name, needed, of_step, time):
+                yield _Access(span, writes=False)
+        last = whole.hi == plan.graph.tensors[operator.inputs[0]].shape[0] if accumulates else True
+        if last:
+            yield _Access(self._made(entry, operator, part, time), writes=True)
+        scratch, state = self._shapes.work[operator.name]
+        if scratch + state:
+            steps = plan.layout.scratch[operator.name]
+            place = next(it for it in steps[0 if state else entry.block] if time in it.life)
+            mine = scratch // len(plan.lanes) // _GRAIN * _GRAIN
+            yield _Access(_span(place, 0 if state else core * mine, state or mine), writes=True)
+
+    def _held(self, name: str, needed: Interval, of_step: Interval, time: int) -> Iterator[Span]:
+        """Where rows of a tensor are, all of it for a view, in the memory that the whole step reads."""
+        root = self._shapes.roots[name]
+        size = self._shapes.block_rows(root)
+        row_bytes = self._plan.graph.tensors[root].row_bytes
+        if root != name:
+            needed = of_step = Interval(0, size)
+        if len(needed) == 0:
+            return
+        numbers = range(of_step.lo // size, (of_step.hi - 1) // size + 1)
+        for memory in self._plan.layout.arenas:
+            found = {number: self._there(root, number, memory, time) for number in numbers}
+            if all(found.values()):
+                break
+        for number, place in found.items():
+            rows = needed.clip(number * size, (number + 1) * size)
+            if len(rows) and place is not None:
+                first = (rows.lo - number * size) * row_bytes
+                yield _span(place, first, len(rows) * row_bytes)
+
+    def _there(self, tensor: str, block: int, memory: str, time: int) -> Residence | None:
+        for at, each in enumerate(self._plan.layout.blocks[tensor][block]):
+            ready = self._ready.get((tensor, block, at), each.life.lo)
+            if each.memory == memory and ready <= time < each.life.hi:
+                return each
+        return None
+
+    def _made(self, entry: Run, operator: Operator, part: Part, time: int) -> Span:
+        output = self._plan.graph.tensors[operator.output]
+        block = 0 if operator.op.accumulates else entry.block
+        found = list(enumerate(self._plan.layout.blocks[operator.output][block]))
+        here = [it for at, it in found if time in it.life and (operator.output, block, at) not in self._ready]
+        place = here[-1] if here else next(it for _, it in found if time in it.life)
+        if operator.op.accumulates:
+            return _span(place, 0, output.size_bytes)
+        first = part.rows.lo - entry.block * self._plan.block_rows[operator.name]
+        columns = Interval(0, output.cells) if part.columns is None else part.columns
+        size = len(part.rows) * output.row_bytes if part.columns is None else len(columns) * output.cell_bytes
+        return _span(place, first * output.row_bytes + columns.lo * output.cell_bytes, size)
+
+
+def _span(place: Residence, first: int, size: int) -> Span:
+    return Span(place.memory, Interval(place.offset + first, place.offset + first + size))

@@ -1,0 +1,167 @@
+"""`build` and `flash`: the C library and firmware of a model, and how it gets onto a board."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from mcudeploy.cli import result_tables as tables
+from mcudeploy.cli.devices import board_option, device_options
+from mcudeploy.cli.options import model_argument, output_options, planning_options
+from mcudeploy.cli.output import Output
+from mcudeploy.cli.parameter_types import InputModel, NewFolder
+
+if TYPE_CHECKING:
+    from mcudeploy.boards.board import Board
+    from mcudeploy.codegen.arenas import ArenaKind
+    from mcudeploy.codegen.exporters import Kind
+    from mcudeploy.device.target import Target
+    from mcudeploy.planner.planner import Options
+
+
+@click.command()
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=InputModel())
+@board_option(required=True)
+@click.option(
+    "-o",
+    "--output",
+    "directory",
+    metavar="DIR",
+    required=True,
+    type=NewFolder(),
+    help="Folder for the C library and the firmware, which an earlier build may have written.",
+)
+@click.option(
+    "--name", help="What the model's functions and files are called in C; the file's name by default."
+)
+@click.option(
+    "--verify/--no-verify",
+    default=True,
+    show_default=True,
+    help="Run the program on this computer against ONNX Runtime, and write it only if it is right.",
+)
+@click.option(
+    "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
+)
+@click.option(
+    "--library-only",
+    is_flag=True,
+    help="Build no firmware: the C library needs no toolchain for the board, and the board no driver.",
+)
+@click.option(
+    "--for",
+    "kind",
+    type=click.Choice(["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "rust"]),
+    help="Lay the library out for this build system, with its metadata and an example that checks itself; no "
+    "firmware is built.  [default: CMake and PlatformIO]",
+)
+@click.option(
+    "--arena",
+    type=click.Choice(["own", "shared", "extern", "init"]),
+    default="own",
+    show_default=True,
+    help="Whose the arenas are: each model's own; one for models of which one runs at a time; arrays of the "
+    "application; or buffers that it hands to MODEL_init().",
+)
+@click.option(
+    "--sbom/--no-sbom",
+    default=False,
+    help="Write sbom.cdx.json, too: models, kernels and files with hashes and licences, as CycloneDX 1.5.",
+)
+@planning_options
+@output_options
+def build(
+    *,
+    models: tuple[Path, ...],
+    board: Board,
+    directory: Path,
+    name: str | None,
+    verify: bool,
+    force: bool,
+    library_only: bool,
+    kind: Kind | None,
+    sbom: bool,
+    arena: ArenaKind,
+    options: Options,
+    output: Output,
+) -> None:
+    """Write a self-contained C library of one or several models, and the firmware that runs each."""
+    from mcudeploy.commands import build as building
+
+    with output.progress() as progress:
+        options = replace(options, name=name)
+        report = building.build_models(
+            models,
+            board,
+            options,
+            directory,
+            verify=verify,
+            force=force,
+            library_only=library_only,
+            kind=kind,
+            sbom=sbom,
+            arena=arena,
+            progress=progress,
+        )
+    output.result(report, tables.build)
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=NewFolder())
+@model_argument
+@board_option(required=True)
+@click.option("--name", help="What the model is called in C; the file's name by default.")
+@click.option(
+    "--emulate/--no-emulate",
+    default=False,
+    help="A program for the board's QEMU machine; implied for boards that exist only there.",
+)
+@click.option(
+    "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
+)
+@planning_options
+@output_options
+def init(
+    *,
+    directory: Path,
+    model: Path,
+    board: Board,
+    name: str | None,
+    emulate: bool,
+    force: bool,
+    options: Options,
+    output: Output,
+) -> None:
+    """Write a PlatformIO project that checks and runs MODEL on the board: main.c, library, mcudeploy.toml."""
+    from mcudeploy.commands import build as building
+
+    with output.progress() as progress:
+        options = replace(options, name=name)
+        report = building.init_project(
+            model, board, options, directory, emulate=emulate, force=force, progress=progress
+        )
+    output.result(report | {"directory": str(directory)}, tables.init)
+
+
+@click.command()
+@device_options
+@click.argument("model", required=False, type=InputModel())
+@planning_options
+@click.option("--dry-run", is_flag=True, help="Build, then print the commands that would write the board.")
+@output_options
+def flash(*, model: Path | None, target: Target, options: Options, dry_run: bool, output: Output) -> None:
+    """Write the firmware of MODEL to the board, or the measurer alone: the program that times operators there
+    for `tune`.
+    """
+    from mcudeploy.commands import commands as api
+
+    with output.progress() as progress:
+        progress.stage(f"flashing {target.board.name}")
+        report = api.flash_board(model, target, options, dry_run)
+    output.result(report, tables.flash)
+
+
+COMMANDS = (build, init, flash)

@@ -1,0 +1,111 @@
+"""`fit`: which boards have room for a model, and how fast it would run there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+from rich.console import Console
+
+from mcudeploy.cli.latencies import milliseconds_text
+from mcudeploy.cli.options import model_argument, output_options, overhead_option, reading_options
+from mcudeploy.cli.output import Output, Values, cell
+from mcudeploy.cli.table_grids import table_of
+from mcudeploy.common.errors import FitError, UsageError
+from mcudeploy.ir.clock import LEAST
+
+if TYPE_CHECKING:
+    from mcudeploy.boards.board import Board
+
+_HOW = {"unsplit": "unsplit", "split": "split", "streamed": "split, --stream-input"}
+_CODE_BYTES = 24 * 1024
+"""Code is seldom larger: with less flash left the table says so."""
+
+
+@click.command()
+@model_argument
+@click.option(
+    "--boards",
+    metavar="NAME,NAME,...",
+    help="Boards to compare, or files of boards; all that `mcudeploy boards` lists if not given.",
+)
+@overhead_option
+@reading_options
+@output_options
+@click.pass_context
+def fit(
+    context: click.Context,
+    *,
+    model: Path,
+    boards: str | None,
+    max_overhead: float,
+    model_options: dict[str, Any],
+    output: Output,
+) -> None:
+    """Rank boards: whether the model fits, its RAM and flash, and its estimated latency.
+
+    The plans are found by searches of 1 s for each core (unsplit, split, with --stream-input, until one
+    fits), a few seconds for a board: `mcudeploy plan` searches longer, as its --time-limit says. Exit code 5
+    where the model fits none of the boards.
+    """
+    from mcudeploy.commands import commands as api
+    from mcudeploy.planner.planner import Options
+
+    options = Options(max_overhead=max_overhead, **model_options)
+    with output.progress() as progress:
+        report = api.fit_model(model, _named(boards), options, progress)
+    output.result(report, table)
+    if not any(found["fits"] for found in report["boards"]):
+        context.exit(FitError.exit_code)
+
+
+def _named(names: str | None) -> tuple[Board, ...]:
+    """The boards of a list of names; all where there is none."""
+    from mcudeploy.boards.board import list_boards, load_board
+
+    if names is None:
+        return list_boards()
+    known = [name.strip() for name in names.split(",")]
+    if not all(known):
+        raise UsageError("--boards names boards, separated by commas")
+    return tuple({board.name: board for board in map(load_board, known)}.values())
+
+
+def table(console: Console, report: Values) -> None:
+    """The `fit` report."""
+    rows = table_of("board", "fits", "how", "RAM>", "of>", "flash>", "of>", "latency>")
+    for found in report["boards"]:
+        verdict = cell("yes", "green") if found["fits"] else cell(f"{found['excess_bytes']:,} B short", "red")
+        texts = (
+            _HOW[found["way"]],
+            f"{found['ram_bytes']:,}",
+            f"{found['board_ram_bytes']:,}",
+            f"{found['flash_bytes']:,}",
+            f"{found['board_flash_bytes']:,}",
+            milliseconds_text(found["latency"]),
+        )
+        rows.add_row(cell(found["board"]), verdict, *map(cell, texts))
+    console.print(rows)
+    for line in _notes(report["boards"]):
+        console.print(cell(line), soft_wrap=True)
+
+
+def _notes(boards: list[dict[str, Any]]) -> list[str]:
+    from mcudeploy.planner.fit import SEARCH_S
+
+    notes = [
+        "RAM: arena, data and stack of the firmware. Flash: weights and tables; code comes on top, some 8 to "
+        "24 KiB.",
+        f"Each search was given {SEARCH_S:g} s: `mcudeploy plan MODEL --board NAME --time-limit 60` searches "
+        "longer.",
+    ]
+    if any(found["latency"] and found["latency"]["milliseconds_by"] == LEAST for found in boards):
+        notes.append("≥: by instructions at one a clock, where there is no cycle model of the core.")
+    tight = [found["board"] for found in boards if found["fits"] and found["flash_free_bytes"] < _CODE_BYTES]
+    if tight:
+        notes.append(f"Less than 24 KiB of flash are left for code on {', '.join(tight)}.")
+    return notes
+
+
+COMMANDS = (fit,)

@@ -1,0 +1,184 @@
+"""`check`, `plan` and `tune`: what a model needs, and the search for the least."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+from click import get_current_context
+
+from mcudeploy.cli import result_tables as tables
+from mcudeploy.cli.devices import board_option, boards_option
+from mcudeploy.cli.fleets import devices_options
+from mcudeploy.cli.options import (
+    model_argument,
+    output_options,
+    plan_file_options,
+    planning_options,
+    reading_options,
+)
+from mcudeploy.cli.output import Output
+from mcudeploy.cli.pages import Pages, page_options
+from mcudeploy.cli.proposed import with_commands
+from mcudeploy.common import interrupts
+from mcudeploy.common.errors import FitError, ModelError, UsageError
+
+if TYPE_CHECKING:
+    from mcudeploy.boards.board import Board
+    from mcudeploy.device.target import Target
+    from mcudeploy.planner.planner import Options
+    from mcudeploy.report.html import Misfit, Subject
+
+
+@click.command()
+@model_argument
+@board_option(required=False)
+@reading_options
+@output_options
+@click.pass_context
+def check(
+    context: click.Context,
+    *,
+    model: Path,
+    board: Board | None,
+    model_options: dict[str, Any],
+    output: Output,
+) -> None:
+    """List every node that cannot be deployed, with its reason, and the model's sizes."""
+    from mcudeploy.commands import commands as api
+    from mcudeploy.planner.planner import Options
+
+    report = api.check_model(model, board, Options(**model_options))
+    output.result(report, tables.check)
+    if not report["supported"]:
+        context.exit(ModelError.exit_code)
+    if not report.get("fits", True):
+        context.exit(FitError.exit_code)
+
+
+@click.command()
+@model_argument
+@boards_option
+@planning_options
+@plan_file_options
+@page_options
+@click.option("--explain", is_flag=True, help="Show which operators can be cut together, and why not more.")
+@output_options
+def plan(
+    *,
+    model: Path,
+    boards: tuple[Board, ...],
+    options: Options,
+    destination: Path | None,
+    chart: Path | None,
+    pages: Pages,
+    explain: bool,
+    output: Output,
+) -> None:
+    """Decide order and place of every tensor, and print what the plan needs.
+
+    Exit code 5 where the model does not fit: of several boards, where it fits none.
+    """
+    from mcudeploy.commands import commands as api
+    from mcudeploy.planner import axes as analyzer
+
+    if len(boards) > 1:
+        single = {"-o": destination, "--chart": chart, "--trace": pages.trace, "--plan": options.plan_file}
+        refused = [name for name, value in (single | {"--explain": explain}).items() if value]
+        if refused:
+            raise UsageError(f"{refused[0]} is for one board: name one with --board")
+        _plan_all(model, boards, options, pages, output)
+        return
+    try:
+        with output.progress() as progress:
+            found = api.plan_model(model, boards[0], replace(options, resume=True), progress)
+            interrupts.close()  # the rest takes a moment, and the search took long
+    except FitError as error:
+        told = _with_commands(error)
+        pages.write_misfit(model, boards[0], told)
+        raise told from error
+    if destination:
+        api.save_plan(found, destination)
+    if chart:
+        api.save_chart(found, chart)
+    report = api.plan_report(found)
+    if explain:
+        report |= {"explanation": analyzer.explain(found.plan.graph)}
+    if pages.asked:
+        pages.write(model, [pages.subject(found, report)], destination)
+    output.result(report, tables.plan)
+
+
+def _plan_all(
+    model: Path,
+    boards: tuple[Board, ...],
+    options: Options,
+    pages: Pages,
+    output: Output,
+) -> None:
+    """Plan for several boards; exit code 5 where the model fits none of them."""
+    from mcudeploy.commands import commands as api
+
+    reports: list[dict[str, Any]] = []
+    subjects: list[Subject | Misfit] = []
+    for board in boards:
+        try:
+            with output.progress() as progress:
+                progress.stage(f"planning for {board.name}")
+                found = api.plan_model(model, board, options, progress)
+        except FitError as found_none:
+            error = _with_commands(found_none, board.name)
+            reports.append({"board": board.name, "fits": False, "message": str(error)})
+            subjects.append(pages.misfit(board, error))
+            continue
+        reports.append({"fits": True} | api.plan_report(found))
+        subjects.append(pages.subject(found, reports[-1]))
+    pages.write(model, subjects)
+    output.result({"boards": reports}, tables.plans)
+    if not any(report["fits"] for report in reports):
+        get_current_context().exit(FitError.exit_code)
+
+
+def _with_commands(error: FitError, board: str = "") -> FitError:
+    """The error with command lines for its proposals; `board` is one of several."""
+    context = get_current_context()
+    program = context.find_root().command
+    commands = program.commands if isinstance(program, click.Group) else {}
+    return with_commands(error, context.find_object(tuple) or (), commands, board)
+
+
+@click.command()
+@model_argument
+@devices_options
+@planning_options
+@plan_file_options
+@page_options
+@output_options
+def tune(
+    *,
+    model: Path,
+    targets: tuple[Target, ...],
+    options: Options,
+    destination: Path | None,
+    chart: Path | None,
+    pages: Pages,
+    output: Output,
+) -> None:
+    """Search for the plan with the least RAM, timing parts of the model on the device."""
+    from mcudeploy.commands import commands as api
+    from mcudeploy.commands import tune as tuning
+
+    with output.progress() as progress:
+        found, report = tuning.tune_model(model, targets, replace(options, resume=True), progress)
+    if destination:
+        api.save_plan(found, destination)
+    if chart:
+        api.save_chart(found, chart)
+    if pages.asked:
+        pages.write(model, [pages.subject(found, report)], destination)
+    output.result(report, tables.tune)
+
+
+COMMANDS = (check, plan, tune)

@@ -1,0 +1,139 @@
+"""`pipeline`: a model in regions on a topology of compute units, simulated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+from rich.console import Console
+
+from mcudeploy.cli.options import files_option, float_io_option, model_argument, output_options, shape_option
+from mcudeploy.cli.output import Output, cell, plain
+from mcudeploy.cli.parameter_types import InputFile, NewFile
+from mcudeploy.cli.table_grids import facts, table_of
+from mcudeploy.common.errors import UsageError
+
+if TYPE_CHECKING:
+    from mcudeploy.multiboard.pipeline.division import Mode
+    from mcudeploy.multiboard.pipeline.unit_regions import Objective
+
+_MODES = ("best", "first", "greedy", "exact")
+_HEADINGS = ("stage", "operators", "units>", "ticks>", "busy>", "RAM>", "flash>", "sends>", "link ticks>")
+
+
+@click.command()
+@model_argument
+@click.option(
+    "--topology",
+    metavar="FILE",
+    type=InputFile(),
+    required=True,
+    help="The units and their links, a TOML file.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(_MODES),
+    default="best",
+    show_default=True,
+    help="How regions are found: over all cuts at once, by the first admissible cut as the source has it, "
+    "filled from the front, or by CP-SAT.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(["throughput", "latency"]),
+    default="throughput",
+    show_default=True,
+    help="What to minimise: the time between frames, or that of one frame.",
+)
+@click.option(
+    "-o", "--output", "destination", metavar="FILE", type=NewFile(), help="Write the report, as JSON."
+)
+@click.option(
+    "--chart", metavar="FILE.svg", type=NewFile(), help="Draw the placement, and the stages over time."
+)
+@float_io_option
+@shape_option
+@files_option
+@output_options
+def pipeline(
+    *,
+    model: Path,
+    topology: Path,
+    mode: Mode,
+    objective: Objective,
+    destination: Path | None,
+    chart: Path | None,
+    float_io: bool,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    output: Output,
+) -> None:
+    """Divide a model among compute units that share nothing but links, as a pipeline. Times are modelled."""
+    from mcudeploy.common.files import write_file
+    from mcudeploy.multiboard.pipeline.chart import pipeline_picture
+    from mcudeploy.multiboard.pipeline.division import plan_pipeline
+    from mcudeploy.multiboard.pipeline.pipeline_report import gantt_text, grid_text, report, report_text
+    from mcudeploy.multiboard.pipeline.topology import load_topology
+    from mcudeploy.planner.planner import Options
+
+    if chart and chart.suffix.lower() != ".svg":
+        raise UsageError(f"this chart is written as .svg, not as {chart.name}")
+    units = load_topology(topology)
+    with output.progress() as progress:
+        progress.stage(f"dividing {model.name} among {units.width} x {units.height} units")
+        found = plan_pipeline(model, units, mode, objective, Options(float_io=float_io, shapes=shapes))
+    told = report(found)
+    if destination:
+        write_file(destination, report_text(found.model.sha256, told))
+    if chart:
+        write_file(chart, pipeline_picture(found))
+    drawn = {"grid": grid_text(found), "gantt": gantt_text(found)}
+    output.result(told, lambda console, shown: _table(console, dict(shown), drawn))
+
+
+def _table(console: Console, told: dict[str, Any], drawn: dict[str, list[str]]) -> None:
+    """The report for people: regions, facts, units, stages over time."""
+    table = table_of(*_HEADINGS)
+    links = [*told["links"], {}]
+    for number, (stage, region, link) in enumerate(
+        zip(told["stages"], told["regions"], links, strict=True), 1
+    ):
+        names = region["operators"]
+        row = (
+            number,
+            names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}",
+            stage["units"],
+            f"{stage['ticks']:,.0f}",
+            f"{stage['utilisation']:.0%}",
+            f"{region['ram_bytes']:,} B",
+            f"{region['flash_bytes']:,} B",
+            f"{link['bytes']:,} B" if link else "",
+            f"{link['ticks']:,.0f}" if link else "",
+        )
+        table.add_row(*map(cell, row))
+    console.print(table)
+    facts(console, _facts(told))
+    for heading, lines in (("units, by stage", drawn["grid"]), ("frames over time", drawn["gantt"])):
+        console.print()
+        console.print(cell(heading, "dim"))
+        for line in lines:
+            console.print(cell(line), soft_wrap=True)
+
+
+def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
+    slowest, units, topology = told["bottleneck"], told["units"], told["topology"]
+    size = f"{topology['width']} x {topology['height']}"
+    proven = ", proven" if told["proven"] else ""
+    rate, bound = told["throughput_ratio"], told["bound_throughput_ratio"]
+    return [
+        ("units", f"{units['used']} of {size}, {plain(topology['unit'])}"),
+        ("found by", f"{told['mode']}, for {told['objective']}{proven}; {told['groups']} groups"),
+        ("bottleneck", f"{slowest['kind']} {slowest['region']}: {slowest['ticks']:,.0f} ticks"),
+        ("throughput", f"{told['frames_per_second']:,.2f} frames a second, {rate:.2f} times one unit"),
+        ("", f"{bound:.2f} times if links cost nothing and everything fitted"),
+        ("latency", f"{told['latency_ticks']:,.0f} ticks; one unit: {told['single_unit_ticks']:,.0f}"),
+        ("all times", "modelled"),
+    ]
+
+
+COMMANDS = (pipeline,)

@@ -1,0 +1,85 @@
+"""`place`: offsets for a file of rectangles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from mcudeploy.cli import graphtables
+from mcudeploy.cli.options import files_option, output_options
+from mcudeploy.cli.output import Output
+from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, Size
+from mcudeploy.common.text import count_text
+
+
+@click.command()
+@click.argument("rects", type=InputFile(pipes=True))
+@click.option("--capacity", type=Size(), required=True, help="Bytes there are, such as 96k, 64KiB or 1M.")
+@click.option(
+    "--time-limit",
+    metavar="SECONDS",
+    type=Finite(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="How long the search may take.",
+)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Start of every random choice.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    type=NewFile(),
+    help="Write the rectangles with their offsets to this CSV file.",
+)
+@files_option
+@output_options
+def place(
+    *, rects: Path, capacity: int, time_limit: float, seed: int, target: Path | None, output: Output
+) -> None:
+    """Place rectangles, a CSV file of id,lower,upper,size (upper exclusive), in a memory."""
+    from mcudeploy.common.effort import Effort
+    from mcudeploy.common.errors import FitError
+    from mcudeploy.planner.place.place import place as place_problem
+    from mcudeploy.planner.place.placement_problem import Problem, lower_bound
+    from mcudeploy.planner.plain.rectangles import judge
+    from mcudeploy.planner.plain.rectfile import read_rectangles, write_offsets
+
+    named = read_rectangles(rects)
+    problem = Problem(tuple(one.rectangle for one in named))
+    least = lower_bound(problem)
+    if least > capacity:
+        missing = least - capacity
+        raise FitError(
+            f"{rects} needs {least:,} bytes at least, the capacity is {capacity:,}: {missing:,} missing"
+        )
+    with output.progress() as progress:
+        progress.stage(f"placing {count_text(len(named), 'rectangle')}")
+        placed = place_problem(problem, capacity, Effort.of(time_limit), seed=seed)
+    used, bound = placed.used_bytes, placed.lower_bound_bytes
+    if used > capacity:
+        raise FitError(
+            f"{rects}: the best placement found has {used:,} bytes, the capacity is {capacity:,}: "
+            f"{used - capacity:,} missing. None below {bound:,} is possible; try a larger --time-limit"
+        )
+    judge(problem, placed.offsets, capacity)
+    if target is not None:
+        write_offsets(target, named, placed.offsets)
+    report = {
+        "capacity": capacity,
+        "used_bytes": used,
+        "lower_bound_bytes": bound,
+        "status": placed.status,
+        "rectangles": len(named),
+    }
+    output.result(report, graphtables.placed)
+
+
+COMMANDS = (place,)

@@ -1,0 +1,105 @@
+"""`quantize`: a float model to int8."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import rich_click as click
+
+from mcudeploy.cli import quantizetable
+from mcudeploy.cli.options import files_option, model_argument, output_options, shape_option
+from mcudeploy.cli.output import Output
+from mcudeploy.cli.parameter_types import InputData, InputFile, NewFile
+from mcudeploy.common import interrupts
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import same_file
+
+
+@click.command()
+@model_argument
+@click.option(
+    "--data",
+    metavar="FOLDER|FILE",
+    type=InputData(),
+    required=True,
+    help="Samples like those in use, as in training: a folder with a .npy file for each, an .npz with an "
+    "array for each input, or one .npy; in the last two the first axis counts samples.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "destination",
+    metavar="FILE.onnx",
+    type=NewFile(),
+    required=True,
+    help="Write the int8 model.",
+)
+@click.option(
+    "--labels",
+    metavar="FILE",
+    type=InputFile(),
+    help="The class of each sample, from 0, in the order of the samples: .npy, or text with one a line. "
+    "Tells the accuracy of both models.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(("auto", "minmax", "entropy", "percentile")),
+    default="auto",
+    show_default=True,
+    help="How ranges are found; auto: all three, the one that agrees best with the float model wins.",
+)
+@click.option(
+    "--samples",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=200,
+    show_default=True,
+    help="Calibrate with at most so many samples, and compare with at most so many others.",
+)
+@click.option(
+    "--keep-float",
+    metavar="NODE[,NODE...]",
+    multiple=True,
+    help="Nodes that stay float, by name (globs) or operator; the table names the worst.",
+)
+@shape_option
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Draws the samples that are used, and those held out for the comparison.",
+)
+@files_option
+@output_options
+def quantize(
+    *,
+    model: Path,
+    data: Path,
+    destination: Path,
+    labels: Path | None,
+    method: Literal["auto", "minmax", "entropy", "percentile"],
+    samples: int,
+    keep_float: tuple[str, ...],
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    seed: int,
+    output: Output,
+) -> None:
+    """Turn a float model into int8, for `run` and the rest, and say what that loses where."""
+    from mcudeploy.quantization.quantizer import Asked, quantize_model
+
+    if destination.suffix.lower() == ".tflite":
+        raise UsageError(f"--output {destination} would be an ONNX file: give it the ending .onnx")
+    if destination.resolve().parent == data.resolve() or same_file(destination, data):
+        raise UsageError(f"--output {destination} is among the samples of --data: choose another file")
+    kept = tuple(name.strip() for text in keep_float for name in text.split(",") if name.strip())
+    asked = Asked(data, labels, method, samples, seed, kept, dict(shapes))
+    with output.progress() as progress:
+        report = quantize_model(model, asked, destination, progress)
+        interrupts.close()
+    output.result(report, quantizetable.quantize)
+
+
+COMMANDS = (quantize,)

@@ -1,0 +1,340 @@
+"""Reports as tables for people. Text of models and files goes through `cell`: it is data, never markup."""
+
+from __future__ import annotations
+
+import shlex
+
+from rich.console import Console
+from rich.text import Text
+
+from mcudeploy.cli.latencies import latency_facts, latency_of, milliseconds_text
+from mcudeploy.cli.output import Values, cell, is_verbose, lines, plain
+from mcudeploy.cli.outputtable import outputs
+from mcudeploy.cli.table_grids import facts, table_of
+from mcudeploy.cli.transfer_tables import cores_facts, memory_facts, stall_facts
+from mcudeploy.common.errors import Problem, causes
+from mcudeploy.common.text import agree, count_text
+from mcudeploy.report.wording import operators_text, outputs_text, steps_text
+
+
+def check(console: Console, report: Values) -> None:
+    """The `check` report."""
+    if report["problems"]:
+        table = table_of("node", "operator", "why it cannot be deployed")
+        for cause in causes(Problem(**problem) for problem in report["problems"]):
+            table.add_row(cell(cause.where), cell(cause.op), cell(cause.reason))
+        console.print(table)
+    known = [("parameters", _count(report, "parameters")), ("MACs", _count(report, "macs"))]
+    known += [("weights", _bytes(report, "weights_bytes")), ("left out", _left_out(report))]
+    if "plans" in report:
+        way = {"streamed": "streamed (--stream-input)"}
+        known += [
+            (f"arena, {way.get(name, name)}", _fit(report["board"], found))
+            for name, found in report["plans"].items()
+        ]
+    else:
+        known += [("arena, unsplit", _bytes(report, "arena_bytes"))]
+    facts(console, known)
+    for line in (*report["notes"], *report.get("missing", ())):
+        console.print(cell(line), soft_wrap=True)
+    verdict = ("supported", "green") if report["supported"] else ("not supported", "bold red")
+    console.print(Text(*verdict))
+
+
+def _left_out(report: Values) -> str:
+    """What the front end removed."""
+    found = report.get("constant_channels")
+    if not found:
+        return ""
+    channels = count_text(found["channels"], "constant or unread channel")
+    return f"{channels}: {found['macs']:,} MACs, {found['weight_bytes']:,} B of weights"
+
+
+def _fit(board: str, found: Values) -> str:
+    return f"{found['arena_bytes']:,} B: {'fits' if found['fits'] else 'does not fit'} {plain(board)}"
+
+
+def plan(console: Console, report: Values) -> None:
+    """The `plan` report."""
+    if "explanation" in report:
+        console.print(Text(lines(report["explanation"]) + "\n"), soft_wrap=True)
+    facts(console, [*_plan_facts(report), *latency_facts(report)])
+
+
+def plans(console: Console, report: Values) -> None:
+    """The report of `plan` for several boards."""
+    table = table_of("board", "fits", "arena>", "unsplit>", "latency>", "overhead>")
+    for found in report["boards"]:
+        if not found["fits"]:
+            table.add_row(cell(found["board"]), cell("no", "red"), *[cell("-")] * 4)
+            continue
+        overhead = found["overhead_percent"]
+        texts = (
+            _bytes(found, "arena_bytes"),
+            _bytes(found, "unsplit_arena_bytes"),
+            milliseconds_text(latency_of(found)),
+            "-" if overhead is None else f"{overhead:+.2f} %",
+        )
+        table.add_row(cell(found["board"]), cell("yes", "green"), *map(cell, texts))
+    console.print(table)
+    for found in report["boards"]:
+        if not found["fits"]:
+            console.print(Text(lines(f"{found['board']}: {found['message']}")), soft_wrap=True)
+
+
+def tune(console: Console, report: Values) -> None:
+    """The `tune` report."""
+    search = report["search"]
+    predicted = report["predicted_overhead_percent"]
+    facts(
+        console,
+        [
+            *_plan_facts(report),
+            *latency_facts(report),
+            ("predicted", "" if predicted is None else f"{predicted:+.2f} %"),
+            ("search", f"{count_text(search['candidates'], 'candidate')}, "
+                       f"{count_text(search['duplicates'], 'duplicate')}, "
+                       f"{count_text(search['measured'], 'tile')} measured, {search['cache_hits']:,} known, "
+                       f"{search['seconds']:.1f} s"),
+        ],
+    )  # fmt: skip
+
+
+def build(console: Console, report: Values) -> None:
+    """The `build` report: what the program costs; the files with --verbose."""
+    if is_verbose():
+        for name in report["files"]:
+            console.print(cell(name), soft_wrap=True)
+    else:
+        console.print(cell(f"wrote {count_text(len(report['files']), 'file')}: --verbose lists them"))
+    if "models" in report:
+        facts(console, [(f"arenas, {plain(report['arena'])}", _sizes_text(report["library_arenas"]))])
+    for model in report.get("models", (report,)):
+        if "models" in report:
+            console.print(cell(f"\n{model['name']}".strip(), "bold"))
+        check = f"{model['name']}_selftest() gives 0 where it computes the same" if model["selftest"] else ""
+        facts(
+            console,
+            [
+                ("arena", _arena_text(model)),
+                *_size_facts(model),
+                ("stack", _library_stack(model) or f"not known: {plain(model['stack_unknown'])}"),
+                *latency_facts(model),
+                ("steps", _steps_text(model)),
+                ("on your chip", check),
+            ],
+        )
+        if model["verified"] is None:
+            console.print(Text("not verified: the program was not run (--no-verify)"))
+        else:
+            _verdict(console, model, "verified on this computer, for a drawn input")
+
+
+def _arena_text(report: Values) -> str:
+    each = f" ({_sizes_text(report['arenas'])})" if len(report["arenas"]) > 1 else ""
+    return f"{_bytes(report, 'arena_bytes')}{each}"
+
+
+def _sizes_text(arenas: Values) -> str:
+    return ", ".join(f"{plain(memory)} {size:,} B" for memory, size in arenas.items())
+
+
+def _steps_text(report: Values) -> str:
+    longest = report.get("longest_step")
+    if longest is None:
+        return f"{report['steps']:,}"
+    time, name = milliseconds_text(longest["time"]), plain(longest["operator"])
+    return f"{report['steps']:,}; the longest is {longest['step']}, of {name}: {time}, estimated"
+
+
+def init(console: Console, report: Values) -> None:
+    """The `init` report."""
+    count = count_text(len(report["files"]), "file")
+    text = f"wrote {count} for {report['board']} to {report['directory']}: its README.md says how to go on"
+    console.print(cell(text), soft_wrap=True)
+
+
+def flash(console: Console, report: Values) -> None:
+    """The `flash` report."""
+    for line in report["commands"] or ():
+        console.print(cell(shlex.join(line)), soft_wrap=True)
+    known = [("board", "board"), ("port", "port"), ("flasher", "flasher"), ("firmware", "firmware_hash")]
+    facts(console, [(name, plain(report[key] or "")) for name, key in known])
+
+
+def measure(console: Console, report: Values) -> None:
+    """The `measure` report."""
+    _operators(console, report)
+    facts(
+        console,
+        [
+            *_plan_facts(report),
+            *_size_facts(report),
+            ("stack", _painted(report)),
+            ("RAM, all told", _bytes(report, "total_ram_bytes")),
+            *latency_facts(report),
+            *_model_facts(report.get("cycles_model")),
+            *stall_facts(report),
+        ],
+    )
+
+
+def run(console: Console, report: Values) -> None:
+    """The `run` report."""
+    measure(console, report)
+    outputs(console, report)
+    _verdict(console, report, "verified")
+    if report.get("reason"):
+        console.print(Text(lines(report["reason"])), soft_wrap=True)
+
+
+def _verdict(console: Console, report: Values, verified: str) -> None:
+    """What was compared with the reference, operator by operator and at the outputs.
+
+    The outputs that were judged come first: those with ties resolved, where that was needed.
+    """
+    if report.get("operator_checks"):
+        console.print(Text(operators_text(report["operator_checks"])), soft_wrap=True)
+    ties = report["ties_resolved"]
+    text = verified if report["verified"] else "NOT verified"
+    text += f" after {count_text(ties, 'rounding tie')} {agree(ties, 'was', 'were')} resolved" if ties else ""
+    found = (
+        f": {count_text(report['elements'], 'output element')}, {outputs_text(report, resolved=bool(ties))}; "
+        f"{_allowed(report)}"
+    )
+    style = "bold green" if report["verified"] else "bold red"
+    console.print(Text.assemble((text, style), found), soft_wrap=True)
+    if ties:
+        without = (
+            f"unresolved, {outputs_text(report, resolved=False)}: a value halfway between two int8 values "
+            "may round either way"
+        )
+        console.print(Text(without), soft_wrap=True)
+
+
+def _allowed(report: Values) -> str:
+    """How far an output may be from the reference: the tolerance of int8 and of float32 outputs."""
+    lsb, share = report["tolerance"]["lsb"], report["tolerance"]["share_of_range"]
+    parts = [f"{lsb} LSB"] if lsb is not None else []
+    if share is not None:
+        least = f", at least {report['tolerance']['least']:.2g}"
+        parts.append(f"{share:g} of the range, which is {report['range']:g}{least}")
+    return f"allowed: {' or '.join(parts) or 'none'}"
+
+
+def _operators(console: Console, report: Values) -> None:
+    unit = (report.get("latency") or {}).get("unit", "ticks")
+    table = table_of("operator", "kernel", "steps>", "MACs>", f"{unit}>", "per MAC>", "share>")
+    for operator in report["operators"]:
+        macs, ticks = operator["macs"], operator["ticks"]
+        texts = (
+            operator["name"],
+            operator["kernel"],
+            operator["steps"],
+            f"{macs:,}" if macs else "-",
+            f"{ticks:,}",
+            f"{ticks / macs:.2f}" if macs and unit != "us" else "-",
+            f"{operator['share']:.1%}",
+        )
+        table.add_row(*map(cell, texts))
+    console.print(table)
+
+
+def _plan_facts(report: Values) -> list[tuple[str, str]]:
+    from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
+    from mcudeploy.planner.place.placement_problem import align_up
+
+    arenas = report.get("arenas") or {}
+    outside = report.get("elsewhere") or {}
+    more = ", ".join(f"{plain(name)} {size:,}" for name, size in arenas.items()) if outside else ""
+    arena = _bytes(report, "arena_bytes")
+    above = report.get("arena_bytes", 0) > align_up(report.get("peak_bytes", 0), ARENA_GRAIN_BYTES)
+    if not outside and above and report.get("layout_status") == "optimal":
+        more = "no offsets take less in this order"
+    facts = [("arena", f"{arena} ({more})" if more else arena)]
+    facts += memory_facts(report)
+    if report.get("state_bytes"):
+        facts.append(("of it, kept", f"{_bytes(report, 'state_bytes')} between runs"))
+    least, peak = report.get("order_lower_bound_bytes"), _bytes(report, "peak_bytes")
+    unproven = least is not None and report.get("order_status") == "feasible"
+    order = f" (other orders need {least:,} B at least)" if unproven else ""
+    bound = _bytes(report, "lower_bound_bytes")
+    facts += [("live peak", f"{peak}{order}"), ("lower bound", f"{bound} in this order" if order else bound)]
+    if report.get("splits"):
+        facts.append(("unsplit arena", _bytes(report, "unsplit_arena_bytes")))
+        cuts = (
+            f"{plain(s['operators'][0])}..{plain(s['operators'][-1])}, rows in a part: {s['rows']}"
+            for s in report["splits"]
+        )
+        facts.append(("split", "; ".join(cuts)))
+    facts += [("sharing", _sharing(report.get("sharing"))), *cores_facts(report)]
+    facts.append(("steps", steps_text(report)))
+    facts += [("left out", _left_out(report)), ("estimates", _stand_in(report.get("estimates")))]
+    if "flash_bytes" not in report:  # else it stands with the other parts of the flash
+        facts += [("tables in flash", _bytes(report, "tables_bytes"))]
+    return facts
+
+
+def _stand_in(estimates: Values | None) -> str:
+    """Said where the costs of kernels are those of another core."""
+    if estimates is None or estimates["core"] == estimates["costs_of"]:
+        return ""
+    core, other = plain(estimates["core"]), plain(estimates["costs_of"])
+    return f"latencies by the costs of kernels on {other}, which stand in for those on {core}"
+
+
+def _sharing(found: Values | None) -> str:
+    if found is None:
+        return ""
+    count = len({function["unit"] for function in found["functions"]})
+    units = count_text(count, "unit") + (" apart" if count > 1 else "")
+    return (
+        f"saves {found['saved_bytes']:,} B of {found['separate_bytes']:,} B for {units}; "
+        f"{count_text(len(found['functions']), 'function')}, "
+        f"{count_text(found['border_tensors'], 'tensor')} between them "
+        f"({found['border_bytes']:,} B), copies: {found['copies']}"
+    )
+
+
+def _size_facts(report: Values) -> list[tuple[str, str]]:
+    flash = _bytes(report, "flash_bytes")
+    sizes = ((name, _bytes(report, f"{name}_bytes")) for name in ("code", "weights", "tables"))
+    parts = ", ".join(f"{name} {size}" for name, size in sizes if size)
+    if "flash_bytes" not in report:
+        return [("constants", parts)]
+    return [
+        ("flash", f"{flash} ({parts})" if parts else flash),
+        ("static RAM", _bytes(report, "static_ram_bytes")),
+    ]
+
+
+def _painted(report: Values) -> str:
+    found, most = _bytes(report, "stack_bytes"), _bytes(report, "stack_bound_bytes")
+    return f"{found} (at most {most}; {_library_stack(report)})" if most else found
+
+
+def _library_stack(report: Values) -> str:
+    """What an application needs; empty where no firmware was built, or on the host."""
+    most = _bytes(report, "library_stack_bound_bytes")
+    return f"a call of the library needs at most {most}" if most else ""
+
+
+def _model_facts(model: Values | None) -> list[tuple[str, str]]:
+    if model is None:
+        return []
+    kinds = sorted(model["histogram"].items(), key=lambda it: -it[1]["cycles"])[:6]
+    most = ", ".join(f"{kind} {spent['cycles'] / (model['cycles'] or 1):.0%}" for kind, spent in kinds)
+    return [
+        ("instructions", f"{model['instructions']:,}"),
+        ("model", f"{model['core']}, {model['least']:,} to {model['most']:,} cycles; {model['source']}"),
+        ("cycles go to", most),
+        ("left out", "; ".join(model["left_out"])),
+    ]
+
+
+def _bytes(report: Values, key: str) -> str:
+    return f"{report[key]:,} B" if report.get(key) is not None else ""
+
+
+def _count(report: Values, key: str) -> str:
+    return f"{report[key]:,}" if report.get(key) is not None else ""

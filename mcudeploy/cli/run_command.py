@@ -1,0 +1,136 @@
+"""`measure` and `run`: a model on a device, timed operator by operator, and verified."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from mcudeploy.cli import chaintable
+from mcudeploy.cli import result_tables as tables
+from mcudeploy.cli.devices import chain_options, device_options
+from mcudeploy.cli.options import (
+    files_option,
+    model_argument,
+    output_options,
+    planning_options,
+    timing_option,
+)
+from mcudeploy.cli.output import Output
+from mcudeploy.cli.pages import Pages, page_options
+from mcudeploy.cli.parameter_types import InputFile
+from mcudeploy.cli.sample_options import sample_options
+from mcudeploy.common.errors import OutputsDifferError, UsageError
+
+if TYPE_CHECKING:
+    from mcudeploy.device.target import Target
+    from mcudeploy.execution.counted import Timing
+    from mcudeploy.execution.running import Ran
+    from mcudeploy.multiboard.run import Asked
+    from mcudeploy.planner.planner import Options
+    from mcudeploy.verify.preprocessing import Reading
+
+
+@click.command()
+@model_argument
+@device_options
+@timing_option
+@planning_options
+@output_options
+def measure(*, model: Path, target: Target, timing: Timing, options: Options, output: Output) -> None:
+    """Time every operator of a model on the device."""
+    from mcudeploy.commands import commands as api
+
+    with output.progress() as progress:
+        report = api.measure_model(model, target, options, timing=timing, progress=progress)
+    output.result(report, tables.measure)
+
+
+@click.command()
+@model_argument
+@chain_options
+@sample_options
+@click.option(
+    "--labels",
+    type=InputFile(),
+    help="Text file with the classes of the output, one a line, shown beside it.",
+)
+@timing_option
+@click.option(
+    "--guards/--no-guards",
+    default=False,
+    help="Put 16 bytes behind each arena; fail where the run overwrites them or the end of the stack.",
+)
+@planning_options
+@files_option
+@page_options
+@output_options
+@click.pass_context
+def run(
+    context: click.Context,
+    *,
+    model: Path,
+    target: Target | None,
+    chain: Asked | None,
+    inputs: tuple[Path, ...],
+    expected: tuple[Path, ...],
+    reading: Reading,
+    labels: Path | None,
+    timing: Timing,
+    guards: bool,
+    options: Options,
+    pages: Pages,
+    output: Output,
+) -> None:
+    """Build a model, flash it, run it on the device, and verify its outputs."""
+    samples: dict[str, Any] = {"inputs": list(inputs), "expected": list(expected), "reading": reading}
+    if chain is not None:
+        from mcudeploy.multiboard.chain_report import report as chain_report
+        from mcudeploy.multiboard.run import run_chain
+
+        _require_plain(timing, guards, labels, options)
+        if pages.asked:
+            raise UsageError("--report and --trace cannot be combined with --boards")
+        with output.progress() as progress:
+            report = chain_report(run_chain(model, chain, options, **samples, progress=progress))
+        output.result(report, chaintable.run)
+    elif target is not None:
+        from mcudeploy.commands import commands as api
+
+        guarded = replace(target, guards=guards)
+        with output.progress() as progress:
+            ran: list[Ran] = []
+            if pages.asked:
+                samples["told"] = ran.append
+            report = api.run_model(
+                model, guarded, options, **samples, labels=labels, timing=timing, progress=progress
+            )
+        if ran:
+            pages.write(model, [pages.ran(ran[0], report)])
+        output.result(report, tables.run)
+    if not report["verified"]:
+        context.exit(OutputsDifferError.exit_code)
+
+
+def _require_plain(timing: Timing, guards: bool, labels: Path | None, options: Options) -> None:
+    """A usage error for an option that a chain of boards does not have."""
+    given = {
+        "--plan": options.plan_file is not None,
+        "--stream-input": options.stream_input,
+        "--stateful": options.stateful,
+        "--assign": bool(options.assign),
+        "--placement tags": options.placement == "tags",
+        "--parallel": options.cores not in (None, 1),
+        "--guards": guards,
+        "--labels": labels is not None,
+        f"--objective {options.objective}": options.objective != "instructions",
+        f"--timing {timing}": timing != "instructions",
+    }
+    found = next((name for name, there in given.items() if there), None)
+    if found is not None:
+        raise UsageError(f"{found} cannot be combined with --boards")
+
+
+COMMANDS = (measure, run)

@@ -1,0 +1,141 @@
+"""`schedule`: an execution order of a plain dependency graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from mcudeploy.cli import graphtables
+from mcudeploy.cli.options import files_option, output_options
+from mcudeploy.cli.output import Output
+from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, Percent
+from mcudeploy.common.errors import UsageError
+
+if TYPE_CHECKING:
+    from mcudeploy.planner.plain.limited import Limits
+
+_METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "refine", "beam", "exact", "ilp")
+
+
+@click.command()
+@click.argument("graph", type=InputFile(pipes=True))
+@click.option(
+    "--time-limit",
+    metavar="SECONDS",
+    type=Finite(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="How long the search may take.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(_METHODS),
+    default="auto",
+    show_default=True,
+    help="How to look for it; auto: all of them but ilp. Never worse than the order of the file.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "destination",
+    metavar="FILE",
+    type=NewFile(),
+    help="Write the order: the ids of all nodes, as JSON.",
+)
+@click.option(
+    "--memory",
+    "percent",
+    metavar="P%",
+    type=Percent(),
+    help="Plan for a fast memory of so much of the peak: tensors leave it and come back, or are made again.",
+)
+@click.option(
+    "--link",
+    metavar="RATE",
+    type=Finite(min=0),
+    help="Bytes per cycle between the fast memory and a slow one, each way; 0: no slow one.",
+)
+@click.option(
+    "--link-latency",
+    metavar="CYCLES",
+    type=Finite(min=0),
+    help="What each transfer takes beside.  [default: 0]",
+)
+@click.option("--recompute", is_flag=True, help="Operators may run again.")
+@click.option(
+    "--chart",
+    metavar="FILE.svg",
+    type=NewFile(),
+    help="Draw what core, engine and fast memory do over time.",
+)
+@files_option
+@output_options
+def schedule(
+    *,
+    graph: Path,
+    time_limit: float,
+    method: str,
+    destination: Path | None,
+    percent: float | None,
+    link: float | None,
+    link_latency: float | None,
+    recompute: bool,
+    chart: Path | None,
+    output: Output,
+) -> None:
+    """Order a dependency graph, such as a training step, so that it needs the least memory.
+
+    With --memory, whole tensors leave that memory over a link or are made again, at the least cost in time.
+    """
+    from mcudeploy.planner.plain.ordering import order_graph
+
+    if percent is not None:
+        limits = _limits(percent, link, link_latency, recompute)
+        return _limited(graph, (time_limit, method), limits, (destination, chart), output)
+    if link is not None or link_latency is not None or recompute or chart:
+        raise UsageError(
+            "--link, --link-latency, --recompute and --chart belong to a memory limit: add --memory"
+        )
+    with output.progress() as progress:
+        report = order_graph(graph, time_limit, method, destination, progress)
+    output.result(report, graphtables.schedule)
+
+
+def _limits(memory: float, link: float | None, latency: float | None, recompute: bool) -> Limits:
+    from mcudeploy.planner.plain.limited import Limits
+
+    if not link and not recompute:
+        raise UsageError("--memory needs a way to keep the limit: add --link RATE, --recompute, or both")
+    if latency and not link:
+        raise UsageError("--link-latency belongs to a link: add --link RATE")
+    return Limits(memory, link or 0.0, latency or 0.0, recompute)
+
+
+def _limited(
+    graph: Path,
+    search: tuple[float, str],
+    limits: Limits,
+    files: tuple[Path | None, Path | None],
+    output: Output,
+) -> None:
+    from mcudeploy.common.files import write_file
+    from mcudeploy.planner.offload.timeline import timeline
+    from mcudeploy.planner.plain.limited import order_limited, write_plan
+    from mcudeploy.report.chart.gantt import gantt_picture
+
+    destination, chart = files
+    if chart and chart.suffix.lower() != ".svg":
+        raise UsageError(f"this chart is written as .svg, not as {chart.name}")
+    with output.progress() as progress:
+        found = order_limited(graph, search[0], limits, search[1], progress)
+    if destination:
+        write_plan(found, destination)
+    if chart:
+        run = timeline(found.plan, limits.link)
+        write_file(chart, gantt_picture(found.graph.name, found.plan, run, found.limit_bytes))
+    output.result(found.report, graphtables.schedule)
+
+
+COMMANDS = (schedule,)

@@ -1,0 +1,41 @@
+"""The sources generated for a bench firmware: kernels, no program, one arena for the host to fill."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcudeploy.codegen.kernelfiles import OF_THE_TAPE
+from mcudeploy.codegen.render import render
+from mcudeploy.common.resources import resource_dir
+
+_KERNEL = re.compile(r"^void\s+mcud_(\w+)\s*\(\s*const\s+mcud_op\s*\*", re.MULTILINE)
+_ALIGNMENT = 4
+
+
+def kernels_in(text: str) -> tuple[str, ...]:
+    """Names (without `mcud_`) of the kernels that a C source defines, in its order."""
+    return tuple(_KERNEL.findall(text))
+
+
+def all_kernels(folder: Path | None = None) -> tuple[str, ...]:
+    """Names of all kernels that compute, sorted; of the C files in `folder` where given."""
+    sources = (folder or resource_dir("firmware") / "kernels").glob("*.c")
+    found = {name for source in sources for name in kernels_in(source.read_text("utf-8"))}
+    return tuple(sorted(found - OF_THE_TAPE))
+
+
+def bench_sources(kernels: Sequence[str], arena_bytes: int) -> dict[str, str]:
+    """File name to text for a bench firmware with these kernels (names without `mcud_`) and this arena.
+
+    The kernel table is ordered by name, as `tile.KernelTable` expects; tables of any size fit the types.
+    Raises ValueError for no kernels.
+    """
+    names = sorted(set(kernels))
+    if not names or arena_bytes < 8:
+        raise ValueError("a bench firmware needs a kernel and an arena")
+    return {
+        "mcud_config.h": render("config.h.j2", alignment=_ALIGNMENT, offset_bits=32, code_bits=32),
+        "deployed.c": render("bench.c.j2", kernels=names, arena_bytes=arena_bytes),
+    }

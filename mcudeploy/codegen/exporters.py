@@ -1,0 +1,171 @@
+"""Libraries as build systems want them: where files lie, what describes them, and a self-checking example."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from mcudeploy.boards.board import Board
+from mcudeploy.codegen.ctext import comment_text
+from mcudeploy.codegen.folder import Content
+from mcudeploy.codegen.kernelfiles import ON_UNIT
+from mcudeploy.codegen.library import c_files, finished
+from mcudeploy.codegen.program import Program
+from mcudeploy.codegen.render import Member, render, render_readme
+from mcudeploy.common.errors import UsageError
+
+Kind = Literal["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "rust"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_RUST_TYPES = {"int8_t": "i8", "int32_t": "i32", "float": "f32"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Folders of sources and of public headers, and the template of further files; `NAME` is the library."""
+
+    sources: str
+    headers: str
+    files: Mapping[str, str]
+
+
+_LAYOUTS: dict[Kind, _Layout] = {
+    "platformio": _Layout(
+        "src",
+        "include",
+        {
+            "library.json": "library.json",
+            "examples/selftest/platformio.ini": "platformio.ini",
+            "examples/selftest/src/main.c": "example.c",
+        },
+    ),
+    "arduino": _Layout(
+        "src",
+        "src",
+        {
+            "library.properties": "library.properties",
+            "keywords.txt": "keywords.txt",
+            "examples/NAME_selftest/NAME_selftest.ino": "example.ino",
+        },
+    ),
+    "cmake": _Layout(
+        "src",
+        "include",
+        {
+            "CMakeLists.txt": "cmake.txt",
+            "examples/selftest/CMakeLists.txt": "cmake_example.txt",
+            "examples/selftest/main.c": "example.c",
+        },
+    ),
+    "zephyr": _Layout(
+        "src",
+        "include",
+        {
+            "zephyr/module.yml": "zephyr_module.yml",
+            "zephyr/Kconfig": "zephyr_kconfig",
+            "zephyr/CMakeLists.txt": "zephyr_cmake.txt",
+            "samples/selftest/CMakeLists.txt": "zephyr_sample.txt",
+            "samples/selftest/prj.conf": "prj.conf",
+            "samples/selftest/sample.yaml": "sample.yaml",
+            "samples/selftest/src/main.c": "example.c",
+        },
+    ),
+    "esp-idf": _Layout(
+        "src",
+        "include",
+        {
+            "CMakeLists.txt": "idf_cmake.txt",
+            "idf_component.yml": "idf_component.yml",
+            "examples/selftest/CMakeLists.txt": "idf_example.txt",
+            "examples/selftest/main/CMakeLists.txt": "idf_main.txt",
+            "examples/selftest/main/main.c": "example.c",
+        },
+    ),
+    "stm32cube": _Layout(
+        "Src",
+        "Inc",
+        {
+            "CMakeLists.txt": "cube_cmake.txt",
+            "Example/NAME_example.c": "example.c",
+            "Example/NAME_example.h": "example.h",
+        },
+    ),
+    "rust": _Layout(
+        "csrc",
+        "csrc/include",
+        {
+            "Cargo.toml": "Cargo.toml",
+            "build.rs": "build.rs",
+            "src/lib.rs": "lib.rs",
+            "examples/selftest.rs": "selftest.rs",
+        },
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Exported:
+    """A model as the templates see it."""
+
+    p: Program
+    selftest: bool
+
+    @property
+    def upper(self) -> str:
+        return self.p.prefix.upper()
+
+    @property
+    def camel(self) -> str:
+        """The name of its type in Rust, which no keyword is."""
+        return "".join(part.capitalize() for part in self.p.prefix.split("_")) + "Model"
+
+
+def export_files(kind: Kind, members: Sequence[Member], name: str, board: Board) -> dict[str, Content]:
+    """The library `name` by path. Raises UsageError for programs that need more of an application than calls:
+    those of several cores or compute units.
+    """
+    for member in members:
+        if member.program.lanes or ON_UNIT in member.program.kernels:
+            raise UsageError(
+                f"libraries for {kind} are programs of one core: leave out --parallel and --assign, or --for"
+            )
+    if kind == "rust" and any(member.program.arena != "own" for member in members):
+        raise UsageError(
+            "a crate owns its arenas: safe Rust could not keep two users of one apart; leave out --arena, or "
+            "--for rust"
+        )
+    layout = _LAYOUTS[kind]
+    folders = {"src": layout.sources, "include": layout.headers}
+    found: dict[str, Content] = {}
+    for path, content in c_files(members).items():
+        folder, _, file = path.partition("/")
+        found[f"{folders[folder]}/{file}"] = content
+    sources = sorted(path.removeprefix(f"{layout.sources}/") for path in found if path.endswith(".c"))
+    values = example_values(members, name, board) | {
+        "kind": kind,
+        "upper": name.upper(),
+        "toolchain": _has_toolchain_file(kind, board),
+        "sources": sources,
+        "rust": _RUST_TYPES,
+    }
+    files = dict(layout.files)
+    found["README.md"] = render_readme(name, members, kind, toolchain=values["toolchain"])
+    if values["toolchain"]:
+        files[f"cmake/{board.name}.cmake"] = "toolchain.cmake"
+    for path, template in files.items():
+        found[path.replace("NAME", name)] = render(f"exporters/{template}.j2", **values)
+    return finished(found)
+
+
+def example_values(members: Sequence[Member], name: str, board: Board) -> dict[str, Any]:
+    """What every template of an example may ask for."""
+    return {
+        "name": name,
+        "board": board,
+        "members": [_Exported(it.program, it.selftest is not None) for it in members],
+        "file_names": ", ".join(comment_text(it.source.file_name) for it in members),
+    }
+
+
+def _has_toolchain_file(kind: Kind, board: Board) -> bool:
+    return kind == "cmake" and not board.is_host

@@ -1,0 +1,153 @@
+"""What the header of a program shows: its arena map, and its inputs and outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcudeploy.codegen.ctext import c_elements, c_float, comment_text
+from mcudeploy.common.text import count_text
+from mcudeploy.ir.graph import Border, DType, Tensor
+from mcudeploy.ir.plan import Plan, Run, memories_of
+from mcudeploy.ops.host_io import is_channels_last
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import lives
+
+_C_TYPES = {DType.INT8: "int8_t", DType.INT32: "int32_t", DType.FLOAT32: "float"}
+
+
+@dataclass(frozen=True, slots=True)
+class MapLine:
+    """A tensor's line in the arena map of the header."""
+
+    name: str
+    shape: str
+    dtype: str
+    blocks: int
+    size_bytes: int
+    where: str
+    live: str
+
+
+@dataclass(frozen=True, slots=True)
+class BorderText:
+    """A model input or output in the C interface."""
+
+    name: str
+    tensor: str
+    type: str
+    count: int
+    row_bytes: int
+    memory: str
+    offset: int
+    quantized: bool
+    scale: str
+    zero_point: int
+    least_steps: str
+    most_steps: str
+    meaning: str
+    layout: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateText:
+    """What is kept between runs, and its first values, no lines for zeros."""
+
+    border: BorderText
+    lines: list[str]
+
+
+def entries_of(plan: Plan) -> list[int]:
+    """The place of each step of the schedule on the tape, where transfers and waits count as well."""
+    return [at for at, entry in enumerate(plan.tape) if isinstance(entry, Run)] or [0]
+
+
+def arena_map(plan: Plan) -> list[MapLine]:
+    """A line for every tensor. Live ranges count the entries of the tape."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    found = lives(tiled, plan.schedule.steps)
+    lines, places = [], entries_of(plan)
+    for name, tensor in plan.graph.tensors.items():
+        root = tiled.flow.roots[name]
+        if root != name:
+            lines.append(_map_line(tensor, 1, f"view of {root}", ""))
+            continue
+        residences = plan.layout.blocks[name]
+        blocks = slice(tiled.first_block[name], tiled.first_block[name] + len(residences))
+        offsets = [each.offset for block in residences for each in block]
+        moves = sum(transfer.tensor == name for transfer in plan.layout.transfers)
+        where = str(offsets[0]) if len(residences) == len(set(offsets)) == 1 else f"{min(offsets)}.."
+        if len(plan.layout.arenas) > 1:
+            where = f"{', '.join(memories_of(residences))} {where}"
+        last = places[max(found.end[blocks]) - 1]
+        span = f"[{places[min(found.first[blocks])]}, {last + 1})"
+        if moves:
+            span += f", {count_text(moves, 'move')}"
+        lines.append(_map_line(tensor, len(residences), where, span))
+    return lines
+
+
+def _map_line(tensor: Tensor, blocks: int, where: str, live: str) -> MapLine:
+    return MapLine(tensor.name, _shape(tensor), tensor.dtype.value, blocks, tensor.size_bytes, where, live)
+
+
+def _shape(tensor: Tensor) -> str:
+    return "".join(f"[{size}]" for size in tensor.shape)
+
+
+def borders_text(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[BorderText]:
+    """The inputs or the outputs, which are called `kind`. Raises ValueError for an order without a name."""
+    texts, roots = [], Flow.of(plan.graph).roots
+    for position, border in enumerate(borders):
+        tensor = plan.graph.tensors[border.tensor]
+        first = plan.layout.blocks[roots[border.tensor]][0][0]
+        quantization = None if border.dtype == "bool" else tensor.quantization
+        texts.append(
+            BorderText(
+                name=kind if len(borders) == 1 else f"{kind}_{position}",
+                tensor=border.tensor,
+                type=_C_TYPES[tensor.dtype],
+                count=tensor.elements,
+                row_bytes=tensor.row_bytes,
+                memory=first.memory,
+                offset=first.offset,
+                quantized=quantization is not None,
+                scale=c_float(quantization.scale) if quantization else "",
+                zero_point=quantization.zero_point if quantization else 0,
+                least_steps=c_float(-128 - quantization.zero_point) if quantization else "",
+                most_steps=c_float(127 - quantization.zero_point) if quantization else "",
+                meaning=f"real = {quantization.scale:.9g} * (q - ({quantization.zero_point}))"
+                if quantization
+                else "",
+                layout=_border_layout(border, tensor),
+                shape=tensor.shape,
+            )
+        )
+    return texts
+
+
+def states_text(plan: Plan) -> list[StateText]:
+    """What is kept between runs."""
+    states = plan.graph.states
+    borders = borders_text(plan, tuple(state.before for state in states), "state")
+    return [
+        StateText(border, c_elements(state.initial.reshape(-1)) if state.initial.any() else [])
+        for border, state in zip(borders, states, strict=True)
+    ]
+
+
+def _border_layout(border: Border, tensor: Tensor) -> str:
+    """What an index means: "ONNX x float32 [1,3,32,32] as [32][32][3], channels last"."""
+    sizes = ",".join(str(size) for size in border.shape)
+    if np.array_equal(border.order, np.arange(border.order.size)):
+        order = "in the same order"
+    elif is_channels_last(border.shape, border.order):
+        order = "channels last"
+    else:
+        raise ValueError(f"{border.name!r} is neither in the order of the ONNX model nor channels last")
+    offset = {"uint8": ", less 128", "bool": ", 0 or 1"}.get(border.dtype, "")
+    name = comment_text(border.name)
+    return f"ONNX {name} {border.dtype} [{sizes}] as {_shape(tensor)}, {order}{offset}"

@@ -1,0 +1,35 @@
+"""HTML pages from templates: every value is escaped but what is `Markup`, and no page loads anything."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+
+from markupsafe import Markup
+
+from mcudeploy.codegen.render import render
+from mcudeploy.common.resources import resource_dir
+
+
+def render_page(name: str, **values: object) -> str:
+    """The page of `<name>.html.j2`, with `<name>.css` and `<name>.js` in it. Its policy allows that script
+    alone, and nothing from elsewhere.
+    """
+    folder = resource_dir("templates")
+    style, script = ((folder / f"{name}.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    known = {"style": Markup(style), "script": Markup(script), "policy": policy}
+    return render(f"{name}.html.j2", **known, **values)
+
+
+def trusted(text: str) -> Markup:
+    """Text that is HTML already, with what came from a model escaped in it."""
+    return Markup(text)
+
+
+def as_data(value: object) -> Markup:
+    """JSON that may stand in a script element."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

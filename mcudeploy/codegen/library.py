@@ -1,0 +1,91 @@
+"""The folder that `build` writes: a C library of one model or several that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mcudeploy.codegen.folder import Content, write_folder
+from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES, START, kernel_files
+from mcudeploy.codegen.licences import licence_text, licensed
+from mcudeploy.codegen.render import Member, render_arena, render_model, render_package, render_selftest
+from mcudeploy.codegen.sbom import SBOM_NAME, bill_of_materials
+from mcudeploy.common.errors import UsageError
+
+_TAPE = ("mcud.h", "mcud_compiler.h", "mcud_config.h")
+_INTERFACES = {
+    ON_UNIT: ("mcud_unit.h", *_TAPE),
+    RUN_CORES: ("mcud_cores.h", *_TAPE),
+    START: ("mcud_dma.h",),
+}
+"""By kernel the headers that say what the application provides: it includes them."""
+
+
+def write_library(
+    members: Sequence[Member],
+    name: str,
+    directory: Path,
+    firmware: Sequence[Path],
+    *,
+    sbom: bool = False,
+    read: Sequence[Path] = (),
+    force: bool = False,
+) -> list[Path]:
+    """Write the library `name` below `directory`, and the firmware of each model where there is any; with
+    `sbom` also what they are made of.
+
+    The files, in order. Raises UsageError for files that are not ours to replace, and for those that were
+    `read`, also with `force`; OSError where one cannot be written.
+    """
+    files = library_files(members, name)
+    for elf, member in zip(firmware, members, strict=bool(firmware)):
+        board = member.plan.board.replace(":", "-")
+        files[f"firmware/{member.program.prefix}-{board}.elf"] = elf.read_bytes()
+    return write_folder(directory, with_sbom(files, members, name) if sbom else files, read=read, force=force)
+
+
+def with_sbom(files: Mapping[str, Content], members: Sequence[Member], name: str) -> dict[str, Content]:
+    """The files, and their bill of materials."""
+    return {**files, SBOM_NAME: bill_of_materials(members, name, files)}
+
+
+def library_files(members: Sequence[Member], name: str) -> dict[str, Content]:
+    """The sources by path, and the files around them. Raises what `c_files` raises."""
+    return finished(c_files(members) | render_package(name, members))
+
+
+def finished(files: Mapping[str, Content]) -> dict[str, Content]:
+    """The files of a library with their licences."""
+    return licensed(files) | {"LICENSE": licence_text()}
+
+
+def c_files(members: Sequence[Member]) -> dict[str, Content]:
+    """The sources below src and include: kernels are shared, and the types of mcud_config.h hold the tables
+    of all models.
+
+    Raises UsageError where two models would have a file of the same name.
+    """
+    programs = [member.program for member in members]
+    owners = {program.arena_owner for program in programs if program.arena == "shared"}
+    offset_bits = max(program.offset_bits for program in programs)
+    code_bits = max(program.code_bits for program in programs)
+    kernels = sorted({kernel for program in programs for kernel in program.sources})
+    texts: dict[str, Content] = {f"src/{it.name}": it.read_text("utf-8") for it in kernel_files(kernels)}
+    for member in members:
+        program = replace(member.program, offset_bits=offset_bits, code_bits=code_bits)
+        own = (f"{program.prefix}.h", f"{program.prefix}_selftest.h")
+        made = render_model(program, member.plan, member.source) | render_selftest(member)
+        for file, text in made.items():
+            path = f"include/{file}" if file in own else f"src/{file}"
+            if texts.setdefault(path, text) != text:
+                raise UsageError(f"two files of the library would be called {path}: rename a model")
+    for owner in owners:
+        for path, text in render_arena(owner, programs).items():
+            if texts.setdefault(path, text) != text:
+                raise UsageError(f"two files of the library would be called {path}: rename a model")
+    shown = dict.fromkeys(
+        file for kernel, files in _INTERFACES.items() if kernel in kernels for file in files
+    )
+    texts |= {f"include/{file}": texts.pop(f"src/{file}") for file in shown}
+    return texts

@@ -1,0 +1,114 @@
+"""Operators as the templates print them: parameters, the records of parts, the tapes of cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type
+from mcudeploy.codegen.texts import ConstantText, LaneText, OperatorText, TensorText
+from mcudeploy.ir.opdef import ArrayPointer, ConstantArray, KernelCall, Symbol
+from mcudeploy.planner.tape.core_tables import PartEntry, PartRecord
+
+
+class Constants:
+    """Arrays in flash; equal arrays are stored once."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._names: dict[tuple[str, bytes], str] = {}
+        self.texts: list[ConstantText] = []
+        self.size_bytes = 0
+
+    def name_of(self, wanted: str, array: ConstantArray) -> str:
+        key = (array.dtype.name, array.tobytes())
+        if key not in self._names:
+            name = f"{self._prefix}_{wanted}"
+            while name in self._names.values():
+                name += "_"
+            self._names[key] = name
+            self.texts.append(ConstantText(name, c_type(array), array.size, c_elements(array)))
+            self.size_bytes += array.nbytes
+        return self._names[key]
+
+
+def params_text(operator: str, call: KernelCall, constants: Constants) -> list[tuple[str, str]]:
+    """The parameters of a call by name."""
+    params: list[tuple[str, str]] = []
+    for name, value in call.params.items():
+        if value is None:
+            text = "0"
+        elif isinstance(value, Symbol):
+            text = value.name
+        elif isinstance(value, ArrayPointer):
+            text = f"{constants.name_of(f'{operator}_{name}', value.array)} + {value.first}"
+        elif isinstance(value, np.ndarray):
+            text = constants.name_of(f"{operator}_{name}", value)
+        elif isinstance(value, float):
+            text = c_float(value)
+        else:
+            text = c_int(int(value))
+        params.append((name, text))
+    return params
+
+
+def part_text(
+    part: PartRecord, base: OperatorText, tensors: Mapping[str, TensorText], constants: Constants
+) -> OperatorText:
+    """The record of parts: that of their step, with what is theirs."""
+    mark, about = f"k{part.core}", f"{base.name}, whole rows on core {part.core}"
+    if part.columns is not None:
+        mark += f"c{part.columns.lo}to{part.columns.hi}"
+        where = f" on core {part.core}" if part.core else ""
+        about = f"{base.name}, cells {part.columns.lo} to {part.columns.hi - 1} of a row{where}"
+    made: list[TensorText] = []
+
+    def shifted(role: str, symbol: str, shift: int) -> str:
+        if not shift:
+            return symbol
+        own = replace(tensors[symbol], symbol=mark + role + symbol, shift=shift)
+        if own not in made:
+            made.append(own)
+        return own.symbol
+
+    inputs = [shifted("i", symbol, part.input_shift) for symbol in base.inputs]
+    output = shifted("o", base.output, part.output_shift)
+    scratch = base.scratch
+    if scratch != "0":
+        scratch = "&" + shifted("s", scratch[1:], part.scratch_shift)
+    params = params_text(base.name, part.call, constants) if part.call else []
+    return replace(
+        base,
+        params=params,
+        params_symbol=f"{mark}p_{base.name}" if params else base.params_symbol,
+        tensors=made,
+        about=about,
+        inputs=inputs,
+        inputs_symbol=mark + base.inputs_symbol,
+        output=output,
+        scratch=scratch,
+    )
+
+
+def each_once(operators: Iterable[OperatorText]) -> list[OperatorText]:
+    """Operators that bring along what none before them has."""
+    known: set[str] = set()
+    found = []
+    for each in operators:
+        params = [] if each.params_symbol in known else each.params
+        tensors = [tensor for tensor in each.tensors if tensor.symbol not in known]
+        known |= {each.params_symbol, *(tensor.symbol for tensor in tensors)}
+        found.append(replace(each, params=params, tensors=tensors))
+    return found
+
+
+def lane_text(core: int, entries: Sequence[PartEntry]) -> LaneText:
+    """The tape of a core, four entries to a line."""
+    lines = [
+        f"{{{it.entry}, {'MCUD_CORE_WAIT' if it.record is None else it.record}, {it.first}, {it.end}}}"
+        for it in entries
+    ]
+    rows = [", ".join(lines[at : at + 4]) for at in range(0, len(lines), 4)]
+    return LaneText(core, len(lines), rows)

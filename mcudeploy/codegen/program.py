@@ -1,0 +1,285 @@
+"""What the templates print, worked out from a plan: names, tables and records.
+
+No arithmetic is left to a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcudeploy.boards.board import Board
+from mcudeploy.codegen.ctext import c_elements
+from mcudeploy.codegen.header import (
+    BorderText,
+    MapLine,
+    StateText,
+    arena_map,
+    borders_text,
+    entries_of,
+    states_text,
+)
+from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, RUN_CORES, START
+from mcudeploy.codegen.operators import Constants, each_once, lane_text, params_text, part_text
+from mcudeploy.codegen.texts import (
+    ArenaText,
+    ConstantText,
+    LaneText,
+    MovesText,
+    OperatorText,
+    TensorText,
+    WaitsText,
+)
+from mcudeploy.common.text import count_text
+from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
+from mcudeploy.planner.place.solve import base_alignments
+from mcudeploy.planner.tape.core_tables import LaneTables
+from mcudeploy.planner.tape.tape import Moves, Named, Record, Stored, Tape, handed_over, integer_bits
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything a template may ask for."""
+
+    prefix: str
+    constants: list[ConstantText]
+    tensors: list[TensorText]
+    operators: list[OperatorText]
+    part_operators: list[OperatorText]
+    lanes: list[LaneText]
+    moves: list[MovesText]
+    waits: list[WaitsText]
+    marked: bool
+    kernels: list[str]
+    offset_lines: list[tuple[str, list[str]]]
+    offset_bits: int
+    code_bits: int
+    code_lines: list[str]
+    block_bits: int
+    steps: int
+    move_count: int
+    peak_step: int
+    alignment: int
+    arenas: list[ArenaText]
+    map_lines: list[MapLine]
+    inputs: list[BorderText]
+    outputs: list[BorderText]
+    states: list[StateText]
+    streamed: bool
+    weights_bytes: int
+    stack_bytes: int | None = None
+    """The most that a function of the header takes of its caller's stack, compiled by GCC for the board."""
+    arena: str = "own"
+    arena_owner: str = ""
+    """See `arenas.ArenaKind`; what the C names of arenas begin with that are not the program's own."""
+
+    @property
+    def bases(self) -> dict[str, str]:
+        """By memory the C expression of the arena's first byte."""
+        forms = {
+            "own": "arena_{memory}.bytes",
+            "shared": "{owner}_arena_{memory}.bytes",
+            "extern": "{owner}_arena_{memory}",
+            "init": "arenas[{number}].base",
+        }
+        form = forms[self.arena]
+        return {
+            it.memory: form.format(memory=it.memory, owner=self.arena_owner, number=number)
+            for number, it in enumerate(self.arenas)
+        }
+
+    @property
+    def arena_alignment(self) -> int:
+        """What the address of every arena is a multiple of, at least."""
+        return max(it.alignment for it in self.arenas)
+
+    @property
+    def all_tensors(self) -> list[TensorText]:
+        """Every record that says which arena something lies in."""
+        parts = (tensor for part in self.part_operators for tensor in part.tensors)
+        return [*self.tensors, *(it for moves in self.moves for it in (moves.old, moves.new)), *parts]
+
+    @property
+    def sources(self) -> list[str]:
+        """The files of kernels/ that it needs: its kernels, and what runs the tapes of several cores."""
+        return [*self.kernels, *([RUN_CORES] if self.lanes else [])]
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether parameters are infinite: the macro is one of math.h."""
+        records = (*self.operators, *self.part_operators)
+        return any("INFINITY" in text for record in records for _, text in record.params)
+
+
+def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board: Board) -> Program:
+    """The program of a plan for a board, whose operators call these kernels."""
+    handed = handed_over(plan, board)
+    tape = Tape(plan)
+    constants = Constants(prefix)
+    records = [_operator_text(tape, record, calls, constants, handed) for record in tape.records]
+    kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
+    offsets = _OffsetTable(board.offset_unit)
+    tensors = [
+        offsets.add(
+            _stored_text(tape, named, version),
+            _stored_symbol(tape, named, version),
+            tape.stored(named, version),
+        )
+        for named, version in tape.stored_as
+    ]
+    engines = {link.engine: number for number, link in enumerate(board.links)} | {CPU: -1}
+    moves = [_moves_text(each, offsets, engines[each.engine]) for each in tape.moves]
+    waits = [
+        WaitsText(
+            each.engine,
+            AWAIT,
+            engines[each.engine],
+            len(each.pending),
+            c_elements(np.array(each.pending, np.uint16)),
+        )
+        for each in tape.waits
+    ]
+    kernels |= {each.kernel for each in moves} | {each.kernel for each in waits}
+    lanes = LaneTables.of(tape, calls)
+    by_symbol = {tensor.symbol: tensor for tensor in tensors}
+    named = {name for it in records for name in (*it.inputs, it.output, it.scratch.removeprefix("&"))}
+    largest = max(int(tape.codes.max(initial=0)), lanes.largest)
+    return Program(
+        prefix=prefix,
+        constants=constants.texts,
+        tensors=[tensor for tensor in tensors if tensor.symbol in named],
+        operators=records,
+        part_operators=each_once(
+            part_text(it, records[it.base], by_symbol, constants) for it in lanes.records
+        ),
+        lanes=[lane_text(core, entries) for core, entries in enumerate(lanes.lanes)],
+        moves=moves,
+        waits=waits,
+        marked=any(any(each.ends) for each in tape.moves),
+        kernels=sorted(kernels),
+        offset_lines=offsets.lines,
+        offset_bits=integer_bits(offsets.largest),
+        code_bits=integer_bits(largest),
+        code_lines=c_elements(tape.codes),
+        block_bits=tape.block_bits,
+        steps=len(tape.codes),
+        move_count=len(plan.layout.transfers),
+        peak_step=entries_of(plan)[plan.estimate.peak_step],
+        alignment=board.offset_unit,
+        arenas=_arenas(plan, board),
+        map_lines=arena_map(plan),
+        inputs=borders_text(plan, plan.graph.own_inputs(), "input"),
+        outputs=borders_text(plan, plan.graph.own_outputs(), "output"),
+        states=states_text(plan),
+        streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
+        weights_bytes=constants.size_bytes,
+    )
+
+
+def _arenas(plan: Plan, board: Board) -> list[ArenaText]:
+    """By name: that is how the host numbers them."""
+    texts = []
+    for memory, alignment in sorted(base_alignments(plan, board).items()):
+        further = memory != board.memories[0].name
+        attributes = f" MCUD_MEMORY({memory})" if further else ""
+        if alignment > ARENA_GRAIN_BYTES:
+            attributes += f" MCUD_ALIGNED({alignment})"
+        section = f".arena.{memory}" if further else ""
+        texts.append(ArenaText(memory, plan.layout.arenas[memory], attributes, section, alignment))
+    return texts
+
+
+class _OffsetTable:
+    """One table with the block offsets of all tensors, in units of the alignment."""
+
+    def __init__(self, alignment: int) -> None:
+        self._alignment = alignment
+        self._count = 0
+        self.largest = 0
+        self.lines: list[tuple[str, list[str]]] = []
+
+    def add(self, name: str, symbol: str, stored: Stored) -> TensorText:
+        """Takes in the offsets of a record."""
+        if any(offset % self._alignment for offset in stored.offsets):
+            raise ValueError(f"an offset of {name} is no multiple of {self._alignment}")
+        units = np.array([offset // self._alignment for offset in stored.offsets], np.uint32)
+        self.lines.append((name, c_elements(units)))
+        self.largest = max(self.largest, int(units.max()))
+        text = TensorText(symbol, stored.memory, self._count, stored.row_bytes, stored.block_rows)
+        self._count += len(stored.offsets)
+        return text
+
+
+def _symbol(kind: str, number: int, name: str) -> str:
+    """The C name of the record with this number: only what is before the `_` tells it from others."""
+    return f"{kind}{number or ''}_{name}"
+
+
+def _stored_symbol(tape: Tape, named: Named, version: int) -> str:
+    return _symbol("s" if named.is_scratch else "t", tape.number(named, version), named.name)
+
+
+def _stored_text(tape: Tape, named: Named, version: int) -> str:
+    """What a table is of, for a comment."""
+    where = f" in {named.memory}" if tape.is_spread(named) else ""
+    return f"{named.name}{where}" + (f" after {count_text(version, 'move')}" if version else "")
+
+
+def _moves_text(moves: Moves, offsets: _OffsetTable, engine: int) -> MovesText:
+    source, target = moves.old.memory, moves.new.memory
+    name = source if source == target else f"{source}_{target}"
+    what = f"in {source}" if source == target else f"from {source} to {target}"
+    if moves.engine != CPU:
+        name, what = f"{moves.engine}_{name}", f"{what} by {moves.engine}"
+    sizes = c_elements(np.array(moves.sizes, np.uint32))
+    if any(moves.ends):
+        sizes = [
+            f"{size}u{' | MCUD_ENDS_SOURCE' if end else ''}"
+            for size, end in zip(moves.sizes, moves.ends, strict=True)
+        ]
+    return MovesText(
+        name,
+        what,
+        MOVE if moves.engine == CPU else START,
+        engine,
+        offsets.add(f"moved from, {what}", f"move_from_{name}", moves.old),
+        offsets.add(f"moved to, {what}", f"move_to_{name}", moves.new),
+        len(moves.sizes),
+        sizes,
+    )
+
+
+def _operator_text(
+    tape: Tape,
+    record: Record,
+    calls: Mapping[str, KernelCall],
+    constants: Constants,
+    handed: Mapping[str, int],
+) -> OperatorText:
+    plan = tape.plan
+    operator = plan.graph.operators[record.operator]
+    call = calls[operator.name]
+    params = params_text(operator.name, call, constants)
+    touched = [_stored_symbol(tape, *each) for each in record.touched]
+    count = len(operator.inputs)
+    return OperatorText(
+        name=operator.name,
+        number=record.number,
+        kernel=call.kernel,
+        params=[] if record.number else params,
+        params_symbol=f"p_{operator.name}" if params else "",
+        tensors=[],
+        about="",
+        inputs=touched[:count],
+        inputs_symbol=_symbol("in", record.number, operator.name),
+        output=touched[count],
+        scratch=f"&{touched[-1]}" if len(touched) > count + 1 else "0",
+        rows=plan.graph.tensors[operator.inputs[0] if operator.op.accumulates else operator.output].shape[0],
+        block_rows=plan.block_rows[operator.name],
+        unit=handed.get(operator.name, 0),
+    )

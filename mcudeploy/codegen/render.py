@@ -1,0 +1,150 @@
+"""Templates to files. The only importer of jinja2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from mcudeploy import __version__
+from mcudeploy.codegen.arenas import shared_arenas
+from mcudeploy.codegen.ctext import comment_text
+from mcudeploy.codegen.program import Program
+from mcudeploy.codegen.selftest import SelfTest
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.ir.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a model came from: shown in the generated files."""
+
+    file_name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """One model of a library."""
+
+    program: Program
+    plan: Plan
+    source: Source
+    selftest: SelfTest | None = None
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(resource_dir("templates")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        # In C, every string of a model has passed ctext.
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
+    )
+    environment.filters["comment"] = comment_text
+    return environment
+
+
+def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]:
+    """The generated C of a model: file name to text. The same plan gives the same text."""
+    names = {
+        "model.h.j2": f"{program.prefix}.h",
+        "model.c.j2": f"{program.prefix}.c",
+        "weights.h.j2": f"{program.prefix}_weights.h",
+        "weights.c.j2": f"{program.prefix}_weights.c",
+    }
+    files = {file_name: _render(template, program, plan, source) for template, file_name in names.items()}
+    widths = {"offset_bits": program.offset_bits, "code_bits": program.code_bits}
+    return files | {"mcud_config.h": render("config.h.j2", alignment=program.alignment, **widths)}
+
+
+def render_selftest(member: Member) -> dict[str, str]:
+    """The check of a model on one input; nothing where it has none."""
+    if member.selftest is None:
+        return {}
+    known = member.selftest.texts(member.program.inputs, member.program.outputs)
+    name = f"{member.program.prefix}_selftest"
+    return {
+        f"{name}.{kind}": _render(f"selftest.{kind}.j2", member.program, member.plan, member.source, **known)
+        for kind in ("h", "c")
+    }
+
+
+def render_arena(owner: str, programs: Sequence[Program]) -> dict[str, str]:
+    """The arena that programs share, by path."""
+    known = {
+        "name": owner,
+        "upper": owner.upper(),
+        "arenas": shared_arenas(programs),
+        "users": [program.prefix for program in programs if program.arena == "shared"],
+    }
+    folders = {"h": "include", "c": "src"}
+    return {
+        f"{folder}/{owner}_arena.{kind}": render(f"arena.{kind}.j2", **known)
+        for kind, folder in folders.items()
+    }
+
+
+def render_firmware(program: Program, plan: Plan, source: Source) -> dict[str, str]:
+    """The model's C and what joins it with the measurer: which model is deployed, the table of its kernels.
+
+    The sources are called model.c and weights.c: by these names the linker tells tables from weights.
+    """
+    usual = {f"{program.prefix}.c": "model.c", f"{program.prefix}_weights.c": "weights.c"}
+    files = {usual.get(name, name): text for name, text in render_model(program, plan, source).items()}
+    return files | {"deployed.c": _render("deployed.c.j2", program, plan, source)}
+
+
+def render_package(name: str, members: Sequence[Member]) -> dict[str, str]:
+    """The files around the C of a library folder: build scripts, and an example for each model."""
+    prefixes = [member.program.prefix for member in members]
+    examples = [
+        (prefix, "examples/main.c" if len(members) == 1 else f"examples/{prefix}.c") for prefix in prefixes
+    ]
+    texts = {
+        file: _render("main.c.j2", member.program, member.plan, member.source)
+        for (_, file), member in zip(examples, members, strict=True)
+    }
+    file_names = ", ".join(comment_text(member.source.file_name) for member in members)
+    known = {"examples": examples, "threads": any(member.program.lanes for member in members)}
+    for template in ("CMakeLists.txt", "library.json"):
+        texts[template] = render(
+            f"{template}.j2", name=name, upper=name.upper(), file_names=file_names, **known
+        )
+    return texts | {"README.md": render_readme(name, members)}
+
+
+def render_readme(name: str, members: Sequence[Member], kind: str = "", *, toolchain: bool = False) -> str:
+    """How a library is used in a build system, the usual ones where it is for none; and where it is from."""
+    return render(
+        "exporters/README.md.j2",
+        name=name,
+        upper=name.upper(),
+        members=members,
+        kind=kind,
+        board=members[0].plan.board,
+        toolchain=toolchain,
+        kernels=sorted({kernel for member in members for kernel in member.program.sources}),
+    )
+
+
+def render(template: str, **values: object) -> str:
+    """One template; a value that it asks for and does not get is an error."""
+    return _environment().get_template(template).render(version=__version__, **values)
+
+
+def _render(template: str, program: Program, plan: Plan, source: Source, **more: object) -> str:
+    return render(
+        template,
+        **more,
+        p=program,
+        plan=plan,
+        upper=program.prefix.upper(),
+        file_name=comment_text(source.file_name),
+        sha256=source.sha256[:8],
+    )

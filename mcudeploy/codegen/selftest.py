@@ -1,0 +1,54 @@
+"""One input and what the program makes of it, as C: a check for the user's own compiler and chip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.codegen.ctext import c_elements, c_float
+from mcudeploy.codegen.header import BorderText
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SelfTest:
+    """Stored inputs and outputs by tensor name; floats may be apart by this share of their range."""
+
+    inputs: Mapping[str, NDArray[Any]]
+    outputs: Mapping[str, NDArray[Any]]
+    share: float
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether all that comes out can be compared: a NaN cannot."""
+        return not any(np.isnan(value).any() for value in self.outputs.values())
+
+    def texts(self, inputs: list[BorderText], outputs: list[BorderText]) -> dict[str, Any]:
+        """What the templates ask for: of each border its elements, of outputs how far they may be off."""
+        given = [(border, c_elements(self.inputs[border.tensor])) for border in inputs]
+        expected = [
+            (border, c_elements(value), self._margin(value))
+            for border in outputs
+            for value in (self.outputs[border.tensor],)
+        ]
+        lines = [line for _, part in given for line in part] + [
+            line for _, part, _ in expected for line in part
+        ]
+        return {
+            "inputs": given,
+            "outputs": expected,
+            "share": f"{self.share:g}",
+            "has_floats": any(margin for *_, margin in expected),
+            "uses_infinity": any("INFINITY" in line for line in lines),
+        }
+
+    def _margin(self, value: NDArray[Any]) -> str:
+        """Of floats; "" for integers, which must be equal."""
+        if value.dtype.kind != "f":
+            return ""
+        finite = value[np.isfinite(value)]
+        reach = max(finite.max(initial=0), -finite.min(initial=0), np.ptp(finite) if finite.size else 0)
+        return c_float(self.share * float(reach))

@@ -1,0 +1,114 @@
+"""What the templates print of a program's tables and records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcudeploy.planner.tape.tape import ONE_PIECE
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantText:
+    """An array in flash."""
+
+    name: str
+    type: str
+    count: int
+    lines: list[str]
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether it holds infinities, whose macro is one of math.h."""
+        return any("INFINITY" in line for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorText:
+    """A tensor's record: its C name and its place in the table of offsets."""
+
+    symbol: str
+    memory: str
+    first_offset: int
+    row_bytes: int
+    block_rows: int
+    shift: int = 0
+    """Bytes that it begins behind its offsets: the scratch of a further core, some columns of each row."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one offset serves all rows."""
+        return self.block_rows == ONE_PIECE
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaText:
+    """The array in one memory: its bytes, and the attributes of its declaration, with a blank in front.
+
+    `section` is empty in the board's first memory, where the compiler puts it. `alignment`: of its address.
+    """
+
+    memory: str
+    size_bytes: int
+    attributes: str
+    section: str
+    alignment: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorText:
+    """An operator's record. `unit`: the number of the compute unit that runs it, 0 for the first.
+
+    `params`: those that it brings along, as `params_symbol`; none where another record has them. `tensors`:
+    what it brings of those that it touches. `about`: which parts it is for, where it is for some alone.
+    """
+
+    name: str
+    number: int
+    kernel: str
+    params: list[tuple[str, str]]
+    params_symbol: str
+    tensors: list[TensorText]
+    about: str
+    inputs: list[str]
+    inputs_symbol: str
+    output: str
+    scratch: str
+    rows: int
+    block_rows: int
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class MovesText:
+    """The record of an engine's transfers between two memories, or within one: the old and the new places,
+    and the bytes of each. `engine`: its number among the board's links; -1 for the core.
+    """
+
+    name: str
+    what: str
+    kernel: str
+    engine: int
+    old: TensorText
+    new: TensorText
+    count: int
+    bytes_lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsText:
+    """The record of the waits for an engine: of each how many transfers may be unfinished behind it."""
+
+    name: str
+    kernel: str
+    engine: int
+    count: int
+    pending_lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneText:
+    """The tape of a core: its entries, and how many they are."""
+
+    core: int
+    count: int
+    lines: list[str]

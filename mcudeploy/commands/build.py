@@ -1,0 +1,209 @@
+"""The flow of `build`: models in, a verified C library out, and firmware where the board has any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.trust import require_trusted
+from mcudeploy.codegen.arenas import ArenaKind, require_room, share_of, together, with_arenas
+from mcudeploy.codegen.ctext import model_name
+from mcudeploy.codegen.exporters import Kind, export_files
+from mcudeploy.codegen.folder import require_no_links, require_ours, write_folder
+from mcudeploy.codegen.library import with_sbom, write_library
+from mcudeploy.codegen.program import Program
+from mcudeploy.codegen.render import Member
+from mcudeploy.codegen.selftest import SelfTest
+from mcudeploy.commands.commands import cost_report, plan_model, verdict_on_host
+from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
+from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.device.target import Target
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.planner.planner import Options
+from mcudeploy.planner.tape.footprint import tables_bytes
+from mcudeploy.report import objects
+from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.stack import stack_bound
+from mcudeploy.toolchain.starter import require_start, starter_files
+from mcudeploy.verify.samples import Sample, load_samples
+from mcudeploy.verify.verdict import Verdict, device_share
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Built:
+    """A model that is ready to be written."""
+
+    made: Deployment
+    program: Program
+    verdict: Verdict | None
+    firmware: Firmware | None
+    selftest: SelfTest | None
+    stack_unknown: str | None
+    """Why there is no bound for the stack."""
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What `build` says of it."""
+        known = {"selftest": self.selftest is not None, "stack_unknown": self.stack_unknown}
+        return objects.build(self.made, self.firmware, self.verdict) | cost_report(self.made) | known
+
+
+def build_models(
+    paths: Sequence[Path],
+    board: Board,
+    options: Options,
+    directory: Path,
+    *,
+    verify: bool = True,
+    force: bool = False,
+    library_only: bool = False,
+    kind: Kind | None = None,
+    sbom: bool = False,
+    arena: ArenaKind = "own",
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Write one C library of all models into a folder, and firmware for each where the board has any, unless
+    `library_only`. `kind` is the build system that the library is for, which takes no firmware along. `sbom`
+    adds the bill of materials. `arena` says whose the arenas are. Raises FitError where the board has no room
+    for all models together.
+
+    With `verify` every program has passed `require_verified` before anything is written; with `force` files
+    of others are overwritten. Raises UsageError where they are in the way.
+    """
+    _require_names(paths, options)
+    if not force:
+        require_ours(directory, {})
+    bare = library_only or board.facts_only or kind is not None
+    if not bare:
+        require_trusted(board)
+    built = [_built(path, board, options, (verify, bare), progress) for path in paths]
+    several = len(built) > 1
+    name = model_name(None, directory.resolve().name) if several else built[0].made.program.prefix
+    shares = [share_of(each.made.program, _tables_bytes(each.made)) for each in built]
+    programs = with_arenas([each.program for each in built], arena, name)
+    if several:
+        require_room(shares, options.limited(board), arena)
+    members = [
+        Member(program, each.made.plan, each.made.source, each.selftest)
+        for program, each in zip(programs, built, strict=True)
+    ]
+    elves = [each.firmware.elf for each in built if each.firmware is not None and not bare]
+    read = [*paths, *filter(None, [options.plan_file])]
+    if kind is None:
+        files = write_library(members, name, directory, elves, sbom=sbom, read=read, force=force)
+    else:
+        content = export_files(kind, members, name, board)
+        content = with_sbom(content, members, name) if sbom else content
+        files = write_folder(directory, content, read=read, force=force)
+    reports = [each.report for each in built]
+    listed: dict[str, Any] = {"files": [str(file) for file in files]}
+    listed |= {"arena": arena, "library_arenas": together(shares, arena)}
+    return listed | ({"models": reports} if several else reports[0])
+
+
+def init_project(
+    path: Path,
+    board: Board,
+    options: Options,
+    directory: Path,
+    *,
+    emulate: bool = False,
+    force: bool = False,
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Write a PlatformIO project that checks and runs a model on a board; the library below lib is a folder
+    of its own, which `build --for platformio` writes anew. Raises what `build_models` raises.
+    """
+    require_start(board, emulate=emulate)
+    name = model_name(options.name, path.stem)
+    library = directory / "lib" / name
+    require_no_links(directory, [f"lib/{name}"])
+    if not force:
+        require_ours(library, {})
+        require_ours(directory, {})
+    built = _built(path, board, options, (True, True), progress)
+    member = Member(built.program, built.made.plan, built.made.source, built.selftest)
+    model = name + path.suffix.lower()
+    files = starter_files(member, name, board, model, emulate=emulate)
+    files[f"model/{model}"] = path.read_bytes()
+    exported = export_files("platformio", [member], name, board)
+    how: dict[str, Any] = {"read": [path], "force": force}
+    written = [*write_folder(library, exported, **how), *write_folder(directory, files, **how)]
+    return {"board": board.name, "model": f"model/{model}", "files": [str(file) for file in written]}
+
+
+def _require_names(paths: Sequence[Path], options: Options) -> None:
+    if len(paths) == 1:
+        return
+    if options.name is not None or options.plan_file is not None or options.shapes:
+        raise UsageError("--name, --plan and --shape are for one model: build several without them")
+    names = [model_name(None, path.stem) for path in paths]
+    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    if twice is not None:
+        raise UsageError(f"two models would be called {twice} in C: rename the file of one")
+
+
+def _built(path: Path, board: Board, options: Options, how: tuple[bool, bool], progress: Progress) -> _Built:
+    """`how`: whether it is verified, and whether there is no firmware."""
+    verify, bare = how
+    progress.stage(f"planning {path.name}")
+    made = plan_model(path, board, options, progress)
+    samples = load_samples(made.model.graph, [], [], options.seed)
+    verdict = require_verified(made, samples, progress) if verify else None
+    progress.stage(f"building {path.name} for {board.name}")
+    firmware, unknown = _firmware_for_costs(made) if bare else (made.build(Target(board)), None)
+    bound = None if firmware is None else stack_bound(firmware)
+    if bound is None:
+        program, unknown = made.program, unknown or f"no bound can be stated for programs of {board.name}"
+    else:
+        program = replace(made.program, stack_bytes=bound.library_bytes)
+    return _Built(made, program, verdict, firmware, _selftest(samples[0], verdict), unknown)
+
+
+def _firmware_for_costs(made: Deployment) -> tuple[Firmware | None, str | None]:
+    """The firmware that says what a library takes of flash and stack; or why there is none."""
+    board = made.board
+    if board.is_host:
+        return None, "the functions of this computer's C library are not known"
+    if board.facts_only or board.framework is not None:
+        return None, f"there is no start-up code for {board.name} to link a program with"
+    try:
+        return made.build(Target(board)), None
+    except DeployError as error:
+        return None, str(error).splitlines()[0]
+
+
+def _tables_bytes(made: Deployment) -> int:
+    return tables_bytes(made.plan, made.model.calls, made.board)
+
+
+def _selftest(sample: Sample, verdict: Verdict | None) -> SelfTest | None:
+    """The first input and what the program has made of it on this computer; none where it was not run."""
+    if verdict is None:
+        return None
+    graph = verdict.plan.graph
+    results = {border.tensor: verdict.host[0][border.tensor] for border in graph.own_outputs()}
+    test = SelfTest(sample.stored, results, device_share(graph))
+    return test if test.is_possible else None
+
+
+def require_verified(made: Deployment, samples: list[Sample], progress: Progress = SILENT) -> Verdict:
+    """The verdict on a program that runs these samples on this computer.
+
+    Raises OutputsDifferError where it does not stand the reference, BuildError without a C compiler for it.
+    """
+    try:
+        verdict = verdict_on_host(made, samples, progress)
+    except BuildError as error:
+        raise BuildError(
+            f"{error}\nThe program is verified on this computer before it is written; --no-verify writes it "
+            "unverified."
+        ) from error
+    if verdict.reasons:
+        raise OutputsDifferError(
+            "\n".join((f"{made.model.path.name} is not verified, nothing is written:", *verdict.reasons))
+        )
+    return verdict

@@ -1,0 +1,357 @@
+"""The whole flow: model and board in, verified and measured program out. One function per command."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.boards.board import Board, list_boards, load_board
+from mcudeploy.codegen.ctext import model_name
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.errors import BoardNotFoundError, FitError, ModelError, Proposal, UsageError
+from mcudeploy.common.interrupts import through
+from mcudeploy.common.progress import SILENT, Progress, telling
+from mcudeploy.cost.estimate import load_costs
+from mcudeploy.cost.tiles import KnownSource
+from mcudeploy.device.fleet import Fleet
+from mcudeploy.device.image import build_bench, known_times, measured_tiles
+from mcudeploy.device.target import Target, open_device, require_port
+from mcudeploy.execution.counted import Timing, by_operator, count_steps, counted_report, require_timing
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.running import Ran, known_within_limit, run_within_limit
+from mcudeploy.frontend.onnx.parameters import parameter_count
+from mcudeploy.ir.plan import Form
+from mcudeploy.planner import planfile
+from mcudeploy.planner.fit import estimated_latency, longest_step, rank_boards
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.planner import Options, Planned, find_plans, read_model, search_plans
+from mcudeploy.planner.search.kernels import alternatives
+from mcudeploy.planner.search.placing import unsplit_plan, unsplit_schedule
+from mcudeploy.planner.suggest import WaysOut
+from mcudeploy.planner.tape import footprint
+from mcudeploy.report import chart, fits, moving, objects
+from mcudeploy.report.outputs import outputs, read_labels, require_labels
+from mcudeploy.toolchain.emulator import qemu_command
+from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
+from mcudeploy.toolchain.ports import attached_by, find_port
+from mcudeploy.verify.preprocessing import AS_USUAL, Reading
+from mcudeploy.verify.samples import Sample, load_samples
+from mcudeploy.verify.verdict import Verdict, judge
+
+JsonObject = dict[str, Any]
+_LOG = logging.getLogger(__name__)
+
+_CHECK_S = 3.0
+"""How long `check` searches for a split plan, and for one with streamed input."""
+
+
+def plan_model(
+    path: Path,
+    board: Board,
+    options: Options,
+    progress: Progress = SILENT,
+) -> Deployment:
+    """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError.
+
+    A plan that was measured before and missed the latency limit is passed over.
+    """
+    made = _planned(path, board, options, progress)
+    return through(lambda: known_within_limit(made, options.max_overhead))
+
+
+def _planned(path: Path, board: Board, options: Options, progress: Progress) -> Deployment:
+    """The plan with the least arena, and all others that were found."""
+    model_name(options.name, path.stem)  # refused before the search, not after it
+    model = read_model(path, options, vectors=board.vectors)
+    tell_notes(model)
+    planned = plans_by_estimates(model, board, options, progress)
+    return through(lambda: Deployment.of(planned, planned.plans[0], board, options))
+
+
+def plans_by_estimates(model: Model, board: Board, options: Options, progress: Progress) -> Planned:
+    """The plans that are found without a device. Raises FitError with what would make the model fit."""
+    known = known_times(board, options.objective)
+    try:
+        return find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
+    except FitError as error:
+        raise with_ways_out(error, model, board, options, progress) from error
+
+
+def with_ways_out(
+    error: FitError, model: Model, board: Board, options: Options, progress: Progress
+) -> FitError:
+    """The error with what would make the model fit: each proposal was tried by a short search."""
+    progress.stage("looking for what would fit")
+    found = WaysOut(model, board, options).proposals(list_boards())
+    if options.plan_file is None:
+        found += _as_int8(model, board, options)
+    return FitError(str(error), tuple(found))
+
+
+def _as_int8(model: Model, board: Board, options: Options) -> list[Proposal]:
+    """The proposal to quantise a float model, if it would fit."""
+    from mcudeploy.quantization.outlook import as_int8  # noqa: PLC0415 (ONNX Runtime's quantiser loads slowly)
+
+    small = as_int8(model)
+    plan = None if small is None else WaysOut(small, board, options).plan()
+    if small is None or plan is None:
+        return []
+    weights = footprint.weights_bytes(small.calls)
+    says = f"int8 needs an arena of {plan.layout.arena_bytes:,} bytes, and {weights:,} of weights"
+    command = f"mcudeploy quantize {shlex.quote(str(model.path))} --data SAMPLES -o int8.onnx"
+    return [Proposal(command, says)]
+
+
+def tell_notes(model: Model) -> None:
+    """Warns of what the front end took for granted about a model."""
+    for note in model.graph.notes:
+        _note(note)
+
+
+def _note(text: str) -> None:
+    _LOG.warning("note: %s", text)
+
+
+def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
+    """What of a model can be deployed, and its sizes; with a board, whether it fits, by a short search.
+    Unsupported nodes are part of the objects.
+    """
+    try:
+        model = read_model(path, options, vectors=board is not None and board.vectors)
+    except ModelError as error:
+        if not error.problems:
+            raise
+        return objects.unsupported(error)
+    parameters = parameter_count(path)
+    if board is None:
+        schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
+        plan = unsplit_plan(model, load_board("host"), schedule)
+        return objects.check(model, parameters, plan.layout.arena_bytes)
+    options = replace(options, time_limit=_CHECK_S)
+    known = known_times(board, options.objective)
+    split = search_plans(model, board, options, known=known)
+    best = {"unsplit": (split, split.unsplit)}
+    if split.search.candidates:  # else the weights alone are too large
+        streamed = search_plans(model, board, replace(options, stream_input=True), known=known)
+        best |= {"split": (split, split.plans[0]), "streamed": (streamed, streamed.plans[0])}
+    plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
+    found = objects.check(model, parameters, split.unsplit.layout.arena_bytes)
+    return found | objects.fits(board, plans)
+
+
+def fit_model(
+    path: Path, boards: Sequence[Board], options: Options, progress: Progress = SILENT
+) -> JsonObject:
+    """How a model suits each of these boards, by short searches: RAM, flash and latency."""
+    progress.stage(f"reading {path.name}")
+    return fits.fits(rank_boards(read_model(path, options), boards, options, progress))
+
+
+def plan_report(made: Deployment) -> JsonObject:
+    """The JSON object of `plan`; its `latency` is what was measured of this very plan before."""
+    return objects.plan(made, made.measured()) | latency_report(made)
+
+
+def latency_report(made: Deployment) -> JsonObject:
+    """What was measured of the latency of a plan, and what is estimated."""
+    found = objects.latency(made.board, made.measured(), made.baseline(), made.estimated_overhead)
+    return found | modelled_latency(made)
+
+
+def modelled_latency(made: Deployment) -> JsonObject:
+    """The latency of a plan by the costs of its core, whatever was measured; null on the host."""
+    return {"estimated_latency": fits.latency(estimated_latency(made.plan, made.model, made.board))}
+
+
+def cost_report(made: Deployment) -> JsonObject:
+    """What a run of a plan costs in time: its latency, and its longest step."""
+    step = longest_step(made.plan, made.model, made.board)
+    return latency_report(made) | {"longest_step": fits.longest(made.plan, step)}
+
+
+def save_plan(made: Deployment, path: Path) -> None:
+    """Write the plan for `plan_file`."""
+    planfile.save_plan(made.plan, made.model.sha256, path)
+
+
+def save_chart(made: Deployment, path: Path) -> None:
+    """Write a picture of the plan, the arena over steps; the file's ending says whether SVG or HTML."""
+    chart.save(chart.draw(made.plan, made.model.work, made.model.path.name), path)
+
+
+def verdict_on_host(made: Deployment, samples: list[Sample], progress: Progress) -> Verdict:
+    """The verdict on a deployment's program that runs on this computer, whatever its board."""
+    progress.stage("checking every operator against the reference")
+    host = Target(load_board("host"))
+    with open_device(host, made.build(host), made.patience_s) as machine:
+        return judge(machine, made.plan, made.model.path, samples, progress, shapes=made.model.shapes)
+
+
+def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> JsonObject:
+    """Build and flash a model's firmware, or the measurer alone; `dry_run` only names the commands.
+
+    In the emulator the firmware runs until it answers. Raises UsageError for the host.
+    """
+    if target.board.is_host:
+        raise UsageError(f"{target.board.name} is a process of this computer: nothing is flashed")
+    if not dry_run:
+        require_port(target)
+    firmware = build_bench(target) if path is None else plan_model(path, target.board, options).build(target)
+    if dry_run:
+        return objects.flash(firmware, target.port, _flasher(target), _flash_commands(target, firmware.elf))
+    with open_device(target, firmware) as device:
+        return objects.flash(firmware, None if target.emulated else device.port, _flasher(target), None)
+
+
+def _flasher(target: Target) -> str | None:
+    """The tool that writes a real board."""
+    return choose_flasher(target.board, target.flasher, needed=False).tool if target.is_real else None
+
+
+def _flash_commands(target: Target, elf: Path) -> list[list[str]]:
+    """What would write a board, or start its emulator. The probe is that of the port, which is found where
+    none is given and a board is attached.
+    """
+    if target.emulated:
+        return [qemu_command(target.board, elf, ("-serial", "tcp:127.0.0.1:4405,server=on,wait=on"))]
+    port = target.port
+    if port is None:
+        with suppress(BoardNotFoundError):
+            port = find_port(target.board, target.probe)
+    return flash_commands(target.board, elf, attached_by(target.board, port, target.probe), target.flasher)
+
+
+def measure_model(
+    path: Path,
+    target: Target,
+    options: Options,
+    *,
+    timing: Timing = "instructions",
+    progress: Progress = SILENT,
+) -> JsonObject:
+    """Time every operator of a model on the device; its input is drawn from the seed.
+
+    Before that, unless a plan is given, every variant of its kernels is timed that never was, and the plan
+    takes the fastest. Raises ConfigError for a target that has no such `timing`.
+    """
+    timing = _timing(timing, target, options)
+    require_timing(timing, target, options.cores)
+    require_port(target)
+    modelled = options.objective == "cycles" and target.emulated
+    if options.plan_file is None and not target.board.is_host and not modelled:
+        _time_variants(path, target, options, progress)
+    made = _planned(path, target.board, options, progress)
+    require_timing(timing, target, made.model.cores)
+    samples = load_samples(made.model.graph, [], [], options.seed)
+    ran = run_within_limit(made, target, samples, options.max_overhead, progress)
+    return _measured(ran, _Counted(timing, target, samples[0], progress))
+
+
+def _timing(asked: Timing, target: Target, options: Options) -> Timing:
+    """What is told of a run; the objective says it where nobody asked for more than instructions."""
+    if options.objective == "cycles" and asked == "traffic":
+        raise UsageError("--timing traffic counts instructions: leave it out, or --objective cycles")
+    if options.objective == "cycles":
+        load_costs(target.board.core, "cycles")  # raises where there is no model
+    cycles = options.objective == "cycles" and target.emulated and asked == "instructions"
+    return "cycles-model" if cycles else asked
+
+
+def _time_variants(path: Path, target: Target, options: Options, progress: Progress) -> None:
+    """Have the times of all kernels that are to be chosen from in the database."""
+    model = read_model(path, options, vectors=target.board.vectors)
+    known = known_times(target.board)
+    forms = (Form(options.stream_input), Form(options.stream_input, accumulating=True))
+    models = [model.in_form(form) for form in forms]
+    if not any(_unknown(one, known) for one in models):
+        return
+    progress.stage(f"timing kernels on {target.title}")
+    with measured_tiles(Fleet([target])) as measured:
+        for one in models:
+            measured.prefetch(one.graph, alternatives(one), options.time_limit, progress.advance)
+    left = sorted(set().union(*(_unknown(one, known_times(target.board)) for one in models)))
+    if left:
+        _LOG.warning(
+            "warning: the kernels of %s are chosen by estimates: they do not fit the arena for timing, or "
+            "the time limit is too short",
+            ", ".join(left),
+        )
+
+
+def _unknown(model: Model, known: KnownSource) -> set[str]:
+    """The operators with variants that were never timed."""
+    return {tile[0].name for tile in alternatives(model) if known(model.graph)(*tile) is None}
+
+
+def run_model(
+    path: Path,
+    target: Target,
+    options: Options,
+    *,
+    inputs: list[Path],
+    expected: list[Path],
+    reading: Reading = AS_USUAL,
+    labels: Path | None = None,
+    timing: Timing = "instructions",
+    told: Callable[[Ran], None] | None = None,
+    progress: Progress = SILENT,
+) -> JsonObject:
+    """Build, flash, run and verify. `verified` is in the report; a failed verification is no exception.
+    `labels` has the names of the classes, one a line. `told`: what is handed the run itself.
+
+    Raises ConfigError for a target that has no such `timing`.
+    """
+    timing = _timing(timing, target, options)
+    require_timing(timing, target, options.cores)
+    require_port(target)
+    classes = read_labels(labels) if labels is not None else ()
+    if inputs or expected or classes:  # files that do not fit the model are better known before the search
+        graph = read_model(path, options).graph
+        load_samples(graph, inputs, expected, options.seed, replace(reading, told=_note))
+        if classes:
+            require_labels(graph, classes)
+    progress.stage(f"planning {path.name}")
+    made = _planned(path, target.board, options, progress)
+    require_timing(timing, target, made.model.cores)
+    samples = load_samples(made.model.graph, inputs, expected, options.seed, reading)
+    ran = run_within_limit(made, target, samples, options.max_overhead, progress)
+    if told is not None:
+        told(ran)
+    verdict = verdict_on_host(ran.made, samples, progress).with_device(ran.observed.outputs)
+    modelled = _Counted(timing, target, samples[0], progress)
+    found = outputs(ran.made.plan.graph, ran.observed.outputs, classes)
+    return _measured(ran, modelled) | objects.verdict(ran.made, verdict) | {"outputs": found}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counted:
+    """What is counted in the emulator, and what that needs."""
+
+    timing: Timing
+    target: Target
+    sample: Sample
+    progress: Progress
+
+
+def _measured(ran: Ran, asked: _Counted) -> JsonObject:
+    made, firmware = ran.made, ran.firmware
+    measurement = objects.measurement(ran)
+    if asked.timing != "instructions":
+        asked.progress.stage("counting instructions, loads and stores")
+        inputs = asked.sample.stored
+        steps = list(ran.observed.counts) or count_steps(
+            made.plan, asked.target, firmware, inputs, made.patience_s
+        )
+        operators = by_operator(made.plan, steps)
+        known = measurement["overhead_percent"], measurement["overhead_source"]
+        measurement |= counted_report(asked.timing, operators, asked.target, firmware, measurement)
+        if measurement["latency"]["unit"] == ran.observed.measurement.unit:
+            measurement["overhead_percent"], measurement["overhead_source"] = known
+        measurement["traffic_predicted"] = moving.predicted(made.plan, made.model.work)
+    planned = objects.plan(made, ran.observed.measurement) | modelled_latency(made)
+    return planned | objects.sizes(firmware) | measurement

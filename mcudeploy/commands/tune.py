@@ -1,0 +1,232 @@
+"""The search with the measurer in the loop: tiles timed on the device, the winner run as a whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from mcudeploy.commands.commands import (
+    JsonObject,
+    modelled_latency,
+    plans_by_estimates,
+    tell_notes,
+    with_ways_out,
+)
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.errors import FitError, LatencyError, OutputsDifferError
+from mcudeploy.common.progress import SILENT, Progress, telling
+from mcudeploy.common.text import count_text
+from mcudeploy.cost.estimate import per_instruction
+from mcudeploy.cost.tiles import CallTile, CallTime
+from mcudeploy.device.fleet import Fleet, Job
+from mcudeploy.device.image import measured_tiles
+from mcudeploy.device.target import Target, require_port
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.iterating import Iteration, Loop, between_memories, iterations, with_times
+from mcudeploy.execution.running import Observation, Place, keep, observe, retimed
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.plan import Plan, Search
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.planner import Options, Planned, find_plans, read_model
+from mcudeploy.report import objects
+from mcudeploy.toolchain import Firmware
+from mcudeploy.verify.samples import Sample, load_samples
+
+_PREFETCH_SHARE = 2
+"""Tiles are timed in advance for one part in so many of the time limit: some is for the search."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tuned:
+    """The plan that was chosen, what was observed of it and of the unsplit one (None: it does not fit), and
+    how many plans were run for that.
+    """
+
+    made: Deployment
+    observed: Observation
+    unsplit: Observation | None
+    tried: int
+
+
+def tune_model(
+    path: Path, targets: Sequence[Target], options: Options, progress: Progress = SILENT
+) -> tuple[Deployment, JsonObject]:
+    """Find the plan with the least arena whose measured latency keeps the limit; the search begins with the
+    one that `plan` would give.
+
+    `targets`: one or more of one board; they share the measuring. The plans that the search hands on are run
+    as a whole, the least arena first, until one keeps the limit; the unsplit plan always does. Raises
+    LatencyError where a stored plan that is not searched on from misses it, and OutputsDifferError where a
+    plan's outputs are not those of the unsplit plan, bit for bit. A device that fails leaves its work to the
+    others; the error of the last one is raised.
+    """
+    fleet = Fleet(targets)
+    for target in targets:
+        require_port(target)
+    model = read_model(path, options, vectors=fleet.first.board.vectors)
+    tell_notes(model)
+    planned = _search(model, fleet, options, progress)
+    tuned = _choose(planned, fleet, options, progress)
+    found = tuned
+    tuned, ran = fleet.on_one(lambda target: _iterated(found, target, options, progress))
+    made, measured = tuned.made, tuned.observed.measurement
+    unsplit = None if tuned.unsplit is None else tuned.unsplit.measurement
+    overhead, predicted = measured.overhead(unsplit), made.estimated_overhead
+    return made, objects.plan(made, measured) | objects.latency(made.board, measured, unsplit, predicted) | {
+        "measurers": len(targets),
+        "predicted_overhead_percent": predicted,
+        "prediction_error_percent": None if predicted is None or overhead is None else overhead - predicted,
+        "plans_run": tuned.tried + len(ran),
+        "iterations": [
+            {"kind": one.kind, "waits": one.waits, "stall_percent": one.percent, "ticks": one.ticks}
+            for one in ran
+        ],
+        "stack_bytes": measured.stack_bytes,
+        **objects.stack(tuned.observed.stack),
+        **modelled_latency(made),
+    }
+
+
+def _iterated(
+    tuned: Tuned, target: Target, options: Options, progress: Progress
+) -> tuple[Tuned, list[Iteration]]:
+    """The best of the plan that was chosen and of the iterations with the device in the loop, where its
+    blocks leave a memory and come back: the one with the least latency, stalls included. There are none where
+    several cores run the plan.
+    """
+    plan = tuned.made.plan
+    if target.board.is_host or plan.lanes or not between_memories(plan):
+        return tuned, []
+    samples = load_samples(tuned.made.model.graph, [], [], options.seed)
+    effort = Effort.of(options.time_limit)
+    loop = Loop.of(tuned.made, target, samples, effort, progress)
+    ran = iterations(loop, tuned.observed)
+    unsplit = None if tuned.unsplit is None else tuned.unsplit.measurement
+    kept = [one for one in ran if _keeps(one.observed.measurement.overhead(unsplit), options)]
+    best = min(kept, key=lambda one: one.ticks, default=None)
+    chosen = with_times(tuned.made, tuned.observed)
+    ticks = tuned.observed.measurement.latency + chosen.plan.estimate.exposed_ticks
+    if best is None or best.ticks >= ticks:
+        return replace(tuned, made=chosen), ran
+    return replace(tuned, made=best.made, observed=best.observed), ran
+
+
+def _keeps(overhead: float | None, options: Options) -> bool:
+    return overhead is None or overhead <= options.max_overhead
+
+
+def _search(model: Model, fleet: Fleet, options: Options, progress: Progress) -> Planned:
+    board, emulated = fleet.first.board, fleet.first.emulated
+    start = None
+    if options.split and options.plan_file is None:
+        begun = plans_by_estimates(model, board, options, progress)
+        if begun.interrupted:
+            return begun
+        start = begun.plans[0]
+    paces = per_instruction(board.core, options.objective if emulated else "instructions")
+    progress.stage(f"building the measurer for {board.name}")
+    with measured_tiles(fleet) as measured:
+
+        def convert(ticks: float) -> float:
+            # instructions repeat exactly, an emulator's ticks by one or two; and the tape's part is in them
+            return board.instructions(round(ticks)) if emulated else ticks
+
+        def tiles(graph: Graph, wanted: Iterable[CallTile]) -> CallTime:
+            share = options.time_limit / _PREFETCH_SHARE
+            measured.prefetch(graph, wanted, share, progress.advance)
+            ticks_of, pace = measured.of(graph), paces(graph)
+            return lambda *tile: convert(ticks_of(*tile)) * pace(*tile)
+
+        def counted(search: Search) -> Search:
+            return replace(search, measured=measured.measured, cache_hits=measured.hits)
+
+        progress.stage(
+            f"timing tiles on {board.name}" + (f", {len(fleet)} of them" if len(fleet) > 1 else "")
+        )
+        told = telling(progress, counted)
+        try:
+            planned = find_plans(model, board, options, tiles, start=start, told=told, progress=progress)
+        except FitError as error:
+            raise with_ways_out(error, model, board, options, progress) from error
+    return replace(planned, search=counted(planned.search))
+
+
+def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress) -> Tuned:
+    """The first plan that keeps the limit as measured, run as many at a time as there are devices.
+
+    A plan that is predicted to take as long as one that missed the limit is passed over. Where the unsplit
+    plan does not fit the board nothing is compared with it, and the first is taken.
+    """
+
+    def deployed(plan: Plan) -> Deployment:
+        return Deployment.of(planned, plan, fleet.first.board, options)
+
+    base = deployed(planned.unsplit)
+    samples = load_samples(base.model.graph, [], [], options.seed)
+    waiting = [plan for plan in planned.plans if plan is not planned.unsplit]
+    bases = [base] if base.fits else []
+    first = max(1, len(fleet) - len(bases))
+    batch, waiting = [deployed(plan) for plan in waiting[:first]], waiting[first:]
+    observed = _run_all([*bases, *batch], fleet, samples, progress)
+    unsplit = observed.pop(0) if bases else None
+    tried, missed = 0, math.inf
+    while batch:
+        for made, found in zip(batch, observed, strict=True):
+            ticks = made.plan.estimate.ticks
+            if ticks >= missed:
+                continue
+            tried += 1
+            if unsplit is None:
+                return Tuned(made, found, None, tried)
+            _require_same(made, found, unsplit)
+            overhead = found.measurement.overhead(unsplit.measurement)
+            if _keeps(overhead, options):
+                return Tuned(made, found, unsplit, tried)
+            missed = ticks or missed
+        waiting = [plan for plan in waiting if plan.estimate.ticks < missed]
+        batch = [deployed(plan) for plan in waiting[: len(fleet)]]
+        waiting = waiting[len(fleet) :]
+        observed = _run_all(batch, fleet, samples, progress)
+    if unsplit is not None and planned.unsplit in planned.plans:
+        return Tuned(base, unsplit, unsplit, tried + 1)
+    what = f"the plan of {options.plan_file}" if options.plan_file else "the fastest plan within --ram-limit"
+    raise LatencyError(
+        f"{what} takes {overhead:+.2f} % of the unsplit plan's time, the limit is {options.max_overhead:g} "
+        "%. Search for another (--split), or raise --max-overhead"
+    )
+
+
+def _run_all(
+    batch: Sequence[Deployment], fleet: Fleet, samples: list[Sample], progress: Progress
+) -> list[Observation]:
+    """What was observed of each deployment, run as many at a time as there are devices, and kept."""
+    if not batch:
+        return []
+    target = fleet.first
+    progress.stage(f"building firmware for {target.board.name}")
+    firmwares = [made.build(target) for made in batch]
+    progress.stage(f"running on {target.title}")
+
+    def job(made: Deployment, firmware: Firmware) -> Job[Observation]:
+        return Job(firmware, made.patience_s, lambda device, on: observe(device, on, made, samples, SILENT))
+
+    observed = fleet.each([job(*each) for each in zip(batch, firmwares, strict=True)])
+    for number, (made, firmware) in enumerate(zip(batch, firmwares, strict=True)):
+        observed[number] = retimed(observed[number], made, Place(target, firmware), samples[0])
+        keep(made, firmware, observed[number])
+    return observed
+
+
+def _require_same(made: Deployment, observed: Observation, unsplit: Observation) -> None:
+    for border in made.plan.graph.outputs:
+        found, wanted = observed.outputs[0][border.tensor], unsplit.outputs[0][border.tensor]
+        if not np.array_equal(found, wanted):
+            raise OutputsDifferError(
+                f"output {border.tensor} of the split plan differs from the unsplit one's in "
+                f"{int((found != wanted).sum())} of {count_text(found.size, 'element')}; "
+                f"this is a defect of mcudeploy"
+            )

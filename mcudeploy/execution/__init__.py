@@ -1,0 +1,1 @@
+"""Programs on boards: built, run, observed and counted."""

@@ -1,0 +1,103 @@
+"""A run of a plan in the emulator with everything counted, and what `--timing` makes of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import ConfigError, ProtocolError
+from mcudeploy.common.text import count_text
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.execution.cycles.cycles_report import cycles_report
+from mcudeploy.execution.cycles.memory_traffic import UNIT, regions_of, require_emulated, traffic_report
+from mcudeploy.execution.cycles.plugin import Counts, plugin_arguments, read_windows
+from mcudeploy.execution.cycles.profile import core_of, profile
+from mcudeploy.ir.clock import latency_object
+from mcudeploy.ir.plan import Plan
+from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.disassembly import Functions
+from mcudeploy.verify.compare import Storage, run_once
+
+JsonObject = dict[str, Any]
+Timing = Literal["instructions", "cycles-model", "traffic"]
+"""What is told of a run: what the board's counter says; the cycles of a model of its core; or instructions.
+The last two with the stalls of slow memories.
+"""
+
+
+def require_timing(timing: Timing, target: Target, cores: int | None = None) -> None:
+    """Raises ConfigError for a target that has no such timing, or several cores at once (0: all)."""
+    if timing != "instructions" and cores not in (None, 1):
+        raise _one_core()
+    if timing == "cycles-model":
+        core_of(target)
+    elif timing == "traffic":
+        require_emulated(target)
+
+
+def count_steps(
+    plan: Plan, target: Target, firmware: Firmware, inputs: Mapping[str, Any], patience_s: float
+) -> list[Counts]:
+    """Run a plan once in the emulator (stored inputs by tensor) and count what each entry of its tape
+    executes, loads and stores; regions are those of `regions_of`.
+
+    A step is counted from the entry of mcud_step to the next reading of the counter. Raises what running
+    raises, ProtocolError where the emulator has not counted every step, and BuildError where a tool is
+    missing.
+    """
+    if plan.lanes:
+        raise _one_core()
+    functions = Functions(firmware.elf)
+    begin, end = (functions.named(name).address for name in ("mcud_step", "hal_ticks"))
+    regions = [region.addresses for region in regions_of(firmware)]
+    with tempfile.TemporaryDirectory(prefix="mcudeploy-") as folder:
+        out = Path(folder) / "counts"
+        arguments = plugin_arguments(_qemu(target.board), begin, end, out, regions)
+        with open_device(target, firmware, patience_s, arguments) as device:
+            run_once(device, Storage.of(plan), inputs)
+        windows = list(read_windows(out))
+    if len(windows) != len(plan.tape):
+        counted = count_text(len(windows), "step")
+        raise ProtocolError(f"the emulator counted {counted}, the plan has {len(plan.tape)}")
+    return windows
+
+
+def by_operator(plan: Plan, steps: Sequence[Counts]) -> dict[str, Counts]:
+    """The counts of tape entries by the name of their operator, in the order of its first step."""
+    operators: dict[str, Counts] = {}
+    for entry, counts in zip(plan.tape, steps, strict=True):
+        operators.setdefault(plan.name_of(entry), Counts()).add(counts)
+    return operators
+
+
+def counted_report(
+    timing: Timing,
+    operators: Mapping[str, Counts],
+    target: Target,
+    firmware: Firmware,
+    measured: Mapping[str, Any],
+) -> JsonObject:
+    """The keys of a report of `measure` or `run` that counts of operators replace or add."""
+    if timing != "cycles-model":
+        found = traffic_report(operators, firmware, measured, UNIT)
+    else:
+        cycles = cycles_report(profile(target, firmware, operators), core_of(target), measured)
+        found = cycles | traffic_report(operators, firmware, cycles, cycles["latency"]["unit"])
+    value, unit = found["latency"]["value"], found["latency"]["unit"]
+    return found | {"latency": latency_object(value, unit, target.board.clock_hz)}
+
+
+def _qemu(board: Board) -> str:
+    if board.emulator is None:
+        raise ConfigError(f"{board.name} cannot be emulated")
+    return board.emulator.qemu
+
+
+def _one_core() -> ConfigError:
+    return ConfigError(
+        "modelled cycles (--objective cycles, --timing cycles-model) and traffic are counted on one core: "
+        "make a plan with --parallel 1"
+    )

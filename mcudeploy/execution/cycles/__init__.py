@@ -1,0 +1,1 @@
+"""Cycle models of cores, and counts by the emulator."""

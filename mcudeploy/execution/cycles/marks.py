@@ -1,0 +1,193 @@
+"""The time of a plan that several cores run together, as instructions along its critical path.
+
+In the emulator cores take turns, so that its clock says nothing of them. A plugin counts what each core
+executes between flags, and leaves out what it executes while it waits for others.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+
+from mcudeploy.common.errors import ConfigError, ProtocolError
+from mcudeploy.common.text import count_text
+from mcudeploy.device.target import Device, Target, open_device
+from mcudeploy.execution.cycles.plugin import load_arguments
+from mcudeploy.ir.plan import Lane, Part
+from mcudeploy.planner.cores.core_timeline import Timeline, critical_path
+from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.disassembly import Function, Functions
+
+SOURCE = Path(__file__).with_name("marks.c")
+
+
+class Mark(IntEnum):
+    """A place of the program, by its number for the plugin: the beginning of a function."""
+
+    BEGIN = 0
+    LANE = 1
+    PART = 2
+    END = 3
+
+
+MARKS = {
+    Mark.BEGIN: "mcud_run_cores",
+    Mark.LANE: "mcud_core_run",
+    Mark.PART: "mcud_core_publish",
+    Mark.END: "hal_ticks",
+}
+WAITS = ("mcud_core_spin", "mcud_core_join")
+WORKS = ("mcud_run_cores", "mcud_core_run")
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A core came to a mark when it had executed so many instructions without waiting."""
+
+    core: int
+    mark: Mark
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Instructions of one call of mcud_run_cores: those of core 0 before its lane, those of the parts that
+    each core did, and those of core 0 behind its last part, to the next reading of the counter.
+    """
+
+    before: int
+    parts: tuple[tuple[int, ...], ...]
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaneCounts:
+    """The instructions of one run of a plan on several cores, by calls of mcud_run_cores."""
+
+    windows: tuple[Window, ...]
+
+    @property
+    def parts(self) -> list[list[int]]:
+        """Of each part of each core's lane."""
+        cores = range(len(self.windows[0].parts)) if self.windows else ()
+        return [[count for window in self.windows for count in window.parts[core]] for core in cores]
+
+    def timeline(self, lanes: Sequence[Lane]) -> Timeline:
+        """When the parts begin and end, as if one call had done them all.
+
+        Raises ProtocolError where other parts were counted than the lanes have, and ValueError where lanes
+        wait for each other for ever.
+        """
+        found = [len(each) for each in self.parts]
+        wanted = [sum(isinstance(entry, Part) for entry in lane) for lane in lanes]
+        if found != wanted:
+            raise ProtocolError(
+                f"the emulator counted {_listed(found)} parts on its cores, the plan has {_listed(wanted)}"
+            )
+        return critical_path(lanes, self.parts)
+
+    def latency(self, lanes: Sequence[Lane]) -> int:
+        """Instructions along the critical path of one call, with those of core 0 before and behind its lane.
+        Raises what `timeline` raises.
+        """
+        around = self.windows[0].before + self.windows[-1].behind if self.windows else 0
+        return around + int(self.timeline(lanes).ticks)
+
+
+def count_lanes(
+    lanes: Sequence[Lane],
+    target: Target,
+    firmware: Firmware,
+    run: Callable[[Device], object],
+    patience_s: float,
+) -> LaneCounts:
+    """Let `run` run a program with lanes once in the emulator, and count the instructions of each part: from
+    the end of the core's part before, or the beginning of its lane, to its own end, without waiting. An end
+    is when the core tells others of it.
+
+    Raises what running raises, ProtocolError where the emulator has not counted every part, BuildError where
+    a tool is missing, and ConfigError for a board that cannot be emulated.
+    """
+    if target.board.emulator is None:
+        raise ConfigError(f"{target.board.name} cannot be emulated")
+    with tempfile.TemporaryDirectory(prefix="mcudeploy-") as folder:
+        out = Path(folder) / "marks"
+        arguments = mark_arguments(target.board.emulator.qemu, firmware.elf, out)
+        with open_device(target, firmware, patience_s, arguments) as device:
+            run(device)
+        counts = LaneCounts(tuple(windows_of(read_marks(out), len(lanes))))
+    counts.timeline(lanes)
+    return counts
+
+
+def mark_arguments(qemu: str, elf: Path, out: Path) -> tuple[str, ...]:
+    """Arguments for QEMU: write to `out` when each core comes to which mark. Raises BuildError where the
+    plugin cannot be compiled, and for a program that does not run lanes.
+    """
+    functions = Functions(elf)
+    marks = [f"mark={_named(functions, MARKS[mark]).address:#x}" for mark in Mark]
+    waits = [f"wait={_named(functions, name).address:#x}" for name in WAITS]
+    found = [_named(functions, name) for name in WORKS]
+    works = [f"work={it.address:#x}-{it.address + it.size:#x}" for it in found]
+    return load_arguments(SOURCE, qemu, out, (*marks, *waits, *works))
+
+
+def read_marks(path: Path) -> list[Passed]:
+    """What the plugin wrote, in the order of time. Raises ProtocolError for a torn file."""
+    words = np.fromfile(path, dtype=np.uint64)
+    if words.size % 3 or path.stat().st_size % words.itemsize:
+        raise _incomplete()
+    return [Passed(core, Mark(mark), count) for core, mark, count in words.reshape(-1, 3).tolist()]
+
+
+def windows_of(passed: Iterable[Passed], cores: int) -> list[Window]:
+    """The calls of mcud_run_cores, from its entry to core 0's next reading of the counter behind it, in the
+    order of time. Raises ProtocolError where a call has no end, or a core no lane in it.
+    """
+    windows: list[Window] = []
+    begin: int | None = None
+    lanes: dict[int, int] = {}  # by core its count at the beginning of its lane
+    ends: list[list[int]] = []  # by core its counts at the ends of its parts
+    for it in passed:
+        if it.mark is Mark.BEGIN:
+            if begin is not None:
+                raise _incomplete()
+            begin, lanes, ends = it.count, {}, [[] for _ in range(cores)]
+        elif begin is None:
+            continue
+        elif it.core >= cores:
+            raise ProtocolError(f"core {it.core} does parts, the plan has {count_text(cores, 'core')}")
+        elif it.mark is Mark.LANE:
+            lanes[it.core] = it.count
+        elif it.mark is Mark.PART:
+            ends[it.core].append(it.count)
+        elif it.core == 0:
+            if len(lanes) != cores:
+                raise _incomplete()
+            bounds = [[lanes[core], *each] for core, each in enumerate(ends)]
+            parts = tuple(tuple(np.diff(each).tolist()) for each in bounds)
+            windows.append(Window(lanes[0] - begin, parts, it.count - bounds[0][-1]))
+            begin = None
+    if begin is not None:
+        raise _incomplete()
+    return windows
+
+
+def _named(functions: Functions, name: str) -> Function:
+    """The function of that name. A generated mcud_config.h adds its types to it: mcud_run_cores_o16_c8_a4."""
+    typed = re.compile(rf"{name}_o\d+_c\d+_a\d+")
+    return next((it for it in functions.all if typed.fullmatch(it.name)), None) or functions.named(name)
+
+
+def _incomplete() -> ProtocolError:
+    return ProtocolError("the counts of the emulator are incomplete: it was stopped early")
+
+
+def _listed(counts: Sequence[int]) -> str:
+    return " + ".join(map(str, counts)) or "no"

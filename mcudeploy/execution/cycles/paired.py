@@ -1,0 +1,40 @@
+"""Cores that issue some neighbours together: what their models have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mcudeploy.execution.cycles.core import Cycles, Executed
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """Rules of a core. Cycles: `own` of an instruction alone, `wait` of the second of two for the results of
+    the first, `refill` after a taken branch. `pairs`: whether two issue together, which saves one cycle.
+    `saves`: cycles of an instruction that pairing saves on average where all that can do pair.
+    """
+
+    own: Callable[[Executed], float]
+    wait: Callable[[Executed, Executed], float]
+    pairs: Callable[[Executed, Executed], bool]
+    refill: Cycles = field(default_factory=Cycles)
+    saves: Callable[[Executed], float] = lambda _: 0.5
+
+    def cost(self, here: Executed, before: Executed | None, paired: bool) -> tuple[Cycles, bool]:
+        """See `Core`. An instruction entered from elsewhere as often as from above begins a pair.
+
+        `least` is all that can pair in pairs and no wait, `most` no pair and all waits.
+        """
+        own = self.own(here)
+        together = 0 if before is None else min(before.went_on, here.count)
+        waits = 0.0 if before is None else self.wait(before, here) * together
+        pairs = before is not None and not paired and 2 * together > here.count and self.pairs(before, here)
+        least = (own - self.saves(here)) * here.count
+        most = own * here.count + waits
+        return Cycles(least, most - (together if pairs else 0), most) + self.refill * here.jumps, pairs
+
+
+def depends(before: Executed, here: Executed) -> bool:
+    """Whether the second of two reads or overwrites what the first writes."""
+    return bool(before.instruction.results & (here.instruction.reads | here.instruction.results))

@@ -1,0 +1,142 @@
+"""Plugins that count inside QEMU, compiled at need; one of them told what to count, its answers read."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from mcudeploy.common.errors import BuildError, ProtocolError
+from mcudeploy.common.resources import cache_dir
+from mcudeploy.ir.interval import Interval
+from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, find_compiler, run_logged
+from mcudeploy.toolchain.tools import run_tool
+
+Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
+Table = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
+SOURCE = Path(__file__).with_name("counts.c")
+HEADER = Path(__file__).with_name("qemu_api.h")
+_VERSION_S = 20.0
+FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """By address: how often an instruction was executed, and how often the one behind it was not next. By the
+    number of a region: the bytes loaded from it, and stored to it; the last one is all other addresses.
+    """
+
+    executed: Counter[int] = field(default_factory=Counter)
+    left: Counter[int] = field(default_factory=Counter)
+    loaded: Counter[int] = field(default_factory=Counter)
+    stored: Counter[int] = field(default_factory=Counter)
+
+    def add(self, other: Counts) -> None:
+        """Take the counts of another stretch of execution in."""
+        self.executed.update(other.executed)
+        self.left.update(other.left)
+        self.loaded.update(other.loaded)
+        self.stored.update(other.stored)
+
+    @property
+    def total(self) -> int:
+        """All executed instructions."""
+        return self.executed.total()
+
+
+def plugin_arguments(
+    qemu: str, begin: int, end: int, out: Path, regions: Sequence[Interval] = ()
+) -> tuple[str, ...]:
+    """Arguments for QEMU: count from each execution of `begin` to the next of `end`, write to `out`.
+
+    With `regions` loads and stores are counted too, each for the first of them that has its address. Raises
+    BuildError where the plugin cannot be compiled.
+    """
+    watched = (f"region={it.lo:#x}-{it.hi:#x}" for it in regions)
+    return load_arguments(SOURCE, qemu, out, (f"begin={begin:#x}", f"end={end:#x}", *watched))
+
+
+def load_arguments(source: Path, qemu: str, out: Path, arguments: Sequence[str]) -> tuple[str, ...]:
+    """Arguments for QEMU: load the plugin made from a source file, which writes to `out`; it also gets
+    `arguments`. Raises BuildError where it cannot be compiled.
+    """
+    # A comma ends a value on QEMU's command line, two are one.
+    plugin = build_plugin(_interface(qemu), source)
+    values = (f"file={plugin}", *arguments, f"out={out}")
+    return "-plugin", ",".join(value.replace(",", ",,") for value in values)
+
+
+def build_plugin(interface: int, source: Path = SOURCE) -> Path:
+    """A plugin for a version of QEMU's interface, from the cache or compiled into it. Raises BuildError."""
+    compiler = find_compiler("host")
+    if compiler is None:
+        raise BuildError(
+            "counting compiles a plugin for QEMU, and this computer has no C compiler: "
+            f"sudo apt-get install {COMPILER_PACKAGES['host']}"
+        )
+    flags = (*FLAGS, f"-DQEMU_API={interface}")
+    text = source.read_bytes() + HEADER.read_bytes() + " ".join((compiler, *flags)).encode()
+    key = hashlib.sha256(text).hexdigest()[:20]
+    path = cache_dir() / "plugins" / f"{source.stem}-{key}.so"
+    if path.is_file():
+        return path
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="tmp-", dir=path.parent) as folder:
+            made = Path(folder) / "plugin.so"
+            status, log = run_logged([compiler, *flags, "-o", str(made), str(source)], None, path.parent)
+            if status:
+                raise BuildError(f"the plugin for QEMU does not compile:\n{log.strip()}")
+            made.rename(path)  # whole or not at all, whoever compiles at the same time
+    except OSError as error:
+        raise BuildError(
+            f"cannot write {error.filename or path}: {error.strerror or error}. "
+            "Free some space, or set MCUDEPLOY_CACHE_DIR to a folder that can be written."
+        ) from error
+    return path
+
+
+def read_windows(path: Path, with_one_of: Sequence[int] = ()) -> Iterator[Counts]:
+    """The windows that the plugin wrote, in the order of time; with addresses those that executed one of
+    them. Raises ProtocolError for a torn file.
+    """
+    words = np.fromfile(path, dtype=np.uint64)
+    at = 0
+    while at < words.size:
+        seen, at = _table(words, at, 3)
+        memory, at = _table(words, at, 2)
+        if with_one_of and not np.isin(seen[:, 0], with_one_of).any():
+            continue
+        executed, accessed = seen.tolist(), memory.tolist()
+        yield Counts(
+            Counter({address: count for address, count, _ in executed}),
+            Counter({address: left for address, _, left in executed if left}),
+            Counter({region: loaded for region, (loaded, _) in enumerate(accessed) if loaded}),
+            Counter({region: stored for region, (_, stored) in enumerate(accessed) if stored}),
+        )
+
+
+def _table(words: Words, at: int, width: int) -> tuple[Table, int]:
+    """Rows of so many words, their number in front of them; and the place behind."""
+    rows = int(words[at]) if at < words.size else 1
+    table = words[at + 1 : at + 1 + width * rows]
+    if table.size != width * rows:
+        raise ProtocolError("the counts of the emulator are incomplete: it was stopped early")
+    return table.reshape(-1, width), at + 1 + width * rows
+
+
+@cache
+def _interface(qemu: str) -> int:
+    """The version of the plugin interface to ask for: QEMU 9.0 ended version 1. Old ones speak 1."""
+    found = None
+    with suppress(OSError):
+        found = re.search(r"version (\d+)\.", run_tool([qemu, "--version"], _VERSION_S).output)
+    return 2 if found is not None and int(found[1]) >= 9 else 1

@@ -1,0 +1,90 @@
+"""One run of a plan in the emulator with every instruction counted, and the cycles that a model gives it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mcudeploy.common.errors import BuildError, ConfigError
+from mcudeploy.device.target import Target
+from mcudeploy.execution.cycles.classes import Kind, classify
+from mcudeploy.execution.cycles.core import Core, Cycles, Executed
+from mcudeploy.execution.cycles.cortex_m4 import CORTEX_M4
+from mcudeploy.execution.cycles.cortex_m7 import CORTEX_M7
+from mcudeploy.execution.cycles.cortex_m33 import CORTEX_M33
+from mcudeploy.execution.cycles.cortex_m55 import CORTEX_M55
+from mcudeploy.execution.cycles.plugin import Counts
+from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.disassembly import Functions, Instruction, disassemble
+
+CORES = {core.name: core for core in (CORTEX_M4, CORTEX_M7, CORTEX_M33, CORTEX_M55)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """What each operator of a plan executed, by its name, in the order of its first step; moves by theirs."""
+
+    operators: Mapping[str, Counts]
+    instructions: Mapping[int, Instruction]
+    functions: Functions
+
+    def whole(self) -> Counts:
+        """The counts of all operators."""
+        total = Counts()
+        for counts in self.operators.values():
+            total.add(counts)
+        return total
+
+    def by_kind(self, counts: Counts) -> dict[Kind, int]:
+        """Executed instructions of each kind that occurs, the most frequent first."""
+        found: defaultdict[Kind, int] = defaultdict(int)
+        for address, count in counts.executed.items():
+            found[classify(self.instructions[address])] += count
+        return dict(sorted(found.items(), key=lambda it: -it[1]))
+
+    def by_function(self, counts: Counts) -> dict[str, int]:
+        """Executed instructions of each function that occurs, the most frequent first."""
+        found: defaultdict[str, int] = defaultdict(int)
+        for address, count in counts.executed.items():
+            found[self.functions.at(address)] += count
+        return dict(sorted(found.items(), key=lambda it: -it[1]))
+
+    def cycles(self, counts: Counts, core: Core) -> dict[int, Cycles]:
+        """The cycles that a core spends at each address."""
+        found = {}
+        before, paired = None, False
+        for address in sorted(counts.executed):
+            instruction = self.instructions[address]
+            here = Executed.of(instruction, counts.executed[address], counts.left[address])
+            if before is not None and before.instruction.address + before.instruction.size != address:
+                before, paired = None, False
+            found[address], paired = core.cost(here, before, paired)
+            before = here
+        return found
+
+
+def core_of(target: Target) -> Core:
+    """The core model of a target. Raises ConfigError where there is none, or time can be measured instead."""
+    board = target.board
+    core = CORES.get(board.core)
+    if not target.emulated:
+        what = "is this computer" if board.is_host else "is to run on hardware, which counts its own cycles"
+        way_out = "Leave --timing out" + (", or add --emulate." if core and board.emulator else ".")
+        raise ConfigError(f"--timing cycles-model is for emulated boards; {board.name} {what}. {way_out}")
+    if core is None:
+        raise ConfigError(
+            f"--timing cycles-model knows {', '.join(CORES)}; {board.name} has a {board.core}. "
+            "Leave --timing out: instructions are counted on every emulated board."
+        )
+    return core
+
+
+def profile(target: Target, firmware: Firmware, operators: Mapping[str, Counts]) -> Profile:
+    """What operators executed, with the program's instructions. Raises BuildError where a tool is missing."""
+    instructions = disassemble(firmware.elf, target.board.toolchain, vectors=target.board.vectors)
+    found = Profile(operators, instructions, Functions(firmware.elf))
+    unknown = found.whole().executed.keys() - found.instructions.keys()
+    if unknown:
+        raise BuildError(f"{firmware.elf} has no instruction at {min(unknown):#x}, which was executed")
+    return found

@@ -1,0 +1,140 @@
+"""A model, a board, a plan and the program that it becomes: what all commands but the searches work on."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mcudeploy.boards.board import Board
+from mcudeploy.codegen.ctext import model_name
+from mcudeploy.codegen.program import Program, make_program
+from mcudeploy.codegen.render import Source, render_firmware
+from mcudeploy.common.errors import BuildError, ConfigError, UsageError
+from mcudeploy.cost.database import Database, RunKey
+from mcudeploy.device.guards import guarded
+from mcudeploy.device.target import Target
+from mcudeploy.ir.plan import Measurement, Plan
+from mcudeploy.planner import planfile
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.planner import Options, Planned
+from mcudeploy.planner.tape import footprint
+from mcudeploy.toolchain import Firmware, build_firmware
+from mcudeploy.toolchain.firmware_build import firmware_hash
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deployment:
+    """A model, a board, and the plan that brings them together."""
+
+    model: Model
+    board: Board
+    plan: Plan
+    program: Program
+    planned: Planned
+
+    @classmethod
+    def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
+        """One of the plans that were found, and the program that it becomes."""
+        model = planned.model_of(plan)
+        program = make_program(plan, model.calls, model_name(options.name, model.path.stem), board)
+        return cls(model, board, plan, program, planned)
+
+    def with_plan(self, plan: Plan) -> Deployment:
+        """The same with another of the plans that were found."""
+        if plan is self.plan:
+            return self
+        model = self.planned.model_of(plan)
+        program = make_program(plan, model.calls, self.program.prefix, self.board)
+        return replace(self, model=model, plan=plan, program=program)
+
+    @property
+    def unsplit(self) -> Plan:
+        return self.planned.unsplit
+
+    @property
+    def fits(self) -> bool:
+        """Whether the board has room for it."""
+        return not footprint.missing(self.plan, self.model.calls, self.board, None)
+
+    @property
+    def estimated_overhead(self) -> float | None:
+        """Percent over the latency of the unsplit plan; None where that was not estimated."""
+        ticks, unsplit = self.plan.estimate.ticks, self.unsplit.estimate.ticks
+        return 100 * (ticks / unsplit - 1) if ticks and unsplit else None
+
+    @property
+    def source(self) -> Source:
+        return Source(self.model.path.name, self.model.sha256)
+
+    @property
+    def patience_s(self) -> float:
+        """How long a run may take: a slow emulator makes ten million instructions a second."""
+        elements = sum(tensor.elements for tensor in self.plan.graph.tensors.values())
+        return 30 + (self.model.macs * 60 + elements * 300) / 1e7
+
+    def build(self, target: Target, *, sanitize: bool = False) -> Firmware:
+        """Firmware with the measurer; the target may be the host, to check the same plan there, and to have
+        its accesses checked with `sanitize`.
+        """
+        if not target.board.is_host:
+            self._check_memories()
+        program = guarded(self.program) if target.guards else self.program
+        files = render_firmware(program, self.plan, self.source)
+        return build_firmware(
+            target.board, files, program.sources, emulate=target.emulated, sanitize=sanitize
+        )
+
+    def _check_memories(self) -> None:
+        """UsageError where an arena is in a memory that the firmware of the board does not start."""
+        for name, size in self.plan.layout.arenas.items():
+            if size and not self.board.memory(name).started:
+                raise UsageError(
+                    f"the firmware for {self.board.name} does not start {name}: plan without it, or "
+                    "`mcudeploy build --library-only` for a program that does."
+                )
+
+    def run_key(self, firmware_hash: int, *, modelled: bool = False) -> RunKey:
+        """What a measurement of this plan is stored under; `modelled`: one by a cycle model."""
+        digest = hashlib.sha256(planfile.plan_text(self.plan, self.model.sha256).encode()).hexdigest()
+        firmware = f"{firmware_hash:08x}" + ("-modelled" if modelled else "")
+        return RunKey(self.model.sha256, self.board.name, firmware, digest)
+
+    def measured(self, *forms: bool) -> Measurement | None:
+        """What was measured of this plan before: emulated (True) or on hardware (False), or in either.
+        None where it never was.
+
+        A database that cannot be read is warned of: the plan at hand is worth more than its history.
+        """
+        keys = self._run_keys(forms or (False, True))
+        try:
+            with Database() as database:
+                found = [database.run(each) for each in keys]
+        except ConfigError as error:
+            _LOG.warning("warning: no earlier measurement is shown: %s", error)
+            return None
+        return next((measurement for measurement in found if measurement is not None), None)
+
+    def baseline(self) -> Measurement | None:
+        """What was measured of the unsplit plan; None on a host, whose timings depend on the system load."""
+        if self.board.is_host:
+            return None
+        return self.with_plan(self.unsplit).measured()
+
+    def _run_keys(self, forms: Sequence[bool]) -> list[RunKey]:
+        files = render_firmware(self.program, self.plan, self.source)
+        forms = [form for form in forms if self.board.has_form(form)]
+        cycles = self.planned.objective == "cycles"
+        try:
+            return [
+                self.run_key(
+                    firmware_hash(self.board, files, self.program.sources, emulate=form),
+                    modelled=cycles and form,
+                )
+                for form in forms
+            ]
+        except BuildError:  # without its compiler nothing can have been measured
+            return []

@@ -1,0 +1,231 @@
+"""What leaves the fast memory, with the device in the loop: a passive iteration, a plan by the times of its
+steps, and feedback: what the core waits for begins earlier from the next iteration on.
+
+Source: METHODS 4.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mcudeploy.boards.board import Board
+from mcudeploy.checker.judge import PlanFaultError, check
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.errors import OutputsDifferError
+from mcudeploy.common.progress import Progress
+from mcudeploy.common.text import count_text
+from mcudeploy.cost.estimate import estimated, load_costs
+from mcudeploy.cost.stalls import Pace, stalls
+from mcudeploy.cost.tiles import MovePrice, move_price
+from mcudeploy.device.target import Target
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.running import Observation, run_on
+from mcudeploy.ir.plan import Layout, Plan, Run
+from mcudeploy.ir.plan import Wait as Waiting
+from mcudeploy.planner.offload.feedback import earlier, with_late_triggers
+from mcudeploy.planner.offload.iterations import SLACK, Iterations
+from mcudeploy.planner.offload.timeline import Timeline, Wait, fast_loads, timeline
+from mcudeploy.planner.offload.trace import Residency
+from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.solve import estimate
+from mcudeploy.planner.search.placing import moves_ticks
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.verify.samples import Sample
+
+_LOG = logging.getLogger(__name__)
+
+_MOST = 8
+"""Iterations at most, beside the passive one."""
+
+_SHARE = 0.15
+"""Of the effort that is left, for the moves of one iteration."""
+
+_ROOMS = (1.0, 0.97, 0.93, 0.88)
+"""Shares of the room that earlier triggers may take, one after the other, until the plan packs."""
+
+Found = tuple[Residency, Layout]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Iteration:
+    """A plan that ran on the device; `waits`: how many transfers the core waited for, `percent`: its stalls,
+    of the latency. Both are modelled from the times of steps where the device's transfers take no time.
+    """
+
+    kind: str
+    made: Deployment
+    observed: Observation
+    waits: int
+    percent: float
+
+    @property
+    def ticks(self) -> float:
+        """Latency and stalls."""
+        return self.observed.measurement.latency + self.made.plan.estimate.exposed_ticks
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {count_text(self.waits, 'wait')}, stalls {self.percent:.2f} % of the latency"
+
+
+def between_memories(plan: Plan) -> bool:
+    """Whether a plan has transfers from one memory to another."""
+    ways = map(plan.layout.way, plan.layout.transfers)
+    return any(old.memory != new.memory for old, new in ways)
+
+
+def iterations(loop: Loop, reference: Observation) -> list[Iteration]:
+    """The iterations of a deployment whose plan has transfers between memories; each has passed the checker,
+    and its outputs are those of the reference, bit for bit. They end where nothing is waited for, nothing can
+    begin earlier, or one cannot be.
+    """
+    found: list[Iteration] = []
+    for each in loop.run():
+        loop.progress.stage(f"iteration {len(found)}, {each}{_how(loop.target)}")
+        if not _same(each.observed, reference):
+            raise OutputsDifferError(
+                f"the outputs of iteration {len(found)} ({each.kind}) are not those of the plan before: this "
+                "is a defect of mcudeploy"
+            )
+        found.append(each)
+    return found
+
+
+def _how(target: Target) -> str:
+    return ", modelled from the measured steps (transfers take no time here)" if target.emulated else ""
+
+
+def _same(one: Observation, other: Observation) -> bool:
+    outputs = other.outputs[0]
+    return all(np.array_equal(found, outputs[name]) for name, found in one.outputs[0].items())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """What all iterations have in common."""
+
+    made: Deployment
+    board: Board
+    target: Target
+    samples: list[Sample]
+    effort: Effort
+    progress: Progress
+    price: MovePrice
+    tiled: TiledGraph
+
+    @classmethod
+    def of(
+        cls, made: Deployment, target: Target, samples: list[Sample], effort: Effort, progress: Progress
+    ) -> Loop:
+        """That of a deployment."""
+        board = made.board.limited(made.planned.limits)
+        tiled = TiledGraph(Flow.of(made.plan.graph), made.plan.block_rows)
+        return cls(made, board, target, samples[:1], effort, progress, _price(made), tiled)
+
+    def run(self) -> Iterator[Iteration]:
+        """One after the other."""
+        stage = Iterations.of(self.tiled, self.made.plan, self.made.model.work, self.board, self._relocation)
+        if stage is None:
+            return
+        found = stage.passive(self._relocation)
+        for kind in ("passive", "planned", *(f"feedback {number}" for number in range(1, _MOST))):
+            ran = self._iteration(kind, stage, *found) if found else None
+            if found is None or ran is None:
+                return
+            iteration, cycles, seen = ran
+            yield iteration
+            stage = stage.after(cycles)
+            if kind == "passive":
+                found = self._late(stage, stage.planned(self._relocation, self.effort))
+            elif iteration.waits:
+                found = self._next(stage, found[0], seen)
+            else:
+                return
+
+    @property
+    def _relocation(self) -> Relocation:
+        return Relocation(self.price, self.effort.part(_SHARE))
+
+    def _late(self, stage: Iterations, found: Found | None) -> Found | None:
+        """The plan with transfers that begin as late as they end in time, if that packs."""
+        if found is None:
+            return None
+        late = with_late_triggers(found[0], stage.link)
+        layout = stage.layout(late, self._relocation)
+        return found if layout is None else (late, layout)
+
+    def _next(self, stage: Iterations, old: Residency, seen: Timeline) -> Found | None:
+        """The plan with earlier triggers, or with waits by the latest times; None if neither changes it."""
+        again = replace(old, trace=stage.trace)
+        for share in _ROOMS:
+            further = earlier(again, seen, int(stage.room * share)) or again
+            same = stage.prompted(further).passages == stage.prompted(old).passages
+            layout = None if same else stage.layout(further, self._relocation)
+            if layout is not None:
+                return further, layout
+        return None
+
+    def _iteration(
+        self, kind: str, stage: Iterations, found: Residency, layout: Layout
+    ) -> tuple[Iteration, Sequence[float], Timeline] | None:
+        """A residency on the device; the times of its steps, and what was waited for. None where the checker
+        refuses its plan.
+        """
+        old, work = self.made.plan, self.made.model.work
+        predicted = estimate(self.tiled, old.schedule, work, layout)
+        plan = replace(old, layout=layout, estimate=predicted)
+        try:
+            check(plan, work, self.board)
+        except PlanFaultError as error:
+            _LOG.warning("warning: defect: the checker refuses an iteration: %s", error)
+            return None
+        observed = run_on(self.made.with_plan(plan), self.target, self.samples, self.progress)[1]
+        cycles = step_times(plan, observed.entries)
+        if self.target.emulated:
+            ran = replace(stage.prompted(found), trace=stage.after(cycles).trace)
+            seen = timeline(ran, stage.link)
+        else:
+            seen = waited(plan, stage, found, observed.entries)
+        made = with_times(self.made.with_plan(plan), observed)
+        percent = 100 * made.plan.estimate.exposed_ticks / observed.measurement.latency
+        return Iteration(kind, made, observed, len(seen.waits), percent), cycles, seen
+
+
+def with_times(made: Deployment, observed: Observation) -> Deployment:
+    """A deployment whose plan has the ticks and stalls that the observed times of its steps come to."""
+    plan, board = made.plan, made.board.limited(made.planned.limits)
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    cycles, price = step_times(plan, observed.entries), _price(made)
+    waits = stalls(plan, tiled, board, made.model.work, Pace(cycles, price))
+    ticks = sum(cycles) + moves_ticks(plan, tiled, price)
+    return made.with_plan(replace(plan, estimate=replace(plan.estimate, ticks=ticks, stalls=waits)))
+
+
+def _price(made: Deployment) -> MovePrice:
+    return move_price(estimated(load_costs(made.board.core, made.planned.objective)))
+
+
+def step_times(plan: Plan, entries: Sequence[int]) -> list[float]:
+    """The access trace's times: those of the steps, less all that transfers and waits took."""
+    return [float(ticks) for entry, ticks in zip(plan.tape, entries, strict=True) if isinstance(entry, Run)]
+
+
+def waited(plan: Plan, stage: Iterations, found: Residency, entries: Sequence[int]) -> Timeline:
+    """What a device with an engine of its own waited for: a wait that takes longer than the least one."""
+    times = list(zip(plan.tape, entries, strict=True))
+    idle = min((ticks for entry, ticks in times if isinstance(entry, Waiting)), default=0)
+    now, starts, waits = 0.0, list[float](), list[Wait]()
+    for entry, ticks in times:
+        if isinstance(entry, Run):
+            starts.append(now)
+        elif isinstance(entry, Waiting) and ticks > idle + SLACK:
+            transfer = plan.layout.transfers[entry.transfer]
+            number = stage.passage_of(found, plan.layout, transfer)
+            if number is not None:
+                waits.append(Wait(len(starts), number, ticks - idle))
+        now += ticks
+    return Timeline((*starts, now), fast_loads(found), tuple(waits), (), (0.0,) * len(starts))

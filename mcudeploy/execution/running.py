@@ -1,0 +1,259 @@
+"""Plans on a device: run, observed, and the first that keeps the latency limit as measured.
+
+The limit is percent over the latency of the unsplit plan. On a host timings depend on system load: there is
+none.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mcudeploy.boards.board import CORE_STACK_BYTES
+from mcudeploy.common.errors import ConfigError, DeployError
+from mcudeploy.common.progress import Progress
+from mcudeploy.cost.database import Database
+from mcudeploy.device.guards import arm, require_intact
+from mcudeploy.device.target import Device, Target, open_device
+from mcudeploy.execution.counted import count_steps
+from mcudeploy.execution.cycles.marks import count_lanes
+from mcudeploy.execution.cycles.plugin import Counts
+from mcudeploy.execution.cycles.profile import core_of, profile
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.ir.plan import MODEL_UNIT, PATH_UNIT, CoresTime, Measurement, OperatorTime
+from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.stack import StackBound, stack_bound
+from mcudeploy.verify.compare import Storage, fed_runs, run_once
+from mcudeploy.verify.samples import Sample
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """What a device did: its timings, and the stored outputs of each sample by tensor name. `entries`: the
+    time of each entry of the tape, in the unit of the measurement; `counts`: what was counted of each, if it
+    was.
+    """
+
+    measurement: Measurement
+    outputs: list[dict[str, Any]]
+    stack: StackBound | None
+    entries: tuple[int, ...] = ()
+    counts: Sequence[Counts] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ran:
+    """A deployment on a device, and what was measured of the unsplit plan there, if it was."""
+
+    made: Deployment
+    firmware: Firmware
+    observed: Observation
+    unsplit: Measurement | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A target, and the firmware on it."""
+
+    target: Target
+    firmware: Firmware
+
+
+def run_within_limit(
+    made: Deployment, target: Target, samples: list[Sample], max_overhead: float, progress: Progress
+) -> Ran:
+    """Runs plans, the least arena first, until one keeps the limit; the user is warned of each that does not.
+
+    The unsplit plan, in the end, always does. Where it is not among the plans (a stored plan is taken as it
+    is) or does not fit the board, the last of them is taken.
+    """
+    unsplit = _unsplit(made, target, samples, progress)
+    last = made.planned.plans[-1]
+    for plan in made.planned.plans:
+        one = made.with_plan(plan)
+        known = None if target.board.is_host or plan is last else one.measured(target.emulated)
+        if known is not None and _misses(one, known.overhead(unsplit), max_overhead):
+            continue
+        ran = Ran(one, *run_on(one, target, samples, progress), unsplit)
+        overhead = ran.observed.measurement.overhead(unsplit)
+        if not _misses(one, overhead, max_overhead):
+            break
+    return ran
+
+
+def known_within_limit(made: Deployment, max_overhead: float) -> Deployment:
+    """The first plan that is not known to miss the limit: measured before, else by its estimate."""
+    unsplit = made.baseline()
+    for plan in made.planned.plans:
+        one = made.with_plan(plan)
+        known = None if unsplit is None else one.measured()
+        overhead = None if known is None else known.overhead(unsplit)
+        if overhead is None:
+            missed = _misses(one, one.estimated_overhead, max_overhead, "as estimated")
+        else:
+            missed = _misses(one, overhead, max_overhead)
+        if not missed:
+            break
+    return one
+
+
+def _unsplit(
+    made: Deployment, target: Target, samples: list[Sample], progress: Progress
+) -> Measurement | None:
+    """What the unsplit plan takes on the device, measured now if it never was; None where that cannot be."""
+    base = made.with_plan(made.unsplit)
+    if target.board.is_host or not base.fits:
+        return None
+    found = base.measured(target.emulated)
+    if found is None and made.planned.plans[0] is not made.unsplit:
+        progress.stage("measuring the unsplit plan")
+        found = run_on(base, target, samples[:1], progress)[1].measurement
+    return found
+
+
+def _misses(made: Deployment, overhead: float | None, limit: float, how: str = "as measured") -> bool:
+    """Whether a split plan takes too long, of which the user is warned."""
+    if made.plan is made.unsplit or overhead is None or overhead <= limit + 1e-9:
+        return False
+    way_out = made.planned.plans[-1] is not made.plan
+    _LOG.warning(
+        "warning: the plan with an arena of %s B takes %.2f %% longer than the unsplit plan, %s; the limit "
+        "is %g %% (--max-overhead). %s",
+        f"{made.plan.layout.arena_bytes:,}", overhead, how, limit,
+        "Trying the next plan" if way_out else "No other plan was made",
+    )  # fmt: skip
+    return True
+
+
+def run_on(
+    made: Deployment, target: Target, samples: list[Sample], progress: Progress
+) -> tuple[Firmware, Observation]:
+    """Build a deployment's firmware, run the samples on the target, keep what was measured."""
+    progress.stage(f"building firmware for {target.board.name}")
+    firmware = made.build(target)
+    progress.stage(f"running on {target.title}")
+    with open_device(target, firmware, made.patience_s) as device:
+        observed = observe(device, target, made, samples, progress)
+    observed = retimed(observed, made, Place(target, firmware), samples[0])
+    keep(made, firmware, observed)
+    return firmware, observed
+
+
+def retimed(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
+    """What was observed in an emulator, with times that its clock does not tell, from a run that is counted:
+    modelled cycles where they are the objective; of several cores the latency along the critical path.
+    """
+    if not place.target.emulated:
+        return observed
+    if made.planned.objective == "cycles":
+        return _in_cycles(observed, made, place, sample)
+    return _along_path(observed, made, place, sample) if made.plan.lanes else observed
+
+
+def _in_cycles(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
+    plan, core = made.plan, core_of(place.target)
+    steps = count_steps(plan, place.target, place.firmware, sample.stored, made.patience_s)
+    found = profile(place.target, place.firmware, {})
+    entries = [sum(cycles.typical for cycles in found.cycles(counts, core).values()) for counts in steps]
+    spent: dict[str, list[float]] = {}
+    for entry, cycles in zip(plan.tape, entries, strict=True):
+        spent.setdefault(plan.name_of(entry), []).append(cycles)
+    operators = tuple(OperatorTime(name, len(each), round(sum(each))) for name, each in spent.items())
+    measured = replace(
+        observed.measurement, latency=round(sum(entries)), unit=MODEL_UNIT, operators=operators
+    )
+    return replace(observed, measurement=measured, entries=tuple(map(round, entries)), counts=steps)
+
+
+def _along_path(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
+    """The emulator runs the cores in turn: its clock gives their sum."""
+    target, firmware = place.target, place.firmware
+    storage = Storage.of(made.plan)
+    counts = count_lanes(
+        made.plan.lanes,
+        target,
+        firmware,
+        lambda device: run_once(device, storage, sample.stored),
+        made.patience_s,
+    )
+    measured = observed.measurement
+    cores = CoresTime(measured.latency, measured.unit, tuple(sum(each) for each in counts.parts))
+    latency = counts.latency(made.plan.lanes)
+    return replace(observed, measurement=replace(measured, latency=latency, unit=PATH_UNIT, cores=cores))
+
+
+def keep(made: Deployment, firmware: Firmware, observed: Observation) -> None:
+    """Store what was measured; a database that cannot be written is warned of: the run itself is done."""
+    try:
+        with Database() as database:
+            modelled = observed.measurement.unit == MODEL_UNIT
+            database.add_run(made.run_key(firmware.hash, modelled=modelled), observed.measurement)
+    except ConfigError as error:
+        _LOG.warning("warning: the measurement is not kept: %s", error)
+
+
+def _require_same(again: Mapping[str, Any], first: Mapping[str, Any]) -> None:
+    """Raises DeployError where a run behind a reset has other outputs than the first of all runs."""
+    for name, value in again.items():
+        if value.tobytes() != first[name].tobytes():
+            raise DeployError(
+                f"{name} behind a reset is not what it was in the first run: this is a defect of mcudeploy"
+            )
+
+
+def observe(
+    device: Device, target: Target, made: Deployment, samples: list[Sample], progress: Progress
+) -> Observation:
+    """Run all samples on a device, and the first one a second time step by step. Of a model that keeps states
+    each sample goes on from the one before; behind the last a reset, and the first one again.
+
+    Raises DeployError where the stack got deeper than its bound, or a guard was overwritten, and before a run
+    where further cores have too little of it.
+    """
+    bound = stack_bound(device.firmware)
+    if bound is not None and made.plan.lanes and bound.library_bytes > CORE_STACK_BYTES:
+        raise DeployError(
+            f"a call of the library needs up to {bound.library_bytes:,} B of stack, further cores have "
+            f"{CORE_STACK_BYTES:,} B: plan with --parallel 1"
+        )
+    storage = Storage.of(made.plan)
+    if target.guards:
+        arm(device, made.program)
+    outputs, ticks = [], []
+    states = {state.tensor for state in made.plan.graph.states}
+    if states:
+        device.session.reset()
+    for done, sample in enumerate([*samples, *([samples[0]] if states else [])]):
+        if done == len(samples):
+            device.session.reset()
+        stored = {name: value for name, value in sample.stored.items() if name not in states}
+        ticks.append(run_once(device, storage, stored))
+        outputs.append({b.tensor: storage.get_tensor(device, b.tensor) for b in made.plan.graph.outputs})
+        progress.advance(min(done + 1, len(samples)), len(samples))
+    if states:
+        _require_same(outputs.pop(), outputs[0])
+    stack = device.session.stack()
+    if target.guards:
+        require_intact(device, made.program, stack)
+    stack_bytes = stack.used_bytes
+    if bound is not None and stack_bytes > bound.program_bytes + bound.interrupt_bytes:
+        raise DeployError(
+            f"the run used {stack_bytes:,} B of stack, more than the bound of {bound.program_bytes:,} B and "
+            f"{bound.interrupt_bytes:,} B for an interrupt: this is a defect of mcudeploy"
+        )
+    ticks_by: dict[str, list[int]] = {}
+    timed: list[int] = []
+    for first, count in fed_runs(device, storage, samples[0].stored):
+        timed += device.session.time_steps(first, count, timeout_s=made.patience_s).ticks
+    for entry, elapsed in zip(made.plan.tape, timed, strict=True):
+        ticks_by.setdefault(made.plan.name_of(entry), []).append(elapsed)
+    unit, convert = device.time_unit(target)
+    operators = tuple(
+        OperatorTime(name, len(ticks_of), convert(sum(ticks_of))) for name, ticks_of in ticks_by.items()
+    )
+    measurement = Measurement(convert(ticks[0]), unit, operators, stack_bytes)
+    return Observation(measurement, outputs, bound, tuple(map(convert, timed)))

@@ -1,0 +1,203 @@
+"""Attention, by two products of matrices around a softmax."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, TensorProto
+
+from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
+
+_NEVER = -1e30
+"""What is added to the score of a place that a mask hides: no constant of a kernel is infinite."""
+
+_HIDDEN = _NEVER / 2
+"""What is added to a score below this hides its place."""
+
+_Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Batch, heads of queries and of keys, lengths, depths of a key and of a value."""
+
+    batch: int
+    heads: int
+    key_heads: int
+    queries: int
+    past: int
+    keys: int
+    depth: int
+    value_depth: int
+
+    @classmethod
+    def of(cls, make: Maker) -> _Sizes:
+        """`keys` counts those of the past. Raises Unsupported where the inputs do not fit each other."""
+        q, k, v = (make.sizes(name) for name in make.inputs[:3])
+        heads, key_heads = make.integer("q_num_heads"), make.integer("kv_num_heads")
+        if len(q) == 3 and (heads < 1 or key_heads < 1):
+            raise Unsupported("inputs of 3 dimensions need q_num_heads and kv_num_heads")
+        q, k, v = _apart(q, heads), _apart(k, key_heads), _apart(v, key_heads)
+        past = make.sizes(make.input(4))[2] if make.input(4) else 0
+        if k[1] < 1 or q[1] % k[1] or k[1] != v[1]:
+            raise Unsupported(f"{q[1]} heads of queries, {k[1]} of keys and {v[1]} of values do not fit")
+        if q[0] * q[1] * q[2] * (past + k[2]) > MAX_TENSOR_ELEMENTS:
+            raise Unsupported(f"its scores have more than {MAX_TENSOR_ELEMENTS} elements")
+        return cls(q[0], q[1], k[1], q[2], past, past + k[2], q[3], v[3])
+
+    @property
+    def scores(self) -> tuple[int, int, int, int]:
+        """Their shape."""
+        return self.batch, self.heads, self.queries, self.keys
+
+    def grouped(self, width: int) -> tuple[int, int, int, int]:
+        """The queries, or what is computed of each, of all heads that share keys one behind the other."""
+        return self.batch, self.key_heads, self.heads // self.key_heads * self.queries, width
+
+
+def attention(node: NodeProto, make: Maker) -> bool:
+    """Every form; how many keys are no padding must be constant."""
+    sizes = _Sizes.of(make)
+    flat = len(make.sizes(node.input[0])) == 3
+    queries = _by_heads(make, node.input[0], sizes.heads)
+    keys, values = (_with_past(make, place, sizes.key_heads) for place in (1, 2))
+    scale = make.number("scale") or 1 / math.sqrt(sizes.depth)
+    scaled = make.reshaped(make.add("Mul", queries, make.constant(scale)), sizes.grouped(sizes.depth))
+    products = make.add("MatMul", scaled, make.add("Transpose", keys, perm=(0, 1, 3, 2)))
+    scores = make.reshaped(products, sizes.scores)
+    shown = {0: scores}
+    softcap = make.number("softcap")
+    if softcap:
+        bent = make.add("Tanh", make.add("Mul", scores, make.constant(1 / softcap)))
+        scores = make.add("Mul", bent, make.constant(softcap))
+    shown[1] = scores
+    added = _Mask.of(make, sizes)
+    scores = added.on(make, scores)
+    shown[2] = scores
+    weights = added.cleared(make, make.add("Softmax", scores, axis=-1))
+    shown[3] = weights
+    if make.output(3):
+        mode = make.integer("qk_matmul_output_mode")
+        if mode == 2 and added.hides:
+            raise Unsupported("qk_matmul_output_mode 2 with hidden keys is not supported; 0, 1 and 3 are")
+        make.add("Identity", shown[mode], out=make.output(3))
+    mixed = make.add("MatMul", make.reshaped(weights, sizes.grouped(sizes.keys)), values)
+    whole = (sizes.batch, sizes.heads, sizes.queries, sizes.value_depth)
+    if not flat:
+        make.reshaped(mixed, whole, out=node.output[0])
+        return True
+    side = make.add("Transpose", make.reshaped(mixed, whole), perm=(0, 2, 1, 3))
+    width = sizes.heads * sizes.value_depth
+    make.reshaped(side, (sizes.batch, sizes.queries, width), out=node.output[0])
+    return True
+
+
+def _apart(shape: tuple[int, ...], heads: int) -> tuple[int, ...]:
+    """Batch, heads, length, depth."""
+    if len(shape) == 4:
+        return shape
+    batch, length, width = shape
+    return batch, heads, length, width // heads
+
+
+def _by_heads(make: Maker, name: str, heads: int) -> str:
+    shape = make.sizes(name)
+    if len(shape) == 4:
+        return name
+    batch, length, width = shape
+    apart = make.reshaped(name, (batch, length, heads, width // heads))
+    return make.add("Transpose", apart, perm=(0, 2, 1, 3))
+
+
+def _with_past(make: Maker, place: int, heads: int) -> str:
+    """Keys (place 1) or values (2) behind those of earlier calls."""
+    now, past, present = _by_heads(make, make.inputs[place], heads), make.input(place + 3), make.output(place)
+    if past:
+        return make.add("Concat", past, now, out=present, axis=2)
+    return make.add("Identity", now, out=present) if present else now
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mask:
+    """What is added to the scores: constant, computed, both or neither."""
+
+    fixed: _Floats | None
+    computed: str
+
+    @classmethod
+    def of(cls, make: Maker, sizes: _Sizes) -> _Mask:
+        """All that hides keys from queries."""
+        name, fixed = make.input(3), _frontier(make, sizes)
+        given = make.known(name) if name else None
+        if given is not None:
+            shift = np.where(given, 0.0, _NEVER) if given.dtype == np.bool_ else given
+            short = [(0, 0)] * (shift.ndim - 1) + [(0, sizes.keys - shift.shape[-1])]
+            fixed = fixed + np.pad(shift, short, constant_values=_NEVER)
+        fixed = np.maximum(fixed, _NEVER).astype(np.float32)
+        computed = _computed(make, name, sizes) if name and given is None else ""
+        return cls(fixed if np.any(fixed) else None, computed)
+
+    @property
+    def hides(self) -> bool:
+        """Whether it is known to hide anything."""
+        return self.fixed is not None and bool(np.any(self.fixed < _HIDDEN))
+
+    def on(self, make: Maker, scores: str) -> str:
+        """The scores under it."""
+        scores = make.add("Add", scores, self.computed) if self.computed else scores
+        return scores if self.fixed is None else make.add("Add", scores, make.constant(self.fixed))
+
+    def cleared(self, make: Maker, weights: str) -> str:
+        """The weights; zeros for a query that no key is left for."""
+        if self.computed:
+            total = replace(self, computed="").on(make, self.computed)
+            seen = make.add("Cast", make.add("Less", make.constant(_HIDDEN), total), to=TensorProto.FLOAT)
+        elif self.fixed is not None and np.any(self.fixed.max(-1) < _HIDDEN):
+            seen = make.constant(self.fixed >= _HIDDEN)
+        else:
+            return weights
+        return make.add("Mul", weights, seen)
+
+
+def _computed(make: Maker, name: str, sizes: _Sizes) -> str:
+    """A mask that is computed, as what is added to scores; what it leaves out at the end is hidden."""
+    shape = make.sizes(name)
+    if make.dtype(name) == "bool":
+        shift = make.add("Where", name, make.constant(0.0), make.constant(_NEVER))
+    else:
+        shift = make.add("Max", name, make.constant(_NEVER))
+    missing = sizes.keys - shape[-1]
+    if not missing:
+        return shift
+    pads = make.constant([0] * (2 * len(shape) - 1) + [missing], np.int64)
+    return make.add("Pad", shift, pads, make.constant(_NEVER))
+
+
+def _frontier(make: Maker, sizes: _Sizes) -> _Floats:
+    """What hides later keys, those outside of the window, and padding."""
+    seen: Any = np.ones((sizes.queries, sizes.keys), np.bool_)
+    ends = np.array([sizes.past + sizes.queries])
+    if make.input(6):
+        if make.input(4):
+            raise Unsupported("nonpad_kv_seqlen beside a past is not supported")
+        ends = make.constant_of(make.input(6), "nonpad_kv_seqlen").reshape(-1)
+        if ends.size != sizes.batch:
+            raise Unsupported(f"nonpad_kv_seqlen has {ends.size} values for a batch of {sizes.batch}")
+        seen = np.arange(sizes.keys) < ends[:, np.newaxis, np.newaxis, np.newaxis]
+    own = np.arange(sizes.queries)[:, np.newaxis] + (ends - sizes.queries).reshape(-1, 1, 1, 1)
+    ahead = np.arange(sizes.keys) - own
+    left, right = make.integer("left_window_size", -1), make.integer("right_window_size", -1)
+    if make.integer("is_causal"):
+        seen = seen & (ahead <= 0)
+    if left >= 0:
+        seen = seen & (ahead >= -left)
+    if right >= 0:
+        seen = seen & (ahead <= right)
+    while seen.ndim > 2 and seen.shape[0] == 1:
+        seen = seen[0]
+    return np.where(seen, 0.0, _NEVER).astype(np.float32)

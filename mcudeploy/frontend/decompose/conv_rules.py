@@ -1,0 +1,107 @@
+"""Transposed convolution, as a convolution whose channels are the pixels of a block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto
+
+from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One dimension of the image: stride, `taps` of the convolution, its padding, and the part of the blocks
+    that is the result.
+
+    Result stride * q + r, before the padding is cut, is the sum over j of input q - j times tap
+    stride * j + r.
+    """
+
+    stride: int
+    taps: int
+    pads: tuple[int, int]
+    first: int
+    end: int
+
+    @classmethod
+    def of(cls, size: int, kernel: int, stride: int, before: int, made: int) -> _Axis:
+        """Of an image and a kernel; the result has `made` pixels behind `before` that are cut."""
+        taps = -(-kernel // stride)
+        blocks = -(-(before + made) // stride)
+        return cls(stride, taps, (taps - 1, max(blocks - size, 0)), before, before + made)
+
+
+def conv_transpose(node: NodeProto, make: Maker) -> bool:
+    """Weights must be constant float32, dilations 1."""
+    x, shape = node.input[0], make.sizes(node.input[0])
+    weights = make.constant_of(node.input[1], "the weights")
+    bias = make.constant_of(node.input[2], "the bias") if make.input(2) else None
+    if weights.dtype != np.float32 or weights.ndim != len(shape):
+        raise Unsupported(f"weights {list(weights.shape)} of {weights.dtype} do not fit {list(shape)}")
+    rank, groups = weights.ndim - 2, make.integer("group", 1)
+    if rank not in (1, 2):
+        raise Unsupported(f"weights of {weights.ndim} dimensions; 1-D and 2-D images are supported")
+    axes = _axes(make, shape[2:], weights.shape[2:])
+    filled = [*weights.shape[:2], *(axis.taps * axis.stride for axis in axes)]
+    if np.prod(filled, dtype=float) > MAX_TENSOR_ELEMENTS:
+        raise Unsupported(f"its strides make weights of more than {MAX_TENSOR_ELEMENTS} elements")
+    strides = [axis.stride for axis in axes]
+    count = weights.shape[1]
+    inputs = [x, make.constant(_filters(weights, axes, groups))]
+    if bias is not None:
+        by_group = bias.reshape(groups, 1, count)
+        inputs.append(make.constant(np.tile(by_group, (1, int(np.prod(strides)), 1)).reshape(-1)))
+    pads = [axis.pads[0] for axis in axes] + [axis.pads[1] for axis in axes]
+    made = make.add("Conv", *inputs, group=groups, pads=pads, kernel_shape=[axis.taps for axis in axes])
+    blocks = [size + sum(axis.pads) - axis.taps + 1 for size, axis in zip(shape[2:], axes, strict=True)]
+    apart = make.reshaped(made, (shape[0], groups, *strides, count, *blocks))
+    perm = [0, 1, rank + 2]
+    for axis in range(rank):
+        perm += [rank + 3 + axis, 2 + axis]
+    whole = [block * stride for block, stride in zip(blocks, strides, strict=True)]
+    moved = make.add("Transpose", apart, perm=perm)
+    if all(axis.first == 0 and axis.end == size for axis, size in zip(axes, whole, strict=True)):
+        make.reshaped(moved, (shape[0], groups * count, *whole), out=node.output[0])
+        return True
+    image = make.reshaped(moved, (shape[0], groups * count, *whole))
+    places = list(range(2, rank + 2))
+    bounds = [
+        make.constant(each, np.int64) for each in ([a.first for a in axes], [a.end for a in axes], places)
+    ]
+    make.add("Slice", image, *bounds, out=node.output[0])
+    return True
+
+
+def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[_Axis]:
+    """The dimensions of the image."""
+    rank, given = len(sizes), make.attributes
+    if any(step != 1 for step in given.get("dilations", ())):
+        raise Unsupported(f"dilations {list(given['dilations'])} are not supported; 1 is")
+    strides = [int(stride) for stride in given.get("strides", (1,) * rank)]
+    made = make.sizes(make.outputs[0])[2:]
+    if given.get("auto_pad", b"NOTSET") in (b"NOTSET", b"") and "output_shape" not in given:
+        before = [int(pad) for pad in given.get("pads", (0,) * (2 * rank))[:rank]]
+    else:
+        more = given.get("output_padding", (0,) * rank)
+        total = [
+            max(stride * (size - 1) + int(extra) + taps - out, 0)
+            for stride, size, extra, taps, out in zip(strides, sizes, more, kernel, made, strict=True)
+        ]
+        upper = given.get("auto_pad") == b"SAME_UPPER"
+        before = [pad // 2 if upper else pad - pad // 2 for pad in total]
+    return [_Axis.of(*each) for each in zip(sizes, kernel, strides, before, made, strict=True)]
+
+
+def _filters(weights: NDArray[np.float32], axes: list[_Axis], groups: int) -> NDArray[np.float32]:
+    """[C, M, taps...] -> [groups * stride... * M, C / groups, taps of the convolution...]."""
+    depth, count, *kernel = weights.shape
+    more = [(0, axis.taps * axis.stride - size) for axis, size in zip(axes, kernel, strict=True)]
+    full = np.pad(weights, [(0, 0), (0, 0), *more])
+    split = full.reshape(groups, depth // groups, count, *(n for a in axes for n in (a.taps, a.stride)))
+    taps = range(3, 3 + 2 * len(axes), 2)
+    turned = np.flip(split, tuple(taps)).transpose(0, *(at + 1 for at in taps), 2, 1, *taps)
+    return np.ascontiguousarray(turned.reshape(-1, depth // groups, *(axis.taps for axis in axes)))

@@ -1,0 +1,292 @@
+"""Operators that are made of others: replaced by them before anything is lowered.
+
+Functions of the file itself are inlined, and operators of ONNX follow the rules below. Values inside have
+names of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
+
+from mcudeploy.frontend.decompose.attention_rules import attention
+from mcudeploy.frontend.decompose.conv_rules import conv_transpose
+from mcudeploy.frontend.decompose.index_rules import (
+    compress,
+    gather_elements,
+    gather_nd,
+    max_unpool,
+    one_hot,
+    scatter_elements,
+    scatter_nd,
+)
+from mcudeploy.frontend.decompose.integer_rules import (
+    cast_of_whole,
+    conv_integer,
+    matmul_integer,
+    matmul_integer_to_float,
+    matmul_nbits,
+)
+from mcudeploy.frontend.decompose.maker import Facts, Infos, Maker
+from mcudeploy.frontend.decompose.move_rules import center_crop_pad, trilu
+from mcudeploy.frontend.decompose.norm_rules import (
+    batch_normalization,
+    group_normalization,
+    instance_normalization,
+    layer_norm,
+    local_response_normalization,
+    lp_normalization,
+    mean_variance_normalization,
+)
+from mcudeploy.frontend.decompose.pool_rules import global_lp_pool, lp_pool
+from mcudeploy.frontend.decompose.product_rules import einsum, gemm, matmul
+from mcudeploy.frontend.decompose.qoperator_rules import (
+    of_one,
+    of_two,
+    qgemm,
+    qlinear_concat,
+    qlinear_conv,
+    qlinear_matmul,
+    qlinear_softmax,
+    same,
+)
+from mcudeploy.frontend.decompose.recurrent_rules import batched
+from mcudeploy.frontend.decompose.running_rules import hardmax, is_inf, is_nan, running
+from mcudeploy.frontend.decompose.sequence_rules import causal_conv, dft, rotary_embedding, swiglu
+from mcudeploy.frontend.decompose.shape_rules import cast_like, depth_to_space, space_to_depth
+from mcudeploy.frontend.decompose.sums_rules import (
+    chain,
+    computed_clip,
+    groups_of_axes,
+    log_softmax,
+    mixed_power,
+    of_sum,
+    swapped,
+)
+from mcudeploy.frontend.decompose.volume_rules import conv, global_pool, pool
+from mcudeploy.frontend.onnx.constants import dequantized
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, graphs_in, opset_of
+
+_MOST_NODES = 2**16
+_DEEPEST = 100
+_OTHER_FLOATS = frozenset({"float16", "float64", "bfloat16"})
+
+Rule = Callable[[NodeProto, Maker], bool]
+"""Adds the nodes that replace one. False: the node stays as it is, for lowering. Raises Unsupported where no
+nodes can replace it.
+"""
+
+RULES: dict[str, Rule] = {
+    "Attention": attention,
+    "AveragePool": pool,
+    "BatchNormalization": batch_normalization,
+    "Cast": cast_of_whole,
+    "CastLike": cast_like,
+    "CausalConvWithState": causal_conv,
+    "CenterCropPad": center_crop_pad,
+    "Clip": computed_clip,
+    "Compress": compress,
+    "Conv": conv,
+    "ConvInteger": conv_integer,
+    "ConvTranspose": conv_transpose,
+    "CumProd": running("Mul"),
+    "CumSum": running("Add"),
+    "DFT": dft,
+    "DepthToSpace": depth_to_space,
+    "Einsum": einsum,
+    "GatherElements": gather_elements,
+    "GatherND": gather_nd,
+    "Gemm": gemm,
+    "GlobalAveragePool": global_pool,
+    "GlobalLpPool": global_lp_pool,
+    "GlobalMaxPool": global_pool,
+    "Greater": swapped("Less"),
+    "GreaterOrEqual": swapped("LessOrEqual"),
+    "GRU": batched,
+    "GroupNormalization": group_normalization,
+    "Hardmax": hardmax,
+    "InstanceNormalization": instance_normalization,
+    "IsInf": is_inf,
+    "IsNaN": is_nan,
+    "LRN": local_response_normalization,
+    "LSTM": batched,
+    "LayerNormalization": layer_norm,
+    "LogSoftmax": log_softmax,
+    "LpNormalization": lp_normalization,
+    "LpPool": lp_pool,
+    "MatMul": matmul,
+    "MatMulInteger": matmul_integer,
+    "Max": chain("Max"),
+    "MaxPool": pool,
+    "MaxUnpool": max_unpool,
+    "Mean": chain("Add"),
+    "MeanVarianceNormalization": mean_variance_normalization,
+    "Min": chain("Min"),
+    "OneHot": one_hot,
+    "Pow": mixed_power,
+    "QLinearConv": qlinear_conv,
+    "QLinearMatMul": qlinear_matmul,
+    "RMSNormalization": layer_norm,
+    "RNN": batched,
+    "ReduceL1": of_sum,
+    "ReduceL2": of_sum,
+    "ReduceLogSum": of_sum,
+    "ReduceLogSumExp": of_sum,
+    "ReduceMax": groups_of_axes,
+    "ReduceMean": groups_of_axes,
+    "ReduceMin": groups_of_axes,
+    "ReduceProd": groups_of_axes,
+    "ReduceSum": groups_of_axes,
+    "ReduceSumSquare": of_sum,
+    "RotaryEmbedding": rotary_embedding,
+    "Scatter": scatter_elements,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
+    "SpaceToDepth": space_to_depth,
+    "Sum": chain("Add"),
+    "SwiGLU": swiglu,
+    "Trilu": trilu,
+}
+
+
+MICROSOFT_RULES: dict[str, Rule] = {
+    "DequantizeLinear": same,
+    "MatMulIntegerToFloat": matmul_integer_to_float,
+    "MatMulNBits": matmul_nbits,
+    "QGemm": qgemm,
+    "QLinearAdd": of_two("Add"),
+    "QLinearAveragePool": of_one("AveragePool"),
+    "QLinearConcat": qlinear_concat,
+    "QLinearConv": qlinear_conv,
+    "QLinearGlobalAveragePool": of_one("GlobalAveragePool"),
+    "QLinearLeakyRelu": of_one("LeakyRelu"),
+    "QLinearMul": of_two("Mul"),
+    "QLinearSigmoid": of_one("Sigmoid"),
+    "QLinearSoftmax": qlinear_softmax,
+    "QuantizeLinear": same,
+}
+"""Those of the domain com.microsoft, which ONNX Runtime's quantiser makes."""
+
+
+def require_finite(proto: ModelProto) -> None:
+    """Raises ValueError where functions of the file call themselves, or come to more nodes than any
+    microcontroller runs: onnx would go through all of them.
+    """
+    bodies = {(function.domain, function.name): function.node for function in proto.functions}
+    counts: dict[tuple[str, str], int] = {}
+
+    def count(nodes: Iterable[NodeProto], outer: frozenset[tuple[str, str]]) -> int:
+        total = 0
+        for node in nodes:
+            called = node.domain, node.op_type
+            if called in outer or len(outer) > _DEEPEST:
+                raise ValueError(f"function {node.op_type} calls itself, or lies too deep in others")
+            if called in bodies and called not in counts:
+                counts[called] = count(bodies[called], outer | {called})
+            total += counts.get(called, 1)
+            for inner in graphs_in(node):
+                total += count(inner.node, outer)
+            if total > _MOST_NODES:
+                raise ValueError(f"its functions come to more than {_MOST_NODES} nodes")
+        return total
+
+    if bodies:
+        count(proto.graph.node, frozenset())
+
+
+def inlined(proto: ModelProto) -> ModelProto:
+    """The model without functions of its own. Raises what onnx raises for those that are malformed."""
+    return inliner.inline_local_functions(proto) if proto.functions else proto
+
+
+def with_real_operators(proto: ModelProto) -> ModelProto:
+    """The model with float operators between quantisations in place of those on integers: some kernels of
+    ONNX Runtime for these saturate inside, or round the activations. Recurrent ones have the steps in front:
+    it has no others. Its MeanVarianceNormalization leaves out the epsilon: 0 / 0 of a constant image.
+    """
+    expanded, _ = expand(proto, opset_of(proto), {}, _reference_rule)
+    for node in expanded.graph.node if expanded is not proto else ():
+        node.name = ""  # ONNX Runtime refuses names that several nodes have
+    return expanded
+
+
+def expand(
+    proto: ModelProto, opset: int, infos: Infos, rule_of: Callable[[NodeProto], Rule | None] | None = None
+) -> tuple[ModelProto, dict[str, str]]:
+    """The model with such operators replaced, itself where there are none; and by label, why nodes are not.
+
+    `infos` of its values by name, as far as they are known. `rule_of` chooses among the rules.
+    """
+    rules = [(rule_of or _rule)(node) for node in proto.graph.node]
+    if not any(rules):
+        return proto, {}
+    constants = constants_of(proto.graph)
+    read = {info.name for info in proto.graph.output}.union(*(node.input for node in proto.graph.node))
+    facts = Facts(opset, infos, constants, _dequantized(proto, constants), frozenset(read - {""}))
+    nodes, refusals = list[NodeProto](), dict[str, str]()
+    for number, (node, rule) in enumerate(zip(proto.graph.node, rules, strict=True)):
+        label = node.name or f"#{number}"
+        try:
+            nodes += [node] if rule is None else _replaced(rule, node, label, facts)
+        except Unsupported as verdict:
+            nodes.append(node)
+            refusals[label] = str(verdict)
+    result = ModelProto()
+    result.CopyFrom(proto)
+    del result.graph.node[:]
+    result.graph.node.extend(nodes)
+    _add_constants(result, constants)
+    return result, refusals
+
+
+def _replaced(rule: Rule, node: NodeProto, label: str, facts: Facts) -> Sequence[NodeProto]:
+    """What a rule makes of a node. Raises Unsupported, also for one that is malformed."""
+    try:
+        make = Maker(node, label, facts)
+        if not rule(node, make):
+            return [node]
+        kind = make.dtype(node.input[0])
+        if kind in _OTHER_FLOATS:
+            raise Unsupported(f"it computes in {kind}; export the model in float32")
+        return make.nodes
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as fault:
+        raise Unsupported(f"its attributes and inputs do not fit: {fault}") from fault
+
+
+def _reference_rule(node: NodeProto) -> Rule | None:
+    integers = node.op_type.startswith("Q") and node.op_type != "QuantizeLinear"
+    by_batch = any(item.name == "layout" and item.i for item in node.attribute)
+    others = node.op_type in ("MatMulNBits", "MeanVarianceNormalization")
+    return _rule(node) if integers or by_batch or others else None
+
+
+def _rule(node: NodeProto) -> Rule | None:
+    if node.domain == "com.microsoft":
+        return MICROSOFT_RULES.get(node.op_type)
+    return RULES.get(node.op_type) if node.domain in ONNX_DOMAINS else None
+
+
+def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dict[str, NDArray[np.float32]]:
+    """What DequantizeLinear nodes make of constants."""
+    found: dict[str, NDArray[np.float32]] = {}
+    for node in proto.graph.node:
+        plain = node.domain in ONNX_DOMAINS and node.op_type == "DequantizeLinear"
+        if not plain or not all(name in constants for name in node.input if name):
+            continue
+        with suppress(ValueError, TypeError, IndexError):
+            x, scale, *rest = (numpy_helper.to_array(constants[name]) for name in node.input if name)
+            given = {item.name: item.i for item in node.attribute}
+            zero = rest[0] if rest else np.zeros_like(scale)
+            made = dequantized(x, scale, zero, given.get("axis", 1), given.get("block_size", 0))
+            found[node.output[0]] = made.value.astype(np.float32)
+    return found
+
+
+def _add_constants(proto: ModelProto, constants: Mapping[str, TensorProto]) -> None:
+    there = constants_of(proto.graph)
+    proto.graph.initializer.extend(tensor for name, tensor in constants.items() if name not in there)

@@ -1,0 +1,193 @@
+"""Rules for elements that are chosen by computed indices: the indices become those of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, TensorProto, helper
+
+from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.onnx.nodes import Unsupported
+
+
+def _strides(shape: Sequence[int]) -> list[int]:
+    """How far the next element of each axis is, in storage order."""
+    return [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
+def _along_axis(make: Maker, indices: str, shape: Sequence[int]) -> str:
+    """Of indices along the node's axis of a value of `shape`, where the elements are in the flat value."""
+    own, axis = make.sizes(indices), make.integer("axis")
+    if len(own) != len(shape) or not -len(shape) <= axis < len(shape):
+        raise Unsupported(f"indices {list(own)} along axis {axis} do not fit {list(shape)}")
+    axis %= len(shape)
+    steps = _strides(shape)
+    base = np.zeros([1] * len(shape), np.int64)
+    for place, (size, step) in enumerate(zip(own, steps, strict=True)):
+        along = [size if other == place else 1 for other in range(len(shape))]
+        base = base + (np.arange(size).reshape(along) * step if place != axis else 0)
+    places = make.add("Mod", _as_int64(make, indices), make.constant(shape[axis], np.int64))
+    if steps[axis] != 1:
+        places = make.add("Mul", places, make.constant(steps[axis], np.int64))
+    return make.add("Add", places, make.constant(base, np.int64)) if base.any() else places
+
+
+def _as_int64(make: Maker, indices: str) -> str:
+    return indices if make.dtype(indices) == "int64" else make.add("Cast", indices, to=TensorProto.INT64)
+
+
+def _of_tuples(make: Maker, indices: str, sizes: Sequence[int], offsets: NDArray[np.int64]) -> str:
+    """Of indices [..., k] into the axes `sizes` the number of the element, [count], plus `offsets`."""
+    own = make.sizes(indices)
+    if own[-1] != len(sizes):
+        raise Unsupported(f"indices {list(own)} do not fit {len(sizes)} axes")
+    count = prod(own[:-1])
+    table = make.reshaped(_as_int64(make, indices), (count, len(sizes)))
+    total = ""
+    for place, (size, step) in enumerate(zip(sizes, _strides(sizes), strict=True)):
+        column = make.add("Gather", table, make.constant(place, np.int64), axis=1)
+        column = make.add("Mod", column, make.constant(size, np.int64))
+        if step != 1:
+            column = make.add("Mul", column, make.constant(step, np.int64))
+        total = make.add("Add", total, column) if total else column
+    return make.add("Add", total, make.constant(offsets, np.int64)) if offsets.any() else total
+
+
+def gather_elements(node: NodeProto, make: Maker) -> bool:
+    """Elements by computed indices along an axis: those of the flat value."""
+    x, indices = node.input
+    if make.is_constant(indices):
+        return False
+    shape = make.sizes(x)
+    places = _along_axis(make, indices, shape)
+    make.add("Gather", make.reshaped(x, [prod(shape)]), places, out=node.output[0])
+    return True
+
+
+def gather_nd(node: NodeProto, make: Maker) -> bool:
+    """Parts of a value by computed tuples of indices: rows of a matrix."""
+    x, indices = node.input
+    if make.is_constant(indices):
+        return False
+    shape, own, batch = make.sizes(x), make.sizes(indices), make.integer("batch_dims")
+    if own[:batch] != shape[:batch]:
+        raise Unsupported(f"{batch} batch dimensions of {list(own)} and {list(shape)} differ")
+    sizes, rest = shape[batch : batch + own[-1]], shape[batch + own[-1] :]
+    outer, each = prod(own[:batch]), prod(own[batch:-1])
+    offsets = np.repeat(np.arange(outer) * prod(sizes), each)
+    places = _of_tuples(make, indices, sizes, offsets)
+    table = make.reshaped(x, (outer * prod(sizes), prod(rest)))
+    rows = make.add("Gather", table, places)
+    make.reshaped(rows, (*own[:-1], *rest), out=node.output[0])
+    return True
+
+
+def scatter_elements(node: NodeProto, make: Maker) -> bool:
+    """Elements put where indices along an axis say: rows of one element, see `scatter_rows`."""
+    data, indices, updates = node.input
+    shape = make.sizes(data)
+    return _scattered(make, (data, _along_axis(make, indices, shape), updates), shape, 1)
+
+
+def scatter_nd(node: NodeProto, make: Maker) -> bool:
+    """Parts of a value put where tuples of indices say: rows of a matrix."""
+    data, indices, updates = node.input
+    shape, depth = make.sizes(data), make.sizes(indices)[-1]
+    if depth == 1:
+        places = _as_int64(make, indices)
+    else:
+        places = _of_tuples(make, indices, shape[:depth], np.zeros(1, np.int64))
+    return _scattered(make, (data, places, updates), shape, prod(shape[depth:]))
+
+
+def _scattered(make: Maker, operands: tuple[str, str, str], shape: Sequence[int], width: int) -> bool:
+    """A ScatterND of rows of a matrix: the form that is lowered. What is constant becomes an activation, but
+    for indices, and for data that is zero.
+    """
+    data, places, updates = operands
+    count, rows, kind = prod(make.sizes(updates)) // width, prod(shape) // width, make.dtype(data)
+    known = make.known(data)
+    filled = known is not None and not known.any()
+    vector = make.reshaped(places, (count, 1))
+    source = make.reshaped(updates if make.known(updates) is None else data, [-1])
+    if make.known(updates) is not None and known is not None:
+        of_type = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+        source = make.add("Cast", make.reshaped(places, [-1]), to=of_type)
+    if make.known(updates) is not None:
+        updates = _computed(make, updates, source)
+    if known is not None and not filled:
+        data = _computed(make, data, source)
+    rows_of = make.constant(np.zeros((rows, width)), kind) if filled else make.reshaped(data, (rows, width))
+    reduction = make.attributes.get("reduction", b"none")
+    attributes = {} if reduction == b"none" else {"reduction": reduction}
+    rows_put = make.reshaped(updates, (count, width))
+    scattered = make.add("ScatterND", rows_of, vector, rows_put, **attributes)
+    make.reshaped(scattered, shape, out=make.outputs[0])
+    return True
+
+
+def _computed(make: Maker, constant: str, source: str) -> str:
+    """A constant as an activation, by an element of a vector that is one."""
+    element = make.add("Slice", source, *(make.constant([bound], np.int64) for bound in (0, 1)))
+    return make.add("Where", make.constant(False, np.bool_), element, constant)
+
+
+def max_unpool(node: NodeProto, make: Maker) -> bool:
+    """Elements put into an image of zeros where MaxPool found them."""
+    x, indices = node.input[:2]
+    shape, made, kernel = make.sizes(x), make.sizes(node.output[0]), make.attributes["kernel_shape"]
+    rank = len(kernel)
+    strides, pads = make.attributes.get("strides", (1,) * rank), make.attributes.get("pads", (0,) * 2 * rank)
+    sizes = (
+        (size - 1) * stride - pads[axis] - pads[axis + rank] + taps
+        for axis, (size, stride, taps) in enumerate(zip(shape[2:], strides, kernel, strict=True))
+    )
+    image_shape = (*shape[:2], *sizes)
+    if made != image_shape:
+        raise Unsupported(
+            f"output_shape {list(made)} is not the {list(image_shape)} that its kernel gives: ONNX and ONNX "
+            "Runtime differ in what the indices mean then"
+        )
+    image = make.constant(np.zeros(made), np.float32)
+    return _scattered(make, (image, indices, x), made, 1)
+
+
+def one_hot(node: NodeProto, make: Maker) -> bool:
+    """Whether each position is the index."""
+    indices, depths, values = node.input
+    shape, depth = make.sizes(indices), make.known(depths)
+    levels, kind = make.known(values), make.dtype(values)
+    axis = make.integer("axis", -1) % (len(shape) + 1)
+    count = make.sizes(node.output[0])[axis] if depth is None else int(depth.reshape(-1)[0])
+    apart = make.reshaped(_as_int64(make, indices), (*shape[:axis], 1, *shape[axis:]))
+    from_end = make.add("Add", apart, make.constant(count, np.int64))
+    negative = make.add("Less", apart, make.constant(0, np.int64))
+    places = make.add("Where", negative, from_end, apart)
+    along = np.arange(count).reshape([count, *(1 for _ in shape[axis:])])
+    hot = make.add("Equal", places, make.constant(along, np.int64))
+    to = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    if levels is not None and levels.tolist() == [0, 1]:
+        make.add("Cast", hot, out=node.output[0], to=to)
+        return True
+    off, on = (
+        make.add("Gather", values, make.constant([place], np.int64)) if levels is None
+        else make.constant(levels[place], kind)
+        for place in (0, 1)
+    )  # fmt: skip
+    make.add("Where", hot, on, off, out=node.output[0])
+    return True
+
+
+def compress(node: NodeProto, make: Maker) -> bool:
+    """The elements or parts that a constant condition chooses."""
+    x, condition = node.input
+    chosen = make.constant_of(condition, "the condition")
+    axis = make.attributes.get("axis")
+    if axis is None:
+        x, axis = make.reshaped(x, [-1]), 0
+    wanted = make.constant(np.flatnonzero(chosen), np.int64)
+    make.add("Gather", x, wanted, out=node.output[0], axis=int(axis))
+    return True

@@ -1,0 +1,96 @@
+"""Rules for products of integers without a quantised result, and for weights of few bits in blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, TensorProto
+
+from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.decompose.qoperator_rules import padded, real
+from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
+
+
+def conv_integer(node: NodeProto, make: Maker) -> bool:
+    """The sums are whole numbers, and float32 holds them where a Cast makes floats of them anyway."""
+    x, w, x_zero, w_zero = padded(node.input, 4)
+    made = make.add("Conv", _steps(make, x, x_zero), _steps(make, w, w_zero, 0), **make.attributes)
+    return _whole(node, make, made)
+
+
+def matmul_integer(node: NodeProto, make: Maker) -> bool:
+    """The second matrix may have a zero point for each column."""
+    a, b, a_zero, b_zero = padded(node.input, 4)
+    return _whole(node, make, make.add("MatMul", _steps(make, a, a_zero), _steps(make, b, b_zero, 1)))
+
+
+def _steps(make: Maker, x: str, zero_point: str, axis: int | None = None) -> str:
+    """An integer tensor less its zero point, in float32."""
+    found = make.known(zero_point) if zero_point else None
+    count = 1 if found is None else found.size
+    scale = make.constant(np.ones(count) if count > 1 else 1.0)
+    return real(make, x, scale, zero_point, axis)
+
+
+def _whole(node: NodeProto, make: Maker, made: str) -> bool:
+    make.whole[node.output[0]] = made
+    make.add("Cast", made, out=node.output[0], to=TensorProto.INT32)
+    return True
+
+
+def cast_of_whole(node: NodeProto, make: Maker) -> bool:
+    """A Cast to float32 of sums that are floats already."""
+    made = make.whole.get(node.input[0])
+    if made is None or make.attributes.get("to") != TensorProto.FLOAT:
+        return False
+    make.add("Identity", made, out=node.output[0])
+    return True
+
+
+def matmul_integer_to_float(node: NodeProto, make: Maker) -> bool:
+    """A product of quantised matrices that stays float."""
+    a, b, a_scale, b_scale, a_zero, b_zero, bias = padded(node.input, 7)
+    operands = real(make, a, a_scale, a_zero), real(make, b, b_scale, b_zero, 1)
+    made = make.add("MatMul", *operands, out="" if bias else node.output[0])
+    if bias:
+        make.add("Add", made, bias, out=node.output[0])
+    return True
+
+
+def matmul_nbits(node: NodeProto, make: Maker) -> bool:
+    """Weights [N, blocks, bytes] of few bits, with a scale for each block, become float32."""
+    x, packed, scales, zeros, order, bias = padded(node.input, 6)
+    weights, scale = make.constant_of(packed, "the weights"), make.constant_of(scales, "the scales")
+    if order:
+        raise Unsupported("an order of groups (g_idx) is not supported: quantise without it")
+    depth, columns, block, bits = (make.integer(name) for name in ("K", "N", "block_size", "bits"))
+    if depth * columns > MAX_TENSOR_ELEMENTS:
+        raise Unsupported(f"its weights have more than {MAX_TENSOR_ELEMENTS} elements")
+    if bits not in (2, 4, 8):
+        raise Unsupported(f"weights of {bits} bits are not supported; of 2, 4 and 8 are")
+    blocks = -(-depth // block)
+    steps = _unpacked(weights.reshape(columns, -1), bits).astype(np.float32)
+    found = make.constant_of(zeros, "the zero points") if zeros else None
+    zero = _zero_points(found, (columns, blocks), bits)
+    scale = scale.reshape(columns, blocks, 1).astype(np.float32)
+    real_weights = (steps.reshape(columns, blocks, block) - zero) * scale
+    matrix = make.constant(real_weights.reshape(columns, -1)[:, :depth].T)
+    made = make.add("MatMul", x, matrix, out="" if bias else node.output[0])
+    if bias:
+        make.add("Add", made, bias, out=node.output[0])
+    return True
+
+
+def _zero_points(found: NDArray[np.generic] | None, shape: tuple[int, int], bits: int) -> NDArray[np.float32]:
+    """The zero points of blocks: the middle, packed integers, or floats as they are."""
+    if found is None:
+        return np.full((*shape, 1), 2 ** (bits - 1), np.float32)
+    if found.dtype == np.uint8:
+        found = _unpacked(found.reshape(shape[0], -1), bits)[:, : shape[1]]
+    return found.reshape(*shape, 1).astype(np.float32)
+
+
+def _unpacked(packed: NDArray[np.generic], bits: int) -> NDArray[np.uint8]:
+    """The numbers in rows of bytes, the lowest bits first."""
+    parts = [(packed.astype(np.uint8) >> shift) & (2**bits - 1) for shift in range(0, 8, bits)]
+    return np.asarray(np.stack(parts, axis=-1).reshape(len(packed), -1), np.uint8)

@@ -1,0 +1,155 @@
+"""What rules use to replace a node by others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.nodes import Info, Unsupported
+
+Infos = Mapping[str, Info]
+"""Shapes and element types of values by name, as far as they are known."""
+
+_AXES_IN_INPUTS = 18
+"""The opset from which all reductions have their axes as an input; ReduceSum has it before."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """Of a model: its opset, what is known of its values, its constants, which rules add to, what is
+    dequantised of them, which values are read, and by integer value the float value that holds the same
+    integers.
+    """
+
+    opset: int
+    infos: Infos
+    constants: dict[str, TensorProto]
+    dequantized: Mapping[str, NDArray[np.float32]]
+    read: frozenset[str]
+    whole: dict[str, str] = field(default_factory=dict)
+
+
+class Maker:
+    """Collects the nodes that replace one. They have its name: an error names what the file has."""
+
+    def __init__(self, node: NodeProto, label: str, facts: Facts) -> None:
+        self.nodes: list[NodeProto] = []
+        self.inputs, self.outputs = list(node.input), list(node.output)
+        self.attributes: dict[str, Any] = {
+            item.name: helper.get_attribute_value(item) for item in node.attribute
+        }
+        self._folded: set[str] = set()
+        self.label, self.stem = label, f"{next(filter(None, node.output), label)}/{node.op_type}"
+        self.opset, self._infos, self._constants = facts.opset, facts.infos, facts.constants
+        self._dequantized, self._read = facts.dequantized, facts.read
+        self.whole = facts.whole
+
+    def input(self, position: int) -> str:
+        """The name of an input, "" where it is left out."""
+        return self.inputs[position] if position < len(self.inputs) else ""
+
+    def output(self, position: int) -> str:
+        """The name of an output, "" where it is left out."""
+        return self.outputs[position] if position < len(self.outputs) else ""
+
+    def is_read(self, name: str) -> bool:
+        """Whether a node reads a value of the file, or it is a result."""
+        return name in self._read
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """An integer attribute."""
+        return int(self.attributes.get(name, default))
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """A float attribute."""
+        return float(self.attributes.get(name, default))
+
+    def only(self, *names: str) -> dict[str, Any]:
+        """Those of these attributes that the node has."""
+        return {name: self.attributes[name] for name in names if name in self.attributes}
+
+    def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
+        """One more node; the name of its output."""
+        name = out or f"{self.stem}/{len(self.nodes)}"
+        if all(self.is_constant(given) for given in inputs if given):
+            self._folded.add(name)
+        self.nodes.append(helper.make_node(op, inputs, [name], name=self.label, **attributes))
+        return name
+
+    def constant(self, value: ArrayLike, dtype: Any = np.float32) -> str:
+        """A new constant; its name."""
+        name = f"{self.stem}/constant {len(self._constants)}"
+        self._constants[name] = numpy_helper.from_array(np.asarray(value, dtype), name)
+        return name
+
+    def known(self, name: str) -> NDArray[Any] | None:
+        """The value of a constant; None for what is computed."""
+        found = self._constants.get(name)
+        return self._dequantized.get(name) if found is None else numpy_helper.to_array(found)
+
+    def require_float(self) -> None:
+        """Raises Unsupported where the first input holds integers."""
+        kind = self.dtype(self.inputs[0])
+        if kind is not None and not kind.endswith(("float16", "float32", "float64")):
+            raise Unsupported(f"it computes on {kind}; a Cast to float32 must stand before it")
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a value is a constant, or made of constants by nodes that were added."""
+        return name in self._constants or name in self._dequantized or name in self._folded
+
+    def constant_of(self, name: str, what: str) -> NDArray[Any]:
+        """The value of a constant. Raises Unsupported, naming `what`, for what is computed."""
+        found = self.known(name)
+        if found is None:
+            raise Unsupported(f"{what} must be constant")
+        return found
+
+    def sizes(self, name: str) -> tuple[int, ...]:
+        """The shape of a value of the file. Raises Unsupported where it is not known."""
+        found = self.shape(name)
+        if found is None:
+            raise Unsupported(
+                f"the shape of {printable(name)!r} is not known; simplify the model, with onnxsim for example"
+            )
+        return found
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of a value of the file; None where it is not known."""
+        constant = self._constants.get(name)
+        if constant is not None:
+            return tuple(constant.dims)
+        return self._infos[name].shape if name in self._infos else None
+
+    def dtype(self, name: str) -> str | None:
+        """The element type of a value of the file, by its numpy name; None where it is not known."""
+        constant = self._constants.get(name)
+        if constant is not None:
+            return str(helper.tensor_dtype_to_np_dtype(constant.data_type))
+        return self._infos[name].dtype if name in self._infos else None
+
+    def reduce(self, op: str, x: str, axes: Sequence[int] | None, *, keep: bool = True, out: str = "") -> str:
+        """A reduction over axes (None: all)."""
+        keepdims = int(keep)
+        if axes is None:
+            return self.add(op, x, out=out, keepdims=keepdims)
+        if op == "ReduceSum" or self.opset >= _AXES_IN_INPUTS:
+            return self.add(op, x, self.constant(axes, np.int64), out=out, keepdims=keepdims)
+        return self.add(op, x, out=out, axes=list(axes), keepdims=keepdims)
+
+    def normalized(self, x: str, axes: Sequence[int], epsilon: float) -> tuple[str, str]:
+        """X less its mean over the axes, and the standard deviation there."""
+        centred = self.add("Sub", x, self.reduce("ReduceMean", x, axes))
+        variance = self.reduce("ReduceMean", self.add("Mul", centred, centred), axes)
+        if epsilon:
+            variance = self.add("Add", variance, self.constant(epsilon))
+        return centred, self.add("Sqrt", variance)
+
+    def reshaped(self, x: str, shape: Sequence[int], out: str = "") -> str:
+        """X under another shape."""
+        return self.add("Reshape", x, self.constant(shape, np.int64), out=out)

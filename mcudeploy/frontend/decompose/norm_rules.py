@@ -1,0 +1,151 @@
+"""Rules for normalisations: means, standard deviations, and what is left."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from onnx import NodeProto
+
+from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.onnx.nodes import Unsupported
+
+_EPSILON = 1e-5
+_MVN_EPSILON = 1e-9
+
+
+def layer_norm(node: NodeProto, make: Maker) -> bool:
+    """LayerNormalization and RMSNormalization where mean or deviation are read, or parameters computed."""
+    x, scale, bias = node.input[0], make.input(1), make.input(2)
+    shape = make.shape(x)
+    statistics = [make.output(place) if make.is_read(make.output(place)) else "" for place in (1, 2)]
+    fixed = all(make.known(name) is not None for name in (scale, bias) if name)
+    if shape is None or (fixed and not any(statistics)):
+        return False
+    axis = make.integer("axis", -1) % len(shape)
+    if any(statistics):
+        made = _with_statistics(make, x, range(axis, len(shape)), statistics)
+    else:
+        ones = make.constant(np.ones(shape[axis:]))
+        made = make.add(node.op_type, x, ones, **make.only("axis", "epsilon"))
+    made = make.add("Mul", made, scale) if scale else made
+    made = make.add("Add", made, bias) if bias else made
+    make.add("Identity", made, out=node.output[0])
+    return True
+
+
+def _with_statistics(make: Maker, x: str, axes: range, outputs: list[str]) -> str:
+    """The normalised values; mean and inverse deviation under the names that are given for them."""
+    mean = make.reduce("ReduceMean", x, axes, out=outputs[0])
+    centred = make.add("Sub", x, mean)
+    variance = make.reduce("ReduceMean", make.add("Mul", centred, centred), axes)
+    shifted = make.add("Add", variance, make.constant(make.number("epsilon", _EPSILON)))
+    inverse = make.add("Reciprocal", make.add("Sqrt", shifted), out=outputs[1])
+    return make.add("Mul", centred, inverse)
+
+
+def batch_normalization(node: NodeProto, make: Maker) -> bool:
+    """With parameters that are computed, or of several images."""
+    shape = make.shape(node.input[0])
+    if shape is None or len(shape) < 2 or make.integer("training_mode") or any(node.output[1:]):
+        return False
+    if shape[0] == 1 and all(make.known(name) is not None for name in node.input[1:5]):
+        return False
+    epsilon = make.constant(make.number("epsilon", _EPSILON))
+    scale, bias, mean, variance = (_per_channel(make, name, shape) for name in node.input[1:5])
+    gain = make.add("Div", scale, make.add("Sqrt", make.add("Add", variance, epsilon)))
+    shift = make.add("Sub", bias, make.add("Mul", mean, gain))
+    make.add("Add", make.add("Mul", node.input[0], gain), shift, out=node.output[0])
+    return True
+
+
+def instance_normalization(node: NodeProto, make: Maker) -> bool:
+    """Each channel by its own mean and deviation."""
+    x, scale, bias = node.input
+    shape = _image(make)
+    centred, deviation = make.normalized(x, range(2, len(shape)), make.number("epsilon", _EPSILON))
+    gain = make.add("Div", _per_channel(make, scale, shape), deviation)
+    make.add("Add", make.add("Mul", centred, gain), _per_channel(make, bias, shape), out=node.output[0])
+    return True
+
+
+def _image(make: Maker) -> tuple[int, ...]:
+    shape = make.sizes(make.inputs[0])
+    if len(shape) < 3:
+        raise Unsupported(f"an input of {len(shape)} dimensions is not supported; 3 and more are")
+    return shape
+
+
+def _per_channel(make: Maker, name: str, shape: tuple[int, ...]) -> str:
+    """A vector along the channels of an image."""
+    return make.reshaped(name, (-1, *(1,) * (len(shape) - 2)))
+
+
+def group_normalization(node: NodeProto, make: Maker) -> bool:
+    """Groups of channels by their mean and deviation."""
+    x, scale, bias = node.input
+    shape, groups = _image(make), make.integer("num_groups", 1)
+    batch, channels = shape[:2]
+    if groups < 1 or channels % groups:
+        raise Unsupported(f"{channels} channels do not make {groups} groups")
+    each = channels // groups
+    apart = make.reshaped(x, (batch, groups, each, *shape[2:]))
+    axes = range(2, len(shape) + 1)
+    centred, deviation = make.normalized(apart, axes, make.number("epsilon", _EPSILON))
+    made = make.add("Div", centred, deviation)
+    if prod(make.sizes(scale)) == channels:
+        whole = make.reshaped(made, shape)
+        scaled = make.add("Mul", whole, _per_channel(make, scale, shape))
+        make.add("Add", scaled, _per_channel(make, bias, shape), out=node.output[0])
+        return True
+    per_group = (-1, *(1,) * (len(shape) - 1))  # before opset 21
+    scaled = make.add("Mul", made, make.reshaped(scale, per_group))
+    made = make.add("Add", scaled, make.reshaped(bias, per_group))
+    make.reshaped(made, shape, out=node.output[0])
+    return True
+
+
+def mean_variance_normalization(node: NodeProto, make: Maker) -> bool:
+    """Whole axes by their mean and deviation. The first element is taken off before: of a constant image the
+    rounding of the mean would leave more than the epsilon.
+    """
+    axes = [int(axis) for axis in make.attributes.get("axes", (0, 2, 3))]
+    bounds = [make.constant(bound, np.int64) for bound in ([0] * len(axes), [1] * len(axes), axes)]
+    shifted = make.add("Sub", node.input[0], make.add("Slice", node.input[0], *bounds))
+    centred, deviation = make.normalized(shifted, axes, 0.0)
+    divisor = make.add("Add", deviation, make.constant(_MVN_EPSILON))
+    make.add("Div", centred, divisor, out=node.output[0])
+    return True
+
+
+def lp_normalization(node: NodeProto, make: Maker) -> bool:
+    """Values over their norm along an axis; zeros where that is 0."""
+    x, axes = node.input[0], [make.integer("axis", -1)]
+    power = make.integer("p", 2)
+    if power not in (1, 2):
+        raise Unsupported(f"p {power} is not supported; 1 and 2 are")
+    if power == 1:
+        norm = make.reduce("ReduceSum", make.add("Abs", x), axes)
+    else:
+        norm = make.add("Sqrt", make.reduce("ReduceSum", make.add("Mul", x, x), axes))
+    nothing = make.add("Equal", norm, make.constant(0.0))
+    divisor = make.add("Where", nothing, make.constant(1.0), norm)
+    make.add("Div", x, divisor, out=node.output[0])
+    return True
+
+
+def local_response_normalization(node: NodeProto, make: Maker) -> bool:
+    """LRN: the mean of squares over channels side by side is an average pool along them."""
+    x, shape, size = node.input[0], _image(make), make.integer("size")
+    last = make.add("Transpose", make.add("Mul", x, x), perm=(0, *range(2, len(shape)), 1))
+    pixels = prod((shape[0], *shape[2:]))
+    pads = [0, (size - 1) // 2, 0, size // 2]
+    plane = make.reshaped(last, (1, 1, pixels, shape[1]))
+    means = make.add("AveragePool", plane, kernel_shape=[1, size], pads=pads, count_include_pad=1)
+    back = make.reshaped(means, (shape[0], *shape[2:], shape[1]))
+    squares = make.add("Transpose", back, perm=(0, len(shape) - 1, *range(1, len(shape) - 1)))
+    grown = make.add("Mul", squares, make.constant(make.number("alpha", 1e-4)))
+    base = make.add("Add", grown, make.constant(make.number("bias", 1.0)))
+    power = make.add("Pow", base, make.constant(make.number("beta", 0.75)))
+    make.add("Div", x, power, out=node.output[0])
+    return True

@@ -1,0 +1,236 @@
+"""Products of tensors: MatMul of all shapes, Gemm, Einsum; by equally many matrices of either side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from onnx import NodeProto
+
+from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.onnx.nodes import Unsupported
+
+_EQUATION = re.compile(r"[A-Za-z.]*(,[A-Za-z.]*)*(->[A-Za-z.]*)?")
+_DOTS = "αβγδεζηθ"
+"""Letters for the dimensions that "..." stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A tensor, a letter for each of its dimensions, and their sizes."""
+
+    name: str
+    letters: str
+    shape: tuple[int, ...]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """By letter."""
+        return dict(zip(self.letters, self.shape, strict=True))
+
+
+def matmul(node: NodeProto, make: Maker) -> bool:
+    """What lowering has no product for: vectors, matrices that repeat, and many that are constant."""
+    a, b = make.shape(node.input[0]), make.shape(node.input[1])
+    if a is None or b is None or _is_plain(make, a, b):
+        return False
+    lead = _DOTS[: max(len(a), len(b), 2) - 2]
+    first = Term(node.input[0], "k" if len(a) == 1 else lead[len(lead) + 2 - len(a) :] + "mk", a)
+    second = Term(node.input[1], "k" if len(b) == 1 else lead[len(lead) + 2 - len(b) :] + "kn", b)
+    result = lead + ("m" if len(a) > 1 else "") + ("n" if len(b) > 1 else "")
+    made = product(make, first, second, result)
+    ordered(make, made, result, _sizes((first, second)), node.output[0])
+    return True
+
+
+def _is_plain(make: Maker, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether lowering has a product of these shapes."""
+    if len(a) < 2 or len(b) < 2:
+        return False
+    constant = [make.is_constant(name) for name in make.inputs[:2]]
+    if all(constant):
+        return True
+    if any(constant):
+        return prod((a, b)[constant.index(True)][:-2]) == 1
+    return _long(a[:-2]) == _long(b[:-2])
+
+
+def _long(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Without leading ones."""
+    while shape and shape[0] == 1:
+        shape = shape[1:]
+    return shape
+
+
+def gemm(node: NodeProto, make: Maker) -> bool:
+    """With a second matrix that is computed, or a third one that is, or that differs between rows."""
+    make.require_float()
+    a, b, c = node.input[0], node.input[1], make.input(2)
+    beta = make.number("beta", 1.0)
+    constant = make.is_constant(b)
+    if constant and (not c or _is_row(make, c)):
+        return False
+    if constant:
+        made = make.add("Gemm", a, b, **make.only("alpha", "transA", "transB"))
+    else:
+        a = make.add("Transpose", a, perm=(1, 0)) if make.integer("transA") else a
+        b = make.add("Transpose", b, perm=(1, 0)) if make.integer("transB") else b
+        made = _scaled(make, make.add("MatMul", a, b), make.number("alpha", 1.0))
+    if c and beta != 0:
+        make.add("Add", made, _scaled(make, c, beta), out=node.output[0])
+    else:
+        make.add("Identity", made, out=node.output[0])
+    return True
+
+
+def _is_row(make: Maker, name: str) -> bool:
+    """Whether a constant is the same in each row of a matrix."""
+    found = make.known(name)
+    return found is not None and (found.ndim < 2 or bool((found == found[:1]).all()))
+
+
+def _scaled(make: Maker, x: str, factor: float) -> str:
+    return x if factor == 1 else make.add("Mul", x, make.constant(factor))
+
+
+def einsum(node: NodeProto, make: Maker) -> bool:
+    """Two by two, from the left."""
+    shapes = [make.sizes(name) for name in node.input]
+    letters, result = _letters(bytes(make.attributes["equation"]).decode(), [len(shape) for shape in shapes])
+    terms = [_distinct(make, Term(*each)) for each in zip(node.input, letters, shapes, strict=True)]
+    sizes = _sizes(terms)
+    total = terms[0]
+    for place, term in enumerate(terms[1:], 2):
+        wanted = set(result).union(*(later.letters for later in terms[place:]))
+        total = product(make, total, term, "".join(letter for letter in sizes if letter in wanted))
+    ordered(make, _summed(make, total, result), result, sizes, node.output[0])
+    return True
+
+
+def _letters(equation: str, ranks: list[int]) -> tuple[list[str], str]:
+    """A letter for each dimension of the operands, and those of the result."""
+    equation = equation.replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if not _EQUATION.fullmatch(equation) or len(terms) != len(ranks):
+        raise Unsupported(f"its equation is not one for {len(ranks)} operands")
+    dots = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    lead = _DOTS[: max(dots)]
+    full = [term.replace("...", lead[len(lead) - count :]) for term, count in zip(terms, dots, strict=True)]
+    if not arrow:
+        every = "".join(full)
+        right = "..." + "".join(sorted(letter for letter in set(left) if every.count(letter) == 1))
+    return full, right.replace("...", lead)
+
+
+def _distinct(make: Maker, term: Term) -> Term:
+    """The diagonal of dimensions with the same letter."""
+    for letter, size in zip(term.letters, term.shape, strict=True):
+        if term.letters.count(letter) < 2:
+            continue
+        places = [place for place, each in enumerate(term.letters) if each == letter][:2]
+        if term.shape[places[1]] != size:
+            raise Unsupported(f"dimension {letter} has {size} and {term.shape[places[1]]} elements")
+        rest = [place for place in range(len(term.shape)) if place not in places]
+        moved = make.add("Transpose", term.name, perm=(*rest, *places))
+        shape = tuple(term.shape[place] for place in rest)
+        flat = make.reshaped(moved, (*shape, size * size))
+        bounds = ([0], [size * size], [len(rest)], [size + 1])
+        kept = make.add("Slice", flat, *(make.constant(bound, np.int64) for bound in bounds))
+        letters = "".join(term.letters[place] for place in rest) + letter
+        return _distinct(make, Term(kept, letters, (*shape, size)))
+    return term
+
+
+def _sizes(terms: Iterable[Term]) -> dict[str, int]:
+    """By letter; dimensions of one element repeat."""
+    found: dict[str, int] = {}
+    for term in terms:
+        for letter, size in term.sizes.items():
+            if found.get(letter, 1) == 1:
+                found[letter] = size
+            elif size not in (1, found[letter]):
+                raise Unsupported(f"its operands do not fit: dimensions of {size} and {found[letter]}")
+    return found
+
+
+def product(make: Maker, a: Term, b: Term, kept: str) -> Term:
+    """The sum of products over the letters that are not `kept`; the result has no dimensions of one."""
+    a, b = _slim(make, a), _slim(make, b)
+    sizes = _sizes((a, b))
+    a = _summed(make, a, kept + b.letters)
+    b = _summed(make, b, kept + a.letters)
+    many = _of(a.letters, b.letters, kept)
+    summed = "".join(letter for letter in _of(a.letters, b.letters) if letter not in kept)
+    if not summed:
+        return _elementwise(make, a, b, sizes)
+    if many and make.is_constant(a.name):
+        a, b = b, a
+    rows = "".join(letter for letter in a.letters if letter not in b.letters)
+    cols = "".join(letter for letter in b.letters if letter not in a.letters)
+    groups = many, summed, rows, cols
+    count, depth, height, width = (prod(sizes[letter] for letter in group) for group in groups)
+    if many and make.is_constant(b.name):
+        image = _grouped(make, a, many + summed + rows, (1, count * depth, height))
+        filters = _grouped(make, b, many + cols + summed, (count * width, depth, 1))
+        return _apart(make, make.add("Conv", image, filters, group=count), many + cols + rows, sizes)
+    batch = (count,) if many else ()
+    left = _grouped(make, a, many + rows + summed, (*batch, height, depth))
+    right = _grouped(make, b, many + summed + cols, (*batch, depth, width))
+    return _apart(make, make.add("MatMul", left, right), many + rows + cols, sizes)
+
+
+def _of(letters: str, *others: str) -> str:
+    return "".join(letter for letter in letters if all(letter in other for other in others))
+
+
+def _slim(make: Maker, term: Term) -> Term:
+    """The tensor without dimensions of one element."""
+    if 1 not in term.shape:
+        return term
+    letters = "".join(letter for letter, size in term.sizes.items() if size != 1)
+    shape = tuple(size for size in term.shape if size != 1)
+    return Term(make.reshaped(term.name, shape), letters, shape)
+
+
+def _summed(make: Maker, term: Term, kept: str) -> Term:
+    """The sum over the letters that are not kept."""
+    axes = [place for place, letter in enumerate(term.letters) if letter not in kept]
+    if not axes:
+        return term
+    letters = _of(term.letters, kept)
+    name = make.reduce("ReduceSum", term.name, axes, keep=False)
+    return Term(name, letters, tuple(term.sizes[letter] for letter in letters))
+
+
+def _elementwise(make: Maker, a: Term, b: Term, sizes: Mapping[str, int]) -> Term:
+    letters = a.letters + "".join(letter for letter in b.letters if letter not in a.letters)
+    first, second = (
+        _grouped(make, term, _of(letters, term.letters), [term.sizes.get(each, 1) for each in letters])
+        for term in (a, b)
+    )
+    return Term(make.add("Mul", first, second), letters, tuple(sizes[letter] for letter in letters))
+
+
+def _grouped(make: Maker, term: Term, letters: str, shape: Iterable[int]) -> str:
+    """The tensor with its dimensions in this order, under another shape."""
+    name = term.name
+    if letters != term.letters:
+        name = make.add("Transpose", name, perm=[term.letters.index(letter) for letter in letters])
+    wanted = tuple(shape)
+    return name if wanted == tuple(term.sizes[letter] for letter in letters) else make.reshaped(name, wanted)
+
+
+def _apart(make: Maker, name: str, letters: str, sizes: Mapping[str, int]) -> Term:
+    shape = tuple(sizes[letter] for letter in letters)
+    return Term(make.reshaped(name, shape), letters, shape)
+
+
+def ordered(make: Maker, term: Term, letters: str, sizes: Mapping[str, int], out: str) -> None:
+    """The tensor with its dimensions in this order, and those of one element."""
+    own = "".join(letter for letter in letters if letter in term.letters)
+    moved = _grouped(make, term, own, [term.sizes[letter] for letter in own])
+    make.reshaped(moved, [sizes[letter] for letter in letters], out=out)

@@ -1,0 +1,135 @@
+"""Rules for what transformers and state-space models do around attention, and for spectra."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto
+
+from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.decompose.product_rules import Term, ordered, product
+from mcudeploy.frontend.onnx.nodes import Unsupported
+
+_ENDLESS = 2**31 - 1
+
+_LARGEST_MATRIX = 2**22
+"""Elements of a constant: 16 MiB of flash."""
+
+
+def swiglu(node: NodeProto, make: Maker) -> bool:
+    """Swish of one half times the other."""
+    a, b = node.input
+    slope = make.number("alpha", 1.0)
+    scaled = a if slope == 1 else make.add("Mul", a, make.constant(slope))
+    gate = make.add("Mul", a, make.add("Sigmoid", scaled))
+    make.add("Mul", gate, b, out=node.output[0])
+    return True
+
+
+def rotary_embedding(node: NodeProto, make: Maker) -> bool:
+    """Pairs of features turned by the angle of their position."""
+    shape, heads = make.sizes(node.input[0]), make.integer("num_heads")
+    x, apart = node.input[0], shape
+    if len(shape) == 3:
+        if heads < 1:
+            raise Unsupported("inputs of 3 dimensions need num_heads")
+        apart = (shape[0], shape[1], heads, shape[2] // heads)
+        x = make.reshaped(x, apart)
+    width = make.integer("rotary_embedding_dim") or apart[-1]
+    length = apart[1] if len(shape) == 3 else apart[2]
+    cos, sin = (_angles(make, name, length, width // 2, flat=len(shape) == 3) for name in node.input[1:3])
+    turned = _turned(make, x, (cos, sin), (*apart[:-1], width))
+    if width < apart[-1]:
+        turned = make.add("Concat", turned, _part(make, x, width, _ENDLESS), axis=3)
+    make.reshaped(turned, shape, out=node.output[0])
+    return True
+
+
+def _angles(make: Maker, name: str, length: int, half: int, *, flat: bool) -> str:
+    """Sines or cosines for each position, that all heads share."""
+    if make.input(3):
+        name = make.add("Gather", name, make.input(3), axis=0)
+    return make.reshaped(name, (-1, length, 1, half) if flat else (-1, 1, length, half))
+
+
+def _turned(make: Maker, x: str, angles: tuple[str, str], shape: tuple[int, ...]) -> str:
+    """`shape`: that of the part of x that is turned."""
+    (cos, sin), width = angles, shape[-1]
+    if make.integer("interleaved"):
+        first, second = _part(make, x, 0, width, 2), _part(make, x, 1, width, 2)
+    else:
+        first, second = _part(make, x, 0, width // 2), _part(make, x, width // 2, width)
+    real = make.add("Sub", make.add("Mul", cos, first), make.add("Mul", sin, second))
+    imaginary = make.add("Add", make.add("Mul", sin, first), make.add("Mul", cos, second))
+    if not make.integer("interleaved"):
+        return make.add("Concat", real, imaginary, axis=3)
+    pairs = (prod(shape) // 2, 1)
+    beside = make.add("Concat", make.reshaped(real, pairs), make.reshaped(imaginary, pairs), axis=1)
+    return make.reshaped(beside, shape)
+
+
+def _part(make: Maker, x: str, first: int, end: int, step: int = 1) -> str:
+    """Elements along the last of 4 axes."""
+    bounds = ([first], [end], [3], [step])
+    return make.add("Slice", x, *(make.constant(bound, np.int64) for bound in bounds))
+
+
+def causal_conv(node: NodeProto, make: Maker) -> bool:
+    """A depthwise convolution behind the end of the last input, which it keeps."""
+    x, weights, bias, past = node.input[0], node.input[1], make.input(2), make.input(3)
+    (_, channels, length), kernel = make.sizes(x), make.sizes(weights)[2]
+    kept, how = kernel - 1, make.attributes.get("activation", b"none")
+    whole = x
+    if past and kept:
+        whole = make.add("Concat", past, x, axis=2)
+    elif kept:
+        whole = make.add("Pad", x, make.constant([0, 0, kept, 0, 0, 0], np.int64))
+    if make.output(1):
+        bounds = ([length], [length + kept], [2])
+        ends = (make.constant(bound, np.int64) for bound in bounds)
+        make.add("Slice", whole, *ends, out=make.output(1))
+    inputs = [whole, weights, bias] if bias else [whole, weights]
+    made = make.add("Conv", *inputs, group=channels)
+    if how == b"none":
+        make.add("Identity", made, out=node.output[0])
+    else:
+        make.add("Mul", made, make.add("Sigmoid", made), out=node.output[0])
+    return True
+
+
+def dft(node: NodeProto, make: Maker) -> bool:
+    """A product with a constant matrix."""
+    shape, made = make.sizes(node.input[0]), make.sizes(node.output[0])
+    axis = make.integer("axis", 1)
+    if make.opset >= 20:
+        axis = int(make.constant_of(make.input(2), "the axis").reshape(())) if make.input(2) else -2
+    axis %= len(shape)
+    size = shape[axis], made[axis]
+    if prod(size) * shape[-1] * made[-1] > _LARGEST_MATRIX:
+        raise Unsupported(f"its matrix has more than {_LARGEST_MATRIX} elements")
+    one_sided, inverse = bool(make.integer("onesided")), bool(make.integer("inverse"))
+    length = made[axis] if inverse or not one_sided else shape[axis]
+    if make.input(1):
+        length = int(make.constant_of(make.input(1), "the length").reshape(()))
+    full = _spectrum(size, length, inverse=inverse, one_sided=one_sided)
+    matrix = full[:, : shape[-1], :, : made[-1]]
+    letters = "".join(chr(ord("a") + place) for place in range(len(shape) - 1))
+    given, kept = letters.replace(letters[axis], "J") + "C", letters.replace(letters[axis], "K") + "D"
+    factor = Term(make.constant(matrix), "JCKD", matrix.shape)
+    result = product(make, Term(node.input[0], given, shape), factor, kept)
+    ordered(make, result, kept, dict(zip(kept, made, strict=True)), node.output[0])
+    return True
+
+
+def _spectrum(size: tuple[int, int], length: int, *, inverse: bool, one_sided: bool) -> NDArray[np.float32]:
+    """[element, real or imaginary, frequency, real or imaginary]; of an inverse the other way round."""
+    rows, cols = np.arange(size[0])[:, np.newaxis], np.arange(size[1])
+    angle = 2 * np.pi * ((rows * cols) % length) / length * (1 if inverse else -1)
+    known = rows < (length // 2 + 1 if inverse and one_sided else length)
+    weight = known / length if inverse else known * 1.0
+    if inverse and one_sided:  # the other half is the mirror image
+        weight = weight * np.where((rows == 0) | (2 * rows == length), 1, 2)
+    cos, sin = np.cos(angle) * weight, np.sin(angle) * weight
+    return np.stack([np.stack([cos, sin], -1), np.stack([-sin, cos], -1)], 1).astype(np.float32)

@@ -1,0 +1,143 @@
+"""Rules for functions of many values: sums of functions, and what ONNX defines by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.onnx.nodes import Unsupported
+
+_MOST_GROUPS = 3
+"""Of neighbouring axes that are reduced, or stay: the dimensions of a tensor."""
+
+
+def chain(op: str) -> Callable[[NodeProto, Maker], bool]:
+    """A function of any number of values, two by two."""
+
+    def rule(node: NodeProto, make: Maker) -> bool:
+        inputs = list(node.input)
+        if len(inputs) == 2 and op == node.op_type:
+            return False
+        total = inputs[0]
+        for name in inputs[1:]:
+            total = make.add(op, total, name)
+        if node.op_type == "Mean":
+            total = make.add("Mul", total, make.constant(1 / len(inputs)))
+        make.add("Identity", total, out=node.output[0])
+        return True
+
+    return rule
+
+
+def swapped(op: str) -> Callable[[NodeProto, Maker], bool]:
+    """A function of two values whose operands are exchanged."""
+
+    def rule(node: NodeProto, make: Maker) -> bool:
+        make.add(op, node.input[1], node.input[0], out=node.output[0])
+        return True
+
+    return rule
+
+
+def _axes(make: Maker) -> Sequence[int] | None:
+    """The axes of a reduction; none, or an empty sequence, where the node does not say them."""
+    if make.input(1):
+        return [int(axis) for axis in make.constant_of(make.input(1), "the axes").reshape(-1)]
+    return make.attributes.get("axes")
+
+
+def groups_of_axes(node: NodeProto, make: Maker) -> bool:
+    """A reduction over axes with others between and beside them, [0, 2] of four for example: one group of
+    neighbours after the other. Fewer groups are one kernel.
+    """
+    shape, axes = make.shape(node.input[0]), _axes(make)
+    if shape is None or not axes:
+        return False
+    reduced = {axis % len(shape) for axis in axes}
+    runs = [
+        list(run)
+        for _, run in groupby((at for at, size in enumerate(shape) if size > 1), reduced.__contains__)
+    ]
+    if len(runs) <= _MOST_GROUPS:
+        return False
+    result = node.input[0]
+    for run in runs:
+        if run[0] in reduced:
+            result = make.reduce(node.op_type, result, run)
+    kept = [1 if at in reduced else size for at, size in enumerate(shape)]
+    keep = make.integer("keepdims", 1)
+    make.reshaped(
+        result,
+        kept if keep else [size for at, size in enumerate(shape) if at not in reduced],
+        out=node.output[0],
+    )
+    return True
+
+
+def of_sum(node: NodeProto, make: Maker) -> bool:
+    """ReduceL1, L2, SumSquare, LogSum, LogSumExp: a function of a sum of functions."""
+    x, out, axes = node.input[0], node.output[0], _axes(make)
+    keep = bool(make.attributes.get("keepdims", 1))
+    if not axes:
+        if make.integer("noop_with_empty_axes"):
+            raise Unsupported("noop_with_empty_axes without axes is not supported: runtimes differ in it")
+        axes = None
+    match node.op_type:
+        case "ReduceL1":
+            make.reduce("ReduceSum", make.add("Abs", x), axes, keep=keep, out=out)
+        case "ReduceL2":
+            make.add("Sqrt", make.reduce("ReduceSum", make.add("Mul", x, x), axes, keep=keep), out=out)
+        case "ReduceSumSquare":
+            make.reduce("ReduceSum", make.add("Mul", x, x), axes, keep=keep, out=out)
+        case "ReduceLogSum":
+            make.add("Log", make.reduce("ReduceSum", x, axes, keep=keep), out=out)
+        case _:
+            most = make.reduce("ReduceMax", x, axes)
+            grown = make.add("Exp", make.add("Sub", x, most))
+            total = make.add("Log", make.reduce("ReduceSum", grown, axes, keep=keep))
+            most = most if keep else make.reduce("ReduceMax", x, axes, keep=False)
+            make.add("Add", total, most, out=out)
+    return True
+
+
+def log_softmax(node: NodeProto, make: Maker) -> bool:
+    """X - max - log(sum(exp(x - max)))."""
+    axes = [int(make.attributes.get("axis", -1))]
+    low = make.add("Sub", node.input[0], make.reduce("ReduceMax", node.input[0], axes))
+    total = make.add("Log", make.reduce("ReduceSum", make.add("Exp", low), axes))
+    make.add("Sub", low, total, out=node.output[0])
+    return True
+
+
+def mixed_power(node: NodeProto, make: Maker) -> bool:
+    """A power of an integer to a float, or the other way round: computed in float."""
+    base, exponent = node.input
+    kinds = make.dtype(base), make.dtype(exponent)
+    floats = [kind == "float32" for kind in kinds]
+    if None in kinds or floats[0] == floats[1] or make.known(exponent) is not None:
+        return False
+    operands = (
+        name if real else make.add("Cast", name, to=TensorProto.FLOAT)
+        for name, real in zip(node.input, floats, strict=True)
+    )
+    made = make.add("Pow", *operands, out=node.output[0] if floats[0] else "")
+    if not floats[0]:
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(kinds[0]))
+        make.add("Cast", made, out=node.output[0], to=to)
+    return True
+
+
+def computed_clip(node: NodeProto, make: Maker) -> bool:
+    """A Clip whose bounds are computed."""
+    bounds = [(op, name) for op, name in zip(("Max", "Min"), node.input[1:], strict=False) if name]
+    if all(make.known(name) is not None for _, name in bounds):
+        return False
+    x = node.input[0]
+    for op, name in bounds:
+        x = make.add(op, x, name)
+    make.add("Identity", x, out=node.output[0])
+    return True

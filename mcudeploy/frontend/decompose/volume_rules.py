@@ -1,0 +1,146 @@
+"""Rules for images of three dimensions, [1, C, D, H, W], which become images of two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto
+
+from mcudeploy.frontend.decompose.maker import Maker
+
+_RANK = 5
+
+
+def pool(node: NodeProto, make: Maker) -> bool:
+    """A pool over rows and columns, then one over slices: a window's mean is that of the means of its lines,
+    which all have as many elements inside.
+    """
+    shape, made = make.shape(node.input[0]), make.shape(node.output[0])
+    indices = len(node.output) > 1 and node.output[1]
+    if shape is None or made is None or len(shape) != _RANK or indices:
+        return False
+    batch, channels, depth, *_ = shape
+    planes = make.reshaped(node.input[0], (batch, channels * depth, *shape[3:]))
+    pooled = make.add(node.op_type, planes, **_attributes(make, (1, 2)))
+    slices = make.reshaped(pooled, (batch, channels, depth, prod(made[3:])))
+    make.reshaped(make.add(node.op_type, slices, **_attributes(make, (0, None))), made, node.output[0])
+    return True
+
+
+def _attributes(make: Maker, axes: Sequence[int | None]) -> dict[str, Any]:
+    """Of a pool over three axes those of a pool over some; None: an axis that is left as it is."""
+    attributes = {name: value for name, value in make.attributes.items() if name != "storage_order"}
+    for name in ("kernel_shape", "strides", "dilations"):
+        if name in attributes:
+            attributes[name] = [1 if axis is None else attributes[name][axis] for axis in axes]
+    if "pads" in attributes:
+        pads = attributes["pads"]
+        ends = (pads[:3], pads[3:])
+        attributes["pads"] = [0 if axis is None else end[axis] for end in ends for axis in axes]
+    return attributes
+
+
+def global_pool(node: NodeProto, make: Maker) -> bool:
+    """All slices below each other."""
+    shape = make.shape(node.input[0])
+    if shape is None or len(shape) != _RANK:
+        return False
+    image = make.reshaped(node.input[0], (*shape[:2], shape[2] * shape[3], shape[4]))
+    make.reshaped(make.add(node.op_type, image), (*shape[:2], 1, 1, 1), out=node.output[0])
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One dimension of a convolution."""
+
+    size: int
+    made: int
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+
+    @property
+    def reach(self) -> int:
+        """From the first tap to the last."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    @property
+    def needed(self) -> int:
+        """The padded input that the windows reach over."""
+        return (self.made - 1) * self.stride + self.reach
+
+
+def conv(node: NodeProto, make: Maker) -> bool:
+    """The sum over the kernel's slices of convolutions of rows and columns.
+
+    The slices of the image lie below each other, with their padding. Windows over two slices are
+    computed, but no part of the result.
+    """
+    x, shape, made = node.input[0], make.shape(node.input[0]), make.shape(node.output[0])
+    weights = make.known(node.input[1])
+    if (
+        shape is None
+        or made is None
+        or weights is None
+        or weights.ndim != _RANK
+        or weights.dtype != np.float32
+    ):
+        return False
+    depth, rows, cols = _axes(make, shape[2:], made[2:], weights.shape[2:])
+    height = -(-max(rows.needed, rows.size + rows.before) // rows.stride) * rows.stride
+    x = _padded(make, x, 3, rows.before, height - rows.size - rows.before)
+    behind = max(depth.needed - depth.size - depth.before, 0)
+    x = _padded(make, x, 2, depth.before, behind)
+    slices = make.reshaped(x, (*shape[:2], depth.before + depth.size + behind, height * cols.size))
+    blocks = height // rows.stride
+    below = max((depth.made * blocks - 1) * rows.stride + rows.reach - depth.made * height, 0)
+    after = max(cols.needed - cols.size - cols.before, 0)
+    total = ""
+    for tap in range(depth.kernel):
+        first = tap * depth.dilation
+        bounds = [first], [first + (depth.made - 1) * depth.stride + 1], [2], [depth.stride]
+        part = make.add("Slice", slices, *(make.constant(each, np.int64) for each in bounds))
+        image = make.reshaped(part, (*shape[:2], depth.made * height, cols.size))
+        inputs = [image, make.constant(weights[:, :, tap])]
+        if tap == 0 and len(node.input) > 2 and node.input[2]:
+            inputs.append(node.input[2])
+        product = make.add(
+            "Conv",
+            *inputs,
+            group=int(make.attributes.get("group", 1)),
+            strides=[rows.stride, cols.stride],
+            dilations=[rows.dilation, cols.dilation],
+            pads=[0, cols.before, below, after],
+        )
+        total = make.add("Add", total, product) if total else product
+    whole = make.reshaped(total, (*made[:2], depth.made, blocks, cols.made))
+    ends = [0], [rows.made], [3]
+    make.add("Slice", whole, *(make.constant(each, np.int64) for each in ends), out=node.output[0])
+    return True
+
+
+def _axes(make: Maker, sizes: Sequence[int], made: Sequence[int], kernel: Sequence[int]) -> list[_Axis]:
+    strides, dilations = (make.attributes.get(name, (1, 1, 1)) for name in ("strides", "dilations"))
+    pads, auto_pad = make.attributes.get("pads", (0,) * 6), make.attributes.get("auto_pad", b"NOTSET")
+    axes = []
+    for axis, size in enumerate(sizes):
+        found = _Axis(size, made[axis], kernel[axis], strides[axis], dilations[axis], pads[axis])
+        more = max(found.needed - size, 0)
+        before = {b"SAME_UPPER": more // 2, b"SAME_LOWER": more - more // 2, b"VALID": 0}
+        axes.append(replace(found, before=before.get(auto_pad, pads[axis])))
+    return axes
+
+
+def _padded(make: Maker, x: str, axis: int, before: int, after: int) -> str:
+    """Zeros before and after an axis; nothing where neither is needed."""
+    if before == after == 0:
+        return x
+    amounts = [0] * (2 * _RANK)
+    amounts[axis], amounts[axis + _RANK] = before, after
+    return make.add("Pad", x, make.constant(amounts, np.int64))

@@ -1,0 +1,1 @@
+"""Nodes to operators of the graph."""

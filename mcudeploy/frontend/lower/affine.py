@@ -1,0 +1,343 @@
+"""Everything that is a convolution with constant weights, from its weights to the emitted Conv2d.
+
+Conv, Gemm, MatMul and BatchNormalization describe themselves as a `Linear` and say how they read a value;
+scaling and shifting by constants behind them is folded in, in float or into the int8 weight scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes, sole_reader
+from mcudeploy.frontend.onnx.constants import Constant
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.values import IndexArray, Value
+from mcudeploy.ir.graph import DType, Shape
+from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.ops.conv import Conv2d
+
+_Doubles = NDArray[np.float64]
+_SILENT_BIAS = 2.0**20
+"""The bias, in accumulator units, of an int8 channel whose weights a factor of zero has silenced."""
+_FULL_ACCUMULATOR = 2.0**31 - 2.0**20
+"""What an accumulator may reach; the rest is for the rounding of scales in the file."""
+_CROWDED_BIAS = 2.0**30
+"""The most a bias may take of an accumulator of 32 bits where the channel's steps are made coarser for it."""
+
+_TELLING_ROUNDING = 1e-4
+"""Output steps that the rounding of a bias must move a result by for the graph to state it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """y[k] = factor[k] * (weights[k] * x + bias[k]) + offset[k]; weights are [K, ...] in stored order."""
+
+    weights: Constant
+    bias: Constant | None
+    factor: _Doubles
+    offset: _Doubles
+    nodes: tuple[Node, ...] = field(default=())
+
+    @classmethod
+    def of(cls, weights: Constant, bias: Constant | None, factor: float = 1.0) -> Linear:
+        """Nothing folded yet. `weights` has the output channels first; `bias` has K values or is None."""
+        count = weights.shape[0]
+        return cls(weights, bias, np.full(count, factor), np.zeros(count))
+
+    @property
+    def channels(self) -> int:
+        return self.weights.shape[0]
+
+    def biases(self) -> _Doubles:
+        """The whole additive part, in real values."""
+        own = np.zeros(self.channels) if self.bias is None else self.bias.reals().reshape(-1)
+        return np.asarray(own * self.factor + self.offset, np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """How a Conv2d reads a stored value: tensor, operator, weights in the order it wants, result."""
+
+    tensor: str
+    op: Conv2d
+    weights: Constant
+    shape: Shape
+    index: IndexArray
+
+
+Reader = Callable[[Value, Constant], Reading]
+"""From the value and the weights [K, ...] to the reading; the operator's clip is filled in later."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuantizedWeights:
+    """int8 weights [K, ...] of zero point 0 with one positive scale per output channel."""
+
+    integers: NDArray[np.int8]
+    scale: _Doubles
+
+
+def emit_linear(
+    builder: Builder, node: Node, shape: tuple[int, ...], axis: int, *, linear: Linear, reader: Reader
+) -> None:
+    """Emits the Conv2d of a node whose first activation input is inputs[0] and defines its result.
+
+    `shape` is the ONNX shape of the result, `axis` its channel axis.
+    """
+    source = next(name for name in node.inputs if name in builder.values)
+    linear, name = fold_affine(builder, node.output, shape, axis, linear)
+    ending = follow(builder, name)
+    if ending.quantization is not None:
+        _note_zero_point(builder, node, linear.weights)
+        value = builder.pure(source)
+        if value is not None and value.quantization is not None:
+            reading = reader(value, linear.weights)
+            weights = quantized_weights(linear, reading.weights, value.quantization.scale)
+            if weights is not None:
+                scales = value.quantization.scale, ending.quantization.scale
+                weights = fitted(weights, linear.biases(), *scales)
+                if _keeps_bias(linear, weights, *scales):
+                    made = _emit_int8(
+                        builder, node, linear, reading, weights=weights, scale=scales[0], ending=ending
+                    )
+                    finish(builder, ending, made, quantized=True)
+                    return
+    reading = reader(builder.real(source), linear.weights)
+    made = emit_float(builder, node, linear, reading, ending)
+    finish(builder, ending, made, quantized=False)
+
+
+def _keeps_bias(linear: Linear, weights: QuantizedWeights, input_scale: float, output_scale: float) -> bool:
+    """Whether rounding the bias to units of the accumulator moves no result by more than half an output step.
+
+    It moves some by more where a quantiser has given an input that is always zero a large scale.
+    """
+    units = weights.scale * input_scale
+    moved = np.abs(linear.biases() - quantized_bias(linear, units) * units)
+    return bool(np.all(moved <= 0.5 * output_scale))
+
+
+def emit_float(builder: Builder, node: Node, linear: Linear, reading: Reading, ending: Ending) -> Value:
+    """Emits the Conv2d on floats and returns its result, behind which only views of the ending are left."""
+    along = (-1,) + (1,) * (reading.weights.value.ndim - 1)
+    weights = reading.weights.value
+    if np.any(linear.factor != 1):
+        weights = weights.astype(np.float64) * linear.factor.reshape(along)
+    constants: dict[str, ConstantArray] = {
+        "weights": np.ascontiguousarray(weights, np.float32),
+        "bias": linear.biases().astype(np.float32),
+    }
+    nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=False)[1:])
+    op = replace(reading.op, low=ending.low, high=ending.high)
+    tensor = builder.emit(
+        op, (reading.tensor,), reading.shape, DType.FLOAT32, constants=constants, nodes=nodes
+    )
+    return Value(tensor, reading.index, real=True)
+
+
+def _emit_int8(
+    builder: Builder,
+    node: Node,
+    linear: Linear,
+    reading: Reading,
+    *,
+    weights: QuantizedWeights,
+    scale: float,
+    ending: Ending,
+) -> Value:
+    if ending.quantization is None:
+        raise Unsupported("an int8 operator needs a quantised result")
+    units = weights.scale * scale
+    bias = quantized_bias(linear, units)
+    constants: dict[str, ConstantArray] = {
+        "weights": weights.integers,
+        "bias": bias,
+        "weight_scale": weights.scale.astype(np.float32),
+    }
+    rounding = np.abs(linear.biases() / units - bias)
+    if np.any(rounding * units > _TELLING_ROUNDING * ending.quantization.scale):
+        constants["bias_rounding"] = rounding.astype(np.float32)
+    nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=True)[1:])
+    op = replace(reading.op, low=ending.low, high=ending.high)
+    tensor = builder.emit(
+        op,
+        (reading.tensor,),
+        reading.shape,
+        DType.INT8,
+        ending.quantization,
+        constants=constants,
+        nodes=nodes,
+    )
+    return Value(tensor, reading.index, real=True)
+
+
+def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> QuantizedWeights | None:
+    """The weights as int8 with the factors in their scales; None where they are not quantised so, or their
+    zero point does not let them fit into int8.
+    """
+    stored = weights.quantized
+    if stored is None or stored.bits != 8:
+        return None
+    rows = stored.scale.reshape(linear.channels, -1)
+    if rows.shape[1] == 0 or not np.all(rows == rows[:, :1]):
+        return None
+    integers = stored.integers - stored.zero_point
+    if not fits_int8(integers):
+        return None
+    along = (-1,) + (1,) * (integers.ndim - 1)
+    factor = rows[:, 0].astype(np.float64) * linear.factor
+    negative, silent = factor < 0, factor == 0
+    if np.any(negative) and integers[negative].min() == -128:
+        return None
+    signed = np.where(silent.reshape(along), 0, np.where(negative.reshape(along), -integers, integers))
+    scale = np.abs(factor)
+    scale[silent] = np.maximum(np.abs(linear.biases()[silent]), 1e-6) / (input_scale * _SILENT_BIAS)
+    return QuantizedWeights(np.ascontiguousarray(signed, np.int8), scale)
+
+
+def fits_int8(integers: NDArray[np.int32]) -> bool:
+    """Whether all of these are numbers of int8."""
+    return bool(integers.min() >= -128 and integers.max() <= 127)
+
+
+def _note_zero_point(builder: Builder, node: Node, weights: Constant) -> None:
+    """Tells of weights of 8 bits that no integer kernel takes."""
+    stored = weights.quantized
+    if stored is None or stored.bits != 8 or fits_int8(stored.integers - stored.zero_point):
+        return
+    builder.notes.append(
+        f"{printable(node.label)} ({node.op}) is computed in float32: its weights, less their zero point "
+        f"{int(stored.zero_point.reshape(-1)[0])}, do not fit into int8. Quantise with symmetric weights "
+        "(zero point 0, or 128 of uint8)"
+    )
+
+
+def fitted(
+    weights: QuantizedWeights, bias: _Doubles, input_scale: float, output_scale: float
+) -> QuantizedWeights:
+    """The weights of channels whose bias leaves no room in 32 bits, in coarser steps.
+
+    Quantisers give channels of (almost) zero weights scales so small that the bias saturates. There the
+    bias decides the result, and weights rounded to larger steps move it by less than half an output step.
+    Raises Unsupported where they would move it by more.
+    """
+    flat = weights.integers.reshape(len(bias), -1).astype(np.float64)
+    units = np.abs(bias) / (input_scale * weights.scale)
+    crowded = units + 255 * np.abs(flat).sum(axis=1) > _FULL_ACCUMULATOR
+    growth = np.where(crowded, np.maximum(units / _CROWDED_BIAS, 1.0), 1.0)
+    scale = weights.scale * growth
+    ideal = flat / growth[:, np.newaxis]
+    coarse = np.rint(ideal)
+    moved = 255 * np.abs(ideal - coarse).sum(axis=1) * input_scale * scale / output_scale
+    if np.any(moved > 0.5):
+        raise Unsupported("a bias does not fit 32 bits in units of input scale * weight scale")
+    return QuantizedWeights(coarse.reshape(weights.integers.shape).astype(np.int8), scale)
+
+
+def quantized_bias(linear: Linear, scale: _Doubles) -> NDArray[np.int32]:
+    """The bias in units of `scale`, input scale * weight scale. Integers of that scale are taken as they are.
+
+    Raises Unsupported where a value does not fit an int32.
+    """
+    stored = None if linear.bias is None else linear.bias.quantized
+    plain = bool(np.all(linear.factor == 1) and np.all(linear.offset == 0))
+    units = np.rint(linear.biases() / scale)
+    if plain and stored is not None:
+        alike = np.isclose(stored.scale.reshape(-1), scale, rtol=1e-5, atol=0.0)
+        given = (stored.integers.astype(np.float64) - stored.zero_point).reshape(-1)
+        units = np.where(alike, given, units)
+    if not np.all(np.isfinite(units)) or np.abs(units).max(initial=0.0) > np.iinfo(np.int32).max:
+        raise Unsupported("the bias does not fit 32 bits in units of input scale * weight scale")
+    return np.asarray(units, np.int32)
+
+
+def fold_affine(
+    builder: Builder, name: str, shape: tuple[int, ...], axis: int, linear: Linear
+) -> tuple[Linear, str]:
+    """Takes over additions and multiplications by channel constants, and BatchNormalization.
+
+    Returns the linear operator and the name of the value it makes then.
+    """
+    while True:
+        reader = sole_reader(builder, name)
+        if reader is None or reader.domain:
+            return linear, name
+        found = _affine(builder, reader, name, shape, axis)
+        if found is None:
+            return linear, name
+        factor, offset = found
+        linear = replace(
+            linear,
+            factor=linear.factor * factor,
+            offset=linear.offset * factor + offset,
+            nodes=(*linear.nodes, reader),
+        )
+        builder.done.add(reader.output)
+        name = reader.output
+
+
+def _affine(
+    builder: Builder, node: Node, name: str, shape: tuple[int, ...], axis: int
+) -> tuple[_Doubles, _Doubles] | None:
+    """The factor and offset, per channel, of a node that scales and shifts the value; None for others."""
+    channels = shape[axis]
+    if node.op == "BatchNormalization":
+        if axis % len(shape) != 1 or node.inputs[0] != name:
+            return None
+        return normalization(builder, node, channels)
+    if node.op not in ("Add", "Sub", "Mul", "Div") or len(node.inputs) != 2:
+        return None
+    first = node.inputs[0] == name
+    constant = builder.constants.get(node.inputs[1] if first else node.inputs[0])
+    vector = None if constant is None else channel_vector(constant, shape, axis)
+    if vector is None or not np.all(np.isfinite(vector)):
+        return None
+    one, none = np.ones(channels), np.zeros(channels)
+    match node.op:
+        case "Add":
+            return one, vector
+        case "Sub":
+            return (one, -vector) if first else (-one, vector)
+        case "Mul":
+            return vector, none
+        case _:
+            return (1 / vector, none) if first and np.all(vector != 0) else None
+
+
+def channel_vector(constant: Constant, shape: tuple[int, ...], axis: int) -> _Doubles | None:
+    """A constant operand as one value per channel; None where it varies along other axes or adds some."""
+    if constant.value.ndim > len(shape) or constant.value.dtype.kind != "f":
+        return None
+    sizes = (1,) * (len(shape) - constant.value.ndim) + constant.shape
+    wanted = axis % len(shape)
+    if any(size != 1 for position, size in enumerate(sizes) if position != wanted):
+        return None
+    if sizes[wanted] not in (1, shape[wanted]):
+        return None
+    return np.broadcast_to(constant.reals().reshape(-1), (shape[wanted],)).astype(np.float64)
+
+
+def normalization(builder: Builder, node: Node, channels: int) -> tuple[_Doubles, _Doubles]:
+    """The factor and offset of an inference BatchNormalization.
+
+    Raises Unsupported for training mode, and for parameters that are not constant or do not fit.
+    """
+    if node.integer("training_mode", 0) or len([name for name in node.outputs if name]) > 1:
+        raise Unsupported("BatchNormalization in training mode is not supported")
+    names = ("scale", "bias", "mean", "variance")
+    scale, bias, mean, variance = (
+        builder.constant(node.input(position), what).reals().reshape(-1)
+        for position, what in enumerate(names, start=1)
+    )
+    if any(vector.size != channels for vector in (scale, bias, mean, variance)):
+        raise Unsupported(f"its parameters do not have {channels} values")
+    if np.any(variance < 0):
+        raise Unsupported("a variance is negative")
+    factor = scale / np.sqrt(variance + node.number("epsilon", 1e-5))
+    return factor, bias - mean * factor

@@ -1,0 +1,219 @@
+"""Functions of integers: int8, uint8 and int32 values that no quantisation is known of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.elementwise import (
+    Operands,
+    binary,
+    broadcast_positions,
+    common_layout,
+    unary,
+    where,
+)
+from mcudeploy.frontend.lower.graph_outputs import truth
+from mcudeploy.frontend.onnx.constants import Constant
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.quantization import TRUTH
+from mcudeploy.frontend.onnx.values import Value, positions
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
+from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.ops.integer import IntegerBinary, IntegerFunction
+from mcudeploy.ops.requantize import STORED, dequantize_table
+
+_HELD = {"int8": DType.INT8, "uint8": DType.INT8, "int32": DType.INT32, "int64": DType.INT32}
+_FUNCTIONS: dict[str, IntegerFunction] = {
+    "Add": "add",
+    "BitwiseAnd": "and",
+    "BitwiseOr": "or",
+    "BitwiseXor": "xor",
+    "Div": "div",
+    "Equal": "equal",
+    "Less": "less",
+    "LessOrEqual": "less_equal",
+    "Max": "max",
+    "Min": "min",
+    "Mod": "mod",
+    "Mul": "mul",
+    "Pow": "pow",
+    "Sub": "sub",
+}
+_COMPARISONS = frozenset({"equal", "less", "less_equal"})
+BITWISE = frozenset({"BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"})
+"""Operators that integers alone have."""
+
+
+def any_binary(builder: Builder, node: Node) -> None:
+    """A function of two values: of integers here, of others in lower_elementwise."""
+    if not _of_integers(builder, node.inputs):
+        binary(builder, node)
+        return
+    operands = _operand(builder, node.inputs[0]), _operand(builder, node.inputs[1])
+    function = _FUNCTIONS.get(node.op)
+    if node.op == "BitShift":
+        function = "shift_left" if node.text("direction", "LEFT") == "LEFT" else "shift_right"
+    elif node.op == "Mod" and node.integer("fmod", 0):
+        function = "fmod"
+    if function is None:
+        raise Unsupported("it is not supported of integers: put a Cast to float32 before it")
+    builder.define(node.output, _emit(builder, node, function, operands, _kind(builder, node, 0)))
+
+
+def any_unary(builder: Builder, node: Node) -> None:
+    """A function of one value, the same way."""
+    if not _of_integers(builder, node.inputs[:1]):
+        unary(builder, node)
+        return
+    steps = _STEPS.get(node.op)
+    if steps is None:
+        raise Unsupported("it is not supported of integers: put a Cast to float32 before it")
+    kind = _kind(builder, node, 0)
+    value = builder.integers(node.inputs[0])
+    if node.op == "Neg" and kind == "int8":
+        table = np.negative(STORED).astype(np.int8)
+        builder.define(node.output, replace(value, table=table, quantization=None))
+        return
+    for step in () if node.op == "Abs" and kind == "uint8" else steps(builder, node):
+        value = step(builder, node, value, kind)
+    builder.define(node.output, value)
+
+
+def any_where(builder: Builder, node: Node) -> None:
+    """Where of integers is the sum of what is kept of one and of the other."""
+    if not _of_integers(builder, node.inputs[1:]):
+        where(builder, node)
+        return
+    kind = _kind(builder, node, 1)
+    mask, first, second = (
+        _mask(builder, node.inputs[0]),
+        *(_operand(builder, name) for name in node.inputs[1:]),
+    )
+    kept = _masked(builder, node, "keep", (mask, first), kind)
+    rest = _masked(builder, node, "drop", (mask, second), kind)
+    builder.define(node.output, _emit(builder, node, "add", (kept, rest), kind))
+
+
+def _of_integers(builder: Builder, names: tuple[str, ...]) -> bool:
+    """Whether operands are integers. Raises Unsupported where some that are computed are, others floats."""
+    values = [builder.values[name] for name in names if name in builder.values]
+    if not values:
+        return all(builder.constants[name].value.dtype.kind in "iu" for name in names)
+    if all(value.real for value in values):
+        return False
+    if any(value.real for value in values):
+        raise Unsupported("its operands are integers and floats: put a Cast before it")
+    return True
+
+
+def _kind(builder: Builder, node: Node, place: int) -> str:
+    kind = builder.model.dtype_of(node.inputs[place])
+    if kind not in _HELD:
+        raise Unsupported(f"{kind} is not supported; {', '.join(_HELD)} are")
+    return kind
+
+
+def _operand(builder: Builder, name: str) -> Value | Constant:
+    constant = builder.constants.get(name)
+    return builder.integers(name) if constant is None else _whole(constant.value)
+
+
+def _whole(array: NDArray[np.generic]) -> Constant:
+    """A constant as int32. Raises Unsupported where that loses anything."""
+    narrow = array.astype(np.int32)
+    if not np.array_equal(narrow, array):
+        raise Unsupported("a constant operand does not fit 32 bits, in which integers are held")
+    return Constant(narrow)
+
+
+def _mask(builder: Builder, name: str) -> Value | Constant:
+    constant = builder.constants.get(name)
+    return truth(builder, name) if constant is None else _whole(constant.value != 0)
+
+
+def _masked(
+    builder: Builder, node: Node, function: IntegerFunction, operands: Operands, kind: str
+) -> Value | Constant:
+    mask, other = operands
+    if isinstance(mask, Constant) and isinstance(other, Constant):
+        wanted = mask.value.astype(np.bool_) == (function == "keep")
+        return Constant(np.where(wanted, other.value, 0).astype(np.int32))
+    return _emit(builder, node, function, operands, kind)
+
+
+Step = Callable[[Builder, Node, Value, str], Value]
+
+
+def _with(function: IntegerFunction, *, of: str = "", number: int = 0, first: bool = False) -> Step:
+    """One function of the value and a number, or the node's input of that name; `first`: the number is."""
+
+    def step(builder: Builder, node: Node, value: Value, kind: str) -> Value:
+        other = _operand(builder, of) if of else Constant(np.array(number, np.int32))
+        operands: Operands = (other, value) if first else (value, other)
+        return _emit(builder, node, function, operands, kind)
+
+    return step
+
+
+def _absolute(builder: Builder, node: Node, value: Value, kind: str) -> Value:
+    negative = _with("sub", first=True)(builder, node, value, kind)
+    return _emit(builder, node, "max", (value, negative), kind)
+
+
+def _clip(builder: Builder, node: Node) -> tuple[Step, ...]:
+    bounds: tuple[tuple[IntegerFunction, str], ...] = (("max", node.input(1)), ("min", node.input(2)))
+    return tuple(_with(function, of=name) for function, name in bounds if name)
+
+
+_STEPS: dict[str, Callable[[Builder, Node], tuple[Step, ...]]] = {
+    "Abs": lambda builder, node: (_absolute,),
+    "BitwiseNot": lambda builder, node: (_with("xor", number=-1),),
+    "Clip": _clip,
+    "Neg": lambda builder, node: (_with("sub", first=True),),
+    "Relu": lambda builder, node: (_with("max"),),
+    "Sign": lambda builder, node: (_with("min", number=1), _with("max", number=-1)),
+}
+"""Functions of one value as functions of two."""
+
+INTEGER_OPERATORS = tuple(sorted({*_FUNCTIONS, *_STEPS, "BitShift", "Where"}))
+"""What integers are computed with."""
+
+
+def _emit(builder: Builder, node: Node, function: IntegerFunction, operands: Operands, kind: str) -> Value:
+    """The operator; `kind`: the element type of the operands, masks excepted, and of what is no truth."""
+    shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
+    stored, index = common_layout(builder, operands, shape)
+    inputs: list[str] = []
+    constants: dict[str, ConstantArray] = {}
+    offsets: list[int] = []
+    own = UNSIGNED_OFFSET if kind == "uint8" else 0
+    for at, operand in enumerate(operands):
+        masks = at == 0 and function in ("keep", "drop")
+        constant = isinstance(operand, Constant)
+        offsets.append(0 if masks or constant else own)
+        if isinstance(operand, Value):
+            wanted = broadcast_positions(operand.index, shape, index, stored)
+            inputs.append(builder.arranged(operand.tensor, wanted, (node,)))
+        else:
+            wanted = broadcast_positions(positions(operand.shape), shape, index, stored)
+            constants = {"constant": operand.value.astype(np.int32).reshape(-1)[wanted]}
+    truths = function in _COMPARISONS
+    dtype = DType.INT8 if truths else _HELD[kind]
+    meaning = TRUTH if truths else Quantization(1.0, 0) if dtype is DType.INT8 else None
+    place = next((at for at, operand in enumerate(operands) if isinstance(operand, Constant)), None)
+    held = None if place is None else constants["constant"].shape
+    op = IntegerBinary(
+        function,
+        place,
+        None if held is None else (held[0], held[1], held[2]),
+        (offsets[0], offsets[1], 0 if truths else own),
+    )
+    tensor = builder.emit(op, inputs, stored, dtype, meaning, constants=constants, nodes=(node,))
+    if truths:
+        return Value(tensor, index, True, dequantize_table(TRUTH), TRUTH)
+    return Value(tensor, index, real=False, quantization=meaning)

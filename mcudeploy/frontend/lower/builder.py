@@ -1,0 +1,340 @@
+"""The graph under construction: operators are emitted here, values looked up, arrangements made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from mcudeploy.frontend.lower.taking import taking
+from mcudeploy.frontend.onnx.constants import Constant
+from mcudeploy.frontend.onnx.names import Names
+from mcudeploy.frontend.onnx.nodes import MAX_MADE_ELEMENTS, Entry, Model, Node, Unsupported, require_bounded
+from mcudeploy.frontend.onnx.quantization import IntegerTable, activation_parameters, is_identity
+from mcudeploy.frontend.onnx.values import IndexArray, Value, is_storage_order, permutation
+from mcudeploy.ir.graph import Border, DType, Operator, Quantization, Shape, State, Tensor
+from mcudeploy.ir.opdef import ConstantArray, OperatorDef
+from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.quantize import Dequantize
+from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.requantize import dequantize, dequantize_table, quantize
+from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.unary import Unary
+from mcudeploy.ops.view import Reshape
+
+RealLowering = Callable[["Builder", Node], Value]
+"""Computes the first output of a node on float tensors, with nothing fused and no tables."""
+
+_BORDER_DTYPES = {
+    DType.FLOAT32: ("float32",),
+    DType.INT32: ("int32", "int64"),
+    DType.INT8: ("int8", "uint8"),
+}
+_TAKES_INT32 = frozenset(
+    (
+        "Cast",
+        "Concat",
+        "Gather",
+        "GatherRows",
+        "IntegerBinary",
+        "MaxPoolIndices",
+        "Pad",
+        "Reshape",
+        "ScatterRows",
+        "Slice",
+        "Take",
+        "TopK",
+        "Transpose",
+    )
+)
+
+
+class Builder:
+    """Mutable while lowering runs; `tensors`, `operators` and `references` become the Graph."""
+
+    def __init__(self, model: Model, real_lowerings: Mapping[str, RealLowering]) -> None:
+        self.model = model
+        self.constants: dict[str, Constant] = dict(model.constants)
+        self.values: dict[str, Value] = {}
+        self.tensors: dict[str, Tensor] = {}
+        self.operators: list[Operator] = []
+        self.references: dict[str, Border] = {}
+        self.done: set[str] = set()
+        self.notes: list[str] = []
+        self.consumers = model.consumers()
+        self.producers = model.producers()
+        self.outputs = {info.name for info in model.outputs}
+        self.states: list[State] = []
+        self._names = Names()
+        self._elements = 0
+        self._real_lowerings = real_lowerings
+        self._reals: dict[str, Value] = {}
+        self._made: dict[tuple[object, ...], str] = {}
+
+    # -- looking up -----------------------------------------------------------------------------
+
+    def value(self, name: str) -> Value:
+        """The activation of this name. Raises Unsupported where it is a constant or left out."""
+        found = self.values.get(name)
+        if found is None:
+            raise Unsupported("an input that must be computed at run time is constant or left out")
+        return found
+
+    def constant(self, name: str, what: str) -> Constant:
+        """The constant of this name. Raises Unsupported, naming `what`, where it is none."""
+        found = self.constants.get(name)
+        if found is None:
+            raise Unsupported(f"{what} must be constant")
+        return found
+
+    def operand(self, name: str) -> Value | Constant:
+        """An activation or a constant."""
+        constant = self.constants.get(name)
+        return constant if constant is not None else self.value(name)
+
+    def shape_of(self, tensor: str) -> Shape:
+        """The stored shape of a tensor."""
+        return self.tensors[tensor].shape
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def define(self, name: str, value: Value) -> None:
+        """Says what an ONNX value is. A value that is a tensor as it is becomes its reference."""
+        self.values[name] = value
+        info = self.model.infos.get(name)
+        entry = self.model.entries.get(name)
+        if value.table is not None or info is None or info.shape != value.shape:
+            return
+        if (name if entry is None else entry.whole) in self.model.made:
+            return
+        tensor = self.tensors[value.tensor]
+        if value.real != (tensor.dtype is DType.FLOAT32) or info.dtype not in _BORDER_DTYPES[tensor.dtype]:
+            return
+        if value.tensor not in self.references:
+            border = self.border(name, value, info.dtype)
+            self.references[value.tensor] = border if entry is None else self._in_batch(border, entry)
+
+    def _in_batch(self, border: Border, entry: Entry) -> Border:
+        """The border of one entry, as a part of the value that the file has."""
+        order = np.full((entry.batch, border.order.size), -1, np.int32)
+        order[entry.number] = border.order
+        shape = (entry.batch, *border.shape[1:])
+        dtype = self.model.file_types.get(entry.whole, border.dtype)
+        return Border(border.tensor, entry.whole, shape, dtype, order.reshape(-1))
+
+    def border(self, name: str, value: Value, dtype: str) -> Border:
+        """How the value's tensor relates to the ONNX value of this name."""
+        order = np.ascontiguousarray(value.index.reshape(-1), np.int32)
+        stated = self.model.file_types.get(name, dtype)
+        return Border(value.tensor, name, value.shape, stated, order, self.model.declared.get(name))
+
+    def dequantized(self, node: Node) -> Value:
+        """What a DequantizeLinear node makes of an activation: the stored values seen through a table."""
+        source = self.value(node.inputs[0])
+        if source.real:
+            raise Unsupported("DequantizeLinear needs integers, its input is float32")
+        dtype = self.model.dtype_of(node.inputs[0])
+        quantization = activation_parameters(self.constants, node, dtype)
+        if source.table is None:
+            return replace(source, real=True, table=dequantize_table(quantization), quantization=quantization)
+        return replace(source, real=True, table=dequantize(source.table, quantization), quantization=None)
+
+    def pure(self, name: str) -> Value | None:
+        """A float value that is exactly a dequantised int8 tensor; None where it is anything else."""
+        value = self.value(name)
+        if not value.real or value.table is None:
+            return None
+        if value.quantization is None:
+            node = self.producers.get(name)
+            if node is None or node.op != "DequantizeLinear":
+                return None
+            self.integers(node.inputs[0])
+            value = self.values[name] = self.dequantized(node)
+        if value.quantization is None:
+            return None
+        return replace(value, tensor=self.reinterpreted(value.tensor, value.quantization))
+
+    def integers(self, name: str) -> Value:
+        """An integer value as an int8 tensor of its own; a table that stands for it is emitted as Lut."""
+        value = self.value(name)
+        if value.real:
+            raise Unsupported("integers are needed here, the input is float32")
+        if value.table is None:
+            return value
+        quantization = value.quantization or Quantization(1.0, 0)
+        tensor = self.looked_up(value.tensor, value.table.astype(np.int8), quantization, self.nodes_of(name))
+        settled = Value(tensor, value.index, real=False, quantization=quantization)
+        self.define(name, settled)
+        return settled
+
+    def requantized(self, name: str, quantization: Quantization) -> Value:
+        """A float value seen through a table as an int8 tensor of this quantisation, rounded once."""
+        value = self.value(name)
+        if value.table is None or not value.real:
+            raise Unsupported("a value on an int8 tensor is needed here")
+        pure = self.pure(name)
+        if pure is not None and pure.quantization == quantization:
+            return pure
+        value = self.value(name)
+        table = quantize(np.asarray(value.table, np.float32), quantization)
+        tensor = self.looked_up(value.tensor, table, quantization, self.nodes_of(name))
+        return Value(tensor, value.index, True, dequantize_table(quantization), quantization)
+
+    def real(self, name: str) -> Value:
+        """A float value as a float32 tensor: computed in float where a table stands for it so far."""
+        value = self.value(name)
+        if not value.real:
+            raise Unsupported("an operator on integers: only QuantizeLinear and DequantizeLinear handle them")
+        if value.table is None:
+            return value
+        if name not in self._reals:
+            self._reals[name] = self._computed(name)
+        return self._reals[name]
+
+    def _computed(self, name: str) -> Value:
+        pure = self.pure(name)
+        if pure is not None:
+            key = ("dequantize", pure.tensor)
+            tensor = self._made.get(key)
+            if tensor is None:
+                shape = self.shape_of(pure.tensor)
+                nodes = self.nodes_of(name)
+                tensor = self.emit(Dequantize(), (pure.tensor,), shape, DType.FLOAT32, nodes=nodes)
+                self._made[key] = tensor
+            return Value(tensor, pure.index, real=True)
+        node = self.producers.get(name)
+        lowering = None if node is None else self._real_lowerings.get(node.op)
+        if node is None or lowering is None:
+            raise Unsupported("its input has no float form")
+        return lowering(self, node)
+
+    def nodes_of(self, name: str) -> tuple[Node, ...]:
+        """The node that makes an ONNX value, where one does."""
+        node = self.producers.get(name)
+        return () if node is None else (node,)
+
+    # -- making tensors -------------------------------------------------------------------------
+
+    def tensor(
+        self, name: str, shape: Shape, dtype: DType, quantization: Quantization | None = None
+    ) -> Tensor:
+        """A new tensor. Raises Unsupported for sizes beyond any microcontroller."""
+        require_bounded(shape, "a result")
+        self._elements += prod(shape)
+        if self._elements > MAX_MADE_ELEMENTS:
+            raise Unsupported(
+                f"the operators of it and all before it have more than {MAX_MADE_ELEMENTS:,} "
+                "elements, a limit of mcudeploy: export the model with smaller inputs"
+            )
+        made = Tensor(name, shape, dtype, quantization)
+        self.tensors[name] = made
+        return made
+
+    def input_name(self, wish: str) -> str:
+        """A tensor name for a graph input."""
+        return self._names.like(wish, "input")
+
+    def emit(
+        self,
+        op: OperatorDef,
+        inputs: Sequence[str],
+        shape: Shape,
+        dtype: DType,
+        quantization: Quantization | None = None,
+        *,
+        constants: Mapping[str, ConstantArray] | None = None,
+        nodes: Sequence[Node] = (),
+    ) -> str:
+        """Adds an operator and returns the name of its output.
+
+        `shape` is what the caller takes the output for. Raises ValueError where the loop nest says otherwise.
+        """
+        constants = constants or {}
+        for what, array in constants.items():
+            if array.dtype != np.float32 or np.all(np.isfinite(array)):
+                continue
+            if np.any(np.isnan(array)):
+                raise Unsupported(f"its {what} hold NaN: whatever it meets is lost; export the model without")
+            if not isinstance(op, Binary):  # a mask is one; sums of products in another order are others then
+                raise Unsupported(f"its {what} hold infinities: only operands of two-input operators may")
+        types = {dtype, *(self.tensors[name].dtype for name in inputs)}
+        if DType.INT32 in types and op.kind not in _TAKES_INT32:
+            raise Unsupported("it does not take int32 values: put a Cast to float32 before it")
+        found = op.loops(tuple(self.shape_of(name) for name in inputs)).output_shape()
+        if found != shape:
+            raise ValueError(f"its output is {found}, the model says {shape}")
+        name = self._names.numbered(_stem(op))
+        self.tensor(name, shape, dtype, quantization)
+        labels = tuple(dict.fromkeys(node.label for node in nodes))
+        self.operators.append(Operator(name, op, tuple(inputs), name, constants, labels))
+        return name
+
+    def looked_up(
+        self, tensor: str, table: IntegerTable, quantization: Quantization, nodes: Sequence[Node]
+    ) -> str:
+        """The int8 tensor behind a lookup table; the tensor itself, reinterpreted, behind the identity."""
+        if is_identity(table):
+            return self.reinterpreted(tensor, quantization)
+        key = ("lut", tensor, table.tobytes(), quantization)
+        if key not in self._made:
+            shape = self.shape_of(tensor)
+            constants = {"table": np.ascontiguousarray(table, np.int8)}
+            self._made[key] = self.emit(
+                Lut(), (tensor,), shape, DType.INT8, quantization, constants=constants, nodes=nodes
+            )
+        return self._made[key]
+
+    def reinterpreted(self, tensor: str, quantization: Quantization) -> str:
+        """The same bytes taken as another quantisation: a view, or the tensor where it is the same."""
+        source = self.tensors[tensor]
+        if source.quantization == quantization:
+            return tensor
+        return self._view(tensor, source.shape, quantization)
+
+    def viewed(self, tensor: str, shape: Shape) -> str:
+        """The tensor under another shape."""
+        source = self.tensors[tensor]
+        return tensor if source.shape == shape else self._view(tensor, shape, source.quantization)
+
+    def _view(self, tensor: str, shape: Shape, quantization: Quantization | None) -> str:
+        key = ("view", tensor, shape, quantization)
+        if key not in self._made:
+            dtype = self.tensors[tensor].dtype
+            self._made[key] = self.emit(Reshape(shape), (tensor,), shape, dtype, quantization)
+        return self._made[key]
+
+    def arranged(self, tensor: str, wanted: IndexArray, nodes: Sequence[Node] = ()) -> str:
+        """A tensor of shape wanted.shape that holds at each place what `tensor` holds at that position.
+
+        The tensor itself, a view of it, or a transposition; else its elements by a table.
+        """
+        shape = (wanted.shape[0], wanted.shape[1], wanted.shape[2])
+        source = self.tensors[tensor]
+        whole = prod(shape) == source.elements
+        if whole and is_storage_order(wanted):
+            return self.viewed(tensor, shape)
+        found = permutation(wanted) if whole else None
+        op = taking(wanted, source.shape) if found is None else Transpose(found.dims, found.perm, shape)
+        key = (tensor, op)
+        if key not in self._made:
+            self._made[key] = self.emit(op, (tensor,), shape, source.dtype, source.quantization, nodes=nodes)
+        return self._made[key]
+
+
+def _stem(op: OperatorDef) -> str:
+    if isinstance(op, Binary):
+        return op.function
+    if isinstance(op, Unary):
+        return op.function
+    if isinstance(op, Reduce):
+        return f"reduce_{op.function}"
+    return _STEMS.get(op.kind, op.kind.lower())
+
+
+_STEMS = {
+    "AveragePool": "average_pool",
+    "Conv2d": "conv",
+    "MaxPool": "max_pool",
+}

@@ -1,0 +1,373 @@
+"""Functions of one value, and Add, Sub, Mul, Div. On int8 tensors, what depends on one value is a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf, prod
+from typing import TypeGuard
+
+import numpy as np
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
+from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS, Floats, Function, power
+from mcudeploy.frontend.onnx.constants import Constant
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.values import (
+    IndexArray,
+    Value,
+    axis_shapes,
+    compressed,
+    default_layout,
+    natural_shape,
+    positions,
+    scattered,
+)
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
+from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.ops.elementwise import Binary, BinaryFunction, sum_error
+from mcudeploy.ops.integer import IntegerBinary
+from mcudeploy.ops.unary import Unary
+
+_MOST_SUM_ERROR = 2.0**-8
+"""Steps of the output that an int8 sum may be off by before it is rounded; others are computed in float."""
+
+
+def unary(builder: Builder, node: Node) -> None:
+    """On an int8 tensor the function joins the value's table; on a float tensor it is an operator."""
+    function = FUNCTIONS[node.op](builder, node)
+    value = builder.value(node.inputs[0])
+    if not value.real:
+        raise Unsupported("it computes on integers; a DequantizeLinear must stand before it")
+    if value.table is not None:
+        with np.errstate(all="ignore"):
+            table = function.apply(np.asarray(value.table, np.float32))
+        builder.define(node.output, replace(value, table=table, quantization=None))
+        return
+    ending = follow(builder, node.output)
+    made = _real_unary(builder, value, function, (node, *ending.nodes), ending)
+    finish(builder, ending, made, quantized=False)
+
+
+def real_unary(builder: Builder, node: Node) -> Value:
+    """The function on a float tensor."""
+    function = FUNCTIONS[node.op](builder, node)
+    return _real_unary(builder, builder.real(node.inputs[0]), function, (node,), None)
+
+
+def _real_unary(
+    builder: Builder,
+    value: Value,
+    function: Function,
+    nodes: tuple[Node, ...],
+    ending: Ending | None,
+) -> Value:
+    shape = builder.shape_of(value.tensor)
+    op = Unary(function.kind, function.alpha, function.beta)
+    if function.kind == "relu":
+        op = Unary("relu")
+    tensor = builder.emit(op, (value.tensor,), shape, DType.FLOAT32, nodes=nodes[:1] if ending else nodes)
+    if ending is not None and ending.clips:
+        clip = Unary("clip", ending.low, ending.high)
+        tensor = builder.emit(clip, (tensor,), shape, DType.FLOAT32, nodes=nodes[1:])
+    return Value(tensor, value.index, real=True)
+
+
+_Operation = Callable[[Floats, Floats], Floats]
+
+OPERATIONS: dict[str, tuple[BinaryFunction, _Operation]] = {
+    "Add": ("add", np.add),
+    "Sub": ("sub", np.subtract),
+    "Mul": ("mul", np.multiply),
+    "Div": ("div", np.divide),
+    "Max": ("max", np.maximum),
+    "Min": ("min", np.minimum),
+    "Mod": ("fmod", np.fmod),
+    "Pow": ("pow", np.power),
+    "And": ("min", np.minimum),
+    "Equal": ("equal", np.equal),
+    "Less": ("less", np.less),
+    "LessOrEqual": ("less_equal", np.less_equal),
+    "Or": ("max", np.maximum),
+    "Xor": ("not_equal", np.not_equal),
+    "PRelu": ("prelu", lambda x, slope: np.where(x < 0, x * slope, x)),
+}
+"""The functions of two values by ONNX operator. What is true or false in the model is 1 or 0 here."""
+OF_INTEGERS = frozenset({"Add", "Sub", "Mul", "Div"})
+"""Those that int8 operands have kernels for; others are computed in float."""
+
+
+Operands = tuple[Value | Constant, Value | Constant]
+
+
+def binary(builder: Builder, node: Node) -> None:
+    """A table where both operands depend on one int8 value; int8 where all is quantised, well; else float."""
+    if node.op == "Mod" and not node.integer("fmod", 0):
+        raise Unsupported("of floats it needs fmod=1")
+    operands = builder.operand(node.inputs[0]), builder.operand(node.inputs[1])
+    table = _table_form(node, operands)
+    if table is not None:
+        builder.define(node.output, table)
+        return
+    ending = follow(builder, node.output)
+    if ending.quantization is not None and node.op in OF_INTEGERS:
+        quantized = _quantized_operands(builder, node)
+        if quantized is not None and _rounds_well(node, quantized, ending.quantization):
+            made = _emit(builder, node, quantized, ending, ending.quantization)
+            finish(builder, ending, made, quantized=True)
+            return
+    extreme = _stored_extreme(builder, node, ending)
+    if extreme is not None:
+        finish(builder, ending, extreme, quantized=True)
+        return
+    made = _real_form(builder, node, ending)
+    finish(builder, ending, made, quantized=False)
+
+
+def _stored_extreme(builder: Builder, node: Node, ending: Ending) -> Value | None:
+    """The larger or smaller of stored values, where operands and result have one quantisation; else None."""
+    if node.op not in ("Max", "Min") or ending.quantization is None or ending.clips:
+        return None
+    operands = _quantized_operands(builder, node)
+    if operands is None or any(_meaning(it) != ending.quantization for it in operands):
+        return None
+    shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
+    stored, index = common_layout(builder, operands, shape)
+    inputs: list[str] = []
+    constants: dict[str, ConstantArray] = {}
+    place: int | None = None
+    held: Shape | None = None
+    for at, operand in enumerate(operands):
+        if isinstance(operand, Value):
+            wanted = broadcast_positions(operand.index, shape, index, stored)
+            inputs.append(builder.arranged(operand.tensor, wanted))
+            continue
+        array, _ = _stored_constant(operand, shape, index, stored, quantized=True)
+        place, constants = at, {"constant": array.astype(np.int32)}
+        held = (array.shape[0], array.shape[1], array.shape[2])
+    op = IntegerBinary("max" if node.op == "Max" else "min", place, held)
+    nodes = fused_nodes(node, ending, quantized=True)
+    tensor = builder.emit(
+        op, inputs, stored, DType.INT8, ending.quantization, constants=constants, nodes=nodes
+    )
+    return Value(tensor, index, real=True)
+
+
+def _meaning(operand: Value | Constant) -> Quantization | None:
+    return constant_quantization(operand) if isinstance(operand, Constant) else operand.quantization
+
+
+def where(builder: Builder, node: Node) -> None:
+    """The sum of what is kept of one operand and of the other, in float."""
+    chosen, *others = (
+        builder.constants[name] if name in builder.constants else builder.real(name) for name in node.inputs
+    )
+    kept = _masked(builder, node, "keep", (chosen, others[0]))
+    rest = _masked(builder, node, "drop", (chosen, others[1]))
+    if isinstance(kept, Constant) and isinstance(rest, Constant):
+        raise Unsupported("all its operands are constant, and it is not folded")
+    shape = np.broadcast_shapes(kept.shape, rest.shape)
+    if (
+        isinstance(kept, Value)
+        and isinstance(rest, Constant)
+        and not rest.value.any()
+        and shape == kept.shape
+    ):
+        builder.define(node.output, kept)
+        return
+    builder.define(node.output, _emit(builder, node, (kept, rest), function="add"))
+
+
+def _masked(builder: Builder, node: Node, function: BinaryFunction, operands: Operands) -> Value | Constant:
+    mask, other = operands
+    if isinstance(mask, Constant) and isinstance(other, Constant):
+        wanted = mask.value.astype(np.bool_) == (function == "keep")
+        return Constant(np.where(wanted, other.value, 0).astype(np.float32))
+    return _emit(builder, node, operands, function=function)
+
+
+def _is_number(operand: Value | Constant, other: Value) -> TypeGuard[Constant]:
+    """Whether it is a constant of one element that leaves the other's shape as it is."""
+    single = isinstance(operand, Constant) and operand.value.size == 1
+    return single and len(operand.shape) <= other.index.ndim
+
+
+def _rounds_well(node: Node, operands: Operands, output: Quantization) -> bool:
+    """Whether an int8 sum is right but for ties; it is not where the scale of an operand is too coarse."""
+    if OPERATIONS[node.op][0] not in ("add", "sub"):
+        return True
+    a, b = (_meaning(operand) for operand in operands)
+    return a is None or b is None or sum_error(a, b, output) <= _MOST_SUM_ERROR
+
+
+def real_binary(builder: Builder, node: Node) -> Value:
+    """The operation on float tensors."""
+    return _real_form(builder, node, None)
+
+
+def _real_form(builder: Builder, node: Node, ending: Ending | None) -> Value:
+    base, exponent = _real_operands(builder, node)
+    if node.op == "Pow" and isinstance(base, Value) and _is_number(exponent, base):
+        function = power(float(exponent.value.reshape(-1)[0]))
+        nodes = (node,) if ending is None else (node, *ending.nodes)
+        return _real_unary(builder, base, function, nodes, ending)
+    return _emit(builder, node, (base, exponent), ending, None)
+
+
+def _table_form(node: Node, operands: Operands) -> Value | None:
+    """The result as a table over one int8 tensor; None where it depends on more than one stored value."""
+    shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
+    leading = next((item for item in operands if isinstance(item, Value)), None)
+    if leading is None or not leading.real or leading.table is None or prod(shape) != leading.index.size:
+        return None
+    tables: list[Floats] = []
+    for operand in operands:
+        if isinstance(operand, Constant):
+            if operand.value.size != 1:
+                return None
+            tables.append(operand.value.astype(np.float32).reshape(1))
+        elif operand.table is not None and _lies_like(operand, leading):
+            tables.append(np.asarray(operand.table, np.float32))
+        else:
+            return None
+    with np.errstate(all="ignore"):
+        table = OPERATIONS[node.op][1](*tables)
+    index = leading.index.reshape(shape)
+    return Value(leading.tensor, index, True, np.asarray(table, np.float32), None)
+
+
+def _lies_like(value: Value, other: Value) -> bool:
+    """True where both are float values of the same stored elements in the same order."""
+    if value.tensor != other.tensor or not value.real or value.index.size != other.index.size:
+        return False
+    return np.array_equal(value.index.reshape(-1), other.index.reshape(-1))
+
+
+def _real_operands(builder: Builder, node: Node) -> Operands:
+    first, second = (
+        builder.operand(name) if name in builder.constants else builder.real(name) for name in node.inputs[:2]
+    )
+    return first, second
+
+
+def _quantized_operands(builder: Builder, node: Node) -> Operands | None:
+    """Both operands as int8; None where one of them is not."""
+    found: list[Value | Constant] = []
+    for name in node.inputs[:2]:
+        constant = builder.constants.get(name)
+        if constant is not None:
+            if constant_quantization(constant) is None:
+                return None
+            found.append(constant)
+            continue
+        value = builder.pure(name)
+        if value is None:
+            return None
+        found.append(value)
+    return found[0], found[1]
+
+
+def constant_quantization(constant: Constant) -> Quantization | None:
+    """The quantisation of a constant of 8 bits that is quantised per tensor, in int8 terms."""
+    stored = constant.quantized
+    if stored is None or stored.bits != 8 or stored.integers.size == 0:
+        return None
+    scale, zero_point = float(stored.scale.reshape(-1)[0]), int(stored.zero_point.reshape(-1)[0])
+    if not np.all(stored.scale == np.float32(scale)) or not np.all(stored.zero_point == zero_point):
+        return None
+    shift = 0 if stored.signed else UNSIGNED_OFFSET
+    return Quantization(scale, zero_point - shift)
+
+
+def _emit(
+    builder: Builder,
+    node: Node,
+    operands: Operands,
+    ending: Ending | None = None,
+    quantization: Quantization | None = None,
+    *,
+    function: BinaryFunction | None = None,
+) -> Value:
+    """The operator, its operands brought into one layout: that of the largest activation."""
+    shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
+    stored, index = common_layout(builder, operands, shape)
+    inputs: list[str] = []
+    constants: dict[str, ConstantArray] = {}
+    position: int | None = None
+    constant_shape: Shape | None = None
+    meaning: Quantization | None = None
+    for place, operand in enumerate(operands):
+        if isinstance(operand, Value):
+            wanted = broadcast_positions(operand.index, shape, index, stored)
+            inputs.append(builder.arranged(operand.tensor, wanted))
+            continue
+        array, meaning = _stored_constant(operand, shape, index, stored, quantized=quantization is not None)
+        position, constants = place, {"constant": array}
+        constant_shape = (array.shape[0], array.shape[1], array.shape[2])
+    low, high = (-inf, inf) if ending is None else (ending.low, ending.high)
+    op = Binary(function or OPERATIONS[node.op][0], position, constant_shape, meaning, low, high)
+    nodes = (node,) if ending is None else fused_nodes(node, ending, quantized=quantization is not None)
+    dtype = DType.FLOAT32 if quantization is None else DType.INT8
+    tensor = builder.emit(op, inputs, stored, dtype, quantization, constants=constants, nodes=nodes)
+    return Value(tensor, index, real=True)
+
+
+def common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
+    """That of the largest activation, viewed so that others repeat along whole dimensions, if that can be."""
+    for operand in operands:
+        if isinstance(operand, Value) and operand.index.size == prod(shape):
+            index, own = operand.index.reshape(shape), builder.shape_of(operand.tensor)
+            views = [view for axis in range(index.ndim) for view in axis_shapes(index, axis)]
+            views += _merged(operands, shape)
+            for stored in (own, *views):
+                if all(_repeats(other, shape, index, stored) for other in operands):
+                    return stored, index
+            return own, index
+    return default_layout(shape)
+
+
+def _merged(operands: Operands, shape: tuple[int, ...]) -> list[Shape]:
+    """The shape of the result where axes are one that the same operands repeat along; none beyond three."""
+    padded = [(1,) * (len(shape) - len(operand.shape)) + operand.shape for operand in operands]
+    sizes: list[int] = []
+    last: tuple[bool, ...] | None = None
+    for size, *own in zip(shape, *padded, strict=True):
+        repeats = tuple(each != size for each in own)
+        if size == 1:
+            continue
+        if repeats == last:
+            sizes[-1] *= size
+        else:
+            sizes.append(size)
+        last = repeats
+    return [natural_shape(tuple(sizes))] if len(sizes) == 3 else []
+
+
+def _repeats(operand: Value | Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape) -> bool:
+    """Whether an operand has no more places in a layout than elements."""
+    places = positions(operand.shape) if isinstance(operand, Constant) else operand.index
+    return broadcast_positions(places, shape, index, stored).size == places.size
+
+
+def broadcast_positions(
+    places: IndexArray, shape: tuple[int, ...], index: IndexArray, stored: Shape
+) -> IndexArray:
+    """The positions of an operand in the layout of a result, once along dimensions that it repeats along."""
+    wanted = scattered(index, stored, np.broadcast_to(places, shape))
+    return compressed(np.asarray(wanted, np.int32))
+
+
+def _stored_constant(
+    constant: Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape, *, quantized: bool
+) -> tuple[ConstantArray, Quantization | None]:
+    """A constant operand in the stored layout, without the dimensions along which it repeats."""
+    wanted = broadcast_positions(positions(constant.shape), shape, index, stored)
+    if not quantized:
+        return constant.value.astype(np.float32).reshape(-1)[wanted], None
+    meaning = constant_quantization(constant)
+    if meaning is None or constant.quantized is None:
+        raise Unsupported("a constant operand is not quantised per tensor")
+    shift = 0 if constant.quantized.signed else UNSIGNED_OFFSET
+    integers = (constant.quantized.integers - shift).astype(np.int8)
+    return integers.reshape(-1)[wanted], meaning

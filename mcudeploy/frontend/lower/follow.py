@@ -1,0 +1,131 @@
+"""Looking ahead from an operator's result: what of the following nodes the operator can do itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.views import VIEWS, view_index
+from mcudeploy.frontend.onnx.constants import Constant
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.quantization import activation_parameters, quantized_dtype
+from mcudeploy.frontend.onnx.values import Value
+from mcudeploy.ir.graph import Quantization
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ending:
+    """The clips and views behind a result that nothing else reads, and the quantisation they end in.
+
+    `name` is the last float value; `quantizers` are its only readers where `quantization` is set.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    low: float
+    high: float
+    quantizers: tuple[Node, ...]
+    quantization: Quantization | None
+
+    @property
+    def clips(self) -> bool:
+        """True where a clip is to be fused."""
+        return (self.low, self.high) != (-inf, inf)
+
+
+def clip_bounds(constants: Mapping[str, Constant], node: Node) -> tuple[float, float] | None:
+    """The bounds of a Relu or a Clip with constant bounds, none of them NaN; None for other nodes."""
+    if node.domain:
+        return None
+    if node.op == "Relu":
+        return 0.0, inf
+    if node.op != "Clip":
+        return None
+    bounds = []
+    for position, open_end in ((1, -inf), (2, inf)):
+        constant = constants.get(node.input(position))
+        if constant is None and node.input(position):
+            return None
+        if constant is not None and (constant.value.size != 1 or np.any(np.isnan(constant.value))):
+            return None
+        bounds.append(open_end if constant is None else float(constant.value.reshape(-1)[0]))
+    low, high = bounds
+    return min(low, high), high
+
+
+def sole_reader(builder: Builder, name: str) -> Node | None:
+    """The one node that reads a value that is no graph output; None where there are others."""
+    readers = builder.consumers.get(name, [])
+    if name in builder.outputs or len(readers) != 1 or readers[0].inputs.count(name) != 1:
+        return None
+    return readers[0]
+
+
+def follow(builder: Builder, name: str) -> Ending:
+    """What stands behind a result: clips to fuse, views, and at best a QuantizeLinear."""
+    low, high = -inf, inf
+    nodes: list[Node] = []
+    while True:
+        quantizers, quantization = _quantizers(builder, name)
+        if quantization is not None:
+            return Ending(name, tuple(nodes), low, high, quantizers, quantization)
+        reader = sole_reader(builder, name)
+        if reader is None or reader.inputs[0] != name:
+            break
+        bounds = clip_bounds(builder.constants, reader)
+        if bounds is not None:
+            low, high = (min(max(bound, bounds[0]), bounds[1]) for bound in (low, high))
+        elif reader.op not in VIEWS or reader.domain:
+            break
+        nodes.append(reader)
+        name = reader.output
+    return Ending(name, tuple(nodes), low, high, (), None)
+
+
+def _quantizers(builder: Builder, name: str) -> tuple[tuple[Node, ...], Quantization | None]:
+    """All readers, where they are QuantizeLinear nodes of one quantisation."""
+    if name in builder.outputs:
+        return (), None
+    readers = builder.consumers.get(name, [])
+    quantization = common_quantization(builder, [(name, node) for node in readers])
+    return ((), None) if quantization is None else (tuple(readers), quantization)
+
+
+def common_quantization(builder: Builder, readers: Iterable[tuple[str, Node]]) -> Quantization | None:
+    """What all readers quantise the value to that each reads; None where they differ or compute with it."""
+    found: set[Quantization] = set()
+    for name, node in readers:
+        if node.op != "QuantizeLinear" or node.domain or node.inputs[0] != name:
+            return None
+        try:
+            dtype = quantized_dtype(builder.model, builder.constants, node)
+            found.add(activation_parameters(builder.constants, node, dtype))
+        except Unsupported:
+            return None
+    return found.pop() if len(found) == 1 else None
+
+
+def finish(builder: Builder, ending: Ending, value: Value, *, quantized: bool) -> None:
+    """Defines what the fused nodes make, given the operator's own result, and marks them as done.
+
+    The value is the int8 tensor where `quantized`, else the float tensor.
+    """
+    for node in ending.nodes:
+        if node.op in VIEWS:
+            value = replace(value, index=view_index(builder.constants, node, value.index))
+        builder.done.add(node.output)
+    if not quantized:
+        builder.define(ending.name, value)
+        return
+    for node in ending.quantizers:
+        builder.define(node.output, replace(value, real=False, table=None, quantization=ending.quantization))
+        builder.done.add(node.output)
+
+
+def fused_nodes(node: Node, ending: Ending, *, quantized: bool) -> tuple[Node, ...]:
+    """The nodes an operator stands for."""
+    return (node, *ending.nodes, *(ending.quantizers if quantized else ()))

@@ -1,0 +1,160 @@
+"""Graph outputs: in which element type and order they are stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.slice import regular
+from mcudeploy.frontend.onnx.nodes import Info, Unsupported, require_bounded
+from mcudeploy.frontend.onnx.quantization import TRUTH
+from mcudeploy.frontend.onnx.values import (
+    Value,
+    default_layout,
+    is_plain,
+    natural_shape,
+    permutation,
+    positions,
+    scattered,
+)
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, Border, DType, Quantization
+from mcudeploy.ops.cast import Cast
+from mcudeploy.ops.gather import GatherRows
+from mcudeploy.ops.move import Slice
+from mcudeploy.ops.quantize import Dequantize, Quantize
+
+_TABLES = {
+    "float32": DType.FLOAT32,
+    "int8": DType.INT8,
+    "uint8": DType.INT8,
+    "bool": DType.INT8,
+    "int32": DType.INT32,
+    "int64": DType.INT32,
+}
+"""How constant outputs of these element types are stored."""
+
+
+def output_border(builder: Builder, info: Info, *, float_io: bool) -> Border:
+    """The border of a model output, whose elements lie in the ONNX order or channels last.
+
+    What ends in another order is rearranged by operators of its own.
+    A constant one is copied from flash. Raises Unsupported if no output depends on the inputs.
+    """
+    value, dtype = _held(builder, info, float_io=float_io)
+    return builder.border(info.name, _in_plain_order(builder, info.name, value), dtype)
+
+
+def with_a_step(builder: Builder, outputs: tuple[Border, ...]) -> tuple[Border, ...]:
+    """The outputs, the first of them copied where all are inputs under other names or shapes: a program has
+    at least one step.
+    """
+    makers = {operator.output: operator for operator in builder.operators}
+
+    def computed(tensor: str) -> bool:
+        maker = makers.get(tensor)
+        return maker is not None and (not maker.op.is_view or computed(maker.inputs[0]))
+
+    if not outputs or any(computed(border.tensor) for border in outputs):
+        return outputs
+    first = outputs[0]
+    source, nodes = builder.tensors[first.tensor], builder.nodes_of(first.name)
+    op = Slice((0, 0, 0), (1, 1, 1), source.shape)
+    copy = builder.emit(op, (first.tensor,), source.shape, source.dtype, source.quantization, nodes=nodes)
+    return (replace(first, tensor=copy), *outputs[1:])
+
+
+def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
+    """The value that the output ends with, and the ONNX element type."""
+    if info.name in builder.constants:
+        return _constant(builder, info.name)
+    value = builder.value(info.name)
+    if not value.real:
+        return builder.integers(info.name), builder.model.dtype_of(info.name)
+    dtype = builder.model.dtype_of(info.name)
+    if dtype == "bool":
+        return truth(builder, info.name), dtype
+    if dtype != "float32":
+        raise Unsupported(f"an output of {dtype} is not supported; put a Cast to float32 or int32 before it")
+    if value.table is None:
+        return value, "float32"
+    pure = None if float_io else builder.pure(info.name)
+    return (pure if pure is not None else builder.real(info.name)), "float32"
+
+
+def _constant(builder: Builder, name: str) -> tuple[Value, str]:
+    """A constant as a tensor that each run writes: the only row of a table, whatever the index is."""
+    array = builder.constants[name].value
+    if builder.outputs <= set(builder.constants):
+        raise Unsupported("it does not depend on the inputs, as no output does: the model is constant")
+    require_bounded(array.shape, "it")
+    dtype = array.dtype.name
+    if dtype not in _TABLES:
+        raise Unsupported(f"it is constant, and of {dtype}: {', '.join(_TABLES)} are supported")
+    kind, table = _TABLES[dtype], array.reshape(1, 1, -1)
+    if kind is DType.INT32 and np.any(table.astype(np.float32).astype(np.int64) != table):
+        raise Unsupported(
+            "it is constant, with integers that float32 does not hold: compute it in the application"
+        )
+    if dtype == "uint8":
+        table = table.astype(np.int16) - UNSIGNED_OFFSET
+    quantization = None if kind is not DType.INT8 else TRUTH if dtype == "bool" else Quantization(1.0, 0)
+    stored = DType.INT8 if kind is DType.INT8 else DType.FLOAT32
+    constants = {"table": np.ascontiguousarray(table, stored.value)}
+    tensor = builder.emit(
+        GatherRows(array.size),
+        (_any_index(builder),),
+        (1, 1, array.size),
+        stored,
+        quantization,
+        constants=constants,
+    )
+    if kind is DType.INT32:
+        tensor = builder.emit(Cast(), (tensor,), (1, 1, array.size), kind)
+    return Value(tensor, positions(array.shape), kind is DType.FLOAT32, quantization=quantization), dtype
+
+
+def _any_index(builder: Builder) -> str:
+    """An int32 tensor of one element, the first one of the first input."""
+    tensor = builder.values[builder.model.inputs[0].name].tensor
+    source, one = builder.tensors[tensor], (1, 1, 1)
+    if source.shape != one:
+        op = Slice((0, 0, 0), one, one)
+        tensor = builder.emit(op, (tensor,), one, source.dtype, source.quantization)
+    if source.dtype is DType.INT8:
+        tensor = builder.emit(Dequantize(), (tensor,), one, DType.FLOAT32)
+    return tensor if source.dtype is DType.INT32 else builder.emit(Cast(), (tensor,), one, DType.INT32)
+
+
+def truth(builder: Builder, name: str) -> Value:
+    """A value of 0 and 1 as an int8 tensor."""
+    value = builder.value(name)
+    if value.table is not None:
+        return builder.requantized(name, TRUTH)
+    shape, nodes = builder.shape_of(value.tensor), builder.nodes_of(name)
+    tensor = builder.emit(Quantize(), (value.tensor,), shape, DType.INT8, TRUTH, nodes=nodes)
+    return Value(tensor, value.index, real=False, quantization=TRUTH)
+
+
+def _in_plain_order(builder: Builder, name: str, value: Value) -> Value:
+    """The model output `name`, rearranged where C could not be told where it lies."""
+    if is_plain(value.index):
+        return value
+    nodes = builder.nodes_of(name)
+    source = builder.tensors[value.tensor]
+    found = regular(value.index, source.shape)
+    if found is not None and min(found[0].step) < 0 and permutation(found[1]) is not None:
+        op, places = found
+        turned = builder.emit(
+            op, (value.tensor,), op.out_shape, source.dtype, source.quantization, nodes=nodes
+        )
+        value = replace(value, tensor=turned, index=places)
+    if not is_plain(value.index):
+        shape, places = natural_shape(value.shape), positions(value.shape)
+        if permutation(value.index) is None:
+            shape, places = default_layout(value.shape)
+        wanted = np.asarray(scattered(places, shape, value.index), np.int32)
+        value = replace(value, tensor=builder.arranged(value.tensor, wanted, nodes), index=places)
+    builder.define(name, value)
+    return value

@@ -1,0 +1,204 @@
+"""Graph inputs: in which layout and element type they are stored, found by looking ahead to their readers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.elementwise import OPERATIONS
+from mcudeploy.frontend.lower.follow import common_quantization
+from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
+from mcudeploy.frontend.lower.views import VIEWS, view_index
+from mcudeploy.frontend.onnx.nodes import Info, Node, Unsupported, require_bounded
+from mcudeploy.frontend.onnx.quantization import TRUTH, activation_parameters
+from mcudeploy.frontend.onnx.values import (
+    IndexArray,
+    Value,
+    default_layout,
+    image_positions,
+    is_plain,
+    natural_shape,
+    positions,
+)
+from mcudeploy.ir.graph import Border, DType, Quantization, Shape, State
+from mcudeploy.ops.requantize import dequantize_table
+
+_IMAGE_OPS = frozenset(
+    {"AveragePool", "BatchNormalization", "Conv", "GlobalAveragePool"}
+    | {"GlobalMaxPool", "GridSample", "MaxPool", "Resize"}
+)
+_STORAGE_ORDER_OPS = frozenset({"Gemm", "GridSample", "MatMul"})
+_SAME_LAYOUT = frozenset({"QuantizeLinear", "DequantizeLinear", *FUNCTIONS, *OPERATIONS})
+"""Operators whose result lies as their input does; of two operands, where the result is no larger."""
+_MAX_NODES_AHEAD = 64
+_STORED = {
+    "float32": DType.FLOAT32,
+    "int8": DType.INT8,
+    "uint8": DType.INT8,
+    "int32": DType.INT32,
+    "int64": DType.INT32,
+    "bool": DType.INT8,
+}
+"""How the element types of inputs are stored."""
+_REAL = ("float32", "bool")
+
+
+def declare(builder: Builder, info: Info, *, float_io: bool) -> Value:
+    """Makes the tensor of a graph input and defines and returns its value.
+
+    A float input whose readers only quantise it, all alike, is stored quantised unless `float_io`.
+    A bool is stored as int8, 0 or 1. Raises Unsupported for other element types.
+    """
+    if info.shape is None or info.dtype not in _STORED:
+        raise Unsupported(
+            f"an input of {info.dtype} is not supported; {', '.join(_STORED)} are. {_way_out(info.dtype)}"
+        )
+    shape, index = _layout(builder, info.name, info.shape)
+    name, dtype = builder.input_name(info.name), _STORED[info.dtype]
+    meaning = None
+    if info.dtype == "bool":
+        meaning = TRUTH
+    elif info.dtype == "float32":
+        meaning = None if float_io else common_quantization(builder, _readers(builder, info.name))
+    elif dtype is DType.INT8:
+        meaning = _first_meaning(builder, info.name, info.dtype) or Quantization(1.0, 0)
+    real = info.dtype in _REAL
+    builder.tensor(name, shape, dtype if meaning is None else DType.INT8, meaning)
+    table = dequantize_table(meaning) if real and meaning is not None else None
+    value = Value(name, index, real, table, meaning)
+    builder.define(info.name, value)
+    return value
+
+
+def _way_out(dtype: str) -> str:
+    """What to do about an input of another type."""
+    if dtype in ("int16", "uint16"):
+        return "Of this type only what DequantizeLinear reads is computed: cast to int32 before the model"
+    if dtype.startswith("complex"):
+        return "Give real and imaginary parts as two inputs"
+    if dtype == "string":
+        return "Encode text as integers before the model"
+    if dtype.startswith("float"):
+        return "Export the model in float32, or quantise it to int8 with mcudeploy quantize"
+    return "Export the model with int32 inputs"
+
+
+def _layout(builder: Builder, name: str, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
+    """The layout that the first reader with a demand wants, where it is a plain one; else the default one."""
+    wanted = _demand(builder, name, positions(shape))
+    if wanted is None:
+        return default_layout(shape)
+    index = np.empty(wanted.size, np.int32)
+    index[wanted.reshape(-1)] = positions((wanted.size,))
+    index = index.reshape(shape)
+    if not is_plain(index):
+        return default_layout(shape)
+    return (wanted.shape[0], wanted.shape[1], wanted.shape[2]), index
+
+
+def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None:
+    """The positions, in stored order, that the first demanding reader wants to find; None without one."""
+    waiting: list[tuple[str, IndexArray]] = [(name, index)]
+    for _ in range(_MAX_NODES_AHEAD):
+        if not waiting:
+            return None
+        current, places = waiting.pop(0)
+        for node in builder.consumers.get(current, []):
+            try:
+                if node.op in _IMAGE_OPS and node.inputs[0] == current:
+                    return image_positions(places)
+                if node.op in _STORAGE_ORDER_OPS:
+                    return places.reshape(natural_shape(places.shape))
+                if node.op in VIEWS:
+                    waiting.append((node.output, view_index(builder.constants, node, places)))
+                elif node.op in _SAME_LAYOUT and _keeps_shape(builder, node, places.shape):
+                    waiting.append((node.output, places))
+            except Unsupported:
+                continue
+    return None
+
+
+def _keeps_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:
+    if node.op not in OPERATIONS:
+        return True
+    info = builder.model.infos.get(node.output)
+    return info is not None and info.shape == shape
+
+
+def _readers(builder: Builder, name: str) -> list[tuple[str, Node]]:
+    """The nodes behind views that read a value, each with what it reads; none where that is an output."""
+    found: list[tuple[str, Node]] = []
+    waiting = [name]
+    while waiting:
+        current = waiting.pop()
+        if current in builder.outputs:
+            return []
+        for node in builder.consumers.get(current, []):
+            if node.op in VIEWS and node.inputs[0] == current:
+                waiting.append(node.output)
+            else:
+                found.append((current, node))
+    return found
+
+
+def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | None:
+    """The parameters of the first DequantizeLinear that reads an integer input."""
+    for current, node in _readers(builder, name):
+        if node.op == "DequantizeLinear" and node.inputs[0] == current:
+            try:
+                return activation_parameters(builder.constants, node, dtype)
+            except Unsupported:
+                continue
+    return None
+
+
+def state_input(
+    builder: Builder, name: str, shape: Shape, quantization: Quantization | None = None
+) -> str | None:
+    """The tensor of a graph input that is kept between runs; None where it is no such input.
+
+    It is int8 with a `quantization`, float32 without.
+
+    Raises Unsupported where its first value is not constant.
+    """
+    kept = next((it for it in builder.model.states if it.before == name), None)
+    if kept is None:
+        return None
+    if kept.first and kept.first not in builder.constants:
+        raise Unsupported(
+            "its first state is neither constant nor an input of the model that serves nothing else: "
+            "export it as one of these, or leave out --stateful"
+        )
+    dtype = DType.FLOAT32 if quantization is None else DType.INT8
+    first = np.zeros(shape, dtype.value)
+    if kept.first:
+        first = builder.constants[kept.first].value.astype(dtype.value).reshape(shape)
+    info = builder.model.infos[name]
+    tensor = builder.tensor(builder.input_name(name), shape, dtype, quantization)
+    order = np.arange(first.size, dtype=np.int32)
+    before = Border(tensor.name, name, info.shape or shape, dtype.value, order)
+    builder.states.append(State(before, replace(before, name=kept.after), first))
+    return tensor.name
+
+
+def placeholder(builder: Builder, name: str) -> bool:
+    """Stands in for a value whose node is not supported, so that later nodes are checked too.
+
+    Returns False where its shape or element type is unknown.
+    """
+    info = builder.model.infos.get(name)
+    if info is None or info.shape is None or info.dtype not in _STORED:
+        return False
+    try:
+        require_bounded(info.shape, "a result")
+        shape, index = default_layout(info.shape)
+        tensor = builder.input_name("")
+        dtype = DType.FLOAT32 if info.dtype == "bool" else _STORED[info.dtype]
+        meaning = Quantization(1.0, 0) if dtype is DType.INT8 else None
+        builder.tensor(tensor, shape, dtype, meaning)
+    except Unsupported:
+        return False
+    builder.values[name] = Value(tensor, index, info.dtype in _REAL, quantization=meaning)
+    return True

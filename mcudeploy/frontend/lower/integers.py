@@ -1,0 +1,213 @@
+"""int32 values: casts, rows chosen by indices, and indices of the largest elements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Literal
+
+import numpy as np
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.follow import finish, follow, fused_nodes
+from mcudeploy.frontend.lower.move import regrown, with_size
+from mcudeploy.frontend.lower.picking import axis_of
+from mcudeploy.frontend.lower.pool import ordered
+from mcudeploy.frontend.lower.slice import pick, real_pick
+from mcudeploy.frontend.lower.softmax import along
+from mcudeploy.frontend.onnx.constants import Constant, integers_of
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.values import IndexArray, Value, positions
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
+from mcudeploy.ops.cast import Cast
+from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.gather import GatherRows
+from mcudeploy.ops.requantize import dequantize_table, quantize
+from mcudeploy.ops.top_k import TopK
+from mcudeploy.ops.unary import Unary
+
+_FLOAT, _INT32, _INT64, _BOOL, _HALF, _DOUBLE = 1, 6, 7, 9, 10, 11
+"""Of TensorProto.DataType."""
+
+
+def cast(builder: Builder, node: Node) -> None:
+    """To float32, int32 (which int64 is held as), or bool; to float16 as a rounding."""
+    builder.define(node.output, _cast(builder, node))
+
+
+def real_cast(builder: Builder, node: Node) -> Value:
+    """The same on a float tensor."""
+    if builder.value(node.inputs[0]).real and node.integer("to", 0) == _FLOAT:
+        return builder.real(node.inputs[0])
+    return _cast(builder, node)
+
+
+def _cast(builder: Builder, node: Node) -> Value:
+    name, to = node.inputs[0], node.integer("to", 0)
+    value = builder.value(name)
+    if to == _DOUBLE and not value.real and builder.tensors[value.tensor].dtype is DType.INT32:
+        raise Unsupported(
+            "it makes floats of integers that become integers again: floats are computed as float32, which "
+            "loses those beyond 16,777,216. Export the model without it"
+        )
+    if to in (_FLOAT, _DOUBLE):
+        return _as_real(builder, node, value)
+    if to == _HALF:
+        real = _in_float(builder, node, _as_real(builder, node, value))
+        shape = builder.shape_of(real.tensor)
+        made = builder.emit(Unary("half"), (real.tensor,), shape, DType.FLOAT32, nodes=(node,))
+        return Value(made, real.index, real=True)
+    if to in (_INT32, _INT64):
+        if not value.real and builder.tensors[value.tensor].dtype is DType.INT32:
+            return value
+        real = builder.real(name) if value.real else _as_real(builder, node, value)
+        return _converted(builder, node, _in_float(builder, node, real), DType.INT32)
+    if to == _BOOL:
+        real = builder.real(name) if value.real else _in_float(builder, node, _as_real(builder, node, value))
+        shape = builder.shape_of(real.tensor)
+        zero = {"constant": np.zeros((1, 1, 1), np.float32)}
+        unequal = Binary("not_equal", 1, (1, 1, 1))
+        made = builder.emit(unequal, (real.tensor,), shape, DType.FLOAT32, constants=zero, nodes=(node,))
+        return Value(made, real.index, real=True)
+    raise Unsupported("casting activations to this type is not supported; float32, int32, int64 and bool are")
+
+
+def _as_real(builder: Builder, node: Node, value: Value) -> Value:
+    """Integers as floats: int8 ones seen through a table, int32 ones converted."""
+    if value.real:
+        return value
+    if builder.tensors[value.tensor].dtype is DType.INT32:
+        return _converted(builder, node, value, DType.FLOAT32)
+    own = builder.integers(node.inputs[0])
+    unsigned = builder.model.dtype_of(node.inputs[0]) == "uint8"
+    meaning = Quantization(1.0, -UNSIGNED_OFFSET if unsigned else 0)
+    return replace(own, real=True, table=dequantize_table(meaning), quantization=meaning)
+
+
+def _in_float(builder: Builder, node: Node, value: Value) -> Value:
+    """The value on a float tensor."""
+    if value.table is None:
+        return value
+    name = f"{node.output}:float"
+    builder.values[name] = value
+    return builder.real(name)
+
+
+def _converted(builder: Builder, node: Node, value: Value, dtype: DType) -> Value:
+    shape = builder.shape_of(value.tensor)
+    tensor = builder.emit(Cast(), (value.tensor,), shape, dtype, nodes=(node,))
+    return Value(tensor, value.index, real=dtype is DType.FLOAT32)
+
+
+def gather(builder: Builder, node: Node) -> None:
+    """With constant indices a Slice; else rows of a table that is constant or computed."""
+    if node.inputs[1] in builder.constants:
+        pick(builder, node)
+        return
+    table = builder.operand(node.inputs[0])
+    if isinstance(table, Constant):
+        _embedding(builder, node, table)
+        return
+    builder.define(node.output, _gathered(builder, node, table))
+
+
+def real_gather(builder: Builder, node: Node) -> Value:
+    """The same on a float tensor."""
+    if node.inputs[1] in builder.constants:
+        return real_pick(builder, node)
+    return _gathered(builder, node, builder.real(node.inputs[0]))
+
+
+def _indices(builder: Builder, node: Node) -> tuple[Value, str]:
+    """The indices, and the same as an int32 vector."""
+    value = builder.value(node.inputs[1])
+    tensor = builder.arranged(value.tensor, value.index.reshape(1, 1, -1), (node,))
+    return value, tensor
+
+
+def _placed(indices: Value, rest: tuple[int, ...], axis: int) -> IndexArray:
+    """Where the elements of a Gather lie whose result has a row for each index, of the shape `rest`."""
+    made = positions((*indices.shape, *rest))
+    rank = indices.index.ndim
+    return np.moveaxis(made, range(rank), range(axis, axis + rank))
+
+
+def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
+    """Rows of a constant table, which is quantised as the result is."""
+    if constant.value.dtype != np.float32:
+        raise Unsupported(f"a table of {constant.value.dtype} is not supported; float32 is")
+    indices, vector = _indices(builder, node)
+    axis = axis_of(node, constant.value.ndim)
+    moved = np.moveaxis(constant.value, axis, 0)
+    rest = moved.shape[1:]
+    table = np.ascontiguousarray(moved.reshape(moved.shape[0], 1, prod(rest)), np.float32)
+    ending = follow(builder, node.output)
+    quantization = None if ending.clips else ending.quantization
+    quantized = quantization is not None
+    shape = (indices.index.size, 1, table.shape[2])
+    nodes = fused_nodes(node, ending, quantized=True) if quantized else (node,)
+    tensor = builder.emit(
+        GatherRows(table.shape[2]),
+        (vector,),
+        shape,
+        DType.INT8 if quantized else DType.FLOAT32,
+        quantization,
+        constants={"table": table if quantization is None else quantize(table, quantization)},
+        nodes=nodes,
+    )
+    made = Value(tensor, _placed(indices, rest, axis), real=True)
+    if quantized:
+        finish(builder, ending, made, quantized=True)
+    else:
+        builder.define(node.output, made)
+
+
+def _gathered(builder: Builder, node: Node, table: Value) -> Value:
+    """Rows of a table that is computed."""
+    indices, vector = _indices(builder, node)
+    axis = axis_of(node, table.index.ndim)
+    moved = np.moveaxis(table.index, axis, 0)
+    rest = moved.shape[1:]
+    source = builder.arranged(table.tensor, moved.reshape(moved.shape[0], 1, prod(rest)), (node,))
+    kind = builder.tensors[source]
+    shape = (indices.index.size, 1, prod(rest))
+    made = builder.emit(GatherRows(), (vector, source), shape, kind.dtype, kind.quantization, nodes=(node,))
+    return replace(table, tensor=made, index=_placed(indices, rest, axis))
+
+
+def arg_extreme(builder: Builder, node: Node) -> None:
+    """ArgMax and ArgMin: the index of the first of one. As in ONNX Runtime, NaN counts only as the first."""
+    value = ordered(builder, node.inputs[0])
+    axis = axis_of(node, value.index.ndim)
+    last = node.integer("select_last_index", 0) != 0
+    made = _top(builder, node, value, axis, TopK(0, 1, "indices", node.op == "ArgMax", last, True))
+    if node.integer("keepdims", 1) == 0:
+        made = replace(made, index=made.index.squeeze(axis))
+    builder.define(node.output, made)
+
+
+def top_k(builder: Builder, node: Node) -> None:
+    """An operator for the elements, and one for their indices, of those that something reads."""
+    (count,) = integers_of(builder.constant(node.input(1), "k"))
+    value = ordered(builder, node.inputs[0])
+    axis = axis_of(node, value.index.ndim, default=-1)
+    if not 1 <= count <= value.shape[axis]:
+        raise Unsupported(f"k is {count}; the axis has {value.shape[axis]} elements")
+    results: tuple[Literal["values", "indices"], ...] = ("values", "indices")
+    for name, result in zip(node.outputs, results, strict=False):
+        if name and (name in builder.consumers or name in builder.outputs):
+            op = TopK(0, count, result, node.integer("largest", 1) != 0)
+            builder.define(name, _top(builder, node, value, axis, op))
+
+
+def _top(builder: Builder, node: Node, value: Value, axis: int, wanted: TopK) -> Value:
+    placed, dimension = along(builder, value, axis)
+    op = replace(wanted, axis=dimension)
+    source = builder.tensors[placed.tensor]
+    shape: Shape = with_size(source.shape, dimension, wanted.count)
+    index = regrown(placed.index, source.shape, [axis], [dimension], shape)
+    if wanted.result == "indices":
+        tensor = builder.emit(op, (placed.tensor,), shape, DType.INT32, nodes=(node,))
+        return Value(tensor, index, real=False)
+    tensor = builder.emit(op, (placed.tensor,), shape, source.dtype, source.quantization, nodes=(node,))
+    return replace(placed, tensor=tensor, index=index)

@@ -1,0 +1,274 @@
+"""Conv, Gemm, MatMul and BatchNormalization: their weights and how they read what is stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.lower.affine import (
+    Linear,
+    Reading,
+    emit_float,
+    emit_linear,
+    fold_affine,
+    normalization,
+)
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
+from mcudeploy.frontend.lower.windows import Window, window_of
+from mcudeploy.frontend.onnx.constants import Constant
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.values import IndexArray, Value, image_index, image_positions, positions
+from mcudeploy.ir.graph import DType, Quantization, Shape
+from mcudeploy.ops.affine import Affine, affine_records
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.matmul import MatMul
+
+
+def conv(builder: Builder, node: Node) -> None:
+    """1-D and 2-D convolution of one image with constant weights."""
+    weights = builder.constant(node.input(1), "the weights")
+    value = builder.value(node.inputs[0])
+    if weights.value.ndim not in (3, 4):
+        raise Unsupported(f"weights of {weights.value.ndim} dimensions; 1-D and 2-D images are supported")
+    if value.index.ndim != weights.value.ndim:
+        raise Unsupported(f"weights {list(weights.shape)} do not fit the input {list(value.shape)}")
+    image = image_positions(value.index)
+    groups = node.integer("group", 1)
+    if groups < 1 or weights.shape[1] * groups != value.shape[1]:
+        raise Unsupported(
+            f"weights {list(weights.shape)} in {groups} groups do not fit {value.shape[1]} input channels"
+        )
+    bias = builder.constant(node.input(2), "the bias") if node.input(2) else None
+    if bias is not None and bias.value.size != weights.shape[0]:
+        raise Unsupported(f"the bias has {bias.value.size} values for {weights.shape[0]} channels")
+    window = window_of(node, weights.shape[2:], image.shape[:2], ceil_mode=False)
+    rank = value.index.ndim
+    stored = weights.moved(_channels_last)
+    rows, cols = window.out_size
+    spatial = (rows, cols) if rank == 4 else (rows,)
+    shape = (1, weights.shape[0], *spatial)
+
+    def read(source: Value, kernel: Constant) -> Reading:
+        return _read_image(builder, source, kernel, window, groups)
+
+    emit_linear(builder, node, shape, 1, linear=Linear.of(stored, bias), reader=read)
+
+
+def _channels_last(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """[K, C, R, S] or [K, C, R] -> [K, R, S, C]."""
+    if array.ndim == 3:
+        array = array[..., np.newaxis]
+    return array.transpose(0, 2, 3, 1)
+
+
+def _read_image(builder: Builder, source: Value, weights: Constant, window: Window, groups: int) -> Reading:
+    tensor = builder.arranged(source.tensor, image_positions(source.index))
+    out_channels = weights.shape[0]
+    kernel, stride, dilation = window.kernel, window.stride, window.dilation
+    op = Conv2d(out_channels, kernel, stride, dilation, window.pads, groups)
+    shape = (*window.out_size, out_channels)
+    return Reading(tensor, op, weights, shape, image_index(shape, source.index.ndim))
+
+
+def gemm(builder: Builder, node: Node) -> None:
+    """The matrix product alpha * A * B + beta * C with constant B and C."""
+    weights = builder.constant(node.input(1), "the second matrix")
+    value = builder.value(node.inputs[0])
+    if weights.value.ndim != 2 or value.index.ndim != 2:
+        raise Unsupported("both operands must be matrices")
+    if node.integer("transB", 0) == 0:
+        weights = weights.moved(lambda array: array.T)
+    swapped = node.integer("transA", 0) != 0
+    rows, depth = value.shape[::-1] if swapped else value.shape
+    if depth != weights.shape[1]:
+        raise Unsupported(f"the operands do not fit: {depth} columns by {weights.shape[1]} rows")
+    shape = (rows, weights.shape[0])
+    alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
+    bias = None
+    third = builder.constant(node.input(2), "the third matrix") if node.input(2) and beta != 0 else None
+    if third is not None and alpha != 0:
+        bias = _gemm_bias(third, shape, beta / alpha)
+    linear = Linear.of(weights, bias, alpha)
+    if alpha == 0 and third is not None:
+        linear = replace(linear, offset=beta * _gemm_bias(third, shape, 1.0).reals().reshape(-1))
+
+    def read(source: Value, kernel: Constant) -> Reading:
+        index = source.index.T if swapped else source.index
+        return _read_matrix(builder, source.tensor, index, kernel, shape)
+
+    emit_linear(builder, node, shape, 1, linear=linear, reader=read)
+
+
+def _gemm_bias(constant: Constant, shape: tuple[int, int], factor: float) -> Constant:
+    if constant.value.ndim > 2 or any(
+        size not in (1, whole) for size, whole in zip(constant.shape[::-1], shape[::-1], strict=False)
+    ):
+        raise Unsupported(f"the third matrix {list(constant.shape)} does not fit {list(shape)}")
+    rows = np.broadcast_to(constant.value, shape)
+    if not np.all(rows == rows[:1]):
+        raise Unsupported("the third matrix differs between rows")
+    single = constant.moved(lambda array: np.broadcast_to(array, shape)[0])
+    return single if factor == 1 else Constant(np.asarray(single.reals() * factor, np.float64))
+
+
+def matmul(builder: Builder, node: Node) -> None:
+    """A product with a constant matrix on either side, or of two activations."""
+    left, right = builder.operand(node.inputs[0]), builder.operand(node.inputs[1])
+    if isinstance(right, Constant) and isinstance(left, Value):
+        _constant_product(builder, node, left, _matrix(right).moved(np.transpose), swapped=False)
+    elif isinstance(left, Constant) and isinstance(right, Value):
+        _constant_product(builder, node, right, _matrix(left), swapped=True)
+    else:
+        _product(builder, node)
+
+
+def _matrix(constant: Constant) -> Constant:
+    if constant.value.ndim < 2 or prod(constant.shape[:-2]) != 1:
+        raise Unsupported(f"a constant operand {list(constant.shape)} is not supported: one matrix is")
+    return constant.moved(lambda array: array.reshape(array.shape[-2:]))
+
+
+def _constant_product(
+    builder: Builder, node: Node, value: Value, weights: Constant, *, swapped: bool
+) -> None:
+    """`weights` is [K, depth]; `swapped`: the depth is the activation's last axis but one."""
+    if value.index.ndim < 2:
+        raise Unsupported("a product with a vector is not supported")
+    index = np.swapaxes(value.index, -1, -2) if swapped else value.index
+    if index.shape[-1] != weights.shape[1]:
+        raise Unsupported(f"the operands do not fit: {index.shape[-1]} by {weights.shape[1]}")
+    shape = (*index.shape[:-1], weights.shape[0])
+    result = (*shape[:-2], shape[-1], shape[-2]) if swapped else shape
+
+    def read(source: Value, kernel: Constant) -> Reading:
+        own = np.swapaxes(source.index, -1, -2) if swapped else source.index
+        reading = _read_matrix(builder, source.tensor, own, kernel, shape)
+        index = np.swapaxes(reading.index, -1, -2) if swapped else reading.index
+        return Reading(reading.tensor, reading.op, reading.weights, reading.shape, index)
+
+    axis = len(shape) - 2 if swapped else len(shape) - 1
+    emit_linear(builder, node, result, axis, linear=Linear.of(weights, None), reader=read)
+
+
+def _read_matrix(
+    builder: Builder, tensor: str, index: IndexArray, weights: Constant, shape: tuple[int, ...]
+) -> Reading:
+    """Rows of `depth` elements times weights [K, depth]; the weights follow the stored order."""
+    depth, channels = index.shape[-1], weights.shape[0]
+    places = index.reshape(-1, depth)
+    count = len(places)
+    stored = builder.shape_of(tensor)
+    if count == 1:
+        order = np.argsort(places[0])
+        kernel = stored[:2]
+        ordered = weights.moved(lambda array: array[:, order].reshape(channels, *stored))
+        made = (1, 1, channels)
+        result = positions((channels,)).reshape(shape)
+        return Reading(tensor, Conv2d(channels, kernel), ordered, made, result)
+    rows, cols = places // depth, places % depth
+    if np.all(rows == rows[:, :1]) and np.all(cols == cols[:1]):
+        order = np.argsort(cols[0])
+        source = tensor if stored[2] == depth else builder.viewed(tensor, (count, 1, depth))
+        row_order = rows[:, 0]
+    else:
+        order, row_order = np.arange(depth), np.arange(count)
+        source = builder.arranged(tensor, places.reshape(count, 1, depth))
+    image = builder.shape_of(source)
+    ordered = weights.moved(lambda array: array[:, order].reshape(channels, 1, 1, depth))
+    made = (image[0], image[1], channels)
+    result = (row_order[:, np.newaxis] * channels + positions((channels,))).astype(np.int32)
+    return Reading(source, Conv2d(channels), ordered, made, result.reshape(shape))
+
+
+def _product(builder: Builder, node: Node) -> None:
+    """The product of two activations: matrices, or equally many of them."""
+    ending = follow(builder, node.output)
+    first, second = node.inputs[:2]
+    a, b = builder.pure(first), builder.pure(second)
+    if a is None or b is None or ending.quantization is None or ending.clips:
+        real = builder.real(first), builder.real(second)
+        builder.define(node.output, _emit_product(builder, *real, None, (node,)))
+        return
+    nodes = fused_nodes(node, ending, quantized=True)
+    finish(builder, ending, _emit_product(builder, a, b, ending.quantization, nodes), quantized=True)
+
+
+def _emit_product(
+    builder: Builder, a: Value, b: Value, quantization: Quantization | None, nodes: tuple[Node, ...]
+) -> Value:
+    if a.index.ndim < 2 or b.index.ndim < 2:
+        raise Unsupported("a product of vectors is not supported")
+    (rows, depth), cols = a.shape[-2:], b.shape[-1]
+    batch = prod(a.shape[:-2])
+    if b.shape[-2] != depth or prod(b.shape[:-2]) != batch:
+        raise Unsupported(f"a product of {list(a.shape)} and {list(b.shape)} is not supported")
+    batched = batch > 1
+    first = builder.arranged(a.tensor, a.index.reshape((batch, rows, depth) if batched else (rows, 1, depth)))
+    straight = b.index.reshape(batch, depth, cols)
+    turned = np.swapaxes(straight, 1, 2)
+    transposed = cols > 1 and straight[0, 0, 1] - straight[0, 0, 0] != 1
+    matrix = turned if transposed else straight
+    height, width = matrix.shape[1:]
+    second = builder.arranged(b.tensor, matrix if batched else matrix.reshape(height, 1, width))
+    shape: Shape = (batch, rows, cols) if batched else (rows, 1, cols)
+    dtype = DType.FLOAT32 if quantization is None else DType.INT8
+    op = MatMul(batched, bool(transposed))
+    tensor = builder.emit(op, (first, second), shape, dtype, quantization, nodes=nodes)
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return Value(tensor, positions((*lead, rows, cols)), real=True)
+
+
+def batch_normalization(builder: Builder, node: Node) -> None:
+    """On its own: Affine on int8 values, a depthwise 1x1 convolution on floats. Behind a convolution it was
+    folded already.
+    """
+    value = builder.value(node.inputs[0])
+    if value.index.ndim < 2:
+        raise Unsupported("the input needs a channel axis")
+    channels = value.shape[1]
+    factor, offset = normalization(builder, node, channels)
+    weights = Constant(np.ones((channels, 1, 1, 1), np.float32))
+    linear, name = fold_affine(builder, node.output, value.shape, 1, Linear(weights, None, factor, offset))
+    ending = follow(builder, name)
+    made = _affine(builder, node, linear, ending)
+    if made is not None:
+        finish(builder, ending, made, quantized=True)
+        return
+    reading = _read_channels(builder, builder.real(node.inputs[0]), linear.weights)
+    finish(builder, ending, emit_float(builder, node, linear, reading, ending), quantized=False)
+
+
+def _affine(builder: Builder, node: Node, linear: Linear, ending: Ending) -> Value | None:
+    """The factors and offsets on int8 values; None where input or result are not quantised so."""
+    source = None if ending.quantization is None else builder.pure(node.inputs[0])
+    if source is None or source.quantization is None or ending.quantization is None:
+        return None
+    factor, offset = linear.factor.astype(np.float32), linear.offset.astype(np.float32)
+    if affine_records(factor, offset, source.quantization, ending.quantization) is None:
+        return None
+    reading = _read_channels(builder, source, linear.weights)
+    nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=True)[1:])
+    tensor = builder.emit(
+        Affine(ending.low, ending.high),
+        (reading.tensor,),
+        reading.shape,
+        DType.INT8,
+        ending.quantization,
+        constants={"factor": factor, "offset": offset},
+        nodes=nodes,
+    )
+    return Value(tensor, reading.index, real=True)
+
+
+def _read_channels(builder: Builder, source: Value, weights: Constant) -> Reading:
+    """Channels of an image or of a vector, each with its own factor."""
+    index = source.index
+    image = index.reshape(index.shape[0], 1, -1) if index.ndim == 2 else image_positions(index)
+    tensor = builder.arranged(source.tensor, image)
+    shape: Shape = builder.shape_of(tensor)
+    made = image_index(shape, index.ndim) if index.ndim > 2 else positions(index.shape)
+    return Reading(tensor, Conv2d(shape[2], groups=shape[2]), weights, shape, made)

@@ -1,0 +1,235 @@
+"""From a simplified model to the Graph: one lowering function per ONNX operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.frontend.lower.arithmetic import BITWISE, any_binary, any_unary, any_where
+from mcudeploy.frontend.lower.builder import Builder, RealLowering
+from mcudeploy.frontend.lower.elementwise import OPERATIONS, real_binary, real_unary
+from mcudeploy.frontend.lower.graph_outputs import output_border, with_a_step
+from mcudeploy.frontend.lower.grid_sample import grid_sample
+from mcudeploy.frontend.lower.inputs import declare, placeholder
+from mcudeploy.frontend.lower.integers import arg_extreme, cast, gather, real_cast, real_gather, top_k
+from mcudeploy.frontend.lower.linear import batch_normalization, conv, gemm, matmul
+from mcudeploy.frontend.lower.move import concat, pad, real_concat, real_pad
+from mcudeploy.frontend.lower.norm import layer_norm
+from mcudeploy.frontend.lower.picking import PICKS
+from mcudeploy.frontend.lower.pool import (
+    REDUCTIONS,
+    average_pool,
+    max_pool,
+    real_max_pool,
+    real_reduce,
+    reduce,
+)
+from mcudeploy.frontend.lower.quantized import dequantize_linear, quantize_linear, real_view, view
+from mcudeploy.frontend.lower.recurrent import recurrent, sequence_lstm
+from mcudeploy.frontend.lower.resize import real_resize, resize
+from mcudeploy.frontend.lower.roi import roi_align
+from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
+from mcudeploy.frontend.lower.scatter import scatter
+from mcudeploy.frontend.lower.slice import pick, real_pick, split
+from mcudeploy.frontend.lower.softmax import softmax
+from mcudeploy.frontend.lower.svdf import quantized_svdf, svdf
+from mcudeploy.frontend.lower.tidy_last_states import last_states_alone
+from mcudeploy.frontend.lower.tidy_peephole import tidy
+from mcudeploy.frontend.lower.views import VIEWS
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.nodes import Model, Node, Unsupported
+from mcudeploy.frontend.passes.versions import DOMAIN_WAYS_OUT
+from mcudeploy.ir.graph import Border, Graph
+
+Lowering = Callable[[Builder, Node], None]
+
+
+def _dropout(builder: Builder, node: Node) -> None:
+    raise Unsupported("Dropout in training mode, or with a mask that is read, is not supported")
+
+
+LOWERINGS: dict[str, Lowering] = {
+    **dict.fromkeys(VIEWS, view),
+    **dict.fromkeys(FUNCTIONS, any_unary),
+    **dict.fromkeys({*OPERATIONS, *BITWISE}, any_binary),
+    **dict.fromkeys(PICKS, pick),
+    **dict.fromkeys(REDUCTIONS, reduce),
+    "BitwiseNot": any_unary,
+    "ArgMax": arg_extreme,
+    "ArgMin": arg_extreme,
+    "AveragePool": average_pool,
+    "BatchNormalization": batch_normalization,
+    "Cast": cast,
+    "Concat": concat,
+    "Conv": conv,
+    "DequantizeLinear": dequantize_linear,
+    "Dropout": _dropout,
+    "Gather": gather,
+    "Gemm": gemm,
+    "GlobalAveragePool": average_pool,
+    "GlobalMaxPool": max_pool,
+    "GRU": recurrent,
+    "GridSample": grid_sample,
+    "LSTM": recurrent,
+    "LayerNormalization": layer_norm,
+    "MatMul": matmul,
+    "MaxPool": max_pool,
+    "Pad": pad,
+    "QuantizeLinear": quantize_linear,
+    "RMSNormalization": layer_norm,
+    "RNN": recurrent,
+    "Resize": resize,
+    "RoiAlign": roi_align,
+    "ScatterND": scatter,
+    "Softmax": softmax,
+    "Split": split,
+    "TopK": top_k,
+    "Where": any_where,
+}
+"""What each supported ONNX operator becomes."""
+
+LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
+    "QuantizedSVDF": quantized_svdf,
+    "SVDF": svdf,
+    "SequenceLSTM": sequence_lstm,
+}
+"""What nodes become that frontend/tflite writes where ONNX has no operator."""
+
+REAL_LOWERINGS: dict[str, RealLowering] = {
+    **dict.fromkeys(VIEWS, real_view),
+    **dict.fromkeys(FUNCTIONS, real_unary),
+    **dict.fromkeys(OPERATIONS, real_binary),
+    **dict.fromkeys(PICKS, real_pick),
+    **dict.fromkeys(REDUCTIONS, real_reduce),
+    "Cast": real_cast,
+    "Concat": real_concat,
+    "Gather": real_gather,
+    "GlobalMaxPool": real_max_pool,
+    "MaxPool": real_max_pool,
+    "Pad": real_pad,
+    "Resize": real_resize,
+}
+"""The same on float tensors, of operators whose result may first have been a table over an int8 tensor."""
+
+_LOSS = "a loss is for training; export the model without it"
+_DYNAMIC = "the size of its result is known at run time only, by how many"
+_END = "end the model before it (onnx.utils.extract_model), and compute it in the application"
+
+WAYS_OUT: dict[str, str] = {
+    "DynamicQuantizeLinear": "scales that are computed at run time are not supported; quantise with fixed "
+    "ones: mcudeploy quantize, or onnxruntime.quantization.quantize_static",
+    "NegativeLogLikelihoodLoss": _LOSS,
+    "NonMaxSuppression": f"{_DYNAMIC} boxes it keeps; {_END}",
+    "NonZero": f"{_DYNAMIC} elements are not zero; {_END}",
+    "SoftmaxCrossEntropyLoss": _LOSS,
+    "Unique": f"{_DYNAMIC} elements differ; {_END}",
+}
+"""What to do about operators that are not supported, where there is more to say than that."""
+
+_FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+"""What numpy and operator definitions raise for attributes and shapes that do not fit."""
+
+
+def lower(model: Model, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
+    """The Graph of a model. `reasons`: why nodes, by label, could not be folded.
+
+    Raises ModelError listing all nodes that are not supported.
+    """
+    builder = Builder(model, REAL_LOWERINGS)
+    problems: list[Problem] = []
+    unknown: set[str] = set()
+    inputs: list[Border] = []
+    kept = {state.before for state in model.states}
+    for info in (info for info in model.inputs if info.name not in kept):
+        try:
+            value = declare(builder, info, float_io=float_io)
+            inputs.append(builder.border(info.name, value, info.dtype))
+        except Unsupported as verdict:
+            problems.append(Problem(printable(info.name), "input", str(verdict)))
+            unknown.add(info.name)
+    for node in model.nodes:
+        if node.output in builder.done:
+            continue
+        problem = _lower_node(builder, node, reasons, unknown)
+        if problem is not None:
+            problems.append(_of_the_file(problem, node, model))
+            told = node.op in WAYS_OUT  # nodes behind it would be refused for the same cause
+            unknown.update(name for name in node.outputs if name and (told or not placeholder(builder, name)))
+    outputs = _outputs(builder, model, problems, unknown, float_io=float_io)
+    if problems:
+        raise ModelError.unsupported(tuple(dict.fromkeys(problems)))
+    return _graph(builder, model, tuple(inputs), with_a_step(builder, outputs))
+
+
+def _of_the_file(problem: Problem, node: Node, model: Model) -> Problem:
+    """The problem of a node as one of the node of the file that it was made of."""
+    op = model.file_ops.get(node.label)
+    if not op or op == node.op:
+        return problem
+    return replace(
+        problem, op=printable(op), reason=f"{problem.reason} (in the {problem.op} that replaces it)"
+    )
+
+
+def _lower_node(
+    builder: Builder, node: Node, reasons: Mapping[str, str], unknown: set[str]
+) -> Problem | None:
+    lowering = LOWERINGS_OF_TFLITE.get(node.op) if node.domain == "tflite" else None
+    lowering = lowering if node.domain else LOWERINGS.get(node.op)
+    op = printable(f"{node.domain}::{node.op}" if node.domain else node.op)
+    if lowering is None:
+        way_out = DOMAIN_WAYS_OUT.get(node.domain, "this operator is not supported")
+        reason = reasons.get(node.label, WAYS_OUT.get(node.op, way_out))
+        return Problem(printable(node.label), op, reason)
+    if not unknown.isdisjoint(node.inputs):
+        unknown.update(name for name in node.outputs if name)
+        return None
+    refused = node.label in builder.model.refusals
+    if refused or (node.label in reasons and all(name in builder.constants for name in node.inputs if name)):
+        return Problem(printable(node.label), op, reasons[node.label])
+    try:
+        lowering(builder, node)
+    except Unsupported as verdict:
+        return Problem(printable(node.label), op, str(verdict))
+    except _FAULTS as fault:
+        return Problem(printable(node.label), op, f"its attributes and inputs do not fit: {fault}")
+    return None
+
+
+def _outputs(
+    builder: Builder, model: Model, problems: list[Problem], unknown: set[str], *, float_io: bool
+) -> tuple[Border, ...]:
+    borders: list[Border] = []
+    for info in model.outputs:
+        if info.name in unknown:
+            continue
+        try:
+            borders.append(output_border(builder, info, float_io=float_io))
+        except Unsupported as verdict:
+            problems.append(Problem(printable(info.name), "output", str(verdict)))
+        except _FAULTS as fault:
+            problems.append(Problem(printable(info.name), "output", f"it cannot be made: {fault}"))
+    return tuple(borders)
+
+
+def _graph(builder: Builder, model: Model, inputs: tuple[Border, ...], outputs: tuple[Border, ...]) -> Graph:
+    states = tuple(builder.states)
+    inputs += tuple(state.before for state in states)
+    outputs += tuple(state.after for state in states)
+    outputs = last_states_alone(builder, outputs)
+    tidied = tidy(builder.operators, outputs, builder.references, builder.tensors)
+    made = {border.tensor for border in inputs} | {operator.output for operator in tidied.operators}
+    try:
+        return Graph(
+            name=model.name,
+            tensors={name: tensor for name, tensor in builder.tensors.items() if name in made},
+            operators=tidied.operators,
+            inputs=inputs,
+            outputs=tidied.outputs,
+            references={name: border for name, border in tidied.references.items() if name in made},
+            notes=(*model.notes, *builder.notes),
+            states=states,
+        )
+    except ValueError as fault:
+        raise ModelError(f"the model cannot be put in order: {fault}") from fault

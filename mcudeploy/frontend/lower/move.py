@@ -1,0 +1,285 @@
+"""Pad and Concat: what moves elements, mostly on what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.common.text import agree, count_text
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.follow import finish, follow, fused_nodes
+from mcudeploy.frontend.lower.slice import part
+from mcudeploy.frontend.lower.softmax import along
+from mcudeploy.frontend.onnx.constants import integers_of
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported, require_bounded
+from mcudeploy.frontend.onnx.values import (
+    IndexArray,
+    Value,
+    axis_shapes,
+    coordinates,
+    natural_shape,
+    scattered,
+    stored_axis,
+)
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
+from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.move import Pad
+from mcudeploy.ops.requantize import STORED, dequantize, quantize
+
+_MODES: dict[str, Literal["edge", "reflect", "wrap"]] = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
+
+
+def pad(builder: Builder, node: Node) -> None:
+    """On what is stored where it can mean the padding; else in the result's quantisation; else in float."""
+    value = builder.value(node.inputs[0])
+    amounts = _pad_amounts(builder, node, value.index.ndim)
+    if node.text("mode", "constant") != "constant":
+        builder.define(node.output, _mirrored(builder, node, value, amounts))
+        return
+    if not any(amounts):
+        builder.define(node.output, value)
+        return
+    filling = _filling(builder, node)
+    unsigned = not value.real and builder.model.dtype_of(node.inputs[0]) == "uint8"
+    stored = _stored_filling(builder, value, filling - UNSIGNED_OFFSET if unsigned else filling)
+    if stored is not None:
+        builder.define(node.output, _pad(builder, node, value, amounts, stored))
+        return
+    ending = follow(builder, node.output)
+    if value.table is not None and ending.quantization is not None and not ending.clips:
+        source = builder.requantized(node.inputs[0], ending.quantization)
+        made = _pad(builder, node, source, amounts, filling)
+        finish(builder, ending, made, quantized=True)
+        return
+    builder.define(node.output, _pad(builder, node, builder.real(node.inputs[0]), amounts, filling))
+
+
+def real_pad(builder: Builder, node: Node) -> Value:
+    """The same on a float tensor."""
+    value = builder.real(node.inputs[0])
+    amounts = _pad_amounts(builder, node, value.index.ndim)
+    if node.text("mode", "constant") != "constant":
+        return _mirrored(builder, node, value, amounts)
+    return _pad(builder, node, value, amounts, _filling(builder, node))
+
+
+def _mirrored(builder: Builder, node: Node, value: Value, amounts: tuple[int, ...]) -> Value:
+    """Padding by elements of the value itself. Negative amounts crop it first."""
+    mode, rank = node.text("mode", ""), value.index.ndim
+    if mode not in _MODES:
+        raise Unsupported(f"mode {mode!r} is not supported; constant, edge, reflect and wrap are")
+    ends = list(zip(amounts[:rank], amounts[rank:], strict=True))
+    kept = value.index[tuple(slice(max(-before, 0), -max(-after, 0) or None) for before, after in ends)]
+    around = [(max(before, 0), max(after, 0)) for before, after in ends]
+    if mode == "reflect" and any(max(more) >= size for more, size in zip(around, kept.shape, strict=True)):
+        raise Unsupported(f"pads {amounts} reflect more than {list(kept.shape)} has")
+    require_bounded(
+        tuple(size + sum(more) for size, more in zip(kept.shape, around, strict=True)), "its result"
+    )
+    return part(builder, value, np.pad(kept, around, _MODES[mode]), node)
+
+
+def _pad_amounts(builder: Builder, node: Node, rank: int) -> tuple[int, ...]:
+    """Befores, then afters, of every axis."""
+    given = integers_of(builder.constant(node.input(1), "the pads"))
+    axes: Sequence[int] = range(rank)
+    if node.input(3):
+        axes = [axis % rank for axis in integers_of(builder.constant(node.input(3), "the axes"))]
+    if len(given) != 2 * len(axes):
+        raise Unsupported(
+            f"{count_text(len(given), 'pad')} for {len(axes)} {agree(len(axes), 'axis', 'axes')}"
+        )
+    amounts = [0] * (2 * rank)
+    for position, axis in enumerate(axes):
+        amounts[axis], amounts[axis + rank] = given[position], given[position + len(axes)]
+    return tuple(amounts)
+
+
+def _filling(builder: Builder, node: Node) -> float:
+    if not node.input(2):
+        return 0.0
+    value = builder.constant(node.input(2), "the value").value
+    if value.size != 1:
+        raise Unsupported("the value must be a scalar")
+    return float(value.reshape(-1)[0])
+
+
+def _stored_filling(builder: Builder, value: Value, filling: float) -> float | None:
+    """The padding as the Pad operator of the stored tensor takes it; None where nothing stored means it."""
+    tensor = builder.tensors[value.tensor]
+    if tensor.dtype is not DType.INT8:
+        return filling
+    quantization = tensor.quantization or Quantization(1.0, 0)
+    table = STORED if value.table is None else value.table
+    candidates = np.flatnonzero(table == np.float32(filling)) - 128
+    if candidates.size == 0:
+        return None
+    real = float(dequantize(candidates[:1], quantization)[0])
+    back = quantize(np.array([real], np.float32), quantization)
+    return real if int(back[0]) == int(candidates[0]) else None
+
+
+def _pad(builder: Builder, node: Node, value: Value, amounts: tuple[int, ...], filling: float) -> Value:
+    rank = value.index.ndim
+    padded = [axis for axis in range(rank) if amounts[axis] or amounts[axis + rank]]
+    shape, dimensions = _dimensions(builder, value, padded)
+    before, after = [0, 0, 0], [0, 0, 0]
+    for axis, dimension in zip(padded, dimensions, strict=True):
+        before[dimension], after[dimension] = amounts[axis], amounts[axis + rank]
+    rows, cols, channels = (size + before[d] + after[d] for d, size in enumerate(shape))
+    made: Shape = (rows, cols, channels)
+    tensor = builder.viewed(value.tensor, shape)
+    source = builder.tensors[tensor]
+    op = Pad((before[0], before[1], before[2]), (after[0], after[1], after[2]), filling)
+    result = builder.emit(op, (tensor,), made, source.dtype, source.quantization, nodes=(node,))
+    return replace(value, tensor=result, index=regrown(value.index, shape, padded, dimensions, made))
+
+
+def _dimensions(builder: Builder, value: Value, axes: Sequence[int]) -> tuple[Shape, list[int]]:
+    """A stored shape under which each of these ONNX axes is a dimension, and the dimensions."""
+    views = (view for axis in axes for view in axis_shapes(value.index, axis))
+    for shape in (builder.shape_of(value.tensor), natural_shape(value.shape), *views):
+        found = [stored_axis(value.index, shape, axis) for axis in axes]
+        if None not in found and len(set(found)) == len(found):
+            return shape, [dimension for dimension in found if dimension is not None]
+    raise Unsupported(f"axes {list(axes)} are not dimensions of the value as it lies in memory")
+
+
+def regrown(
+    index: IndexArray, shape: Shape, axes: Sequence[int], dimensions: Sequence[int], made: Shape
+) -> IndexArray:
+    """The index array after the given axes (stored as `dimensions`) became as long as in `made`."""
+    sizes = list(index.shape)
+    kept = index
+    for axis, dimension in zip(axes, dimensions, strict=True):
+        kept = kept.take([0], axis=axis)
+        sizes[axis] = made[dimension]
+    places: list[NDArray[np.intp]] = []
+    for dimension, place in enumerate(coordinates(kept, shape)):
+        if dimension in dimensions:
+            axis = axes[dimensions.index(dimension)]
+            along_axis = [1] * index.ndim
+            along_axis[axis] = sizes[axis]
+            places.append(np.broadcast_to(np.arange(sizes[axis]).reshape(along_axis), sizes))
+        else:
+            places.append(np.broadcast_to(place, sizes))
+    return np.ravel_multi_index(tuple(places), made).astype(np.int32)
+
+
+def concat(builder: Builder, node: Node) -> None:
+    """int8 where all inputs are: as they are where they mean the same, else as the result is quantised."""
+    names = [name for name in node.inputs if name]
+    if any(name in builder.constants for name in names):
+        builder.define(node.output, _with_constants(builder, node, names))
+        return
+    values = [builder.value(name) for name in names]
+    if len(values) == 1:
+        builder.define(node.output, values[0])
+        return
+    ending = follow(builder, node.output)
+    on_int8 = all(value.real and value.table is not None for value in values)
+    if on_int8 and ending.quantization is not None and not ending.clips:
+        operands = [builder.pure(name) or builder.requantized(name, ending.quantization) for name in names]
+        nodes = fused_nodes(node, ending, quantized=True)
+        made = _concat(builder, node, operands, ending.quantization, nodes)
+        finish(builder, ending, made, quantized=True)
+        return
+    pure = [builder.pure(name) for name in names] if on_int8 else [None]
+    first = pure[0]
+    if first is not None and all(v is not None and v.quantization == first.quantization for v in pure):
+        operands = [value for value in pure if value is not None]
+        made = _concat(builder, node, operands, first.quantization, (node,))
+        builder.define(node.output, replace(made, table=first.table, quantization=first.quantization))
+        return
+    if all(not value.real for value in values):
+        builder.define(node.output, _integer_concat(builder, node, names))
+        return
+    builder.define(node.output, real_concat(builder, node))
+
+
+def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> Value:
+    """Constants in front of activations and behind them: padding, to which they are added, in float."""
+    constant = [name in builder.constants for name in names]
+    first, end = constant.index(False), len(names) - constant[::-1].index(False)
+    if any(constant[first:end]):
+        raise Unsupported("a constant operand between two that are computed is not supported")
+    values = [builder.real(name) for name in names[first:end]]
+    value = values[0] if len(values) == 1 else _concat(builder, node, values, None, (node,))
+    rank = value.index.ndim
+    axis = node.integer("axis", 0) % rank
+    pieces = [builder.constants[name].value.astype(np.float32) for name in names if name in builder.constants]
+    before, after = pieces[:first], pieces[first:]
+    amounts = [0] * (2 * rank)
+    amounts[axis] = sum(piece.shape[axis] for piece in before)
+    amounts[axis + rank] = sum(piece.shape[axis] for piece in after)
+    padded = _pad(builder, node, value, tuple(amounts), 0.0)
+    filled = np.concatenate([*before, np.zeros(value.shape, np.float32), *after], axis)
+    shape = builder.shape_of(padded.tensor)
+    added = np.zeros(prod(shape), np.float32)
+    added[padded.index.reshape(-1)] = filled.reshape(-1)
+    tensor = builder.emit(
+        Binary("add", 1, shape),
+        (padded.tensor,),
+        shape,
+        DType.FLOAT32,
+        constants={"constant": added.reshape(shape)},
+        nodes=(node,),
+    )
+    return replace(padded, tensor=tensor)
+
+
+def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> Value:
+    """Integers side by side: the bytes stay, whatever each of them meant."""
+    settled = [builder.integers(name) for name in names]
+    if all(builder.tensors[value.tensor].dtype is DType.INT32 for value in settled):
+        return replace(_concat(builder, node, settled, None, (node,)), real=False)
+    meaning = settled[0].quantization or Quantization(1.0, 0)
+    operands = [replace(value, tensor=builder.reinterpreted(value.tensor, meaning)) for value in settled]
+    made = _concat(builder, node, operands, meaning, (node,))
+    return replace(made, real=False, quantization=meaning)
+
+
+def real_concat(builder: Builder, node: Node) -> Value:
+    """The same on float tensors."""
+    return _concat(builder, node, [builder.real(name) for name in node.inputs if name], None, (node,))
+
+
+def _concat(
+    builder: Builder,
+    node: Node,
+    operands: Sequence[Value],
+    quantization: Quantization | None,
+    nodes: Sequence[Node],
+) -> Value:
+    """All operands brought into the layout of the first one."""
+    axis = node.integer("axis", 0)
+    rank = operands[0].index.ndim
+    if not -rank <= axis < rank or any(operand.index.ndim != rank for operand in operands):
+        raise Unsupported(f"axis {axis} does not fit the operands")
+    axis %= rank
+    leading, dimension = along(builder, operands[0], axis)
+    shape = builder.shape_of(leading.tensor)
+    sizes = [operand.shape[axis] for operand in operands]
+    inputs = [leading.tensor]
+    for operand, size in zip(operands[1:], sizes[1:], strict=True):
+        own = with_size(shape, dimension, size)
+        places = regrown(leading.index, shape, [axis], [dimension], own)
+        if places.shape != operand.shape:
+            raise Unsupported(f"{list(operand.shape)} and {list(leading.shape)} differ beyond axis {axis}")
+        wanted = np.asarray(scattered(places, own, operand.index), np.int32)
+        inputs.append(builder.arranged(operand.tensor, wanted))
+    made = with_size(shape, dimension, sum(sizes))
+    dtype = builder.tensors[leading.tensor].dtype
+    tensor = builder.emit(Concat(dimension), inputs, made, dtype, quantization, nodes=nodes)
+    return Value(tensor, regrown(leading.index, shape, [axis], [dimension], made), real=True)
+
+
+def with_size(shape: Shape, dimension: int, size: int) -> Shape:
+    rows, cols, channels = (size if place == dimension else own for place, own in enumerate(shape))
+    return rows, cols, channels

@@ -1,0 +1,60 @@
+"""Normalisation along the last axes."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.follow import Ending
+from mcudeploy.frontend.lower.pool import int8_or_float
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.values import Value, axis_shapes, natural_shape, stored_axis
+from mcudeploy.ir.graph import DType, Quantization
+from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.ops.norm import LayerNorm
+
+_EPSILON = 1e-5
+
+
+def layer_norm(builder: Builder, node: Node) -> None:
+    """LayerNormalization and RMSNormalization, computed in float."""
+    value = builder.value(node.inputs[0])
+    rank = value.index.ndim
+    axis = node.integer("axis", -1)
+    if not -rank <= axis < rank:
+        raise Unsupported(f"axis {axis} is outside {rank} dimensions")
+    if any(name in builder.consumers or name in builder.outputs for name in node.outputs[1:] if name):
+        raise Unsupported("its mean and deviation are read: only the normalised values are supported")
+    sizes = value.shape[axis % rank :]
+    constants = {"scale": _parameter(builder, node, 1, sizes), "bias": _parameter(builder, node, 2, sizes)}
+    op = LayerNorm(node.number("epsilon", _EPSILON), centred=node.op == "LayerNormalization")
+
+    def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
+        placed = _with_axes_last(builder, source, axis % rank)
+        shape = builder.shape_of(placed.tensor)
+        tensor = builder.emit(op, (placed.tensor,), shape, DType.FLOAT32, constants=constants, nodes=(node,))
+        return Value(tensor, placed.index, real=True)
+
+    int8_or_float(builder, node, emission, integers=False)
+
+
+def _parameter(builder: Builder, node: Node, position: int, sizes: tuple[int, ...]) -> ConstantArray:
+    """Scale (ones where it is left out) or bias (zeros)."""
+    name = node.input(position)
+    if not name:
+        return np.full(prod(sizes), 1 if position == 1 else 0, np.float32)
+    found = builder.constant(name, "scale and bias").value.astype(np.float32)
+    return np.ascontiguousarray(np.broadcast_to(found, sizes).reshape(-1))
+
+
+def _with_axes_last(builder: Builder, value: Value, axis: int) -> Value:
+    """The value in a stored shape whose channels are this ONNX axis and those behind it, in their order."""
+    merged = value.index.reshape(*value.shape[:axis], -1)
+    for shape in (builder.shape_of(value.tensor), natural_shape(merged.shape), *axis_shapes(merged, -1)):
+        if stored_axis(merged, shape, merged.ndim - 1) == 2:
+            return Value(builder.viewed(value.tensor, shape), value.index, real=True)
+    tensor = builder.arranged(value.tensor, merged.reshape(natural_shape(merged.shape)))
+    index = np.arange(value.index.size, dtype=np.int32).reshape(value.shape)
+    return Value(tensor, index, real=True)

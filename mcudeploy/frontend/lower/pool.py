@@ -1,0 +1,274 @@
+"""Pools and means: over windows, over whole images, over any axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
+from mcudeploy.frontend.lower.views import axes_of
+from mcudeploy.frontend.lower.windows import Window, window_of
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.quantization import is_monotone
+from mcudeploy.frontend.onnx.values import (
+    IndexArray,
+    Value,
+    axis_shapes,
+    coordinates,
+    image_index,
+    image_positions,
+    natural_shape,
+)
+from mcudeploy.ir.graph import DType, Quantization, Shape
+from mcudeploy.ir.opdef import OperatorDef
+from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.pool_indices import MaxPoolIndices
+from mcudeploy.ops.reduce import Reduce, Reduction
+from mcudeploy.ops.requantize import STORED
+from mcudeploy.ops.unary import Unary
+
+
+def movable(builder: Builder, name: str) -> Value:
+    """A value whose stored elements may be picked by size: its table, if any, keeps their order."""
+    value = builder.value(name)
+    if value.table is None or is_monotone(value.table):
+        return value
+    return builder.real(name) if value.real else builder.integers(name)
+
+
+def ordered(builder: Builder, name: str) -> Value:
+    """A value whose stored elements are ordered as the value is, equal ones included."""
+    value = builder.value(name)
+    if value.table is None:
+        return value
+    return (builder.pure(name) or builder.real(name)) if value.real else builder.integers(name)
+
+
+def max_pool(builder: Builder, node: Node) -> None:
+    """On what is stored: a maximum commutes with dequantisation and every rising function."""
+    indices = node.outputs[1] if len(node.outputs) > 1 else ""
+    if indices in builder.consumers or indices in builder.outputs:
+        builder.define(indices, _indices(builder, node, ordered(builder, node.inputs[0])))
+    if node.output in builder.consumers or node.output in builder.outputs:
+        builder.define(node.output, _max_pool(builder, node, movable(builder, node.inputs[0])))
+
+
+def real_max_pool(builder: Builder, node: Node) -> Value:
+    """The pool on a float tensor."""
+    return _max_pool(builder, node, builder.real(node.inputs[0]))
+
+
+def _max_pool(builder: Builder, node: Node, value: Value) -> Value:
+    op, source = _window_maximum(builder, node, value)
+    tensor = builder.tensors[source]
+    shape = (*op.out_size, tensor.shape[2])
+    made = builder.emit(op, (source,), shape, tensor.dtype, tensor.quantization, nodes=(node,))
+    return replace(value, tensor=made, index=image_index(shape, value.index.ndim))
+
+
+def _window_maximum(builder: Builder, node: Node, value: Value) -> tuple[MaxPool, str]:
+    """The operator, and the tensor of the image."""
+    image = image_positions(value.index)
+    window = _pool_window(node, value, image)
+    if not window.least_taps:
+        raise Unsupported("a window sees nothing but padding: its maximum would be minus infinity")
+    op = MaxPool(window.kernel, window.stride, window.dilation, window.pads, window.out_size)
+    return op, builder.arranged(value.tensor, image)
+
+
+def _indices(builder: Builder, node: Node, value: Value) -> Value:
+    """Where the maxima are, in the order of the model: rows of each channel, or its columns."""
+    op, source = _window_maximum(builder, node, value)
+    rows, cols, channels = builder.shape_of(source)
+    by_columns = node.integer("storage_order", 0) != 0 and value.index.ndim > 3
+    steps = (1, rows) if by_columns else (cols, 1)
+    indices = MaxPoolIndices(op, (*steps, rows * cols))
+    shape = (*op.out_size, channels)
+    made = builder.emit(indices, (source,), shape, DType.INT32, nodes=(node,))
+    return Value(made, image_index(shape, value.index.ndim), real=False)
+
+
+def _pool_window(node: Node, value: Value, image: IndexArray) -> Window:
+    if node.op.startswith("Global"):
+        size = (image.shape[0], image.shape[1])
+        return Window(size, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), least_taps=image.shape[0] * image.shape[1])
+    kernel = node.integers("kernel_shape")
+    if kernel is None or len(kernel) != value.index.ndim - 2:
+        raise Unsupported(f"kernel_shape {list(kernel or ())} does not fit the input {list(value.shape)}")
+    ceil_mode = node.integer("ceil_mode", 0) != 0
+    return window_of(node, kernel, image.shape[:2], ceil_mode=ceil_mode)
+
+
+Emission = Callable[[Value, DType, Quantization | None, Ending], Value]
+"""Emits an operator from an int8 value to a quantisation, or from a float value."""
+
+
+def int8_or_float(builder: Builder, node: Node, emission: Emission, *, integers: bool = True) -> None:
+    """int8 where the input and, behind clips and views, the result are quantised (and there is a kernel for
+    `integers`); else float.
+    """
+    ending = follow(builder, node.output)
+    source = builder.pure(node.inputs[0])
+    if integers and source is not None and ending.quantization is not None and not ending.clips:
+        made = emission(source, DType.INT8, ending.quantization, ending)
+        finish(builder, ending, made, quantized=True)
+        return
+    made = emission(builder.real(node.inputs[0]), DType.FLOAT32, None, ending)
+    if ending.clips:
+        shape = builder.shape_of(made.tensor)
+        clip = Unary("clip", ending.low, ending.high)
+        nodes = fused_nodes(node, ending, quantized=False)[1:]
+        made = replace(made, tensor=builder.emit(clip, (made.tensor,), shape, DType.FLOAT32, nodes=nodes))
+    finish(builder, ending, made, quantized=False)
+
+
+def average_pool(builder: Builder, node: Node) -> None:
+    """AveragePool and GlobalAveragePool; the divisor leaves out padding unless it is counted."""
+    counted = node.integer("count_include_pad", 0) != 0
+
+    def emission(value: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
+        image = image_positions(value.index)
+        window = _pool_window(node, value, image)
+        if not window.least_taps and not counted:
+            raise Unsupported("a window sees nothing but padding: its mean would be that of no element")
+        op = AveragePool(window.kernel, window.stride, window.dilation, window.pads, window.out_size, counted)
+        rounding = builder.model.roundings.get(node.label)
+        if rounding is not None and dtype is DType.INT8:
+            op = replace(op, ties=rounding.ties)
+        source = builder.arranged(value.tensor, image)
+        shape = (*window.out_size, image.shape[2])
+        nodes = fused_nodes(node, ending, quantized=quantization is not None)
+        tensor = builder.emit(op, (source,), shape, dtype, quantization, nodes=nodes)
+        return Value(tensor, image_index(shape, value.index.ndim), real=True)
+
+    int8_or_float(builder, node, emission)
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "ReduceMax": "max",
+    "ReduceMean": "mean",
+    "ReduceMin": "min",
+    "ReduceProd": "prod",
+    "ReduceSum": "sum",
+}
+
+
+def reduce(builder: Builder, node: Node) -> None:
+    """A mean over rows and columns is an average pool; over channels as well, and all else, a Reduce."""
+    function = REDUCTIONS[node.op]
+    value = builder.value(node.inputs[0])
+    axes = _axes_reduced(builder, node, value)
+    if all(value.shape[axis] == 1 for axis in axes):
+        builder.define(node.output, replace(value, index=_without(value.index, axes, node)))
+        return
+    if function in ("max", "min") and value.real and value.table is not None:
+        value = movable(builder, node.inputs[0])
+        builder.define(node.output, _stored_extreme(builder, node, value, axes, least=function == "min"))
+        return
+
+    def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
+        read, shape, dimensions = _reduced_dimensions(builder, source, axes)
+        op, made = _reduction(function, shape, dimensions)
+        nodes = fused_nodes(node, ending, quantized=quantization is not None)
+        tensor = builder.emit(op, (read,), made, dtype, quantization, nodes=nodes)
+        index = _reduced_index(source, axes, shape, dimensions)
+        return Value(tensor, _without(index, axes, node), real=True)
+
+    int8_or_float(builder, node, emission, integers=function == "mean")
+
+
+def real_reduce(builder: Builder, node: Node) -> Value:
+    """A reduction over axes of size 1 on a float tensor: all others have no table before."""
+    value = builder.real(node.inputs[0])
+    return replace(value, index=_without(value.index, _axes_reduced(builder, node, value), node))
+
+
+def _axes_reduced(builder: Builder, node: Node, value: Value) -> tuple[int, ...]:
+    axes = axes_of(builder.constants, node, value.index.ndim)
+    if axes:
+        return axes
+    return () if node.integer("noop_with_empty_axes", 0) else tuple(range(value.index.ndim))
+
+
+def _stored_extreme(
+    builder: Builder, node: Node, value: Value, axes: tuple[int, ...], *, least: bool
+) -> Value:
+    """The largest of what is stored, as a maximum over windows; of the least, all is turned around."""
+    turned = np.bitwise_not(STORED).astype(np.int8)
+    meaning = builder.tensors[value.tensor].quantization or Quantization(1.0, 0)
+    tensor = value.tensor
+    if least:
+        tensor = builder.looked_up(tensor, turned, meaning, (node,))
+    tensor, shape, dimensions = _reduced_dimensions(builder, replace(value, tensor=tensor), axes)
+    rows, cols = (1 if place in dimensions else shape[place] for place in (0, 1))
+    if dimensions != (2,):
+        tensor = _maximum(builder, node, tensor, (rows, cols, shape[2]))
+    if 2 in dimensions:
+        tensor = builder.viewed(tensor, (rows * cols, shape[2], 1))
+        tensor = builder.viewed(_maximum(builder, node, tensor, (rows * cols, 1, 1)), (rows, cols, 1))
+    if least:
+        tensor = builder.looked_up(tensor, turned, meaning, (node,))
+    index = _reduced_index(value, axes, shape, dimensions)
+    return replace(value, tensor=tensor, index=_without(index, axes, node))
+
+
+def _maximum(builder: Builder, node: Node, tensor: str, shape: Shape) -> str:
+    """The largest value of windows without padding that leave this shape."""
+    source = builder.tensors[tensor]
+    kernel = source.shape[0] // shape[0], source.shape[1] // shape[1]
+    op = MaxPool(kernel, kernel, (1, 1), (0, 0, 0, 0), shape[:2])
+    return builder.emit(op, (tensor,), shape, source.dtype, source.quantization, nodes=(node,))
+
+
+def _reduced_index(
+    value: Value, axes: tuple[int, ...], shape: Shape, dimensions: tuple[int, ...]
+) -> IndexArray:
+    """Where the results are, stored with 1 for the dimensions that are gone; axes stay as 1."""
+    made = tuple(1 if place in dimensions else size for place, size in enumerate(shape))
+    kept = value.index
+    for axis in axes:
+        kept = kept.take([0], axis=axis)
+    places = coordinates(kept, shape)
+    zeroed = tuple(np.zeros_like(p) if d in dimensions else p for d, p in enumerate(places))
+    return np.ravel_multi_index(zeroed, made).astype(np.int32)
+
+
+def _without(index: IndexArray, axes: tuple[int, ...], node: Node) -> IndexArray:
+    return index if node.integer("keepdims", 1) else index.squeeze(axes)
+
+
+def _reduction(function: Reduction, shape: Shape, dimensions: tuple[int, ...]) -> tuple[OperatorDef, Shape]:
+    """The operator over these stored dimensions, and the shape of its result."""
+    rows, cols, channels = (1 if place in dimensions else size for place, size in enumerate(shape))
+    if function != "mean" or 2 in dimensions:
+        return Reduce(dimensions, function), (rows, cols, channels)
+    kernel = (shape[0] // rows, shape[1] // cols)
+    op = AveragePool(kernel, (1, 1), (1, 1), (0, 0, 0, 0), (rows, cols), False)
+    return op, (rows, cols, channels)
+
+
+def _reduced_dimensions(
+    builder: Builder, value: Value, axes: tuple[int, ...]
+) -> tuple[str, Shape, tuple[int, ...]]:
+    """The tensor, its shape and the stored dimensions that the ONNX axes are together.
+
+    Tries the stored shape, then views of it.
+    """
+    merged = np.moveaxis(value.index, axes, range(-len(axes), 0))
+    merged = merged.reshape(*merged.shape[: -len(axes)], -1)
+    shapes = [builder.shape_of(value.tensor), natural_shape(value.shape), *axis_shapes(merged, -1)]
+    for axis in range(value.index.ndim):
+        shapes += axis_shapes(value.index, axis)
+    for shape in shapes:
+        dimensions = tuple(
+            dimension
+            for dimension, place in enumerate(coordinates(merged, shape))
+            if not np.all(place == place[..., :1])
+        )
+        if prod(shape[dimension] for dimension in dimensions) == merged.shape[-1]:
+            return builder.viewed(value.tensor, shape), shape, dimensions
+    raise Unsupported(f"a reduction over axes {list(axes)} of a value that lies otherwise in memory")

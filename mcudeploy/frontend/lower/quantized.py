@@ -1,0 +1,86 @@
+"""QuantizeLinear and DequantizeLinear on activations, and the views."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.elementwise import OPERATIONS
+from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
+from mcudeploy.frontend.lower.views import view_index
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.quantization import activation_parameters, is_identity, quantized_dtype
+from mcudeploy.frontend.onnx.values import Value
+from mcudeploy.ir.graph import DType
+from mcudeploy.ops.quantize import Quantize
+from mcudeploy.ops.requantize import quantize
+
+
+def dequantize_linear(builder: Builder, node: Node) -> None:
+    """No operator: the value is what is stored, seen through a table, until something needs floats."""
+    if node.inputs[0] in builder.constants:
+        kind = builder.constants[node.inputs[0]].value.dtype
+        raise Unsupported(f"a constant of type {kind} with these parameters is not supported")
+    builder.define(node.output, builder.dequantized(node))
+
+
+def quantize_linear(builder: Builder, node: Node) -> None:
+    """A Quantize operator on a float tensor; on an int8 tensor a lookup table, or nothing at all."""
+    dtype = quantized_dtype(builder.model, builder.constants, node)
+    quantization = activation_parameters(builder.constants, node, dtype)
+    value = builder.value(node.inputs[0])
+    if not value.real:
+        raise Unsupported("QuantizeLinear needs float32, its input is integer")
+    if value.table is None:
+        shape = builder.shape_of(value.tensor)
+        tensor = builder.emit(Quantize(), (value.tensor,), shape, DType.INT8, quantization, nodes=(node,))
+        builder.define(node.output, Value(tensor, value.index, real=False, quantization=quantization))
+        return
+    table = quantize(np.asarray(value.table, np.float32), quantization)
+    made = replace(value, real=False, table=table, quantization=quantization)
+    if is_identity(table):
+        builder.define(node.output, replace(made, table=None))
+        return
+    builder.define(node.output, made)
+    if not _stays_a_table(builder, node.output, value.tensor):
+        builder.integers(node.output)
+
+
+def _stays_a_table(builder: Builder, name: str, tensor: str) -> bool:
+    """True where all readers combine the value only with the tensor its table is over.
+
+    Then one table for the whole combination does, and this one need not exist in memory.
+    """
+    readers = builder.consumers.get(name, [])
+    if name in builder.outputs or not readers:
+        return False
+    for reader in readers:
+        if reader.op != "DequantizeLinear" or reader.output in builder.outputs:
+            return False
+        for user in builder.consumers.get(reader.output, []):
+            if user.op in FUNCTIONS or user.op == "QuantizeLinear":
+                continue
+            if user.op not in OPERATIONS:
+                return False
+            for operand in user.inputs:
+                value = builder.values.get(operand)
+                constant = builder.constants.get(operand)
+                if operand == reader.output or (constant is not None and constant.value.size == 1):
+                    continue
+                if value is None or value.tensor != tensor or value.table is None or not value.real:
+                    return False
+    return True
+
+
+def view(builder: Builder, node: Node) -> None:
+    """Only the index array changes."""
+    value = builder.value(node.inputs[0])
+    builder.define(node.output, replace(value, index=view_index(builder.constants, node, value.index)))
+
+
+def real_view(builder: Builder, node: Node) -> Value:
+    """The same on a float tensor."""
+    value = builder.real(node.inputs[0])
+    return replace(value, index=view_index(builder.constants, node, value.index))

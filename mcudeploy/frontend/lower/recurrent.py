@@ -1,0 +1,231 @@
+"""LSTM, GRU and RNN: an operator for each direction and each result that is read, a single one where states
+are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.inputs import state_input
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.values import Value
+from mcudeploy.ir.graph import DType
+from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.move import Slice
+from mcudeploy.ops.recurrent import GATES, STATES, Cell, Recurrent, Result
+
+_Floats = NDArray[np.float32]
+_PLAIN: dict[str, Cell] = {"Tanh": "rnn_tanh", "Relu": "rnn_relu", "Sigmoid": "rnn_sigmoid"}
+_ACTIVATIONS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh")}
+_RESULTS: tuple[Result, ...] = ("steps", "last", "cell")
+_BIAS, _FIRST_H = 3, 5
+_DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Direction:
+    """One direction of a network: its operator for a result, its constants, and its first states where they
+    are tensors.
+    """
+
+    cell: Cell
+    hidden: int
+    reverse: bool
+    reset_after: bool
+    constants: Mapping[str, _Floats]
+    states: tuple[str, ...] = ()
+    keeps: bool = False
+    cell_clip: float = inf
+    saturates: bool = False
+
+    def op(self, result: Result) -> Recurrent:
+        """The operator that gives a result."""
+        return Recurrent(
+            self.cell,
+            self.hidden,
+            result,
+            self.reverse,
+            self.reset_after,
+            self.keeps,
+            self.cell_clip,
+            self.saturates,
+        )
+
+
+def sequence_lstm(builder: Builder, node: Node) -> None:
+    """The LSTM of .tflite files: that of ONNX whose cell state may be clipped."""
+    recurrent(builder, replace(node, op="LSTM"))
+
+
+def recurrent(builder: Builder, node: Node) -> None:
+    """Computed in float. What is not the default of a rare attribute is refused by its name."""
+    value = builder.real(node.inputs[0])
+    index = value.index
+    steps, batch, depth = index.shape
+    if batch != 1:
+        raise Unsupported(f"the batch is {batch}, only 1 is supported")
+    source = builder.viewed(builder.arranged(value.tensor, index.reshape(steps, 1, depth)), (1, steps, depth))
+    directions = _directions(builder, node, steps)
+    wanted: list[tuple[Result, str]] = [
+        (result, name)
+        for result, name in zip(_RESULTS, node.outputs, strict=False)
+        if name in builder.consumers or name in builder.outputs
+    ]
+    if directions[0].keeps and any(result == "cell" for result, _ in wanted):
+        raise Unsupported("its last cell state is read, which is kept for the next run: leave out --stateful")
+    every: list[str] = []
+    for result, name in wanted:
+        made = steps if result == "steps" else 1
+        hidden = directions[0].hidden
+        if result == "last" and every:
+            parts = [_last(builder, node, *each) for each in zip(every, directions, strict=True)]
+        else:
+            parts = [
+                builder.emit(
+                    each.op(result),
+                    (source, *each.states),
+                    (1, made, hidden),
+                    DType.FLOAT32,
+                    constants=each.constants,
+                    nodes=(node,),
+                )
+                for each in directions
+            ]
+        every = parts if result == "steps" else every
+        tensor, count = parts[0], len(parts)
+        if count > 1:
+            tensor = builder.emit(Concat(2), parts, (1, made, count * hidden), DType.FLOAT32, nodes=(node,))
+        order = np.arange(made * count * hidden, dtype=np.int32).reshape(made, count, 1, hidden)
+        order = order if result == "steps" else order[0]
+        builder.define(name, Value(tensor, order, real=True))
+
+
+def _last(builder: Builder, node: Node, steps: str, direction: _Direction) -> str:
+    """The last state among those of all steps."""
+    _, count, hidden = builder.shape_of(steps)
+    at = 0 if direction.reverse else count - 1
+    op = Slice((0, at, 0), (1, 1, 1), (1, 1, hidden))
+    return builder.emit(op, (steps,), (1, 1, hidden), DType.FLOAT32, nodes=(node,))
+
+
+def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
+    reverse = _DIRECTIONS.get(node.text("direction", "forward"))
+    hidden = node.integer("hidden_size", 0)
+    if reverse is None or hidden < 1:
+        raise Unsupported("its direction or hidden_size is not one that ONNX knows")
+    _require_plain(builder, node, steps)
+    cell = _cell(node, len(reverse))
+    states, keeps = _states(builder, node, cell, (len(reverse), hidden))
+    arrays = [_array(builder, node, position, given=bool(states)) for position in range(8)]
+    made = []
+    for at, backwards in enumerate(reverse):
+        constants = _constants(node, cell, hidden, [None if a is None else _along(a, at) for a in arrays])
+        if states:
+            del constants["initial"]
+        after = cell == "gru" and node.integer("linear_before_reset", 0) != 0
+        own = tuple(state[at] for state in states)
+        clip = node.number("cell_clip", 0.0) if "cell_clip" in node.attributes else inf
+        clipped = cell in ("lstm", "gru") and arrays[_BIAS] is not None  # by ONNX Runtime
+        saturates = clipped and not node.domain
+        made.append(_Direction(cell, hidden, backwards, after, constants, own, keeps, clip, saturates))
+    return made
+
+
+def _states(builder: Builder, node: Node, cell: Cell, sizes: tuple[int, int]) -> tuple[list[list[str]], bool]:
+    """The first states that are no constants, each by direction, and whether they are kept between runs.
+
+    `sizes`: directions, and channels of a state.
+    """
+    names = [node.input(position) for position in range(_FIRST_H, _FIRST_H + STATES[cell])]
+    if all(not name or name in builder.constants for name in names):
+        return [], False
+    directions, hidden = sizes
+    kept = [tensor for name in names if (tensor := state_input(builder, name, (1, 1, hidden))) is not None]
+    if kept:
+        return [[tensor] for tensor in kept], True
+    if any(not name or name in builder.constants for name in names):
+        raise Unsupported("one of its first states is computed and the other is not: give both as inputs")
+    states = []
+    for name in names:
+        value = builder.real(name)
+        if value.index.shape != (directions, 1, hidden):
+            raise Unsupported(f"its first states have the shape {list(value.index.shape)}")
+        whole = builder.arranged(value.tensor, value.index.reshape(directions, 1, hidden))
+        states.append([_picked(builder, node, whole, at) for at in range(directions)])
+    return states, False
+
+
+def _picked(builder: Builder, node: Node, states: str, direction: int) -> str:
+    """The state of a direction."""
+    count, _, hidden = builder.shape_of(states)
+    if count == 1:
+        return states
+    op = Slice((direction, 0, 0), (1, 1, 1), (1, 1, hidden))
+    return builder.emit(op, (states,), (1, 1, hidden), DType.FLOAT32, nodes=(node,))
+
+
+def _along(array: _Floats, direction: int) -> _Floats:
+    part = np.asarray(array[direction], np.float32)
+    return part.reshape(-1) if array.ndim < 3 else part
+
+
+def _array(builder: Builder, node: Node, position: int, *, given: bool) -> _Floats | None:
+    """A constant input, the direction in front; None for the sequence, its length, and what is left out, or
+    `given` as a tensor.
+    """
+    name = node.input(position)
+    if not name or position in (0, 4) or (given and position in (_FIRST_H, _FIRST_H + 1)):
+        return None
+    return builder.constant(name, "its weights, biases and initial states").value.astype(np.float32)
+
+
+def _cell(node: Node, directions: int) -> Cell:
+    given = node.attributes.get("activations")
+    names = list(given) if isinstance(given, tuple) else []
+    if node.op == "RNN":
+        first = str(names[0]) if names else "Tanh"
+        if first not in _PLAIN or len(set(names)) > 1:
+            raise Unsupported(f"activations {names} are not supported; {', '.join(_PLAIN)} are")
+        return _PLAIN[first]
+    if names and tuple(map(str, names)) != _ACTIVATIONS[node.op] * directions:
+        raise Unsupported(f"activations {names} are not supported; {list(_ACTIVATIONS[node.op])} are")
+    return "lstm" if node.op == "LSTM" else "gru"
+
+
+def _require_plain(builder: Builder, node: Node, steps: int) -> None:
+    if node.integer("layout", 0):
+        raise Unsupported("layout=1 is not supported (nor by ONNX Runtime): transpose the input instead")
+    for name in ("clip", "input_forget", "activation_alpha", "activation_beta"):
+        if node.attributes.get(name):
+            raise Unsupported(f"attribute {name} is not supported")
+    if node.input(4):
+        lengths = builder.constant(node.input(4), "sequence_lens").value
+        if not np.all(lengths == steps):
+            raise Unsupported(f"sequences shorter than the input's {steps} steps are not supported")
+
+
+def _constants(node: Node, cell: Cell, hidden: int, arrays: list[_Floats | None]) -> dict[str, _Floats]:
+    _, weights, recurrent, bias, _, first_h, first_c, peepholes = arrays
+    gates = GATES[cell] * hidden
+    if weights is None or recurrent is None or len(weights) != gates or recurrent.shape != (gates, hidden):
+        raise Unsupported(f"its weights do not fit hidden_size {hidden}")
+    both = np.zeros(2 * gates, np.float32) if bias is None else bias
+    own, other = both[:gates].copy(), both[gates:].copy()
+    made: dict[str, _Floats] = {"weights": weights, "recurrent": recurrent}
+    if cell == "gru" and node.integer("linear_before_reset", 0) != 0:
+        made["candidate_bias"] = other[2 * hidden :].copy()
+        other[2 * hidden :] = 0
+    made["bias"] = own + other
+    states = [
+        np.zeros(hidden, np.float32) if state is None else state.reshape(-1) for state in (first_h, first_c)
+    ]
+    made["initial"] = np.concatenate(states)
+    if peepholes is not None:
+        made["peepholes"] = peepholes
+    return made

@@ -1,0 +1,182 @@
+"""Functions of one value, by ONNX operator: the operator for float tensors, and the same on an array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.follow import clip_bounds
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.ops.unary import UnaryFunction
+
+Floats = NDArray[np.float32]
+_Exact = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of one value: the operator for float tensors, and the same on an array of float32."""
+
+    kind: UnaryFunction
+    alpha: float
+    beta: float
+    apply: Callable[[Floats], Floats]
+
+
+def _clip(builder: Builder, node: Node) -> Function:
+    bounds = clip_bounds(builder.constants, node)
+    if bounds is None:
+        raise Unsupported("the bounds must be constant scalars, and not NaN")
+    low, high = bounds
+
+    def apply(x: Floats) -> Floats:
+        return np.minimum(np.maximum(x, np.float32(low)), np.float32(high))
+
+    return Function("relu" if bounds == (0.0, inf) else "clip", low, high, apply)
+
+
+def _leaky_relu(builder: Builder, node: Node) -> Function:
+    alpha = node.number("alpha", 0.01)
+    return Function("leaky_relu", alpha, 0.0, lambda x: np.where(x >= 0, x, np.float32(alpha) * x))
+
+
+def _hard_sigmoid(builder: Builder, node: Node) -> Function:
+    alpha, beta = node.number("alpha", 0.2), node.number("beta", 0.5)
+
+    def apply(x: Floats) -> Floats:
+        line = np.float32(alpha) * x + np.float32(beta)
+        return np.asarray(np.maximum(np.float32(0), np.minimum(np.float32(1), line)), np.float32)
+
+    return Function("hard_sigmoid", alpha, beta, apply)
+
+
+def _hard_swish(builder: Builder, node: Node) -> Function:
+    sixth = float(np.float32(1 / 6))
+
+    def apply(x: Floats) -> Floats:
+        line = np.float32(sixth) * x + np.float32(0.5)
+        return np.asarray(x * np.maximum(np.float32(0), np.minimum(np.float32(1), line)), np.float32)
+
+    return Function("hard_swish", sixth, 0.5, apply)
+
+
+def exactly(of: Callable[[_Exact], _Exact]) -> Callable[[Floats], Floats]:
+    """A function that is computed in float64 and rounded once."""
+
+    def apply(x: Floats) -> Floats:
+        with np.errstate(all="ignore"):
+            return np.asarray(of(x.astype(np.float64)), np.float32)
+
+    return apply
+
+
+def power(exponent: float) -> Function:
+    """X to a constant power."""
+    special: dict[float, UnaryFunction] = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
+    kind = special.get(exponent, "power")
+    return Function(kind, exponent if kind == "power" else 0.0, 0.0, exactly(lambda x: x**exponent))
+
+
+def _softplus(x: _Exact) -> _Exact:
+    return np.logaddexp(0.0, x)
+
+
+def _gelu(builder: Builder, node: Node) -> Function:
+    how = node.text("approximate", "none")
+    if how == "tanh":
+        factor = math.sqrt(2 / math.pi)
+        curve = exactly(lambda x: 0.5 * x * (1 + np.tanh(factor * (x + 0.044715 * x**3))))
+        return Function("gelu_tanh", 0.0, 0.0, curve)
+    if how != "none":
+        raise Unsupported(f"approximate={how!r} is not supported; none and tanh are")
+    return Function("gelu", 0.0, 0.0, exactly(lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2)))))
+
+
+def _erf(x: _Exact) -> _Exact:
+    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x), np.float64)
+
+
+def _plain(kind: UnaryFunction, of: Callable[[_Exact], _Exact]) -> Callable[[Builder, Node], Function]:
+    made = Function(kind, 0.0, 0.0, exactly(of))
+    return lambda builder, node: made
+
+
+def _with_alpha(
+    kind: UnaryFunction, default: float, of: Callable[[_Exact, float], _Exact]
+) -> Callable[[Builder, Node], Function]:
+    def function(builder: Builder, node: Node) -> Function:
+        alpha = node.number("alpha", default)
+        return Function(kind, alpha, 0.0, exactly(lambda x: of(x, alpha)))
+
+    return function
+
+
+def _celu(builder: Builder, node: Node) -> Function:
+    alpha = node.number("alpha", 1.0)
+    if alpha == 0:
+        raise Unsupported("alpha must not be 0")
+    return Function("celu", alpha, 0.0, exactly(lambda x: np.where(x > 0, x, alpha * np.expm1(x / alpha))))
+
+
+def _selu(builder: Builder, node: Node) -> Function:
+    alpha = node.number("alpha", 1.6732632423543772)
+    gamma = node.number("gamma", 1.0507009873554805)
+    curve = exactly(lambda x: gamma * np.where(x > 0, x, alpha * np.expm1(x)))
+    return Function("selu", alpha, gamma, curve)
+
+
+def _shrink(builder: Builder, node: Node) -> Function:
+    bound, bias = node.number("lambd", 0.5), node.number("bias", 0.0)
+    curve = exactly(lambda x: np.where(x < -bound, x + bias, np.where(x > bound, x - bias, 0.0)))
+    return Function("shrink", bound, bias, curve)
+
+
+FUNCTIONS: dict[str, Callable[[Builder, Node], Function]] = {
+    "Abs": _plain("abs", np.abs),
+    "Acos": _plain("acos", np.arccos),
+    "Acosh": _plain("acosh", np.arccosh),
+    "Asin": _plain("asin", np.arcsin),
+    "Asinh": _plain("asinh", np.arcsinh),
+    "Atan": _plain("atan", np.arctan),
+    "Atanh": _plain("atanh", np.arctanh),
+    "Ceil": _plain("ceil", np.ceil),
+    "Celu": _celu,
+    "Clip": _clip,
+    "Cos": _plain("cos", np.cos),
+    "Cosh": _plain("cosh", np.cosh),
+    "Elu": _with_alpha("elu", 1.0, lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x))),
+    "Erf": _plain("erf", _erf),
+    "Exp": _plain("exp", np.exp),
+    "Floor": _plain("floor", np.floor),
+    "Gelu": _gelu,
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": _hard_swish,
+    "LeakyRelu": _leaky_relu,
+    "Log": _plain("log", np.log),
+    "Mish": _plain("mish", lambda x: x * np.tanh(_softplus(x))),
+    "Neg": _plain("neg", np.negative),
+    "Not": _plain("logical_not", lambda x: np.where(x == 0, 1.0, 0.0)),
+    "Reciprocal": _plain("reciprocal", np.reciprocal),
+    "Relu": _clip,
+    "Round": _plain("round", np.rint),
+    "Selu": _selu,
+    "Shrink": _shrink,
+    "Sigmoid": _plain("sigmoid", lambda x: 1.0 / (1.0 + np.exp(-x))),
+    "Sign": _plain("sign", np.sign),
+    "Sin": _plain("sin", np.sin),
+    "Sinh": _plain("sinh", np.sinh),
+    "Softplus": _plain("softplus", _softplus),
+    "Softsign": _plain("softsign", lambda x: x / (1 + np.abs(x))),
+    "Sqrt": _plain("sqrt", np.sqrt),
+    "Swish": _with_alpha("swish", 1.0, lambda x, alpha: x / (1 + np.exp(-alpha * x))),
+    "Tan": _plain("tan", np.tan),
+    "Tanh": _plain("tanh", np.tanh),
+    "ThresholdedRelu": _with_alpha("thresholded_relu", 1.0, lambda x, alpha: np.where(x > alpha, x, 0.0)),
+}
+"""The functions of one value by ONNX operator."""

@@ -1,0 +1,162 @@
+"""Slice, Split, Gather and their kin with constants: elements of a value, as slices of what is stored where
+they lie regularly there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.picking import axis_of, picked
+from mcudeploy.frontend.lower.taking import separated, taking
+from mcudeploy.frontend.onnx.constants import Constant, integers_of
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.values import (
+    IndexArray,
+    Value,
+    coordinates,
+    default_layout,
+    natural_shape,
+    nested_runs,
+    scattered,
+)
+from mcudeploy.ir.graph import Shape
+from mcudeploy.ops.move import Slice
+from mcudeploy.ops.take import Gather, Take
+
+
+def part(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value:
+    """The elements of a value that `index` (positions in its tensor) names, some of them perhaps repeated.
+
+    Where they are all elements of the tensor nothing is emitted; a Slice where they lie regularly.
+    """
+    if index.size == 0:
+        raise Unsupported("its result holds no elements")
+    elements = builder.tensors[value.tensor].elements
+    if index.size == elements and _distinct(index).size == elements:
+        return replace(value, index=index)
+    return _sliced(builder, value, index, node) or _taken(builder, value, index, node)
+
+
+def _sliced(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value | None:
+    source = builder.tensors[value.tensor]
+    for shape in dict.fromkeys(
+        (source.shape, natural_shape(value.shape), *_slice_shapes(index, source.shape))
+    ):
+        found = regular(index, shape)
+        if found is None:
+            continue
+        op, places = found
+        tensor = builder.viewed(value.tensor, shape)
+        quantization = source.quantization
+        made = builder.emit(op, (tensor,), op.out_shape, source.dtype, quantization, nodes=(node,))
+        return replace(value, tensor=made, index=places)
+    return None
+
+
+def _slice_shapes(index: IndexArray, stored: Shape) -> Iterator[Shape]:
+    """The stored shape under which these positions may be a slice: channels of groups, such as shuffled ones.
+
+    It keeps the rows where it can, so that these can still be cut.
+    """
+    runs = nested_runs(_distinct(index))
+    if runs is None or len(runs) not in (2, 3):
+        return
+    elements, channels, outer = prod(stored), runs[1][1], runs[-1][1]
+    if elements % outer or outer % channels:
+        return
+    rows, cols = elements // outer, outer // channels
+    yield (
+        (stored[0], rows // stored[0], channels)
+        if cols == 1 and rows % stored[0] == 0
+        else (rows, cols, channels)
+    )
+
+
+def _taken(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value:
+    source = builder.tensors[value.tensor]
+    op, places, shape = _table_of(value, index, source.shape)
+    tensor = builder.viewed(value.tensor, shape)
+    made = builder.emit(op, (tensor,), op.out_shape, source.dtype, source.quantization, nodes=(node,))
+    return replace(value, tensor=made, index=places)
+
+
+def _table_of(value: Value, index: IndexArray, stored: Shape) -> tuple[Take | Gather, IndexArray, Shape]:
+    """The operator, where the positions `index` are in its result, and the shape it sees its input under."""
+    rows, cols, channels = stored
+    for shape in dict.fromkeys((stored, natural_shape(value.shape), (rows * cols, 1, channels))):
+        found = separated(index, shape)
+        if found is not None:
+            return *found, shape
+    made, places = default_layout(index.shape)
+    return taking(np.asarray(scattered(places, made, index), np.int32), stored), places, stored
+
+
+def regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
+    """The Slice of a tensor of `shape` that has just these positions, and where they are in its result."""
+    starts, steps, sizes, places = [], [], [], []
+    for place in coordinates(index, shape):
+        flat = place.reshape(-1)
+        kept = _distinct(flat)
+        step = int(kept[1] - kept[0]) if kept.size > 1 else 1
+        if kept.size > 1 and np.any(np.diff(kept) != step):
+            return None
+        falling = kept.size > 1 and flat[0] > flat[-1]
+        starts.append(int(kept[-1] if falling else kept[0]))
+        steps.append(-step if falling else step)
+        sizes.append(int(kept.size))
+        places.append((place - starts[-1]) // steps[-1])
+    made: Shape = (sizes[0], sizes[1], sizes[2])
+    if sizes[0] * sizes[1] * sizes[2] != index.size:
+        return None
+    op = Slice((starts[0], starts[1], starts[2]), (steps[0], steps[1], steps[2]), made)
+    return op, np.ravel_multi_index(tuple(places), made).astype(np.int32)
+
+
+def _distinct(places: NDArray[np.signedinteger]) -> IndexArray:
+    """The positions that occur, in order: np.unique takes seconds for millions."""
+    return np.flatnonzero(np.bincount(places.reshape(-1))).astype(np.int32)
+
+
+def pick(builder: Builder, node: Node) -> None:
+    """Slice, Gather, Tile and their kin, with constants."""
+    value = builder.value(node.inputs[0])
+    builder.define(node.output, part(builder, value, picked(builder, node, value.index), node))
+
+
+def real_pick(builder: Builder, node: Node) -> Value:
+    """The same on a float tensor."""
+    value = builder.real(node.inputs[0])
+    return part(builder, value, picked(builder, node, value.index), node)
+
+
+def split(builder: Builder, node: Node) -> None:
+    """One Slice for each output that something reads."""
+    value = builder.value(node.inputs[0])
+    axis = axis_of(node, value.index.ndim)
+    size, count = value.shape[axis], len(node.outputs)
+    if node.input(1):
+        sizes = integers_of(builder.constant(node.input(1), "the sizes"))
+    else:
+        each = -(-size // count)
+        sizes = [each] * (count - 1) + [size - each * (count - 1)]
+    if sum(sizes) != size or min(sizes) < 1 or len(sizes) != count:
+        raise Unsupported(f"sizes {sizes} do not fit an axis of {size}")
+    first = 0
+    for name, length in zip(node.outputs, sizes, strict=True):
+        if name and (name in builder.consumers or name in builder.outputs):
+            range_ = [f"{name}\0{what}" for what in ("start", "end", "axis")]
+            numbers = (first, first + length, axis)
+            builder.constants.update(
+                (key, Constant(np.array([number], np.int64)))
+                for key, number in zip(range_, numbers, strict=True)
+            )
+            inputs = (node.inputs[0], *range_)
+            builder.producers[name] = replace(node, op="Slice", inputs=inputs, outputs=(name,), attributes={})
+            pick(builder, builder.producers[name])
+        first += length

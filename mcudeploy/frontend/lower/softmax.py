@@ -1,0 +1,48 @@
+"""Softmax along any axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.follow import Ending, fused_nodes
+from mcudeploy.frontend.lower.pool import int8_or_float
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.values import Value, axis_shapes, natural_shape, stored_axis
+from mcudeploy.ir.graph import DType, Quantization
+from mcudeploy.ops.softmax import Softmax
+
+
+def softmax(builder: Builder, node: Node) -> None:
+    """Along one axis (opset 13 semantics), in the layout the value has."""
+    value = builder.value(node.inputs[0])
+    axis = node.integer("axis", -1)
+    if not -value.index.ndim <= axis < value.index.ndim:
+        raise Unsupported(f"axis {axis} is outside {value.index.ndim} dimensions")
+
+    def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
+        placed, dimension = along(builder, source, axis)
+        shape = builder.shape_of(placed.tensor)
+        nodes = fused_nodes(node, ending, quantized=quantization is not None)
+        tensor = builder.emit(Softmax(dimension), (placed.tensor,), shape, dtype, quantization, nodes=nodes)
+        return Value(tensor, placed.index, real=True)
+
+    int8_or_float(builder, node, emission)
+
+
+def along(builder: Builder, value: Value, axis: int) -> tuple[Value, int]:
+    """The value in a stored shape where the ONNX axis is one dimension, and that dimension.
+
+    The stored shape itself, a view of it, or a transposition that brings the axis to the channels.
+    """
+    shapes = (builder.shape_of(value.tensor), natural_shape(value.shape), *axis_shapes(value.index, axis))
+    for shape in shapes:
+        dimension = stored_axis(value.index, shape, axis)
+        if dimension is not None:
+            tensor = builder.viewed(value.tensor, shape)
+            return Value(tensor, value.index, value.real, value.table, value.quantization), dimension
+    last = np.moveaxis(value.index, axis, -1)
+    tensor = builder.arranged(value.tensor, last.reshape(natural_shape(last.shape)))
+    order = np.arange(last.size, dtype=np.int32).reshape(last.shape)
+    index = np.ascontiguousarray(np.moveaxis(order, -1, axis))
+    return Value(tensor, index, value.real, value.table, value.quantization), 2

@@ -1,0 +1,80 @@
+"""Elements of a tensor in any order, some of them several times: the operator that takes them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.onnx.values import IndexArray, coordinates, default_layout
+from mcudeploy.ir.graph import Shape
+from mcudeploy.ops.take import Gather, Positions, Take
+
+Coordinates = tuple[NDArray[np.intp], ...]
+
+
+def taking(wanted: IndexArray, shape: Shape) -> Take | Gather:
+    """What gives, of a tensor of `shape`, the positions `wanted`, an array of the output's stored shape."""
+    places = coordinates(wanted, shape)
+    varying = _varying(places)
+    if all(varying[axis] <= {axis} for axis in range(3)):
+        rows, cols, channels = (_table(places[axis], [axis]) for axis in range(3))
+        return Take(rows, cols, channels)
+    rows_cols_channels = wanted.shape[0], wanted.shape[1], wanted.shape[2]
+    return Gather(tuple(wanted.reshape(-1).tolist()), rows_cols_channels)
+
+
+def separated(index: IndexArray, shape: Shape) -> tuple[Take, IndexArray] | None:
+    """The Take of a tensor of `shape` that has the positions `index`, and where they are in its result.
+
+    None where an axis of the index runs along several dimensions of the tensor.
+    """
+    places = coordinates(index, shape)
+    varying = _varying(places)
+    if any(len(dimensions) > 1 for dimensions in varying):
+        return None
+    axes = _axes_by_dimension(index, places, varying)
+    rows, cols, channels = (_table(places[dimension], axes[dimension]) for dimension in range(3))
+    order = [axis for dimension in range(3) for axis in axes[dimension]]
+    stored = np.arange(index.size, dtype=np.int32).reshape([index.shape[axis] for axis in order])
+    return Take(rows, cols, channels), np.ascontiguousarray(stored.transpose(np.argsort(order)))
+
+
+def _varying(places: Coordinates) -> list[set[int]]:
+    """The dimensions of the tensor along which each axis moves."""
+    return [
+        {dimension for dimension, place in enumerate(places) if np.any(place != place.take([0], axis))}
+        for axis in range(places[0].ndim)
+    ]
+
+
+def _axes_by_dimension(
+    index: IndexArray, places: Coordinates, varying: list[set[int]]
+) -> tuple[list[int], list[int], list[int]]:
+    """The axes that make up each dimension of the result, the outermost first: as they lie in the tensor.
+
+    An axis that repeats has a dimension that no other needs, where the usual layout would have it; else it
+    stays with the axis in front of it.
+    """
+    used = set[int]().union(*varying)
+    stored, usual = default_layout(index.shape)
+    wishes = _varying(coordinates(usual, stored))
+    found: tuple[list[tuple[float, int]], ...] = ([], [], [])
+    last = None
+    for axis, dimensions in enumerate(varying):
+        if dimensions:
+            (dimension,) = dimensions
+            step = float(np.abs(np.diff(places[dimension], axis=axis)).max())
+            last = dimension, step
+        else:
+            free = wishes[axis] - used
+            dimension, step = (min(free, default=2), np.inf) if free or last is None else last
+        found[dimension].append((-step, axis))
+    rows, cols, channels = ([axis for _, axis in sorted(axes)] for axes in found)
+    return rows, cols, channels
+
+
+def _table(place: NDArray[np.intp], axes: list[int]) -> Positions:
+    """The coordinate along these axes, in their order."""
+    others = [axis for axis in range(place.ndim) if axis not in axes]
+    line = place.transpose(*others, *axes)[(0,) * len(others)]
+    return tuple(line.reshape(-1).tolist())

@@ -1,0 +1,50 @@
+"""Recurrent operators of whose steps only the last state is read: they make nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.ir.graph import Border, Operator
+from mcudeploy.ops.move import Slice
+from mcudeploy.ops.recurrent import Recurrent
+
+
+def last_states_alone(builder: Builder, outputs: tuple[Border, ...]) -> tuple[Border, ...]:
+    """Takes the place of a slice of the last state, where nothing else reads the steps; the outputs then."""
+    reads = Counter(name for operator in builder.operators for name in operator.inputs)
+    reads.update(border.tensor for border in outputs)
+    made = {operator.output: operator for operator in builder.operators}
+    slices = {
+        operator.output: operator.inputs[0]
+        for operator in builder.operators
+        if isinstance(operator.op, Slice)
+        and reads[operator.inputs[0]] == 1
+        and _is_last(operator.op, made.get(operator.inputs[0]), builder)
+    }
+    operators: list[Operator] = []
+    for operator in builder.operators:
+        if operator.output in slices:
+            continue
+        if operator.output in slices.values():
+            assert isinstance(operator.op, Recurrent)
+            operator = replace(operator, op=replace(operator.op, result="last"))  # noqa: PLW2901
+        inputs = tuple(slices.get(name, name) for name in operator.inputs)
+        operators.append(replace(operator, inputs=inputs))
+    builder.operators = operators
+    for last, steps in slices.items():
+        builder.tensors[steps] = replace(builder.tensors[last], name=steps)
+        builder.references.pop(steps, None)
+        if last in builder.references:
+            builder.references[steps] = replace(builder.references.pop(last), tensor=steps)
+    return tuple(replace(border, tensor=slices.get(border.tensor, border.tensor)) for border in outputs)
+
+
+def _is_last(part: Slice, source: Operator | None, builder: Builder) -> bool:
+    """Whether a slice is the state behind the last step that a recurrent operator takes."""
+    if source is None or not isinstance(source.op, Recurrent) or source.op.result != "steps":
+        return False
+    _, steps, hidden = builder.shape_of(source.output)
+    last = 0 if source.op.reverse else steps - 1
+    return part.out_shape == (1, 1, hidden) and part.start == (0, last, 0)

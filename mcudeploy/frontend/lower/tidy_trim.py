@@ -1,0 +1,224 @@
+"""Channels that need not be computed are removed: those of one value, and those that nobody reads.
+
+A constant channel goes into the bias of convolutions that read it, as products of its value; where padding
+makes these differ by position (its value is not the zero point), or something else reads it, it stays. Of an
+operator that works channel by channel the same channels are left in its inputs and its output. The integers
+that kernels compute with stay the same, which is checked: results have the same bits. A constant of a float32
+model is folded where it is zero. What is left of a tensor are multiples of four channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.lower.tidy_ranges import Range, ranges_of
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Tensor, Trimmed
+from mcudeploy.ir.opdef import ParamValue
+from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv_constants import Constants, numbers_of
+from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.requantize import INT32_MAX
+from mcudeploy.ops.unary import Unary
+
+Mask = NDArray[np.bool_]
+_TOGETHER = 4
+_ATTEMPTS = 4
+"""At a bias: kernels round it by their multiplier."""
+
+
+def trim(graph: Graph) -> Graph:
+    """The graph without constant and unread channels; the same object where there are none."""
+    ranges = ranges_of(graph)
+    whole: set[str] = set()
+    while True:
+        kept = _kept(graph, ranges, whole)
+        if all(mask.all() for mask in kept.values()):
+            return graph
+        convolutions = {
+            it.name: _convolution(graph, it, ranges, kept)
+            for it in graph.operators
+            if isinstance(it.op, Conv2d) and it.name not in whole
+        }
+        failed = {name for name, made in convolutions.items() if made is None}
+        if not failed:
+            return _rewritten(graph, kept, {name: made for name, made in convolutions.items() if made})
+        whole |= failed
+
+
+# --- which channels stay ----------------------------------------------------------------------------------
+
+
+def _kept(graph: Graph, ranges: Mapping[str, Range], whole: set[str]) -> dict[str, Mask]:
+    """The channels that stay of every tensor; operators of `whole` stay as they are."""
+    kept = {name: np.zeros(tensor.shape[2], np.bool_) for name, tensor in graph.tensors.items()}
+    for border in (*graph.inputs, *graph.outputs):
+        kept[border.tensor][:] = True
+    before = -1
+    while (now := sum(int(mask.sum()) for mask in kept.values())) > before:
+        before = now
+        for operator in reversed(graph.operators):
+            _require(graph, operator, ranges, kept, operator.name in whole)
+        for mask in kept.values():
+            _fill(mask)
+    return kept
+
+
+def _fill(mask: Mask) -> None:
+    """Keeps more channels, up to a multiple of four: kernels take four together, and are slow with a rest."""
+    mask[np.flatnonzero(~mask)[: -int(mask.sum()) % _TOGETHER]] = True
+
+
+def _require(
+    graph: Graph, operator: Operator, ranges: Mapping[str, Range], kept: dict[str, Mask], whole: bool
+) -> None:
+    """Adds what an operator needs of its inputs, and of its output where both go together."""
+    op, made = operator.op, kept[operator.output]
+    if not made.any():
+        made[0] = True  # a tensor has a channel at least
+    if not whole and isinstance(op, Conv2d) and op.groups == 1:
+        source = graph.tensors[operator.inputs[0]]
+        kept[source.name] |= _read(op, operator, source, ranges[source.name], made)
+    elif not whole and _is_depthwise(op, graph.input_tensors(operator)[0]):
+        given = kept[operator.inputs[0]]
+        by_input = made.reshape(given.size, -1)
+        given |= by_input.any(axis=1)
+        by_input |= given[:, None]
+    elif not whole and _is_channelwise(graph, operator):
+        both = np.logical_or.reduce([made, *(kept[name] for name in operator.inputs)])
+        for name in (operator.output, *operator.inputs):
+            kept[name] |= both
+    elif not whole and isinstance(op, Concat) and op.axis == 2:
+        for name, span in zip(operator.inputs, _spans(graph, operator), strict=True):
+            kept[name] |= made[span]
+            made[span] |= kept[name]
+    else:
+        for name in (operator.output, *operator.inputs):
+            kept[name][:] = True
+
+
+def _read(conv: Conv2d, operator: Operator, source: Tensor, known: Range, made: Mask) -> Mask:
+    """The channels that a dense convolution has products of, in outputs that stay, and cannot fold."""
+    weights = operator.constants["weights"]
+    used = (weights[made] != 0).any(axis=(0, 1, 2))
+    return np.asarray(used & ~_foldable(conv, source, known))
+
+
+def _foldable(conv: Conv2d, source: Tensor, known: Range) -> Mask:
+    """Constant channels whose products are the same at every position."""
+    silent = 0.0 if source.quantization is None else source.quantization.zero_point
+    if source.dtype is DType.INT8 and conv.pads == (0, 0, 0, 0):
+        return known.constant
+    return np.asarray(known.constant & (known.low == silent))
+
+
+def _is_depthwise(op: object, source: Tensor) -> bool:
+    return isinstance(op, Conv2d) and 1 < op.groups == source.shape[2]
+
+
+def _is_channelwise(graph: Graph, operator: Operator) -> bool:
+    op = operator.op
+    if isinstance(op, MaxPool | AveragePool | Lut | Unary | Quantize | Dequantize):
+        return True
+    alike = len({tensor.shape for tensor in graph.input_tensors(operator)}) == 1
+    return isinstance(op, Binary) and op.constant_operand is None and alike
+
+
+def _spans(graph: Graph, operator: Operator) -> list[slice]:
+    """Where the channels of each input of a concatenation are in its output."""
+    ends = np.cumsum([0, *(tensor.shape[2] for tensor in graph.input_tensors(operator))])
+    return [slice(first, end) for first, end in pairwise(ends.tolist())]
+
+
+# --- the graph without the others -------------------------------------------------------------------------
+
+
+def _convolution(
+    graph: Graph, operator: Operator, ranges: Mapping[str, Range], kept: Mapping[str, Mask]
+) -> Operator | None:
+    """A convolution of the channels that stay; None where its kernel would compute with other integers."""
+    conv, source, output = operator.op, graph.tensors[operator.inputs[0]], graph.tensors[operator.output]
+    assert isinstance(conv, Conv2d)
+    given, made = kept[source.name], kept[output.name]
+    if given.all() and made.all():
+        return operator
+    dense = conv.groups == 1
+    constants = {name: value[made] for name, value in operator.constants.items()}
+    constants["weights"] = constants["weights"][..., given] if dense else constants["weights"]
+    groups = 1 if dense else int(given.sum())
+    smaller = replace(conv, out_channels=int(made.sum()), groups=groups)
+    one = replace(operator, op=smaller, constants=constants)
+    if output.dtype is DType.FLOAT32:
+        return one
+    try:
+        before, numbers = numbers_of(conv, operator, source, output)
+        weights = before.weights[made]
+        lost = (weights[..., ~given] * ranges[source.name].low[~given]).sum(axis=(1, 2, 3)) if dense else 0
+        wanted = Constants(
+            weights[..., given] if dense else weights,
+            before.bias[made] + lost,
+            None if before.multipliers is None else before.multipliers[made],
+        )
+        return _settled(one, (_with_channels(source, given), _with_channels(output, made)), wanted, numbers)
+    except ValueError:  # the kernel would refuse it
+        return None
+
+
+def _settled(
+    operator: Operator, tensors: tuple[Tensor, Tensor], wanted: Constants, numbers: dict[str, ParamValue]
+) -> Operator | None:
+    """The operator with the bias that makes its kernel's constants those wanted; None where none does."""
+    assert isinstance(operator.op, Conv2d)
+    for _ in range(_ATTEMPTS):
+        found, same = numbers_of(operator.op, operator, *tensors)
+        off = wanted.bias - found.bias.astype(np.int64)
+        if not off.any():
+            alike = found.same_as(wanted) and same == numbers
+            return operator if alike else None
+        bias = operator.constants["bias"] + off
+        if np.abs(bias).max() > INT32_MAX:
+            return None
+        operator = replace(operator, constants={**operator.constants, "bias": bias.astype(np.int32)})
+    return None
+
+
+def _with_channels(tensor: Tensor, mask: Mask) -> Tensor:
+    return replace(tensor, shape=(*tensor.shape[:2], int(mask.sum())))
+
+
+def _rewritten(graph: Graph, kept: Mapping[str, Mask], convolutions: Mapping[str, Operator]) -> Graph:
+    operators = tuple(convolutions.get(it.name, it) for it in graph.operators)
+    tensors = {name: _with_channels(tensor, kept[name]) for name, tensor in graph.tensors.items()}
+    references = {name: _reference(border, kept[border.tensor]) for name, border in graph.references.items()}
+    smaller = replace(graph, operators=operators, tensors=tensors, references=references)
+    return replace(
+        smaller,
+        trimmed=Trimmed(
+            sum(int((~mask).sum()) for mask in kept.values()),
+            _macs(graph) - _macs(smaller),
+            _weight_bytes(graph) - _weight_bytes(smaller),
+        ),
+    )
+
+
+def _reference(border: Border, mask: Mask) -> Border:
+    """The border of a tensor without the channels that are gone."""
+    pixel, channel = np.divmod(border.order, mask.size)
+    place = np.cumsum(mask) - 1
+    order = np.where(mask[channel], pixel * int(mask.sum()) + place[channel], -1)
+    return replace(border, order=order.astype(np.int32))
+
+
+def _macs(graph: Graph) -> int:
+    return sum(graph.loops(operator).macs() for operator in graph.operators)
+
+
+def _weight_bytes(graph: Graph) -> int:
+    return sum(it.constants["weights"].nbytes for it in graph.operators if "weights" in it.constants)

@@ -1,0 +1,103 @@
+"""Windows of convolutions and pools: kernel, strides, dilations, pads and output size from attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.ops.windows import taps_inside
+
+_MOST_WINDOWS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Pairs are (rows, cols); pads are (top, left, bottom, right). A 1-D window has rows only."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    out_size: tuple[int, int]
+    least_taps: int
+    """Of all windows, the fewest taps inside the input; 0 where one sees nothing but padding."""
+
+
+def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, ceil_mode: bool) -> Window:
+    """The window of a node with this kernel over an image of `size` (rows, cols).
+
+    Raises Unsupported for attributes that do not fit.
+    """
+    rank = len(kernel)
+    stated = node.integers("kernel_shape")
+    if rank not in (1, 2) or (stated is not None and stated != tuple(kernel)):
+        raise Unsupported(f"kernel_shape {list(stated or kernel)} does not fit the input and the weights")
+    stride = node.integers("strides") or (1,) * rank
+    dilation = node.integers("dilations") or (1,) * rank
+    pads = node.integers("pads") or (0,) * (2 * rank)
+    if len(stride) != rank or len(dilation) != rank or len(pads) != 2 * rank:
+        raise Unsupported(f"strides, dilations or pads do not have {rank} dimensions")
+    if min(*kernel, *stride, *dilation) < 1:
+        raise Unsupported("kernel, strides and dilations must be at least 1")
+    if min(pads) < 0:
+        raise Unsupported(f"negative pads {list(pads)} are not supported")
+    auto_pad = node.text("auto_pad", "NOTSET")
+    if auto_pad not in ("", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
+        raise Unsupported(f"auto_pad {auto_pad!r} is not supported")
+    reaches = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+    axes = []
+    for axis, reach in enumerate(reaches):
+        given = (0, 0) if auto_pad == "VALID" else (pads[axis], pads[axis + rank])
+        if auto_pad.startswith("SAME"):
+            axes.append(_same(size[axis], reach, stride[axis], upper=auto_pad == "SAME_UPPER"))
+        else:
+            axes.append((*given, window_count(size[axis], reach, stride[axis], given, ceil_mode=ceil_mode)))
+    (top, bottom, rows), (left, right, cols) = axes[0], axes[1] if rank == 2 else (0, 0, size[1])
+    kernel, stride, dilation = ((pair[0], pair[1] if rank == 2 else 1) for pair in (kernel, stride, dilation))
+    if max(rows, cols) > _MOST_WINDOWS:
+        raise Unsupported(f"{rows} by {cols} windows: along an axis {_MOST_WINDOWS} are possible")
+    taps = [
+        taps_inside(np.arange(count) * stride[axis] - before, size[axis], kernel[axis], dilation[axis])
+        for axis, (before, count) in enumerate(((top, rows), (left, cols)))
+    ]
+    starts = np.arange(rows) * stride[0] - top
+    if np.all((starts + reaches[0] <= 0) | (starts >= size[0])):
+        raise Unsupported("every window lies in the padding: its result does not depend on its input")
+    return Window(
+        kernel=kernel,
+        stride=stride,
+        dilation=dilation,
+        pads=(top, left, bottom, right),
+        out_size=(rows, cols),
+        least_taps=int(taps[0].min() * taps[1].min()),
+    )
+
+
+def _same(size: int, reach: int, stride: int, *, upper: bool) -> tuple[int, int, int]:
+    """(pad before, pad after, outputs) so that there are ceil(size / stride) outputs.
+
+    With a stride beyond the window the total is negative. ONNX Runtime halves that as well, and so leaves
+    out what lies in front; TensorFlow does not. Raises Unsupported where the two differ.
+    """
+    count = -(-size // stride)
+    total = (count - 1) * stride + reach - size
+    before = int((total if upper else total + 1) / 2)
+    if before < 0:
+        raise Unsupported(
+            f"auto_pad with a stride of {stride} and a window of {reach}: runtimes begin it at different "
+            f"places; give pads instead"
+        )
+    return before, max(0, total - before), count
+
+
+def window_count(size: int, reach: int, stride: int, pads: tuple[int, int], *, ceil_mode: bool) -> int:
+    """How many windows there are; with ceil_mode the last one may reach, but not begin, beyond the input."""
+    free = size + sum(pads) - reach
+    if free < 0:
+        raise Unsupported(f"a window that reaches over {reach} does not fit {size} plus pads {pads}")
+    if not ceil_mode:
+        return free // stride + 1
+    count = -(-free // stride) + 1
+    return count - 1 if (count - 1) * stride >= size + pads[0] else count

@@ -1,0 +1,1 @@
+"""ONNX files: parsed, checked and held as nodes."""

@@ -1,0 +1,142 @@
+"""Shape inference as ONNX Runtime has it, which decides what a file means.
+
+Two things are other than in ONNX's own: a shape that the file states gives way to the one that follows from
+its nodes, and a pool with ceil_mode has no window that begins behind its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper, shape_inference
+
+from mcudeploy.frontend.lower.windows import window_count
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS
+
+_POOLS = frozenset({"AveragePool", "MaxPool"})
+
+
+def inferred(proto: ModelProto) -> ModelProto:
+    """The model with the shapes of its values. Raises what onnx raises for nodes that do not fit."""
+    twin = _without_late_windows(proto)
+    try:
+        result = shape_inference.infer_shapes(twin, check_type=True, strict_mode=True)
+    except shape_inference.InferenceError:
+        agreed = None if _is_translated(proto) else _by_nodes(twin)
+        if agreed is None:
+            raise
+        result = agreed
+    if twin is not proto:
+        del result.graph.node[:]
+        result.graph.node.extend(proto.graph.node)
+    return result
+
+
+def _is_translated(proto: ModelProto) -> bool:
+    """Whether it was a .tflite file: its nodes were made for the shapes that it states."""
+    return any(entry.domain == "tflite" for entry in proto.opset_import)
+
+
+def _by_nodes(proto: ModelProto) -> ModelProto | None:
+    """The model with the shapes that follow from its nodes in the place of stated ones that contradict them;
+    None if none does.
+    """
+    found = _sizes(_bare(proto))
+    result = ModelProto()
+    result.CopyFrom(proto)
+    wrong = [
+        value
+        for value in (*result.graph.value_info, *result.graph.output)
+        if value.name in found and (_size(value) or found[value.name]) != found[value.name]
+    ]
+    if not wrong:
+        return None
+    for value in wrong:
+        value.type.tensor_type.ClearField("shape")
+    return shape_inference.infer_shapes(result, check_type=True, strict_mode=True)
+
+
+def _bare(proto: ModelProto) -> ModelProto:
+    """The model without stated shapes behind its inputs."""
+    result = ModelProto()
+    result.CopyFrom(proto)
+    del result.graph.value_info[:]
+    for value in result.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    return result
+
+
+def _sizes(proto: ModelProto) -> dict[str, tuple[int, ...]]:
+    """The shapes that follow, by value, as far as they do."""
+    graph = shape_inference.infer_shapes(proto).graph
+    values = (*graph.value_info, *graph.input, *graph.output)
+    return {value.name: size for value in values if (size := _size(value)) is not None}
+
+
+def _size(value: ValueInfoProto) -> tuple[int, ...] | None:
+    kind = value.type.tensor_type
+    if not kind.HasField("shape") or not all(item.HasField("dim_value") for item in kind.shape.dim):
+        return None
+    return tuple(item.dim_value for item in kind.shape.dim)
+
+
+def _without_late_windows(proto: ModelProto) -> ModelProto:
+    """The model with pools that have the right number of windows without ceil_mode, itself if none needs it.
+
+    The sizes of a pool may follow from those of another one before it.
+    """
+    numbers = [at for at, node in enumerate(proto.graph.node) if _rounds_up(node)]
+    if not numbers:
+        return proto
+    bare, changed = _bare(proto), dict[int, NodeProto]()
+    sizes = _sizes(bare)
+    for at in numbers:
+        node = _with_pads(bare.graph.node[at], sizes)
+        if node is not None:
+            changed[at] = node
+            bare.graph.node[at].CopyFrom(node)
+            sizes = _sizes(bare)
+    if not changed:
+        return proto
+    twin = ModelProto()
+    twin.CopyFrom(proto)
+    for at, node in changed.items():
+        twin.graph.node[at].CopyFrom(node)
+    return twin
+
+
+def _rounds_up(node: NodeProto) -> bool:
+    ours = node.op_type in _POOLS and node.domain in ONNX_DOMAINS
+    return ours and any(item.name == "ceil_mode" and item.i for item in node.attribute)
+
+
+def _with_pads(node: NodeProto, sizes: Mapping[str, Sequence[int]]) -> NodeProto | None:
+    """A pool with padding in the place of ceil_mode; None if ONNX counts its windows right, or nobody can."""
+    given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+    kernel, size = given.get("kernel_shape", ()), sizes.get(node.input[0], ())[2:]
+    ones = [1] * len(kernel)
+    steps, dilations = given.get("strides", ones), given.get("dilations", ones)
+    pads = list(given.get("pads", [0] * 2 * len(kernel)))
+    plain = given.get("auto_pad", b"NOTSET") in (b"", b"NOTSET") and len(size) == len(kernel)
+    if not plain or not len(pads) == 2 * len(steps) == 2 * len(dilations) == 2 * len(kernel):
+        return None
+    late = False
+    for axis, step in enumerate(steps):
+        reach, before = dilations[axis] * (kernel[axis] - 1) + 1, pads[axis]
+        end = axis + len(kernel)
+        try:
+            count = window_count(size[axis], reach, step, (before, pads[end]), ceil_mode=True)
+        except (Unsupported, ArithmeticError):
+            return None
+        free = size[axis] + before + pads[end] - reach
+        late |= count <= -(-free // step)
+        pads[end] += max(0, (count - 1) * step - free)
+    if not late:
+        return None
+    result = NodeProto()
+    result.CopyFrom(node)
+    kept = [item for item in result.attribute if item.name not in ("ceil_mode", "pads")]
+    del result.attribute[:]
+    result.attribute.extend([*kept, helper.make_attribute("pads", pads)])
+    return result

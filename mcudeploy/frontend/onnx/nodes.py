@@ -1,0 +1,170 @@
+"""An ONNX model as the front end sees it: plain values, checked, no protobuf except for folding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite, prod
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.onnx.constants import Constant
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.rounding import ExactRounding
+from mcudeploy.frontend.onnx.states import Kept
+from mcudeploy.ir.graph import Declared
+
+MAX_TENSOR_ELEMENTS = 1 << 24
+"""No tensor of a microcontroller model comes near this; a file that asks for more is malformed."""
+
+MAX_TOTAL_ELEMENTS = 1 << 26
+"""The same for all activations of the file together."""
+
+MAX_MADE_ELEMENTS = 1 << 28
+"""The most elements of all tensors of a program, with those of operators that a node is made up of."""
+
+MAX_RANK = 32
+"""The most dimensions of an array in all versions of numpy."""
+
+_Listed = tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
+Attribute = int | float | str | _Listed | NDArray[np.generic] | None
+
+
+class Unsupported(Exception):  # noqa: N818 -- not an error but a verdict about one node
+    """A node cannot be deployed; the message is the reason the user reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What is known about a value before lowering. `dtype` is a numpy name; `shape` is None where unknown."""
+
+    name: str
+    shape: tuple[int, ...] | None
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One node. `label` is its name, or "#index" where the file gives none. "" stands for a missing input."""
+
+    label: str
+    op: str
+    domain: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Attribute]
+    proto: onnx.NodeProto = field(repr=False)
+
+    @property
+    def output(self) -> str:
+        return self.outputs[0]
+
+    def input(self, position: int) -> str:
+        """The name of an input, "" where it is left out."""
+        return self.inputs[position] if position < len(self.inputs) else ""
+
+    def integer(self, name: str, default: int) -> int:
+        """An integer attribute. Raises Unsupported where the file holds another type."""
+        found = self.attributes.get(name, default)
+        if not isinstance(found, int):
+            raise Unsupported(f"attribute {name} is not an integer")
+        return found
+
+    def number(self, name: str, default: float) -> float:
+        """A float attribute. Raises Unsupported where the file holds another type, infinity or NaN."""
+        found = self.attributes.get(name, default)
+        if not isinstance(found, int | float) or not isfinite(found):
+            raise Unsupported(f"attribute {name} is not a finite number")
+        return float(found)
+
+    def text(self, name: str, default: str) -> str:
+        """A string attribute. Raises Unsupported where the file holds another type."""
+        found = self.attributes.get(name, default)
+        if not isinstance(found, str):
+            raise Unsupported(f"attribute {name} is not a string")
+        return found
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """A list of integers, None where it is left out. Raises Unsupported where it is something else."""
+        found = self.attributes.get(name)
+        if found is None:
+            return None
+        if not isinstance(found, tuple) or not all(isinstance(item, int) for item in found):
+            raise Unsupported(f"attribute {name} is not a list of integers")
+        return tuple(int(item) for item in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value that is entry `number` of the value `whole` of the file, which has `batch` of them."""
+
+    whole: str
+    number: int
+    batch: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A checked model: nodes in topological order, constants by name, borders in the file's order.
+
+    `notes`: what the reader took for granted; `made`: the values that are not in the file; `refusals`: by
+    label, why nodes are none of ONNX; `file_ops`: by label, the operators of nodes in the file; `file_types`:
+    by name, the element types of values in the file that are computed in another one; `states`: what is kept
+    between runs; `entries`: by name, values that are entries of batches; `declared`: by name, what inputs and
+    outputs are in the file, where they are floats here; `roundings`: by label, how the file rounds where ONNX
+    leaves it to a QuantizeLinear.
+    """
+
+    name: str
+    opset: int
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, Constant]
+    inputs: tuple[Info, ...]
+    outputs: tuple[Info, ...]
+    infos: Mapping[str, Info]
+    notes: tuple[str, ...] = ()
+    made: frozenset[str] = frozenset()
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    file_ops: Mapping[str, str] = field(default_factory=dict)
+    file_types: Mapping[str, str] = field(default_factory=dict)
+    states: tuple[Kept, ...] = ()
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    declared: Mapping[str, Declared] = field(default_factory=dict)
+    roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
+
+    def dtype_of(self, name: str) -> str:
+        """The element type of a value, a numpy name. Raises Unsupported where nothing states it."""
+        info = self.infos.get(name)
+        if info is None or info.dtype == "undefined":
+            raise Unsupported(
+                f"the element type of {printable(name)!r} is not known; export the model with it"
+            )
+        return info.dtype
+
+    def producers(self) -> dict[str, Node]:
+        """The node that makes each value."""
+        return {name: node for node in self.nodes for name in node.outputs if name}
+
+    def consumers(self) -> dict[str, list[Node]]:
+        """The nodes that read each value, each once, in order."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                if name:
+                    found.setdefault(name, []).append(node)
+        return found
+
+
+def require_bounded(shape: tuple[int, ...], what: str) -> None:
+    """Refuses shapes that no microcontroller can hold, before anything is allocated for them.
+
+    Raises Unsupported.
+    """
+    if any(size <= 0 for size in shape):
+        raise Unsupported(f"{what} has the shape {list(shape)}, which holds no elements")
+    if prod(shape) > MAX_TENSOR_ELEMENTS:
+        raise Unsupported(
+            f"{what} has the shape {list(shape)}; the limit is {MAX_TENSOR_ELEMENTS} elements per tensor"
+        )

@@ -1,0 +1,116 @@
+"""From a file to an ONNX model in memory: .onnx files as they are, .tflite files translated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import FunctionProto, ModelProto
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.common.formats import way_in
+from mcudeploy.frontend.onnx.rounding import ExactRounding, round_exactly
+from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
+from mcudeploy.frontend.onnx.states import Kept
+from mcudeploy.ir.graph import Declared
+
+MAX_FILE_BYTES = 512 * 2**20
+_TFLITE_IDENTIFIER = b"TFL3"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parsed:
+    """The model of a file, unchecked. `refusals`: by label, why nodes stand for what ONNX cannot say;
+    `states`: what the file keeps between runs; `functions`: what operators compute that ONNX does not have;
+    `notes`: what the user should know; `declared`: what inputs and outputs are in the file, where they are
+    floats here; `roundings`: by label, how the file rounds where ONNX leaves it to a QuantizeLinear.
+    """
+
+    proto: ModelProto
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    states: tuple[Kept, ...] = ()
+    functions: tuple[FunctionProto, ...] = ()
+    notes: tuple[str, ...] = ()
+    declared: Mapping[str, Declared] = field(default_factory=dict)
+    roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
+
+
+def parse(path: Path, shapes: Shapes = NO_SHAPES) -> Parsed:
+    """The model in the file; that of a .tflite file has inputs of these shapes.
+
+    Raises ModelError where it is no file, too large, or neither ONNX nor TFLite.
+    """
+    content = _content(path)
+    if is_tflite(path):
+        _require_identifier(path, content)
+        return _translated(path, content, shapes)
+    proto = ModelProto()
+    try:
+        proto.ParseFromString(content)
+    except (DecodeError, RuntimeError, ValueError) as fault:
+        raise ModelError(f"{path} is not an ONNX file, or it is truncated: {fault}{way_in(path)}") from fault
+    if not proto.graph.node and not proto.graph.output:
+        raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one{way_in(path)}")
+    return Parsed(proto)
+
+
+def with_data(path: Path, shapes: Shapes = NO_SHAPES) -> ModelProto:
+    """The model in a file that was read before, with what it keeps beside it; every operator is one of ONNX,
+    or a function.
+    """
+    if not is_tflite(path):
+        return onnx.load(path)
+    parsed = parse(path, shapes)
+    parsed.proto.functions.extend(parsed.functions)
+    round_exactly(parsed.proto, parsed.roundings)
+    return parsed.proto
+
+
+def is_tflite(path: Path) -> bool:
+    """Whether a file is one of TFLite, by its name or by what stands at its byte 4."""
+    if path.suffix.lower() == ".tflite":
+        return True
+    with path.open("rb") as stream:
+        return stream.read(8)[4:] == _TFLITE_IDENTIFIER
+
+
+def _require_identifier(path: Path, content: bytes) -> None:
+    """Raises ModelError for an ONNX file that is called .tflite."""
+    if content[4:8] == _TFLITE_IDENTIFIER:
+        return
+    proto = ModelProto()
+    with suppress(DecodeError, RuntimeError, ValueError):
+        proto.ParseFromString(content)
+    if proto.graph.node:
+        raise ModelError(f"{path} is an ONNX file, not one of TFLite: give it the ending .onnx")
+
+
+def _content(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if not path.is_file():
+            raise ModelError(f"{path} is not a file")
+        if size > MAX_FILE_BYTES:
+            raise ModelError(
+                f"{path} has {size // 2**20} MiB; the limit is {MAX_FILE_BYTES // 2**20} MiB: "
+                "no microcontroller holds such a model"
+            )
+        content = path.read_bytes()
+    except (OSError, ValueError) as fault:
+        raise ModelError(f"{path} cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
+    if not content:
+        raise ModelError(f"{path} is empty")
+    return content
+
+
+def _translated(path: Path, content: bytes, shapes: Shapes) -> Parsed:
+    from mcudeploy.frontend.tflite.translate import translate  # it loads the package tflite  # noqa: PLC0415
+
+    made = translate(content, str(path), shapes)
+    return Parsed(
+        made.proto, made.refusals, made.states, made.functions, made.notes, made.declared, made.roundings
+    )

@@ -1,0 +1,83 @@
+"""QuantizeLinear and DequantizeLinear: their parameters, and properties of tables of 256 entries."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.onnx.constants import Constant
+from mcudeploy.frontend.onnx.nodes import Model, Node, Unsupported
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, Quantization
+from mcudeploy.ops.requantize import STORED
+
+IntegerTable = NDArray[np.int8]
+"""Stored int8 values by stored int8 value + 128."""
+
+TRUTH = Quantization(1.0, 0)
+"""What the stored values of a bool mean: 0 and 1."""
+
+_OFFSETS = {"int8": 0, "uint8": UNSIGNED_OFFSET}
+
+
+def require_finite(scale: NDArray[np.generic]) -> NDArray[np.float32]:
+    """The scales of constants as float32: quantisers do write zero and negative ones for weights.
+
+    Raises Unsupported for other types, infinities and NaN.
+    """
+    if scale.dtype != np.float32:
+        raise Unsupported(f"the scale is {scale.dtype}; float32 is supported")
+    if not np.all(np.isfinite(scale)):
+        raise Unsupported("a scale is not finite")
+    return np.asarray(scale, np.float32)
+
+
+def constant_parameters(model_constants: dict[str, Constant], node: Node) -> tuple[Constant, Constant | None]:
+    """Scale and zero point of a Q or DQ node. Raises Unsupported where they are not constant."""
+    if node.integer("block_size", 0) != 0:
+        raise Unsupported("blocked quantisation is not supported")
+    scale = model_constants.get(node.input(1))
+    if scale is None:
+        raise Unsupported("the scale is computed at run time; it must be constant")
+    scales = require_finite(scale.value)
+    if not np.all(scales > 0):
+        raise Unsupported(f"the scale is {float(scales.min())}; the scale of activations must be positive")
+    if node.input(2) == "":
+        return scale, None
+    zero_point = model_constants.get(node.input(2))
+    if zero_point is None:
+        raise Unsupported("the zero point is computed at run time; it must be constant")
+    if zero_point.value.size != scale.value.size:
+        raise Unsupported(f"{scale.value.size} scales but {zero_point.value.size} zero points")
+    return scale, zero_point
+
+
+def activation_parameters(model_constants: dict[str, Constant], node: Node, dtype: str) -> Quantization:
+    """The per-tensor quantisation of a Q or DQ node on an activation of `dtype`, in int8 terms.
+
+    Raises Unsupported for other integer types and for per-axis parameters.
+    """
+    if dtype not in _OFFSETS:
+        raise Unsupported(f"{dtype} activations are not supported; int8 and uint8 are")
+    scale, zero_point = constant_parameters(model_constants, node)
+    if scale.value.size != 1:
+        raise Unsupported("activations quantised per axis are not supported; per tensor is")
+    zero = 0 if zero_point is None else int(zero_point.value.reshape(-1)[0])
+    return Quantization(float(scale.value.reshape(-1)[0]), zero - _OFFSETS[dtype])
+
+
+def quantized_dtype(model: Model, model_constants: dict[str, Constant], node: Node) -> str:
+    """The integer type a QuantizeLinear node makes."""
+    zero_point = model_constants.get(node.input(2))
+    if zero_point is not None:
+        return str(zero_point.value.dtype)
+    return model.dtype_of(node.output)
+
+
+def is_identity(table: IntegerTable) -> bool:
+    """True where every stored value maps to itself."""
+    return bool(np.array_equal(table, STORED))
+
+
+def is_monotone(table: NDArray[np.generic]) -> bool:
+    """True where larger stored values never map to smaller ones."""
+    return bool(np.all(np.diff(table.astype(np.float64)) >= 0))

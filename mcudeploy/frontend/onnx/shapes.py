@@ -1,0 +1,151 @@
+"""Dimensions of a model's inputs: given by the user, those of the file, or an open batch, which is 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from onnx import GraphProto, TensorShapeProto, ValueInfoProto
+
+from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.protos import graphs_of
+
+Sizes = tuple[int, ...]
+Shapes = Mapping[str, Sizes]
+"""Shapes that the user gives, by input."""
+
+NO_SHAPES: Shapes = MappingProxyType({})
+
+_UNKNOWN = "unk__"
+"""How tf2onnx begins the names of sizes that it does not know; Paddle writes ? for each."""
+
+
+def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
+    """Writes the given shapes, takes an open batch as 1, and says so in notes. Where a given shape is other
+    than the file's, shapes behind the inputs are forgotten: inference finds them anew.
+
+    Raises ModelError for other open or negative sizes, and UsageError for given shapes that are of no input,
+    or contradict each other.
+    """
+    initializers = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in initializers]
+    unknown = sorted(set(shapes) - {value.name for value in inputs})
+    if unknown:
+        known = ", ".join(printable(value.name) for value in inputs)
+        raise UsageError(f"the model has no input {printable(unknown[0])!r}; its inputs are {known}")
+    sizes: dict[str, int] = {}
+    notes: list[str] = []
+    others = False
+    for value in inputs:
+        if value.name in shapes and value.type.HasField("tensor_type"):
+            others |= _give(value, shapes[value.name], sizes)
+    for value in inputs:
+        if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
+            raise ModelError(f"input {printable(value.name)!r} is not a tensor with a shape")
+        for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
+            if dimension.HasField("dim_value"):
+                if dimension.dim_value < 0:
+                    raise ModelError(
+                        f"input {printable(value.name)!r} has a negative dimension: "
+                        f"dimension {axis} is {dimension.dim_value}"
+                    )
+                continue
+            symbol = _symbol(dimension)
+            if symbol in sizes:
+                dimension.dim_value = sizes[symbol]
+                continue
+            called = printable(symbol) or "?"
+            if axis > 0:
+                raise ModelError(
+                    f"input {printable(value.name)!r} has an open dimension {axis} "
+                    f"({called}): microcontroller code needs fixed shapes; export the model with them, or "
+                    f"give them: {_asked(value)}"
+                )
+            notes.append(
+                f"input {printable(value.name)!r}: dimension 0 ({called}) is open and taken as a batch of 1; "
+                f"another one is given by {_asked(value)}"
+            )
+            if symbol:
+                sizes[symbol] = 1
+            dimension.dim_value = 1
+    if others:
+        _forget(graph)
+    _fix_others(graph, sizes)
+    return tuple(notes)
+
+
+def _symbol(dimension: TensorShapeProto.Dimension) -> str:
+    """The name of an open size, which is one wherever it stands; "" for an unknown one, as exporters write
+    it.
+    """
+    name: str = dimension.dim_param
+    return "" if name.startswith(_UNKNOWN) or not any(map(str.isalnum, name)) else name
+
+
+def _asked(value: ValueInfoProto) -> str:
+    """The option that gives the shape of an input, its open sizes by name."""
+    sizes = [
+        str(dimension.dim_value) if dimension.HasField("dim_value") else printable(_symbol(dimension)) or "N"
+        for dimension in value.type.tensor_type.shape.dim
+    ]
+    return f"--shape {printable(value.name)}={','.join(sizes)} with numbers"
+
+
+def _give(value: ValueInfoProto, shape: Sizes, sizes: dict[str, int]) -> bool:
+    """Writes a shape into an input, and what its names stand for into `sizes`; whether the file has another
+    one. Raises UsageError.
+    """
+    kind, name = value.type.tensor_type, printable(value.name)
+    if not kind.HasField("shape"):
+        for _ in shape:
+            kind.shape.dim.add()
+    found = ", ".join(
+        str(dimension.dim_value) if dimension.HasField("dim_value") else printable(_symbol(dimension)) or "?"
+        for dimension in kind.shape.dim
+    )
+    if len(kind.shape.dim) != len(shape):
+        raise UsageError(
+            f"the shape {list(shape)} is given for input {name!r}, which has {len(kind.shape.dim)} "
+            f"dimensions: [{found}]"
+        )
+    other = False
+    for dimension, size in zip(kind.shape.dim, shape, strict=True):
+        symbol = _symbol(dimension)
+        if sizes.get(symbol, size) != size:
+            raise UsageError(
+                f"the shape {list(shape)} is given for input {name!r}, which has [{found}]: "
+                f"{printable(symbol)} is {sizes[symbol]} in another input"
+            )
+        if symbol:
+            sizes[symbol] = size
+        other |= dimension.HasField("dim_value") and dimension.dim_value != size
+        dimension.dim_value = size
+    return other
+
+
+def _forget(graph: GraphProto) -> None:
+    """Drops the shapes of everything but the inputs."""
+    for value in graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    for inner in graphs_of(graph):
+        del inner.value_info[:]
+
+
+def _fix_others(graph: GraphProto, sizes: Mapping[str, int]) -> None:
+    """Writes the sizes of names everywhere, and drops value infos that stay open."""
+    kept = []
+    for value in graph.value_info:
+        dimensions = value.type.tensor_type.shape.dim
+        for dimension in dimensions:
+            if (symbol := _symbol(dimension)) in sizes:
+                dimension.dim_value = sizes[symbol]
+        if all(dimension.HasField("dim_value") for dimension in dimensions):
+            kept.append(value)
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+    for value in graph.output:
+        for dimension in value.type.tensor_type.shape.dim:
+            if (symbol := _symbol(dimension)) in sizes:
+                dimension.dim_value = sizes[symbol]

@@ -1,0 +1,196 @@
+"""States that are kept between runs: the inputs and outputs that recurrent nodes get for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS
+
+_STATES = {"LSTM": ("h", "c"), "GRU": ("h",), "RNN": ("h",)}
+_FIRST_INPUT, _FIRST_OUTPUT = 5, 1
+_MOVES = frozenset(
+    (
+        "Concat",
+        "Expand",
+        "Gather",
+        "Identity",
+        "Reshape",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    )
+)
+"""Operators through which a state of several layers is an input, or an output, of the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A state by the names of values: the graph input that it is before a run, what it is behind the run, and
+    what it is at first, "" for zeros.
+    """
+
+    before: str
+    after: str
+    first: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stateful:
+    """What became of a model: its states, and what its user should know."""
+
+    states: tuple[Kept, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def keep_states(model: ModelProto) -> Stateful:
+    """Gives every recurrent node of a model inputs and outputs of the graph for its states.
+
+    Inputs of the model that are nothing but first states, and the outputs that hand back the last ones, go.
+    The same file gets the same names. Raises ModelError for nodes whose state cannot be kept, or if there are
+    none.
+    """
+    graph = model.graph
+    nodes = [node for node in graph.node if node.op_type in _STATES and node.domain in ONNX_DOMAINS]
+    _require_forward(nodes)
+    given = _without_state_inputs(graph, nodes)
+    taken = {name for node in graph.node for name in (*node.input, *node.output)}
+    taken |= {value.name for value in (*graph.input, *graph.initializer)}
+    states: list[Kept] = []
+    for node in nodes:
+        stem = next(filter(None, node.output), "state")
+        for position, letter in enumerate(_STATES[node.op_type]):
+            first = _at(node.input, _FIRST_INPUT + position)
+            before = _named(node.input, _FIRST_INPUT + position, "", f"{stem}_{letter}_before", taken)
+            after = _at(node.output, _FIRST_OUTPUT + position)
+            after = _named(node.output, _FIRST_OUTPUT + position, after, f"{stem}_{letter}_after", taken)
+            graph.input.append(
+                helper.make_tensor_value_info(before, TensorProto.FLOAT, [1, 1, _hidden(node)])
+            )
+            states.append(Kept(before, after, "" if first in given.values else first))
+    return Stateful(tuple(states), given.notes)
+
+
+def _require_forward(nodes: Sequence[NodeProto]) -> None:
+    if not nodes:
+        raise ModelError("the model has no LSTM, GRU or RNN: there is no state to keep, leave out --stateful")
+    problems = tuple(
+        Problem(printable(node.name), node.op_type, why)
+        for node in nodes
+        if (why := _fault(node)) is not None
+    )
+    if problems:
+        raise ModelError.unsupported(problems)
+
+
+def _fault(node: NodeProto) -> str | None:
+    """Why a node cannot keep its state."""
+    direction = next((bytes(it.s) for it in node.attribute if it.name == "direction"), b"forward")
+    if direction != b"forward":
+        return "it reads the sequence from its end, so that no run goes on from another: leave out --stateful"
+    return None if _hidden(node) > 0 else "its hidden_size is missing or not positive"
+
+
+def _hidden(node: NodeProto) -> int:
+    return next((int(it.i) for it in node.attribute if it.name == "hidden_size"), 0)
+
+
+def _at(names: Sequence[str], position: int) -> str:
+    return names[position] if position < len(names) else ""
+
+
+def _named(names: list[str], position: int, name: str, wish: str, taken: set[str]) -> str:
+    """Puts a name at a position among others: this one, or a new one, as it is wished if that is free."""
+    while not name:
+        name = "" if wish in taken else wish
+        wish += "_"
+    taken.add(name)
+    names.extend([""] * (position + 1 - len(names)))
+    names[position] = name
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Values that come from inputs that were first states, which are gone, and what to say of them."""
+
+    values: frozenset[str]
+    notes: tuple[str, ...]
+
+
+def _without_state_inputs(graph: GraphProto, nodes: Sequence[NodeProto]) -> _Given:
+    """Takes the inputs that are nothing but first states out of the graph, with what moves them there; and
+    the outputs of their shapes that are nothing but last states.
+    """
+    constants = {tensor.name for tensor in graph.initializer}
+    values: set[str] = set()
+    inputs: list[ValueInfoProto] = []
+    for value in graph.input:
+        moved = None if value.name in constants else _moved(graph, nodes, value.name)
+        if moved is not None:
+            inputs.append(value)
+            values |= moved
+    outputs: list[ValueInfoProto] = []
+    for value in inputs:
+        handed = (
+            it
+            for it in graph.output
+            if it not in outputs and _sizes(it) == _sizes(value) and _is_last(graph, nodes, it.name)
+        )
+        outputs += list(handed)[:1]
+    for value in inputs:
+        graph.input.remove(value)
+    for value in outputs:
+        graph.output.remove(value)
+    for node in [node for node in graph.node if not values.isdisjoint(node.output)]:
+        graph.node.remove(node)
+    names = ", ".join(printable(value.name) for value in (*inputs, *outputs))
+    notes = (f"kept between runs, zero at first, no inputs and outputs any more: {names}",) if inputs else ()
+    return _Given(frozenset(values), notes)
+
+
+def _moved(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> set[str] | None:
+    """The values that an input is moved to on its way to be first states; None if it is anything else."""
+    found, reached = {name}, False
+    for node in graph.node:
+        read = [at for at, it in enumerate(node.input) if it in found]
+        if not read:
+            continue
+        if (
+            node in nodes
+            and min(read) >= _FIRST_INPUT
+            and max(read) < _FIRST_INPUT + len(_STATES[node.op_type])
+        ):
+            reached = True
+        elif node.op_type in _MOVES and read == [0]:
+            found.update(filter(None, node.output))
+        else:
+            return None
+    return found if reached and found.isdisjoint(it.name for it in graph.output) else None
+
+
+def _is_last(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> bool:
+    """Whether a value is made of last states alone."""
+    makers = {made: node for node in graph.node for made in node.output if made}
+    constants = {tensor.name for tensor in graph.initializer}
+    waiting, reached = [name], False
+    while waiting:
+        current = waiting.pop()
+        node = makers.get(current)
+        if node is not None and node in nodes and list(node.output).index(current) >= _FIRST_OUTPUT:
+            reached = True
+        elif node is not None and (node.op_type in _MOVES or node.op_type == "Constant"):
+            waiting += [it for it in node.input if it]
+        elif current not in constants:
+            return False
+    return reached
+
+
+def _sizes(value: ValueInfoProto) -> list[int | str]:
+    return [it.dim_value or it.dim_param for it in value.type.tensor_type.shape.dim]

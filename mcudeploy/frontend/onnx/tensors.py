@@ -1,0 +1,107 @@
+"""Tensors of a file: found, loaded from beside it, checked, and taken out as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, TensorProto, numpy_helper
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.nodes import MAX_RANK
+from mcudeploy.frontend.onnx.parsing import MAX_FILE_BYTES
+from mcudeploy.frontend.onnx.protos import graphs_of
+
+_ITEM_BITS: dict[int, int] = {
+    **dict.fromkeys((TensorProto.INT2, TensorProto.UINT2), 2),
+    **dict.fromkeys((TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT4E2M1), 4),
+    **dict.fromkeys((TensorProto.INT8, TensorProto.UINT8, TensorProto.BOOL), 8),
+    **dict.fromkeys((TensorProto.INT16, TensorProto.UINT16, TensorProto.FLOAT16, TensorProto.BFLOAT16), 16),
+    **dict.fromkeys((TensorProto.INT32, TensorProto.UINT32, TensorProto.FLOAT), 32),
+    **dict.fromkeys((TensorProto.INT64, TensorProto.UINT64, TensorProto.DOUBLE), 64),
+}
+
+
+def tensors_of(graph: GraphProto) -> Iterator[TensorProto]:
+    """All tensors of the graph, those of nodes' attributes and subgraphs included."""
+    for each in graphs_of(graph):
+        yield from each.initializer
+        for attribute in (attribute for node in each.node for attribute in node.attribute):
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+
+
+def external_files(graph: GraphProto, path: Path) -> list[Path]:
+    """The files beside the model that its tensors lie in."""
+    held = (tensor for tensor in tensors_of(graph) if tensor.data_location == TensorProto.EXTERNAL)
+    names = {entry.value for tensor in held for entry in tensor.external_data if entry.key == "location"}
+    return [path.resolve().parent / name for name in sorted(names)]
+
+
+def load_external(tensor: TensorProto, path: Path) -> None:
+    """Reads a tensor kept beside the model, from the model's own folder only."""
+    if tensor.data_location != TensorProto.EXTERNAL:
+        return
+    name = printable(tensor.name)
+    facts = {entry.key: entry.value for entry in tensor.external_data}
+    folder = path.resolve().parent
+    try:
+        file = (folder / facts.get("location", "")).resolve()
+        if not file.is_relative_to(folder) or not file.is_file():
+            raise ModelError(
+                f"tensor {name!r} lies in {printable(facts.get('location', ''))!r}, "
+                "which is not a file in the model's folder"
+            )
+        needed = _bytes_of(tensor) or 0
+        offset = int(facts.get("offset", "0"))
+        length = int(facts.get("length", str(needed)))
+        if offset < 0 or length != needed or not 0 < needed <= MAX_FILE_BYTES:
+            raise ModelError(f"tensor {name!r}: its external data does not fit its shape {list(tensor.dims)}")
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            content = stream.read(length)
+    except (OSError, ValueError, OverflowError) as fault:
+        raise ModelError(f"external data of tensor {name!r} cannot be read: {fault}") from fault
+    if len(content) != length:
+        raise ModelError(f"external data of tensor {name!r} ends early: {len(content)} of {length} bytes")
+    tensor.raw_data = content
+    tensor.data_location = TensorProto.DEFAULT
+    del tensor.external_data[:]
+
+
+def require_consistent(tensor: TensorProto) -> None:
+    """A tensor's data has as many elements as its shape says; checked before anything is allocated."""
+    if len(tensor.dims) > MAX_RANK:
+        raise ModelError(
+            f"tensor {printable(tensor.name)!r} has {len(tensor.dims)} dimensions; the limit is {MAX_RANK}"
+        )
+    if any(size < 0 for size in tensor.dims):
+        raise ModelError(f"tensor {printable(tensor.name)!r} has a negative dimension: {list(tensor.dims)}")
+    needed = _bytes_of(tensor)
+    if needed is None or not tensor.HasField("raw_data"):
+        return
+    if needed != len(tensor.raw_data):
+        raise ModelError(
+            f"tensor {printable(tensor.name)!r} has {len(tensor.raw_data)} bytes of data; its shape "
+            f"{list(tensor.dims)} needs {needed}"
+        )
+
+
+def _bytes_of(tensor: TensorProto) -> int | None:
+    """The bytes of data that a tensor needs; None where its type has none of a fixed size."""
+    bits = _ITEM_BITS.get(tensor.data_type)
+    return None if bits is None else -(-prod(tensor.dims) * bits // 8)
+
+
+def array_of(tensor: TensorProto) -> NDArray[np.generic]:
+    """What a tensor holds. Raises ModelError where that is not what its type and shape say."""
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError, RuntimeError) as fault:
+        reason = f"tensor {printable(tensor.name)!r} does not hold what its type and shape say: {fault}"
+        raise ModelError(reason) from fault

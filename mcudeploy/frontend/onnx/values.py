@@ -1,0 +1,209 @@
+"""Where the elements of an ONNX value lie: index arrays over stored (rows, cols, channels) tensors.
+
+The index array of a value has the value's ONNX shape; each entry is the flat position of that element in
+the stored tensor. Reshape, Transpose and their kin only transform the index array: they cost nothing.
+An operator that needs an arrangement states it as the same kind of array, stored shape and all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.ir.graph import Quantization, Shape
+from mcudeploy.ops.host_io import is_channels_last
+
+IndexArray = NDArray[np.int32]
+
+MOST_ENTRIES = 16
+"""The largest batch of images: each has its own operators in the program."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """An ONNX activation: element i is what `tensor` holds at position index[i], seen through `table`.
+
+    `real` tells float values from integer ones (uint8 as int8, 128 subtracted). `table` (256 entries, by
+    stored value + 128) stands for a chain of elementwise functions not computed yet; an int8 tensor
+    that is read as float has one always. `quantization` is set where the value is exactly
+    scale * (stored - zero_point), or for integers what the stored values mean.
+    """
+
+    tensor: str
+    index: IndexArray
+    real: bool
+    table: NDArray[np.float32] | NDArray[np.int8] | None = None
+    quantization: Quantization | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.index.shape
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation:
+    """flat storage viewed as `dims`, permuted by `perm`, is the wanted order."""
+
+    dims: tuple[int, ...]
+    perm: tuple[int, ...]
+
+
+@lru_cache(maxsize=64)
+def positions(shape: tuple[int, ...]) -> IndexArray:
+    """0, 1, 2, ... in this shape: storage order. Read-only."""
+    array = np.arange(prod(shape), dtype=np.int32).reshape(shape)
+    array.setflags(write=False)
+    return array
+
+
+def image_index(shape: Shape, rank: int) -> IndexArray:
+    """The index array of an ONNX image of `rank` 3 or 4 that is stored channels-last as `shape`."""
+    stored = positions(shape)
+    if rank == 4:
+        return np.asarray(stored.transpose(2, 0, 1)[np.newaxis], np.int32)
+    return np.asarray(stored.transpose(2, 0, 1).reshape(1, shape[2], shape[0] * shape[1]), np.int32)
+
+
+def image_positions(index: IndexArray) -> IndexArray:
+    """What [1, C, H, W] or [1, C, L] needs to be read as (H, W, C) or (L, 1, C).
+
+    Raises Unsupported for other ranks and batches.
+    """
+    if index.ndim not in (3, 4):
+        raise Unsupported(f"an input of {index.ndim} dimensions is not supported: 1-D and 2-D images are")
+    if index.shape[0] != 1:
+        raise Unsupported(
+            f"the batch is {index.shape[0]}; up to {MOST_ENTRIES} images are computed one by one in a call: "
+            "export the model with a batch of 1"
+        )
+    if index.ndim == 3:
+        return np.asarray(index[0].T[:, np.newaxis, :], np.int32)
+    return np.asarray(index[0].transpose(1, 2, 0), np.int32)
+
+
+def natural_shape(shape: tuple[int, ...]) -> Shape:
+    """(rows, cols, channels) that stores a value of this shape in its own order."""
+    sizes = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
+    if len(sizes) == 0:
+        return 1, 1, 1
+    if len(sizes) == 1:
+        return 1, 1, sizes[0]
+    if len(sizes) == 2:
+        return sizes[0], 1, sizes[1]
+    return sizes[0], prod(sizes[1:-1]), sizes[-1]
+
+
+def default_layout(shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
+    """How a value is stored that no operator has wishes about: images channels-last, others as they are."""
+    if len(shape) == 4 and shape[0] == 1:
+        stored = (shape[2], shape[3], shape[1])
+        return stored, image_index(stored, 4)
+    return natural_shape(shape), positions(shape)
+
+
+def is_plain(index: IndexArray) -> bool:
+    """True where the elements lie in the order of the ONNX value, or as its image channels-last.
+
+    Only these orders can be told to whoever fills or reads the tensor in C.
+    """
+    return is_storage_order(index) or is_channels_last(index.shape, index)
+
+
+def is_storage_order(wanted: IndexArray) -> bool:
+    """True where the positions are 0, 1, 2, ..."""
+    return bool(np.array_equal(wanted.reshape(-1), positions((wanted.size,))))
+
+
+def nested_runs(flat: IndexArray) -> list[tuple[int, int]] | None:
+    """(count, step) of the loops, the innermost first, that go through these positions; None where none do.
+
+    Only the first positions of each run are looked at: the caller checks the rest.
+    """
+    axes: list[tuple[int, int]] = []
+    rest = flat
+    while rest.size > 1:
+        step = int(rest[1]) - int(rest[0])
+        breaks = np.flatnonzero(np.diff(rest) != step)
+        run = int(breaks[0]) + 1 if breaks.size else rest.size
+        if step <= 0 or rest.size % run:
+            return None
+        axes.append((run, step))
+        rest = rest[::run]
+    return axes
+
+
+def permutation(wanted: IndexArray) -> Permutation | None:
+    """The transposition of storage that gives the wanted order of positions; None where none does."""
+    flat = wanted.reshape(-1)
+    axes = nested_runs(flat)
+    if axes is None or flat[0] != 0:
+        return None
+    axes.reverse()
+    order = sorted(range(len(axes)), key=lambda position: -axes[position][1])
+    expected = 1
+    for position in reversed(order):
+        if axes[position][1] != expected:
+            return None
+        expected *= axes[position][0]
+    dims = tuple(axes[position][0] for position in order)
+    perm = tuple(order.index(position) for position in range(len(axes)))
+    rebuilt = positions(dims).transpose(perm).reshape(-1)
+    return Permutation(dims, perm) if np.array_equal(rebuilt, flat) else None
+
+
+def coordinates(index: IndexArray, shape: Shape) -> tuple[NDArray[np.intp], ...]:
+    """Row, column and channel of every element."""
+    return np.unravel_index(index, shape)
+
+
+def stored_axis(index: IndexArray, shape: Shape, axis: int) -> int | None:
+    """The stored dimension that one ONNX axis runs along, whole and alone; None where there is none."""
+    lines = np.moveaxis(index, axis, -1)
+    size = lines.shape[-1]
+    places = coordinates(lines, shape)
+    for dimension in (2, 1, 0):
+        if shape[dimension] != size:
+            continue
+        along = places[dimension]
+        others = [places[other] for other in range(3) if other != dimension]
+        if np.array_equal(along, np.broadcast_to(np.arange(size), along.shape)) and all(
+            bool(np.all(place == place[..., :1])) for place in others
+        ):
+            return dimension
+    return None
+
+
+def axis_shapes(index: IndexArray, axis: int) -> list[Shape]:
+    """Stored shapes under which an ONNX axis may become a dimension of its own."""
+    lines = np.moveaxis(index, axis, -1)
+    size, total = lines.shape[-1], index.size
+    if size == 1:
+        return []
+    first = lines.reshape(-1, size)[0]
+    stride = int(first[1]) - int(first[0])
+    if stride < 1 or total % (size * stride):
+        return []
+    if stride == 1:
+        return [(total // size, 1, size)]
+    return [(total // (size * stride), size, stride)]
+
+
+def compressed(index: IndexArray) -> IndexArray:
+    """Without repetition: dimensions along which a broadcast array never changes become 1."""
+    for dimension in range(index.ndim):
+        head = index.take([0], axis=dimension)
+        if index.shape[dimension] > 1 and bool(np.all(index == head)):
+            index = head
+    return index
+
+
+def scattered(index: IndexArray, shape: Shape, values: NDArray[np.generic]) -> NDArray[np.generic]:
+    """`values` (of the ONNX shape) in stored order: result[index[i]] = values[i]."""
+    result = np.empty(prod(shape), values.dtype)
+    result[index.reshape(-1)] = values.reshape(-1)
+    return result.reshape(shape)

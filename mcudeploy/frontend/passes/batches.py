@@ -1,0 +1,286 @@
+"""Batches of images: operators that see one image at a time come once for each entry of the batch.
+
+Behind the first of them, whatever works on each entry alone does so too, so that operators are fused and
+quantised as they are of one image. Their weights are the same constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from mcudeploy.frontend.decompose.maker import Infos
+from mcudeploy.frontend.lower.elementwise import OPERATIONS
+from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
+from mcudeploy.frontend.onnx.nodes import Entry
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of
+from mcudeploy.frontend.onnx.tensors import array_of
+from mcudeploy.frontend.onnx.values import MOST_ENTRIES
+
+_OF_IMAGES = frozenset(
+    (
+        "AveragePool",
+        "BatchNormalization",
+        "Conv",
+        "ConvTranspose",
+        "GlobalAveragePool",
+        "GlobalMaxPool",
+        "MaxPool",
+        "Resize",
+    )
+)
+"""Operators whose kernels see one image."""
+
+_ELEMENTWISE = frozenset({*FUNCTIONS, *OPERATIONS, "Cast", "Identity", "Where"})
+_VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Single:
+    """A model with such operators by entry; what its values are entries of, by name."""
+
+    proto: ModelProto
+    entries: Mapping[str, Entry]
+
+
+def by_entry(proto: ModelProto, infos: Infos) -> Single:
+    """The model with such operators by entry, itself where every batch is 1; `infos` of values by name."""
+    sizes = {name: info.shape for name, info in infos.items() if info.shape is not None}
+    sizes |= {tensor.name: tuple(tensor.dims) for tensor in proto.graph.initializer}
+    if not any(_sees_images(node, sizes) for node in proto.graph.node):
+        return Single(proto, {})
+    taken = _Batches(sizes, _computed(proto), constants_of(proto.graph))
+    for node in proto.graph.node:
+        taken.take(node)
+    for value in proto.graph.output:
+        taken.join(value.name)
+    result = ModelProto()
+    result.CopyFrom(proto)
+    del result.graph.node[:]
+    result.graph.node.extend(taken.nodes)
+    result.graph.initializer.extend(taken.constants)
+    entries = {
+        part: Entry(whole, number, len(parts))
+        for whole, parts in taken.entries.items()
+        for number, part in enumerate(parts)
+    }
+    return Single(result, entries)
+
+
+def _sees_images(node: NodeProto, sizes: Mapping[str, tuple[int, ...]]) -> bool:
+    shape = sizes.get(node.input[0], ()) if node.input else ()
+    made = len([name for name in node.output if name])
+    ours = node.domain in ONNX_DOMAINS and node.op_type in _OF_IMAGES
+    return ours and made == 1 and len(shape) > 2 and 1 < shape[0] <= MOST_ENTRIES
+
+
+def _computed(proto: ModelProto) -> set[str]:
+    """The values that depend on the inputs."""
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    found = {value.name for value in proto.graph.input} - constants
+    for node in proto.graph.node:
+        if not found.isdisjoint(node.input):
+            found.update(filter(None, node.output))
+    return found
+
+
+@dataclass(slots=True)
+class _Batches:
+    """Collects the nodes. `entries`: by value that exists by entry, their names; `joined`: those of which the
+    whole exists too.
+    """
+
+    sizes: Mapping[str, tuple[int, ...]]
+    computed: set[str]
+    known: Mapping[str, TensorProto]
+    nodes: list[NodeProto] = field(default_factory=list)
+    constants: list[TensorProto] = field(default_factory=list)
+    entries: dict[str, list[str]] = field(default_factory=dict)
+    joined: set[str] = field(default_factory=set)
+
+    def take(self, node: NodeProto) -> None:
+        """One more node, as it is or once for each entry."""
+        images = _sees_images(node, self.sizes)
+        follows = any(name in self.entries for name in node.input)
+        batch = self.sizes[node.input[0]][0] if images else 0
+        if follows and not images:
+            batch = next(len(self.entries[name]) for name in node.input if name in self.entries)
+        if batch and self._by_entry(node, batch, images=images):
+            return
+        for name in node.input:
+            self.join(name)
+        self.nodes.append(node)
+
+    def join(self, name: str) -> None:
+        """Makes the whole of a value that exists by entry."""
+        if name not in self.entries or name in self.joined:
+            return
+        self.joined.add(name)
+        label = self._label(name)
+        self.nodes.append(helper.make_node("Concat", self.entries[name], [name], name=label, axis=0))
+
+    def _label(self, name: str) -> str:
+        first = self.entries[name][0]
+        return next(node.name for node in self.nodes if first in node.output)
+
+    def _by_entry(self, node: NodeProto, batch: int, *, images: bool) -> bool:
+        """Adds a node for each entry; False where it does not work on each entry alone."""
+        whole = [name for name in node.input if name in self.computed]
+        results = [name for name in node.output if name]
+        sizes = [self.sizes.get(name, ()) for name in (*whole, *results)]
+        plain = node.domain in ONNX_DOMAINS and node.output[0]
+        if not plain or any(not shape or shape[0] != batch for shape in sizes):
+            return False
+        changed = self._changed(node, batch, images=images)
+        if changed is None:
+            return False
+        for name in whole:
+            self._split(name, batch, node.name)
+        made = {name: [f"{name}/entry {k}" for k in range(batch)] for name in results}
+        for k in range(batch):
+            copy = NodeProto()
+            copy.CopyFrom(changed)
+            copy.input[:] = [self.entries[name][k] if name in whole else name for name in changed.input]
+            copy.output[:] = [made[name][k] if name else "" for name in node.output]
+            self.nodes.append(copy)
+        self.entries |= made
+        return True
+
+    def _split(self, name: str, batch: int, label: str) -> None:
+        if name in self.entries:
+            return
+        self.entries[name] = [f"{name}/entry {k}" for k in range(batch)]
+        self.joined.add(name)
+        parts = self._constant(f"{name}/entries", [1] * batch)
+        self.nodes.append(helper.make_node("Split", [name, parts], self.entries[name], name=label, axis=0))
+
+    def _constant(self, name: str, numbers: Sequence[int]) -> str:
+        self.constants.append(numpy_helper.from_array(np.array(numbers, np.int64), name))
+        return name
+
+    def _changed(self, node: NodeProto, batch: int, *, images: bool) -> NodeProto | None:
+        """The node as it is for one entry; None where it does not work on each entry alone."""
+        shape, rank = self.sizes[node.output[0]], len(self.sizes[node.output[0]])
+        if node.op_type in _VIEWS:
+            one = self._constant(f"{node.output[0]}/one", [1, *shape[1:]])
+            return helper.make_node("Reshape", [node.input[0], one], node.output, name=node.name)
+        if node.op_type == "Resize" and len(node.input) > 3 and node.input[3]:
+            return self._resize(node)
+        if images:
+            return node
+        if node.op_type in _ELEMENTWISE:
+            return node if self._broadcasts(node, rank) else None
+        own = _OWN_RULES.get(node.op_type)
+        return node if own is not None and own(node, self) else None
+
+    def _resize(self, node: NodeProto) -> NodeProto | None:
+        """With the size of one image in place of that of all."""
+        whole = self.numbers(node.input[3])
+        if len(whole) != len(self.sizes[node.output[0]]):
+            return node if whole else None  # sizes of some axes
+        copy = NodeProto()
+        copy.CopyFrom(node)
+        copy.input[3] = self._constant(f"{node.output[0]}/size", [1, *whole[1:]])
+        return copy
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """The numbers of a constant; none where it is computed."""
+        found = self.known.get(name)
+        return () if found is None else tuple(array_of(found).reshape(-1).tolist())
+
+    def _broadcasts(self, node: NodeProto, rank: int) -> bool:
+        """Whether all activations have the rank of the result, and no constant differs between entries."""
+        for name in filter(None, node.input):
+            shape = self.sizes.get(name)
+            if shape is None or (name in self.computed and len(shape) != rank):
+                return False
+            if name not in self.computed and len(shape) == rank and shape[0] != 1:
+                return False
+        return True
+
+
+def _attribute(node: NodeProto, name: str, default: int) -> int:
+    found = next((item for item in node.attribute if item.name == name), None)
+    return default if found is None or found.type != AttributeProto.INT else found.i
+
+
+def _along_others(default: int) -> Callable[[NodeProto, _Batches], bool]:
+    """Operators along one axis: it is not the batch."""
+
+    def rule(node: NodeProto, batches: _Batches) -> bool:
+        rank = len(batches.sizes.get(node.input[0], ()))
+        computed = all(name in batches.computed for name in node.input[:1])
+        return computed and _attribute(node, "axis", default) not in (0, -rank)
+
+    return rule
+
+
+def _concat(node: NodeProto, batches: _Batches) -> bool:
+    return all(name in batches.computed for name in node.input) and _along_others(0)(node, batches)
+
+
+def _transpose(node: NodeProto, batches: _Batches) -> bool:
+    order = next((list(item.ints) for item in node.attribute if item.name == "perm"), [])
+    return order[:1] == [0]
+
+
+def _quantized(node: NodeProto, batches: _Batches) -> bool:
+    """One scale for the tensor."""
+    return all(int(np.prod(batches.sizes.get(name, (2,)))) == 1 for name in node.input[1:] if name)
+
+
+def _pad(node: NodeProto, batches: _Batches) -> bool:
+    """Nothing beside the batch."""
+    pads = batches.numbers(node.input[1])
+    return len(node.input) < 4 and len(pads) > 0 and pads[0] == 0 == pads[len(pads) // 2]
+
+
+def _slice(node: NodeProto, batches: _Batches) -> bool:
+    """Axes are given, and the batch is none of them."""
+    axes = batches.numbers(node.input[3]) if len(node.input) > 3 else ()
+    rank = len(batches.sizes[node.input[0]])
+    return len(axes) > 0 and all(axis % rank for axis in axes)
+
+
+def _reduction(node: NodeProto, batches: _Batches) -> bool:
+    """A batch that is left, with the axes kept, was not reduced."""
+    return _attribute(node, "keepdims", 1) == 1
+
+
+def _gemm(node: NodeProto, batches: _Batches) -> bool:
+    third = batches.sizes.get(node.input[2], ()) if len(node.input) > 2 else ()
+    plain = all(name not in batches.computed for name in node.input[1:]) and not _attribute(node, "transA", 0)
+    return plain and (len(third) < 2 or third[0] == 1)
+
+
+def _matmul(node: NodeProto, batches: _Batches) -> bool:
+    first, second = (len(batches.sizes.get(name, ())) for name in node.input[:2])
+    if node.input[0] in batches.computed and node.input[1] not in batches.computed:
+        return second == 2
+    return node.input[0] in batches.computed and first == second > 2
+
+
+_OWN_RULES: dict[str, Callable[[NodeProto, _Batches], bool]] = {
+    "Concat": _concat,
+    "DequantizeLinear": _quantized,
+    "Dropout": lambda node, batches: len(node.output) == 1,
+    "Gather": _along_others(0),
+    "Gemm": _gemm,
+    "LayerNormalization": _along_others(-1),
+    "LogSoftmax": _along_others(-1),
+    "MatMul": _matmul,
+    "Pad": _pad,
+    "QuantizeLinear": _quantized,
+    "ReduceMax": _reduction,
+    "ReduceMean": _reduction,
+    "ReduceMin": _reduction,
+    "ReduceSum": _reduction,
+    "Slice": _slice,
+    "Softmax": _along_others(-1),
+    "Split": _along_others(0),
+    "Transpose": _transpose,
+}
+"""Whether operators work on each entry alone, given that the batch is the first axis before and behind."""

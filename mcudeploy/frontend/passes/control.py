@@ -1,0 +1,306 @@
+"""Control flow whose course is known before the model runs: the branch of an If is taken, loops are unrolled.
+
+Nodes are gone through in order, and what a condition is made of is computed on the way: it may follow from
+shapes, and a loop may end by a counter of its own. Values and nodes inside have names of their own.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.onnx.constants import Constant
+from mcudeploy.frontend.onnx.convert import node_of
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, held_by
+from mcudeploy.frontend.onnx.tensors import array_of
+from mcudeploy.frontend.passes.folding import Folder
+from mcudeploy.frontend.passes.scopes import Call, Scope, renamed
+
+_MOST_NODES = 2**14
+_MOST_BYTES = 2**28
+_AXES_ARE_INPUTS = 13
+"""The opset from which Unsqueeze has its axes as an input."""
+
+_SCAN_WITHOUT_BATCH = 9
+"""The opset from which Scan has no batch of its own."""
+
+_FAULTS = (ModelError, ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
+"""What nodes raise whose attributes and subgraphs do not fit."""
+
+
+def is_control(node: NodeProto) -> bool:
+    """Whether a node has graphs inside."""
+    return node.op_type in CONTROL and node.domain in ONNX_DOMAINS
+
+
+def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, str]]:
+    """The checked model without control flow, and, by label, why nodes that stay cannot be replaced; `folder`
+    is of the same model.
+    """
+    flat = _Flat(proto.graph, folder)
+    refusals: dict[str, str] = {}
+    top = Scope(ChainMap({}), "", "")
+    for number, node in enumerate(proto.graph.node):
+        if not is_control(node):
+            flat.take(node)
+            continue
+        made, call = len(flat.nodes), Call(node, number, top, tuple(node.output))
+        try:
+            flat.replace(call)
+        except Unsupported as verdict:
+            del flat.nodes[made:]
+            flat.take(node)
+            refusals[node.name] = str(verdict)
+        except _FAULTS as fault:
+            raise ModelError(f"node {call.label} ({node.op_type}) is malformed: {fault}") from fault
+    result = ModelProto()
+    result.CopyFrom(proto)
+    del result.graph.node[:]
+    result.graph.node.extend(flat.nodes)
+    result.graph.initializer.extend(flat.constants)
+    return result, refusals
+
+
+class _Flat:
+    """The flat model under construction."""
+
+    def __init__(self, graph: GraphProto, folder: Folder) -> None:
+        self.nodes: list[NodeProto] = []
+        self.constants: list[TensorProto] = []
+        self._folder = folder
+        self._makers: dict[str, NodeProto] = {}  # of what was not computed yet
+        self._entered: set[str] = set()
+        self._spent = self._bytes = 0
+        self._kept: dict[tuple[str, str], str] = {}
+        self._taken = {tensor.name for tensor in graph.initializer} | {value.name for value in graph.input}
+        self._taken |= {name for each in graphs_of(graph) for node in each.node for name in node.output}
+        self._read = {name for each in graphs_of(graph) for node in each.node for name in node.input}
+        self._read |= {value.name for each in graphs_of(graph) for value in each.output}
+
+    # -- what is known ---------------------------------------------------------------------------
+
+    def _learn(self, name: str) -> None:
+        """Computes a value that follows from constants and shapes, else infers its shape; before that, what
+        it is made of.
+        """
+        waiting = [name]
+        while waiting:
+            node = self._makers.get(waiting[-1])
+            before = [] if node is None else [each for each in node.input if each in self._makers]
+            if node is not None and before and waiting[-1] not in self._entered:
+                self._entered.add(waiting[-1])
+                waiting += before
+                continue
+            waiting.pop()
+            if node is not None:
+                for each in node.output:
+                    self._makers.pop(each, None)
+                self._compute(node)
+
+    def _compute(self, node: NodeProto) -> None:
+        constants = self._folder.constants
+        if node.op_type == "Identity" and node.domain in ONNX_DOMAINS and node.input[0] in constants:
+            constants[node.output[0]] = constants[node.input[0]]
+            return
+        with suppress(Exception):  # lowering refuses it with its reason
+            item = node_of(node, 0)
+            if not self._folder.fold(item):
+                self._folder.complete(item)
+
+    def _known(self, name: str, what: str) -> int:
+        """A constant number. Raises Unsupported."""
+        self._learn(name)
+        found = self._folder.constants.get(name)
+        if found is None or found.value.size != 1:
+            raise Unsupported(
+                f"{what} is computed while the model runs; it must be constant, or follow from shapes: "
+                "export the model with the branch, or the number of iterations, that is meant"
+            )
+        return int(found.value.reshape(-1)[0])
+
+    # -- what is made ----------------------------------------------------------------------------
+
+    def _spend(self, size: int = 0) -> None:
+        """Counts a node, or an iteration. Raises Unsupported for more than any microcontroller runs."""
+        self._spent += 1
+        self._bytes += size
+        if self._spent > _MOST_NODES or self._bytes > _MOST_BYTES:
+            raise Unsupported(
+                f"unrolled, it has more than {_MOST_NODES:,} nodes, or {_MOST_BYTES // 2**20} MiB of them: "
+                "export the model with fewer iterations, or with RNN, GRU or LSTM in the place of a loop"
+            )
+
+    def _new(self, wish: str) -> str:
+        """A name that nothing has."""
+        name, number = wish, 0
+        while name in self._taken:
+            number += 1
+            name = f"{wish}'{number}"
+        self._taken.add(name)
+        return name
+
+    def _add(self, node: NodeProto) -> None:
+        self._spend(node.ByteSize())
+        self.take(node)
+
+    def take(self, node: NodeProto) -> None:
+        """Adds a node as it is."""
+        self.nodes.append(node)
+        self._makers.update((name, node) for name in node.output if name)
+
+    def _make(self, call: Call, op: str, inputs: Sequence[str], output: str = "", **attributes: Any) -> str:
+        """Adds a node in the place of a call; the name of its output."""
+        output = output or self._new(f"{call.label}/{op}")
+        self._add(helper.make_node(op, inputs, [output], name=call.label, **attributes))
+        return output
+
+    def _constant(self, value: NDArray[np.generic] | TensorProto, place: str, name: str) -> str:
+        """A constant that is kept once for all iterations; its name."""
+        key = place, name
+        if key not in self._kept:
+            tensor = TensorProto()
+            tensor.CopyFrom(value if isinstance(value, TensorProto) else numpy_helper.from_array(value))
+            tensor.name = self._kept[key] = self._new(f"{place}{printable(name)}")
+            self._folder.constants[tensor.name] = Constant(array_of(tensor))
+            self.constants.append(tensor)
+        return self._kept[key]
+
+    def _number(self, value: int) -> str:
+        return self._constant(np.array(value, np.int64), "", f"number {value}")
+
+    # -- graphs ----------------------------------------------------------------------------------
+
+    def replace(self, call: Call) -> None:
+        """Adds what a node with graphs inside does. Raises Unsupported, and _FAULTS."""
+        _HANDLERS[call.node.op_type](self, call)
+
+    def _graph(self, graph: GraphProto, scope: Scope, given: Sequence[str]) -> list[str]:
+        """Adds the nodes of a graph with these inputs; the names of its outputs."""
+        self._spend()
+        for tensor in graph.initializer:
+            scope.names[tensor.name] = self._constant(tensor, scope.place, tensor.name)
+        scope.names.update(zip((value.name for value in graph.input), given, strict=True))
+        for number, node in enumerate(graph.node):
+            held = held_by(node)
+            if held is not None:
+                scope.names[node.output[0]] = self._constant(held, scope.place, node.output[0])
+                continue
+            made = [self._new(scope.prefix + printable(name)) if name else "" for name in node.output]
+            call = Call(node, number, scope, tuple(made))
+            if is_control(node):
+                self.replace(call)
+            else:
+                self._add(renamed(call))
+            scope.names.update(zip(node.output, made, strict=True))
+        return [scope.of(value.name) for value in graph.output]
+
+    def branch(self, call: Call) -> None:
+        """Replaces an If."""
+        name = "then_branch" if self._known(call.inputs[0], "its condition") else "else_branch"
+        made = self._graph(call.graph(name), call.inside(name), ())
+        for output, source in zip(call.outputs, made, strict=True):
+            if output:
+                self._make(call, "Identity", [source], output)
+
+    def loop(self, call: Call) -> None:
+        """Replaces a Loop."""
+        most, start, *carried = [*call.inputs, ""][: max(2, len(call.inputs))]
+        body = call.graph("body")
+        limit = self._known(most, "the number of its iterations") if most else None
+        going = not start or bool(self._known(start, "its condition"))
+        stacked: list[list[str]] = [[] for _ in body.output[1 + len(carried) :]]
+        done = 0
+        while going and (limit is None or done < limit):
+            given = [self._number(done), self._constant(np.array(True), "", "true"), *carried]
+            made = self._graph(body, call.inside("body", f"{done}/"), given)
+            going = bool(self._known(made[0], "whether it goes on"))
+            self._collect(stacked, made[1 + len(carried) :])
+            carried = made[1 : 1 + len(carried)]
+            done += 1
+        self._finish(call, carried, [(pieces, 0, False) for pieces in stacked])
+
+    def scan(self, call: Call) -> None:
+        """Replaces a Scan."""
+        if self._folder.model.opset < _SCAN_WITHOUT_BATCH:
+            raise Unsupported(f"Scan is read from opset {_SCAN_WITHOUT_BATCH}: export it with a newer one")
+        body = call.graph("body")
+        count = next(item.i for item in call.node.attribute if item.name == "num_scan_inputs")
+        if not 0 < count <= len(call.inputs):
+            raise ValueError(f"num_scan_inputs is {count}")
+        carried, sources = call.inputs[:-count], call.inputs[-count:]
+        results = len(body.output) - len(carried)
+        axes = call.integers("scan_input_axes", count)
+        backward = call.integers("scan_input_directions", count)
+        out_axes = call.integers("scan_output_axes", results)
+        out_backward = call.integers("scan_output_directions", results)
+        length = self._length(sources[0], axes[0])
+        stacked: list[list[str]] = [[] for _ in range(results)]
+        for done in range(length):
+            places = [self._number(length - 1 - done if turned else done) for turned in backward]
+            slices = [
+                self._make(call, "Gather", [source, place], axis=axis)
+                for source, place, axis in zip(sources, places, axes, strict=True)
+            ]
+            made = self._graph(body, call.inside("body", f"{done}/"), [*carried, *slices])
+            self._collect(stacked, made[len(carried) :])
+            carried = made[: len(carried)]
+        ends = zip(stacked, out_axes, map(bool, out_backward), strict=True)
+        self._finish(call, carried, list(ends))
+
+    def _length(self, name: str, axis: int) -> int:
+        self._learn(name)
+        constant, info = self._folder.constants.get(name), self._folder.infos.get(name)
+        shape = constant.shape if constant is not None else None if info is None else info.shape
+        if shape is None:
+            raise Unsupported("the length of what it goes over is not known: export it with its shapes")
+        return shape[axis]
+
+    @staticmethod
+    def _collect(stacked: Sequence[list[str]], made: Sequence[str]) -> None:
+        for pieces, name in zip(stacked, made, strict=True):
+            pieces.append(name)
+
+    def _finish(
+        self, call: Call, carried: Sequence[str], stacked: Sequence[tuple[list[str], int, bool]]
+    ) -> None:
+        """Names what a loop ends with: its last values, and those of all iterations along an axis."""
+        for output, source in zip(call.outputs, carried, strict=False):
+            if output:
+                self._make(call, "Identity", [source], output)
+        for output, name, (pieces, axis, backward) in zip(
+            call.outputs[len(carried) :], call.node.output[len(carried) :], stacked, strict=False
+        ):
+            if not name or name not in self._read:
+                continue
+            if not pieces:
+                raise Unsupported(
+                    f"it has no iterations, and {printable(name)!r}, which is made of them, is read: it has "
+                    "no elements. Export the model without what reads it"
+                )
+            whole = [self._lifted(call, piece, axis) for piece in pieces]
+            self._make(call, "Concat", whole[::-1] if backward else whole, output, axis=axis)
+
+    def _lifted(self, call: Call, name: str, axis: int) -> str:
+        """A value with one more axis, of size 1."""
+        if self._folder.model.opset < _AXES_ARE_INPUTS:
+            return self._make(call, "Unsqueeze", [name], axes=[axis])
+        axes = self._constant(np.array([axis], np.int64), "", f"axis {axis}")
+        return self._make(call, "Unsqueeze", [name, axes])
+
+
+_HANDLERS: dict[str, Callable[[_Flat, Call], None]] = {
+    "If": _Flat.branch,
+    "Loop": _Flat.loop,
+    "Scan": _Flat.scan,
+}
+CONTROL = frozenset(_HANDLERS)
+"""The operators with graphs inside."""

@@ -1,0 +1,293 @@
+"""Constant folding: what has only constant inputs is computed here, with bounded sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from mcudeploy.frontend.onnx.constants import Constant, dequantized
+from mcudeploy.frontend.onnx.convert import info_of
+from mcudeploy.frontend.onnx.inference import inferred
+from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Info, Model, Node, Unsupported
+from mcudeploy.frontend.onnx.quantization import require_finite
+
+_MOVEMENTS = frozenset(
+    ("Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+)
+"""Operators that only move elements: they apply to the integer form of a constant as well."""
+
+_FOLDED = _MOVEMENTS | frozenset(
+    (
+        "Abs",
+        "Add",
+        "And",
+        "BatchNormalization",
+        "Cast",
+        "Ceil",
+        "Clip",
+        "Concat",
+        "ConstantOfShape",
+        "Cos",
+        "CumSum",
+        "Div",
+        "Equal",
+        "Erf",
+        "Exp",
+        "Floor",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "Greater",
+        "GreaterOrEqual",
+        "HardSigmoid",
+        "HardSwish",
+        "LeakyRelu",
+        "Less",
+        "LessOrEqual",
+        "Log",
+        "Max",
+        "Min",
+        "Mod",
+        "Mul",
+        "Neg",
+        "Not",
+        "OneHot",
+        "Or",
+        "Pad",
+        "Pow",
+        "QuantizeLinear",
+        "Range",
+        "Reciprocal",
+        "ReduceMax",
+        "ReduceMean",
+        "ReduceMin",
+        "ReduceProd",
+        "ReduceSum",
+        "Relu",
+        "Round",
+        "ScatterElements",
+        "ScatterND",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Softmax",
+        "Split",
+        "Sqrt",
+        "Sub",
+        "Tanh",
+        "Tile",
+        "Trilu",
+        "Where",
+        "Xor",
+    )
+)
+"""Operators whose cost is about the size of their output."""
+
+_PRODUCTS = frozenset(("Gemm", "MatMul"))
+"""Operators that are folded where they have few products, such as a loop's first step from zeros.
+Convolutions and the like could run for hours.
+"""
+
+_MOST_PRODUCTS = 1 << 24
+
+_MAX_FOLDED_ELEMENTS = 1 << 26
+_SHAPE_LIKE_ELEMENTS = 1024
+
+
+class Folder:
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.constants = dict(model.constants)
+        self.infos = dict(model.infos)
+        self.elements = 0
+        self.blocked = 0
+
+    def fold(self, node: Node) -> bool:
+        """Makes the node's outputs constants where that is possible."""
+        if node.domain:
+            return False
+        if node.op == "Constant":
+            self.constants[node.output] = _constant_node(node)
+            return True
+        if node.op in ("Shape", "Size"):
+            return self._fold_shape(node)
+        operands = [self.constants.get(name) for name in node.inputs if name]
+        if not operands or any(operand is None for operand in operands):
+            return False
+        if node.op == "DequantizeLinear":
+            return self._fold_dequantize(node)
+        return (node.op in _FOLDED or node.op in _PRODUCTS) and self._evaluate(node)
+
+    def complete(self, node: Node) -> None:
+        """Infers the shapes of a node's outputs that are not known yet: constants may tell them by now."""
+        if all(self._known(name) for name in node.outputs if name):
+            return
+        if not all(self._known(name) for name in node.inputs if name):
+            return
+        if node.domain:
+            self._complete_quantisation(node)
+            return
+        with suppress(Exception):  # inference refuses what lowering will refuse with a better reason
+            self.infos.update((info.name, info) for info in self._infer(node))
+
+    def _complete_quantisation(self, node: Node) -> None:
+        """The same of ONNX Runtime's own QuantizeLinear and DequantizeLinear, which onnx does not know."""
+        if node.domain != "com.microsoft" or node.inputs[0] not in self.infos:
+            return
+        zero = self.constants.get(node.input(2))
+        types = {
+            "QuantizeLinear": "uint8" if zero is None else str(zero.value.dtype),
+            "DequantizeLinear": "float32",
+        }
+        if node.op in types:
+            shape = self.infos[node.inputs[0]].shape
+            self.infos[node.output] = Info(node.output, shape, types[node.op])
+
+    def _known(self, name: str) -> bool:
+        info = self.infos.get(name)
+        return name in self.constants or (info is not None and info.shape is not None)
+
+    def _infer(self, node: Node) -> list[Info]:
+        names = [name for name in dict.fromkeys(node.inputs) if name]
+        constants = {name: self.constants[name] for name in names if name in self.constants}
+        operands = {name: self.infos[name] for name in names if name not in constants}
+        for name, constant in constants.items():
+            operands[name] = Info(name, constant.shape, str(constant.value.dtype))
+        small = {name: c for name, c in constants.items() if c.value.size <= _SHAPE_LIKE_ELEMENTS}
+        return _inferred(node, operands, small, self.model.opset)
+
+    def _fold_shape(self, node: Node) -> bool:
+        name = node.inputs[0]
+        constant, info = self.constants.get(name), self.infos.get(name)
+        shape = constant.shape if constant is not None else None if info is None else info.shape
+        if shape is None:
+            return False
+        if node.op == "Size":
+            result = np.array(prod(shape), np.int64)
+        else:
+            result = np.array(shape[node.integer("start", 0) : node.integer("end", len(shape))], np.int64)
+        self.constants[node.output] = Constant(result)
+        return True
+
+    def _fold_dequantize(self, node: Node) -> bool:
+        integers = self.constants[node.inputs[0]].value
+        scale = self.constants[node.inputs[1]].value
+        block, axis = node.integer("block_size", 0), node.integer("axis", 1)
+        if integers.dtype.kind not in "iu" or (scale.ndim > 1 and not block):
+            return False
+        zero_point: NDArray[np.generic] = np.zeros(scale.shape, np.int32)
+        if node.input(2):
+            zero_point = self.constants[node.inputs[2]].value
+        if zero_point.size != scale.size:
+            return False
+        self.constants[node.output] = dequantized(integers, require_finite(scale), zero_point, axis, block)
+        self.blocked += integers.size if block else 0
+        return True
+
+    def _evaluate(self, node: Node) -> bool:
+        names = [name for name in node.inputs if name]
+        arrays = {name: self.constants[name].value for name in names}
+        elements = 0
+        for info in self._infer(node):
+            if info.shape is None:
+                return False
+            elements += prod(info.shape)
+        self.elements += elements
+        if node.op in _PRODUCTS and elements * max(arrays[names[0]].shape, default=1) > _MOST_PRODUCTS:
+            return False
+        if elements > MAX_TENSOR_ELEMENTS or self.elements > _MAX_FOLDED_ELEMENTS:
+            limit = f"the limit is {MAX_TENSOR_ELEMENTS}"
+            raise Unsupported(f"its constant result has {elements} elements; {limit}")
+        quantized = self.constants[names[0]].quantized
+        if node.op in _MOVEMENTS and quantized is not None:
+
+            def movement(array: NDArray[np.generic]) -> NDArray[np.generic]:
+                return _run(node, {**arrays, names[0]: np.ascontiguousarray(array)}, self.model.opset)[0]
+
+            self.constants[node.output] = self.constants[names[0]].moved(movement)
+            return True
+        results = _run(node, arrays, self.model.opset)
+        for name, result in zip(node.outputs, results, strict=True):
+            if name:
+                self.constants[name] = Constant(result)
+        return True
+
+
+def fold(model: Model) -> tuple[Model, dict[str, str]]:
+    """The model without nodes that are constant, and the reasons of those that could not be folded.
+
+    DequantizeLinear of constants keeps the integers (see Constant). The reasons are by node label.
+    """
+    folder = Folder(model)
+    kept: list[Node] = []
+    reasons: dict[str, str] = {}
+    for node in model.nodes:
+        try:
+            if folder.fold(node):
+                continue
+        except Unsupported as verdict:
+            reasons[node.label] = str(verdict)
+        except Exception as fault:  # the reference evaluator raises anything on malformed attributes
+            reasons[node.label] = f"its constant result cannot be computed: {fault}"
+        kept.append(node)
+        folder.complete(node)
+    infos = folder.infos
+    for name, constant in folder.constants.items():
+        infos[name] = Info(name, constant.shape, str(constant.value.dtype))
+    notes = (*model.notes, _blocked_note(folder.blocked)) if folder.blocked else model.notes
+    return replace(model, nodes=tuple(kept), constants=folder.constants, infos=infos, notes=notes), reasons
+
+
+def _blocked_note(elements: int) -> str:
+    return (
+        f"weights quantised in blocks are stored as float32, {4 * elements:,} B of flash: quantise them "
+        "with one scale for each output channel for int8"
+    )
+
+
+def _constant_node(node: Node) -> Constant:
+    for name, value in node.attributes.items():
+        if isinstance(value, np.ndarray):
+            return Constant(value)
+        if isinstance(value, int) or (isinstance(value, tuple) and name == "value_ints"):
+            return Constant(np.array(value, np.int64))
+        if isinstance(value, float) or (isinstance(value, tuple) and name == "value_floats"):
+            return Constant(np.array(value, np.float32))
+    raise Unsupported("a constant of this kind is not supported")
+
+
+def _inferred(
+    node: Node, operands: Mapping[str, Info], small: Mapping[str, Constant], opset: int
+) -> list[Info]:
+    """What is known of the node's outputs without computing them: from shapes and small constants.
+
+    Raises whatever ONNX shape inference raises for inputs that do not fit.
+    """
+    inputs = []
+    for name, info in operands.items():
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(info.dtype))
+        inputs.append(helper.make_tensor_value_info(name, kind, info.shape))
+    initializers = [numpy_helper.from_array(constant.value, name) for name, constant in small.items()]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
+    graph = helper.make_graph([node.proto], "fold", inputs, outputs, initializers)
+    single = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    return [info_of(value) for value in inferred(single).graph.output]
+
+
+def _run(node: Node, arrays: Mapping[str, NDArray[np.generic]], opset: int) -> Sequence[NDArray[np.generic]]:
+    inputs = [onnx.ValueInfoProto(name=name) for name in arrays]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
+    graph = helper.make_graph([node.proto], "fold", inputs, outputs)
+    single = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    with np.errstate(all="ignore"):
+        results = ReferenceEvaluator(single).run(None, dict(arrays))
+    by_name = dict(zip((name for name in node.outputs if name), results, strict=True))
+    return [np.asarray(by_name[name]) if name else np.zeros(0) for name in node.outputs]

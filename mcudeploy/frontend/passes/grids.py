@@ -1,0 +1,204 @@
+"""Activations quantised to integers that no kernel has: int16, uint16, and those of 4 and 2 bits.
+
+They are kept as float32 numbers on the integers' grid: rounded and clipped as the file says, computed with
+in float32. Constants of 4 and 2 bits become int8 and uint8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of
+from mcudeploy.frontend.onnx.tensors import array_of, tensors_of
+
+RANGES: dict[int, tuple[str, int, int]] = {
+    TensorProto.INT16: ("int16", -(2**15), 2**15 - 1),
+    TensorProto.UINT16: ("uint16", 0, 2**16 - 1),
+    TensorProto.INT4: ("int4", -8, 7),
+    TensorProto.UINT4: ("uint4", 0, 15),
+    TensorProto.INT2: ("int2", -2, 1),
+    TensorProto.UINT2: ("uint2", 0, 3),
+}
+"""The name, the least and the most number of each type of such activations."""
+
+_BYTES: dict[int, int] = {
+    TensorProto.INT4: TensorProto.INT8,
+    TensorProto.UINT4: TensorProto.UINT8,
+    TensorProto.INT2: TensorProto.INT8,
+    TensorProto.UINT2: TensorProto.UINT8,
+}
+_DOMAINS = (*ONNX_DOMAINS, "com.microsoft")
+_MOVES = frozenset(
+    (
+        "Concat",
+        "Flatten",
+        "Gather",
+        "Identity",
+        "MaxPool",
+        "Reshape",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Transpose",
+    )
+)
+"""What hands on integers of these types as they are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gridded:
+    """A model in which such activations are float32. `types`: what they have in the file, by name."""
+
+    proto: ModelProto
+    types: Mapping[str, str]
+
+
+def on_grids(proto: ModelProto) -> Gridded:
+    """The model without such activations, itself where there are none.
+
+    Where something computes with the integers themselves they stay as they are, for lowering to refuse.
+    """
+    known = _types(proto)
+    constants = constants_of(proto.graph)
+    kinds = _activations(proto, known, constants)
+    if not kinds:
+        return Gridded(proto, {})
+    result = ModelProto()
+    result.CopyFrom(proto)
+    graph = result.graph
+    made = [item for node in graph.node for item in _in_float(node, kinds, constants)]
+    nodes = [NodeProto.FromString(node.SerializeToString()) for node, _ in made]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(
+        numpy_helper.from_array(np.array(value, np.float32), name)
+        for name, value in {name: value for _, needs in made for name, value in needs.items()}.items()
+    )
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.name in kinds:
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+    return Gridded(result, {name: RANGES[kind][0] for name, kind in kinds.items()})
+
+
+def grids_note(kinds: Iterable[str]) -> str:
+    """What a user is told of them."""
+    names = " and ".join(dict.fromkeys(kinds))
+    return (
+        f"{names} activations are computed in float32 and rounded to the integers of the file: 4 bytes of "
+        "RAM for each element. Quantise with int8 activations for the integer kernels"
+    )
+
+
+def in_bytes(proto: ModelProto) -> ModelProto:
+    """The model with int8 and uint8 in place of constants of 4 and 2 bits; itself where there are none."""
+    if all(tensor.data_type not in _BYTES for tensor in tensors_of(proto.graph)):
+        return proto
+    result = ModelProto()
+    result.CopyFrom(proto)
+    graph = result.graph
+    for tensor in tensors_of(graph):
+        if tensor.data_type in _BYTES:
+            held = helper.tensor_dtype_to_np_dtype(_BYTES[tensor.data_type])
+            tensor.CopyFrom(numpy_helper.from_array(array_of(tensor).astype(held), tensor.name))
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        kind = value.type.tensor_type.elem_type
+        value.type.tensor_type.elem_type = _BYTES.get(kind, kind)
+    return result
+
+
+def _types(proto: ModelProto) -> dict[str, int]:
+    graph = proto.graph
+    values = (*graph.input, *graph.output, *graph.value_info)
+    types = {value.name: value.type.tensor_type.elem_type for value in values}
+    return types | {tensor.name: tensor.data_type for tensor in graph.initializer}
+
+
+def _activations(
+    proto: ModelProto, known: Mapping[str, int], constants: Mapping[str, TensorProto]
+) -> dict[str, int]:
+    """The types of such activations by name; none where something else than DequantizeLinear reads one."""
+    kinds = {
+        value.name: value.type.tensor_type.elem_type
+        for value in proto.graph.input
+        if value.type.tensor_type.elem_type in RANGES and value.name not in constants
+    }
+    for node in proto.graph.node:
+        ours = node.domain in _DOMAINS and len(node.output) > 0 and all(node.output)
+        read = {name for name in node.input if name in kinds}
+        if ours and node.op_type == "QuantizeLinear":
+            zero = constants.get(node.input[2]) if len(node.input) > 2 else None
+            kind = known.get(node.output[0], 0) if zero is None else zero.data_type
+            if kind in RANGES and not _plain(node, known, constants):
+                return {}
+            if kind in RANGES:
+                kinds[node.output[0]] = kind
+        elif read and ours and node.op_type in _MOVES:
+            if any(known.get(name) in RANGES and name not in kinds for name in node.input):
+                return {}
+            kinds |= dict.fromkeys(node.output, kinds[next(iter(read))])
+        elif read and not (ours and node.op_type == "DequantizeLinear" and _plain(node, known, constants)):
+            return {}
+    return kinds
+
+
+def _plain(node: NodeProto, known: Mapping[str, int], constants: Mapping[str, TensorProto]) -> bool:
+    """Whether a QuantizeLinear or DequantizeLinear has one scale, and a constant zero point."""
+    if any(item.name == "block_size" and item.i for item in node.attribute):
+        return False
+    if len(node.input) < 2:
+        return False
+    scale, zero = constants.get(node.input[1]), node.input[2] if len(node.input) > 2 else ""
+    return scale is not None and int(np.prod(scale.dims)) == 1 and (not zero or zero in constants)
+
+
+def _in_float(
+    node: NodeProto, kinds: Mapping[str, int], constants: Mapping[str, TensorProto]
+) -> list[tuple[NodeProto, dict[str, float]]]:
+    """The nodes that replace one, with the constants that each needs."""
+    if node.domain not in _DOMAINS or node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+        return [(node, {})]
+    quantizes = node.op_type == "QuantizeLinear"
+    kind = kinds.get(node.output[0] if quantizes else node.input[0])
+    if kind is None:
+        return [(node, {})]
+    zero = float(array_of(constants[node.input[2]]).reshape(-1)[0]) if len(node.input) > 2 else 0.0
+    chain = _Chain(node)
+    scale = float(array_of(constants[node.input[1]]).reshape(-1)[0])
+    if quantizes:
+        _, low, high = RANGES[kind]
+        chain.add("Div", scale)
+        chain.add("Clip", low - zero, high - zero)
+        chain.add("Round")
+        if zero:
+            chain.add("Add", zero)
+    else:
+        if zero:
+            chain.add("Sub", zero)
+        chain.add("Mul", scale)
+    return chain.done()
+
+
+class _Chain:
+    """Operators one behind the other, from the input of a node to its output."""
+
+    def __init__(self, node: NodeProto) -> None:
+        self._node = node
+        self._made: list[tuple[NodeProto, dict[str, float]]] = []
+        self._last = node.input[0]
+
+    def add(self, op: str, *numbers: float) -> None:
+        """One more operator, on what was made last and these numbers."""
+        out = f"{self._node.output[0]}/{op}"
+        needs = {f"{out}/{at}": number for at, number in enumerate(numbers)}
+        made = helper.make_node(op, [self._last, *needs], [out], name=self._node.name)
+        self._made.append((made, needs))
+        self._last = out
+
+    def done(self) -> list[tuple[NodeProto, dict[str, float]]]:
+        """The nodes, the last with the output of the node that they replace."""
+        self._made[-1][0].output[0] = self._node.output[0]
+        return self._made

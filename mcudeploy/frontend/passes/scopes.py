@@ -1,0 +1,74 @@
+"""Graphs inside nodes: what their values are called once they are outside, and the nodes that hold them."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onnx import GraphProto, NodeProto
+
+from mcudeploy.frontend.onnx.convert import label_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scope:
+    """A graph while it is gone through. `names`: what its values, and those around it, are called in the flat
+    model, where that is not as in the file; `prefix` is of what is made here, `place` the same in every
+    iteration.
+    """
+
+    names: ChainMap[str, str]
+    prefix: str
+    place: str
+
+    def of(self, name: str) -> str:
+        """What a value is called in the flat model."""
+        return self.names.get(name, name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A node with graphs inside, the scope that it stands in, and what its outputs are called there."""
+
+    node: NodeProto
+    number: int
+    scope: Scope
+    outputs: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return self.scope.prefix + label_of(self.node, self.number)
+
+    @property
+    def inputs(self) -> list[str]:
+        return [self.scope.of(name) for name in self.node.input]
+
+    def graph(self, name: str) -> GraphProto:
+        """A graph inside. Raises StopIteration where there is none."""
+        found: GraphProto = next(item.g for item in self.node.attribute if item.name == name)
+        return found
+
+    def integers(self, name: str, count: int) -> Sequence[int]:
+        """A list of so many integers, 0 where it is left out. Raises ValueError."""
+        found = next((list(item.ints) for item in self.node.attribute if item.name == name), [0] * count)
+        if len(found) != count:
+            raise ValueError(f"{name} has {len(found)} elements, not {count}")
+        return found
+
+    def inside(self, name: str, iteration: str = "") -> Scope:
+        """The scope of a graph inside."""
+        prefix = f"{self.label}/{iteration}"
+        return Scope(self.scope.names.new_child(), prefix, f"{self.scope.place}{self.number}.{name}/")
+
+
+def renamed(call: Call) -> NodeProto:
+    """A node without graphs as it is called in the flat model."""
+    made = NodeProto()
+    made.CopyFrom(call.node)
+    made.ClearField("doc_string")
+    del made.input[:], made.output[:]
+    made.input.extend(call.inputs)
+    made.output.extend(call.outputs)
+    made.name = call.label
+    return made

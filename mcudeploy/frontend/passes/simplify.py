@@ -1,0 +1,215 @@
+"""Rewriting before lowering: nodes that do nothing or nobody reads, padding that a window can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mcudeploy.frontend.onnx.nodes import Model, Node
+
+_PADDED_WINDOWS = frozenset({"Conv", "AveragePool"})
+
+
+def drop_identities(model: Model) -> Model:
+    """Without Identity and Dropout (inference) nodes, and Casts that change no type. One that makes a graph
+    output is an Identity then.
+    """
+    renamed: dict[str, str] = {}
+    kept: list[Node] = []
+    outputs = {info.name for info in model.outputs}
+    read = outputs | set(model.consumers())
+    for node in model.nodes:
+        inputs = tuple(renamed.get(name, name) for name in node.inputs)
+        if not _does_nothing(model, node, read):
+            kept.append(replace(node, inputs=inputs))
+        elif node.output in outputs:
+            kept.append(replace(node, op="Identity", inputs=inputs[:1], outputs=node.outputs[:1]))
+        else:
+            renamed[node.output] = inputs[0]
+    return replace(model, nodes=tuple(kept))
+
+
+def _does_nothing(model: Model, node: Node, read: set[str]) -> bool:
+    if node.domain:
+        return False
+    if node.op == "Identity":
+        return True
+    if node.op == "Cast":
+        types = {model.infos[name].dtype for name in (node.inputs[0], node.output) if name in model.infos}
+        return len(types) == 1 and node.inputs[0] in model.infos and node.output in model.infos
+    if node.op != "Dropout" or not read.isdisjoint(node.outputs[1:]):
+        return False
+    mode = model.constants.get(node.input(2))
+    return node.input(2) == "" or (mode is not None and not np.any(mode.value))
+
+
+def drop_dead(model: Model) -> Model:
+    """Without nodes whose results no output depends on."""
+    wanted = {info.name for info in model.outputs} | {state.first for state in model.states}
+    kept: list[Node] = []
+    for node in reversed(model.nodes):
+        if wanted.isdisjoint(node.outputs):
+            continue
+        wanted.update(node.inputs)
+        kept.append(node)
+    return replace(model, nodes=tuple(reversed(kept)))
+
+
+def fold_pads(model: Model) -> Model:
+    """Zero padding in front of convolutions and average pools becomes their own padding.
+
+    In a quantised file the padding stands in a pair of its own (DQ, Pad, Q, DQ, Conv): as zero is exactly
+    the zero point, it commutes with the pair. Only where every reader of the padded value can take it.
+    Values between the Pad and the windows lose their padding, so their shapes in the file no longer hold.
+    """
+    consumers = model.consumers()
+    outputs = {info.name for info in model.outputs}
+    replaced: dict[str, Node] = {}
+    renamed: dict[str, str] = {}
+    stale: set[str] = set()
+    for node in model.nodes:
+        padded_value = _padded(model, node)
+        if padded_value is None or node.output in outputs:
+            continue
+        path: set[str] = {node.output}
+        windows = _windows_behind(model, padded_value, consumers, path)
+        if windows is None:
+            continue
+        padded = [_with_pads(replaced.get(window.output, window), pads) for window, pads in windows]
+        if any(item is None for item in padded):
+            continue
+        replaced.update({item.output: item for item in padded if item is not None})
+        renamed[node.output] = node.inputs[0]
+        stale |= path
+    if not renamed:
+        return model
+    nodes = []
+    for node in model.nodes:
+        if node.output in renamed:
+            continue
+        current = replaced.get(node.output, node)
+        nodes.append(replace(current, inputs=tuple(_resolve(renamed, name) for name in current.inputs)))
+    infos = {name: replace(info, shape=None) if name in stale else info for name, info in model.infos.items()}
+    return replace(model, nodes=tuple(nodes), infos=infos)
+
+
+@dataclass(frozen=True, slots=True)
+class _Padded:
+    """A value between a Pad and the windows behind it, and its padding: befores, then afters.
+
+    `filling` is the integer in the padding of an integer value; None: the padding is the float zero.
+    """
+
+    name: str
+    amounts: tuple[int, ...]
+    filling: int | None
+
+
+def _resolve(renamed: Mapping[str, str], name: str) -> str:
+    while name in renamed:
+        name = renamed[name]
+    return name
+
+
+def _padded(model: Model, node: Node) -> _Padded | None:
+    """What a Pad with one constant makes of its input; None where a window cannot do that padding."""
+    if node.op != "Pad" or node.domain or node.input(3):
+        return None
+    if node.attributes.get("mode", "constant") != "constant":
+        return None
+    amounts = model.constants.get(node.input(1))
+    if amounts is None or amounts.value.size % 2 or amounts.value.size < 6:
+        return None
+    pads = tuple(int(amount) for amount in amounts.value.reshape(-1))
+    value = _scalar(model, node.input(2))
+    if min(pads) < 0 or value is None:
+        return None
+    info = model.infos.get(node.inputs[0])
+    if info is not None and info.dtype in ("int8", "uint8"):
+        return _Padded(node.output, pads, int(value))
+    if info is not None and info.dtype == "float32" and value == 0:
+        return _Padded(node.output, pads, None)
+    return None
+
+
+def _scalar(model: Model, name: str) -> float | None:
+    """A constant of one element, 0 where the input is left out; None for others."""
+    if not name:
+        return 0
+    constant = model.constants.get(name)
+    return float(constant.value.reshape(-1)[0]) if constant is not None and constant.value.size == 1 else None
+
+
+def _windows_behind(
+    model: Model, padded: _Padded, consumers: Mapping[str, list[Node]], path: set[str]
+) -> list[tuple[Node, tuple[int, ...]]] | None:
+    """The convolutions and pools that read a padded value, behind Q, DQ and transposes, and their padding.
+
+    None where others read it too. The names on the way are added to `path`.
+    """
+    outputs = {info.name for info in model.outputs}
+    found: list[tuple[Node, tuple[int, ...]]] = []
+    waiting = [padded]
+    while waiting:
+        current = waiting.pop()
+        for node in consumers.get(current.name, []):
+            if node.domain or node.inputs.index(current.name) != 0 or node.inputs.count(current.name) > 1:
+                return None
+            if node.label in model.roundings:
+                return None
+            if node.op in _PADDED_WINDOWS:
+                found.append((node, current.amounts))
+                continue
+            behind = _behind(model, node, current)
+            if behind is None or node.output in outputs:
+                return None
+            path.add(node.output)
+            waiting.append(behind)
+    return found
+
+
+def _behind(model: Model, node: Node, padded: _Padded) -> _Padded | None:
+    """The value behind a node that padding commutes with; None behind others."""
+    if node.op in ("QuantizeLinear", "DequantizeLinear"):
+        zero_point = _scalar(model, node.input(2))
+        if zero_point is None:
+            return None
+        if node.op == "QuantizeLinear":
+            return _Padded(node.output, padded.amounts, int(zero_point))
+        return _Padded(node.output, padded.amounts, None) if padded.filling == zero_point else None
+    perm = node.attributes.get("perm")
+    rank = len(padded.amounts) // 2
+    if node.op != "Transpose" or not isinstance(perm, tuple) or sorted(perm) != list(range(rank)):
+        return None
+    axes = [int(axis) for axis in perm]
+    amounts = (*(padded.amounts[axis] for axis in axes), *(padded.amounts[axis + rank] for axis in axes))
+    return _Padded(node.output, amounts, padded.filling)
+
+
+def _with_pads(window: Node, amounts: tuple[int, ...]) -> Node | None:
+    """The convolution or pool with more padding, or None where that would change its result."""
+    rank = len(amounts) // 2
+    if any(amounts[axis] or amounts[axis + rank] for axis in (0, 1)):
+        return None
+    extra = amounts[2:rank] + amounts[rank + 2 :]
+    if not any(extra):
+        return window
+    own = window.attributes.get("pads") or (0,) * len(extra)
+    if not isinstance(own, tuple) or len(own) != len(extra):
+        return None
+    pads = [item for item in own if isinstance(item, int)]
+    if len(pads) != len(own):
+        return None
+    if window.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        return None
+    attributes = dict(window.attributes)
+    if window.op == "AveragePool":
+        counted = attributes.get("count_include_pad", 0) == 1
+        if attributes.get("ceil_mode", 0) or (any(own) and not counted):
+            return None
+        attributes["count_include_pad"] = 1
+    attributes["pads"] = tuple(a + b for a, b in zip(pads, extra, strict=True))
+    attributes["auto_pad"] = "NOTSET"
+    return replace(window, attributes=attributes)

@@ -1,0 +1,146 @@
+"""The versions of ONNX that are read."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, helper, numpy_helper, version_converter
+from onnx.version_converter import ConvertError
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, opset_of
+
+OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
+"""From the first that ONNX Runtime runs to the newest that the onnx package knows."""
+
+_NEWEST_TESTED = 28
+"""The newest that ONNX's node tests were run in."""
+
+_INITIALIZERS_ALONE = 4
+"""The file format from which an initializer need not be an input, too."""
+
+_LOWERED_FROM = 13
+"""Older operator sets are converted to this one, the first with axes and pads as inputs."""
+
+_ASIDE = "mcudeploy.upsample"
+
+DOMAIN_WAYS_OUT = {
+    "ai.onnx.ml": "Trees, support vectors and scalers of scikit-learn are not supported yet: hummingbird-ml "
+    "converts them to tensor operators, whose ONNX file is read; emlearn and m2cgen convert trees to C"
+}
+"""What to do about operators of domains that are not read."""
+
+
+def modern(proto: ModelProto) -> ModelProto:
+    """A checked model in an operator set that is lowered. Raises ModelError where it cannot be converted."""
+    opset = opset_of(proto)
+    if opset >= _LOWERED_FROM:
+        return proto
+    try:
+        converted = version_converter.convert_version(_set_aside(proto), _LOWERED_FROM)
+        _resized(converted)
+        converted.ir_version = max(converted.ir_version, _INITIALIZERS_ALONE)
+        return converted
+    except (RuntimeError, ValueError, TypeError, IndexError, MemoryError, ConvertError) as fault:
+        reason = printable(" ".join(str(fault).split())[:200])
+        raise ModelError(
+            f"the model uses opset {opset}, which cannot be converted to {_LOWERED_FROM}: {reason}. "
+            f"Export it with opset {_LOWERED_FROM} or newer"
+        ) from fault
+
+
+def _set_aside(proto: ModelProto) -> ModelProto:
+    """The model with each Upsample in a domain that conversion leaves alone: it would change their values."""
+    if not any(_upsamples(node) for node in proto.graph.node):
+        return proto
+    made = ModelProto()
+    made.CopyFrom(proto)
+    made.opset_import.add(domain=_ASIDE, version=1)
+    for number, node in enumerate(made.graph.node):
+        if not _upsamples(node):
+            continue
+        node.domain = _ASIDE
+        for item in node.attribute:
+            if item.name == "scales":  # before opset 9
+                name = f"{node.output[0]}/scales {number}"
+                made.graph.initializer.append(
+                    numpy_helper.from_array(np.array(item.floats, np.float32), name)
+                )
+                node.input.append(name)
+    return made
+
+
+def _upsamples(node: NodeProto) -> bool:
+    return node.op_type == "Upsample" and node.domain in (*ONNX_DOMAINS, _ASIDE)
+
+
+def _resized(proto: ModelProto) -> None:
+    """A Resize, as ONNX Runtime computes Upsample, in the place of each one that was set aside."""
+    for node in proto.graph.node:
+        if node.domain != _ASIDE:
+            continue
+        modes = [helper.get_attribute_value(item) for item in node.attribute if item.name == "mode"]
+        x, scales = node.input
+        made = helper.make_node(
+            "Resize",
+            [x, "", scales],
+            node.output,
+            node.name,
+            mode=modes[0] if modes else "nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode="floor",
+        )
+        node.CopyFrom(made)
+    kept = [entry for entry in proto.opset_import if entry.domain != _ASIDE]
+    del proto.opset_import[:]
+    proto.opset_import.extend(kept)
+
+
+def version_notes(proto: ModelProto) -> tuple[str, ...]:
+    """What a user is told of an operator set that is newer than any that was tested."""
+    opset = opset_of(proto)
+    if opset <= _NEWEST_TESTED:
+        return ()
+    tested = f"opset {opset} is newer than {_NEWEST_TESTED}, the newest that was tested"
+    return (f"{tested}: where results differ, export the model with opset {_NEWEST_TESTED}",)
+
+
+def drop_equal_versions(proto: ModelProto) -> None:
+    """Leaves one of several entries that state the same version of the same domain."""
+    stated = {(entry.domain, entry.version): entry for entry in proto.opset_import}
+    kept = list(stated.values())
+    if len(kept) < len(proto.opset_import):
+        del proto.opset_import[:]
+        proto.opset_import.extend(kept)
+
+
+def require_versions(proto: ModelProto) -> None:
+    """Raises ModelError, with the way out, for an operator set or a file format that is not read."""
+    versions = sorted({entry.version for entry in proto.opset_import if entry.domain in ONNX_DOMAINS})
+    domains = sorted({entry.domain for entry in proto.opset_import})
+    if not versions:
+        ways = [f". {way}" for domain in domains if (way := DOMAIN_WAYS_OUT.get(domain))]
+        raise ModelError(
+            f"its operators are of {', '.join(map(printable, domains)) or 'no domain'}; those of ai.onnx and "
+            f"com.microsoft are supported{''.join(ways)}"
+        )
+    if len(versions) > 1:
+        stated = " and ".join(map(str, versions))
+        raise ModelError(f"the model names the versions {stated} of the ONNX operator set, it needs one")
+    first, last = OPSETS.start, OPSETS.stop - 1
+    found = (
+        f"the model uses opset {versions[0]}; opsets {first} to {last} are read. Export it with one of them"
+    )
+    if versions[0] > last:
+        raise ModelError(
+            f"{found}, such as opset_version={last} in torch.onnx.export or --opset {last} in tf2onnx"
+        )
+    if versions[0] < first:
+        raise ModelError(f"{found}, or convert it: onnx.version_converter.convert_version(model, {first})")
+    if proto.ir_version > onnx.IR_VERSION:
+        raise ModelError(
+            f"the file has ONNX IR version {proto.ir_version}; up to {onnx.IR_VERSION} is read. "
+            f"Export the model with an older exporter, or, where it uses nothing newer, set its ir_version "
+            f"to {onnx.IR_VERSION}"
+        )

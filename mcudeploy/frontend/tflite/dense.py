@@ -1,0 +1,126 @@
+"""Convolutions and products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.scales import fused, parameters, scales_of
+from mcudeploy.frontend.tflite.windows import window_attributes
+from mcudeploy.frontend.tflite.writer import Writer
+
+
+def conv(writer: Writer, operator: Operator) -> None:
+    """CONV_2D: image [N, H, W, C], filter [K, R, S, C / groups]."""
+    image, kernel = writer.input(operator, 0), writer.input(operator, 1)
+    require_ranks(image, kernel)
+    depth = kernel.shape[3]
+    if depth < 1 or image.shape[3] % depth:
+        raise Unsupported(f"a filter of {depth} channels does not fit {image.shape[3]} input channels")
+    _convolution(writer, operator, perm=[0, 3, 1, 2], groups=image.shape[3] // depth, axis=0)
+
+
+def depthwise(writer: Writer, operator: Operator) -> None:
+    """DEPTHWISE_CONV_2D: image [N, H, W, C], filter [1, R, S, C * multiplier]."""
+    image, kernel = writer.input(operator, 0), writer.input(operator, 1)
+    require_ranks(image, kernel)
+    if kernel.shape[0] != 1 or image.shape[3] < 1 or kernel.shape[3] % image.shape[3]:
+        raise Unsupported(f"a filter {list(kernel.shape)} does not fit {image.shape[3]} input channels")
+    _convolution(writer, operator, perm=[3, 0, 1, 2], groups=image.shape[3], axis=3)
+
+
+def require_ranks(image: Tensor, kernel: Tensor) -> None:
+    """Four dimensions each. Raises Unsupported for others."""
+    if len(image.shape) != 4 or len(kernel.shape) != 4:
+        raise Unsupported(f"image {list(image.shape)} and filter {list(kernel.shape)} need four dimensions")
+
+
+def _convolution(writer: Writer, operator: Operator, *, perm: list[int], groups: int, axis: int) -> None:
+    image, kernel, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
+    require_alike(image, kernel, axis)
+    rows, cols = kernel.shape[1:3]
+    attributes = window_attributes(operator, image.shape[1:3], (rows, cols))
+    inputs = [writer.image(image), writer.node("Transpose", [writer.real(kernel)], main=False, perm=perm)]
+    channels = result.shape[3] if len(result.shape) == 4 else 0
+    inputs += bias_of(writer, writer.given(operator, 2), (image, kernel), channels)
+    made = writer.node("Conv", inputs, group=groups, **attributes)
+    writer.finish(result, writer.channels_last(made), fused(operator))
+
+
+def require_alike(image: Tensor, kernel: Tensor, axis: int) -> None:
+    """Both float, or both quantised, the filter along its output channels `axis`.
+
+    Raises Unsupported for others.
+    """
+    if image.kind == "FLOAT32" and kernel.kind in ("INT8", "UINT8"):
+        raise Unsupported(
+            "its weights are quantised and its input is not (dynamic range quantisation); convert the model "
+            "with full integer quantisation, which needs a representative data set, or without any"
+        )
+    if kernel.kind in ("INT8", "UINT8"):
+        scales = parameters(kernel)
+        if not scales.single and scales.axis != axis:
+            raise Unsupported(f"the weights have scales along axis {scales.axis}; channels are axis {axis}")
+
+
+def bias_of(writer: Writer, bias: Tensor | None, operands: tuple[Tensor, Tensor], channels: int) -> list[str]:
+    """The bias, where there is one: int32 counts in units of input scale * weight scale, whatever it says.
+
+    `operands` are the input and the weights.
+    """
+    if bias is None:
+        return []
+    if bias.kind == "FLOAT32":
+        return [writer.real(bias)]
+    if bias.kind != "INT32" or bias.data is None:
+        raise Unsupported(f"the bias is {bias.kind}; constants of INT32 and FLOAT32 are supported")
+    source, weights = (scales_of(operand) for operand in operands)
+    units = np.array(source.scale, np.float32)[:1] * np.array(weights.scale, np.float32)
+    if units.size not in (1, channels) or bias.elements != channels:
+        raise Unsupported(
+            f"the bias has {bias.elements} values and the weights {units.size} scales; "
+            f"there are {channels} output channels"
+        )
+    if units.size == 1:
+        units = units.reshape(())
+    zeros = writer.constant(np.zeros(units.shape, np.int32))
+    inputs = [writer.raw(bias), writer.constant(units), zeros]
+    along = {"axis": 0} if units.ndim else {}
+    return [writer.node("DequantizeLinear", inputs, main=False, **along)]
+
+
+def fully_connected(writer: Writer, operator: Operator) -> None:
+    """FULLY_CONNECTED: any input taken as rows of D values, weights [K, D]."""
+    source, weights, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
+    if operator.integer("WeightsFormat") != 0:
+        raise Unsupported("shuffled weights are not supported; convert the model again")
+    if len(weights.shape) != 2:
+        raise Unsupported(f"the weights have the shape {list(weights.shape)}; they need two dimensions")
+    channels, depth = weights.shape
+    if depth < 1 or source.elements % depth:
+        raise Unsupported(f"an input of {source.elements} values does not fit weights {list(weights.shape)}")
+    require_alike(source, weights, 0)
+    rows = source.elements // depth
+    name = writer.real(source)
+    if source.shape != (rows, depth):
+        name = writer.node("Reshape", [name, writer.constant(np.array([rows, depth], np.int64))], main=False)
+    bias = bias_of(writer, writer.given(operator, 2), (source, weights), channels)
+    made = writer.node("Gemm", [name, writer.real(weights), *bias], transB=1)
+    if result.shape != (rows, channels):
+        made = writer.node("Reshape", [made, writer.constant(np.array(result.shape, np.int64))], main=False)
+    writer.finish(result, made, fused(operator))
+
+
+def batch_matmul(writer: Writer, operator: Operator) -> None:
+    """BATCH_MATMUL: the last two axes of both, of two activations or of one and a constant."""
+    names = []
+    for position, flag in enumerate(("AdjX", "AdjY")):
+        tensor = writer.input(operator, position)
+        name, rank = writer.real(tensor), len(tensor.shape)
+        if operator.flag(flag):
+            perm = [*range(rank - 2), rank - 1, rank - 2]
+            name = writer.node("Transpose", [name], main=False, perm=perm)
+        names.append(name)
+    require_alike(writer.input(operator, 0), writer.input(operator, 1), 0)
+    writer.finish(writer.output(operator), writer.node("MatMul", names))

@@ -1,0 +1,237 @@
+"""From the bytes of a .tflite file to its Contents. Whatever the bytes are: Contents, or a ModelError.
+
+The package `tflite` reads a file lazily, and raises anything where offsets lead astray. So all of it is read
+here, once, behind one guard, and never more elements than the file can hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
+from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
+from mcudeploy.frontend.tflite.contents import DTYPES, Contents, Operator, Option, Scales, Tensor
+from mcudeploy.frontend.tflite.operator_options import OPTIONS
+
+try:
+    import tflite
+except ImportError:  # an extra of mcudeploy
+    tflite = None
+
+_Item = TypeVar("_Item")
+
+IDENTIFIER = b"TFL3"
+"""What stands at byte 4 of every .tflite file."""
+_MOST_ENTRIES = 1 << 14
+_MOST_DIMENSIONS = 16
+_MOST_NAME = 200
+_SHARED = 4
+"""How often a file may use its own bytes: for parts that several tables share."""
+
+
+def contents_of(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Contents:
+    """The main subgraph of a .tflite file. `where` is what messages call it; inputs that `shapes` are given
+    for may have open dimensions.
+
+    Raises ModelError where the package `tflite` is missing, and for every fault of the file.
+    """
+    if tflite is None:
+        raise ModelError(
+            f"{where} is a .tflite file, and the package that reads such files is missing: "
+            "pip install 'mcudeploy[tflite]'"
+        )
+    if content[4:8] != IDENTIFIER:
+        raise ModelError(f"{where} is not a .tflite file, or it is damaged: it has no 'TFL3' at byte 4")
+    try:
+        return _File(content, where).contents(shapes)
+    except ModelError:
+        raise
+    except Exception as fault:  # struct.error, IndexError, ValueError and more, from deep inside the package
+        raise ModelError(
+            f"{where} is damaged or truncated: it refers to data that it does not have"
+        ) from fault
+
+
+class _File:
+    """One file that is being read; `_left` is how many elements may still be read."""
+
+    def __init__(self, content: bytes, where: str) -> None:
+        self._content = content
+        self._where = where
+        self._left = _SHARED * len(content)
+        self._model = tflite.Model.GetRootAsModel(content, 0)
+
+    def contents(self, shapes: Shapes) -> Contents:
+        if self._model.SubgraphsLength() < 1:
+            raise self._fault("it has no subgraph")
+        graph = self._model.Subgraphs(0)
+        tensors = self._each("tensors", graph.TensorsLength(), lambda at: self._tensor(at, graph.Tensors(at)))
+        operators = self._each(
+            "operators", graph.OperatorsLength(), lambda at: self._operator(at, graph.Operators(at))
+        )
+        inputs, outputs = self._integers(graph, "Inputs"), self._integers(graph, "Outputs")
+        for numbers, what, least in (
+            (inputs, "the inputs", 0),
+            (outputs, "the outputs", 0),
+            *((it.inputs, f"the inputs of {it.label}", -1) for it in operators),
+            *((it.outputs, f"the outputs of {it.label}", 0) for it in operators),
+        ):
+            strange = [number for number in numbers if not least <= number < len(tensors)]
+            if strange:
+                raise self._fault(f"{what} name tensor {strange[0]}; it has {len(tensors)} tensors")
+        for numbers, what in ((inputs, "inputs"), (outputs, "outputs")):
+            if len(set(numbers)) != len(numbers):
+                raise self._fault(f"a tensor stands twice among its {what}")
+        for number in inputs:
+            if tensors[number].name in shapes:
+                continue
+            self._require_fixed(graph.Tensors(number), tensors[number])
+        return Contents(self._text(graph.Name()) or "main", tensors, operators, inputs, outputs)
+
+    def _fault(self, what: str) -> ModelError:
+        return ModelError(f"{self._where} is malformed: {what}")
+
+    def _spend(self, elements: int) -> None:
+        self._left -= elements
+        if self._left < 0:
+            raise self._fault("its tables overlap: together they are larger than the file")
+
+    def _each(self, what: str, count: int, read: Callable[[int], _Item]) -> tuple[_Item, ...]:
+        if count > _MOST_ENTRIES:
+            raise self._fault(f"it has {count} {what}; the limit is {_MOST_ENTRIES}")
+        return tuple(read(at) for at in range(count))
+
+    def _integers(self, table: Any, name: str) -> tuple[int, ...]:
+        return tuple(int(item) for item in self._numbers(table, name))
+
+    def _numbers(self, table: Any, name: str) -> list[Any]:
+        """A vector of numbers, () where the table has none."""
+        count = getattr(table, f"{name}Length")()
+        if not count:
+            return []
+        self._spend(count)
+        found: list[Any] = getattr(table, f"{name}AsNumpy")().tolist()
+        return found
+
+    def _text(self, raw: bytes | None) -> str:
+        """Names are for messages and borders: what is no text is shown as such."""
+        if not raw:
+            return ""
+        self._spend(len(raw))
+        return bytes(raw[:_MOST_NAME]).decode("utf-8", "replace")
+
+    def _tensor(self, index: int, table: Any) -> Tensor:
+        name = self._text(table.Name())
+        shape = self._integers(table, "Shape")
+        kind = _names("TensorType").get(table.Type())
+        called = repr(name) if name.isprintable() and name else f"number {index}"
+        if kind is None:
+            raise self._fault(f"tensor {called} has the unknown element type {table.Type()}")
+        if len(shape) > _MOST_DIMENSIONS or any(size < 0 for size in shape):
+            raise self._fault(f"tensor {called} has the shape {list(shape[:_MOST_DIMENSIONS])}")
+        scales = self._scales(table.Quantization(), called)
+        data = self._data(table.Buffer(), called)
+        sparse = table.Sparsity() is not None
+        tensor = Tensor(index, name, shape, kind, data, scales, bool(table.IsVariable()), sparse)
+        if tensor.elements > MAX_TENSOR_ELEMENTS:
+            raise self._fault(
+                f"tensor {called} has the shape {list(shape)}; the limit is {MAX_TENSOR_ELEMENTS} elements"
+            )
+        needed = tensor.elements * _ITEM_BYTES.get(kind, 0)
+        if data is not None and needed and not sparse and len(data) != needed:
+            raise self._fault(
+                f"tensor {called} has {len(data)} bytes of data; {kind} {list(shape)} needs {needed}"
+            )
+        return tensor
+
+    def _data(self, number: int, called: str) -> memoryview | None:
+        """The bytes of a constant; None where the buffer is empty. They may stand behind the tables."""
+        if not 0 <= number < max(self._model.BuffersLength(), 1):
+            raise self._fault(
+                f"tensor {called} lies in buffer {number}; it has {self._model.BuffersLength()}"
+            )
+        if not self._model.BuffersLength():
+            return None
+        buffer = self._model.Buffers(number)
+        if buffer.Offset() > 1:
+            first, size = buffer.Offset(), buffer.Size()
+            if first + size > len(self._content):
+                raise self._fault(f"the data of tensor {called} ends behind the file")
+            found = memoryview(self._content)[first : first + size]
+        else:
+            found = memoryview(buffer.DataAsNumpy()) if buffer.DataLength() else memoryview(b"")
+        self._spend(len(found))
+        return found if len(found) else None
+
+    def _require_fixed(self, table: Any, tensor: Tensor) -> None:
+        """The file's shape has 1 for open dimensions; only an open batch is meant so."""
+        signature = self._integers(table, "ShapeSignature")
+        if any(size < 0 for size in signature[1:]):
+            raise ModelError(
+                f"{self._where}: input {tensor.label} has an open dimension, its shape is {list(signature)}: "
+                "microcontroller code needs fixed shapes. Give its shape with --shape, or convert the model "
+                "again with an input signature of fixed shapes"
+            )
+
+    def _scales(self, table: Any, called: str) -> Scales | None:
+        if table is None:
+            return None
+        scale = tuple(float(item) for item in self._numbers(table, "Scale"))
+        if not scale:
+            return None
+        if table.DetailsType() != 0:
+            raise self._fault(f"tensor {called} is quantised in a way of its own")
+        zero_point = self._integers(table, "ZeroPoint") or (0,) * len(scale)
+        if len(zero_point) == 1:
+            zero_point = zero_point * len(scale)
+        if len(zero_point) != len(scale):
+            raise self._fault(f"tensor {called} has {len(scale)} scales but {len(zero_point)} zero points")
+        return Scales(scale, zero_point, int(table.QuantizedDimension()))
+
+    def _operator(self, index: int, table: Any) -> Operator:
+        number = table.OpcodeIndex()
+        if not 0 <= number < len(self._codes):
+            raise self._fault(f"operator {index} is of kind {number}; it names {len(self._codes)}")
+        op, custom = self._codes[number]
+        inputs, outputs = self._integers(table, "Inputs"), self._integers(table, "Outputs")
+        options = {} if custom else self._options(op, table)
+        return Operator(index, op, custom, inputs, outputs, options)
+
+    @cached_property
+    def _codes(self) -> tuple[tuple[str, bool], ...]:
+        """The name of every kind of operator, and whether it is a custom one."""
+        return self._each("kinds of operators", self._model.OperatorCodesLength(), self._code)
+
+    def _code(self, at: int) -> tuple[str, bool]:
+        code = self._model.OperatorCodes(at)
+        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        if number == tflite.BuiltinOperator.CUSTOM:
+            return self._text(code.CustomCode()) or "CUSTOM", True
+        return _names("BuiltinOperator").get(number, f"BUILTIN_{number}"), False
+
+    def _options(self, op: str, table: Any) -> dict[str, Option]:
+        """What the operator's own table of options says; nothing where it is missing or of another kind."""
+        if op not in OPTIONS:
+            return {}
+        kind, names = OPTIONS[op]
+        found = table.BuiltinOptions()
+        if found is None or table.BuiltinOptionsType() != getattr(tflite.BuiltinOptions, kind):
+            return {}
+        options = getattr(tflite, kind)()
+        options.Init(found.Bytes, found.Pos)
+        return {name: getattr(options, name)() for name in names}
+
+
+_ITEM_BYTES = {
+    kind: {"float16": 2, "float64": 8, "int16": 2, "int64": 8, "float32": 4, "int32": 4}.get(dtype, 1)
+    for kind, dtype in DTYPES.items()
+}
+
+
+def _names(enumeration: str) -> dict[int, str]:
+    """The names of an enumeration of the schema, by number."""
+    members = vars(getattr(tflite, enumeration)).items()
+    return {number: name for name, number in members if isinstance(number, int)}

@@ -1,0 +1,210 @@
+"""Operators that move elements. Where scales differ, the integers are moved, as TFLite does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.scales import fused
+from mcudeploy.frontend.tflite.writer import Writer
+
+
+def moved(
+    writer: Writer,
+    sources: Sequence[Tensor],
+    results: Sequence[Tensor],
+    move: Callable[[list[str]], list[str]],
+) -> None:
+    """What `move` makes of the sources becomes the results.
+
+    In float where all of them are, or where all have one scale: the front end sees through that. Otherwise
+    the integers are moved, whatever they mean, as TFLite does.
+    """
+    first = sources[0]
+    alike = all(it.kind == first.kind and it.scales == first.scales for it in (*sources, *results))
+    if alike and (first.kind == "FLOAT32" or (first.kind in ("INT8", "UINT8") and first.scales is not None)):
+        for tensor, name in zip(results, move([writer.real(it) for it in sources]), strict=True):
+            writer.finish(tensor, name)
+        return
+    for tensor, name in zip(results, move([writer.raw(it) for it in sources]), strict=True):
+        writer.keep(tensor, name)
+
+
+def reshape(writer: Writer, operator: Operator) -> None:
+    """RESHAPE, SQUEEZE and EXPAND_DIMS: the file says what shape comes out."""
+    source, result = writer.input(operator, 0), writer.output(operator)
+    if source.elements != result.elements:
+        raise Unsupported(f"{list(source.shape)} cannot become {list(result.shape)}")
+
+    def move(names: list[str]) -> list[str]:
+        return [writer.node("Reshape", [names[0], writer.constant(np.array(result.shape, np.int64))])]
+
+    moved(writer, [source], [result], move)
+
+
+def transpose(writer: Writer, operator: Operator) -> None:
+    """TRANSPOSE by a constant permutation."""
+    source, perm = writer.input(operator, 0), writer.integers(operator, 1, "the permutation")
+    if sorted(perm) != list(range(len(source.shape))):
+        raise Unsupported(f"{perm} is no permutation of {len(source.shape)} dimensions")
+    moved(
+        writer,
+        [source],
+        [writer.output(operator)],
+        lambda names: [writer.node("Transpose", names, perm=perm)],
+    )
+
+
+def concatenation(writer: Writer, operator: Operator) -> None:
+    """CONCATENATION: inputs of other scales than the result are quantised anew."""
+    sources = [writer.input(operator, position) for position in range(len(operator.inputs))]
+    result, axis, bounds = writer.output(operator), operator.integer("Axis"), fused(operator)
+    names = [writer.real(source) for source in sources]
+    writer.finish(result, writer.node("Concat", names, axis=axis), bounds, late=True)
+
+
+def pack(writer: Writer, operator: Operator) -> None:
+    """PACK: tensors side by side along a new axis."""
+    sources = [writer.input(operator, position) for position in range(len(operator.inputs))]
+    axis = operator.integer("Axis")
+    axes = writer.constant(np.array([axis], np.int64))
+
+    def move(names: list[str]) -> list[str]:
+        rows = [writer.node("Unsqueeze", [name, axes], main=False) for name in names]
+        return [writer.node("Concat", rows, axis=axis)]
+
+    moved(writer, sources, [writer.output(operator)], move)
+
+
+def unpack(writer: Writer, operator: Operator) -> None:
+    """UNPACK: one tensor for each position along an axis, which goes away."""
+    source, axis = writer.input(operator, 0), operator.integer("Axis")
+    results = [writer.output(operator, position) for position in range(len(operator.outputs))]
+    axes = writer.constant(np.array([axis], np.int64))
+    _require_axis(axis, source)
+    if source.shape[axis] != len(results):
+        raise Unsupported(f"{len(results)} results of an axis of {source.shape[axis]}")
+
+    def move(names: list[str]) -> list[str]:
+        parts = _split(writer, names[0], axis, [1] * len(results))
+        return [writer.node("Squeeze", [part, axes], main=False) for part in parts]
+
+    moved(writer, [source], results, move)
+
+
+def split(writer: Writer, operator: Operator) -> None:
+    """SPLIT: an axis and a tensor, into equal parts."""
+    axes, source = writer.integers(operator, 0, "the axis"), writer.input(operator, 1)
+    _split_at(writer, operator, source, axes, None)
+
+
+def split_v(writer: Writer, operator: Operator) -> None:
+    """SPLIT_V: a tensor, the sizes of its parts, and an axis."""
+    sizes, axes = writer.integers(operator, 1, "the sizes"), writer.integers(operator, 2, "the axis")
+    _split_at(writer, operator, writer.input(operator, 0), axes, sizes)
+
+
+def _split_at(
+    writer: Writer, operator: Operator, source: Tensor, axes: list[int], sizes: list[int] | None
+) -> None:
+    results = [writer.output(operator, position) for position in range(len(operator.outputs))]
+    if len(axes) != 1:
+        raise Unsupported("it needs one axis")
+    _require_axis(axes[0], source)
+    length = source.shape[axes[0]]
+    if sizes is None:
+        sizes = [length // len(results)] * len(results)
+    if sizes.count(-1) == 1:
+        rest = length - sum(size for size in sizes if size != -1)
+        sizes = [rest if size == -1 else size for size in sizes]
+    if sum(sizes) != length or min(sizes) < 1 or len(sizes) != len(results):
+        raise Unsupported(f"parts of {sizes} do not fit an axis of {length}")
+    parts = sizes
+    moved(writer, [source], results, lambda names: _split(writer, names[0], axes[0], parts))
+
+
+def _require_axis(axis: int, tensor: Tensor) -> None:
+    if not -len(tensor.shape) <= axis < len(tensor.shape):
+        raise Unsupported(f"axis {axis} is outside {len(tensor.shape)} dimensions")
+
+
+def _split(writer: Writer, name: str, axis: int, sizes: list[int]) -> list[str]:
+    lengths = writer.constant(np.array(sizes, np.int64))
+    return writer.nodes("Split", [name, lengths], len(sizes), axis=axis)
+
+
+def strided_slice(writer: Writer, operator: Operator) -> None:
+    """STRIDED_SLICE: [begin:end:stride] along every axis; `shrink` takes one element and drops the axis."""
+    source, result = writer.input(operator, 0), writer.output(operator)
+    if operator.integer("EllipsisMask") or operator.integer("NewAxisMask"):
+        raise Unsupported("an ellipsis, or a new axis, is not supported")
+    if operator.flag("Offset"):
+        raise Unsupported("ends that are offsets are not supported")
+    given = (writer.integers(operator, position, "the range") for position in (1, 2, 3))
+    ranges = [
+        _range(operator, source.shape, axis, limits) for axis, limits in enumerate(zip(*given, strict=True))
+    ]
+    starts, ends, steps = ([each[place] for each in ranges] for place in range(3))
+    _slice(writer, source, result, (starts, ends, list(range(len(ranges))), steps))
+
+
+def _range(
+    operator: Operator, shape: tuple[int, ...], axis: int, limits: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    """Start, end and step along an axis, as ONNX takes them."""
+    begin, end, step = limits
+    if axis >= len(shape) or step == 0:
+        raise Unsupported(f"step {step} along axis {axis} does not fit {list(shape)}")
+    size, bit = shape[axis], 1 << axis
+    if operator.integer("ShrinkAxisMask") & bit:
+        first = begin + size if begin < 0 else begin
+        return first, first + 1, 1
+    whole = (0, size) if step > 0 else (size - 1, -size - 1)
+    start = whole[0] if operator.integer("BeginMask") & bit else begin
+    return start, whole[1] if operator.integer("EndMask") & bit else end, step
+
+
+def slice_(writer: Writer, operator: Operator) -> None:
+    """SLICE: begin and size along every axis; -1 means all that is left."""
+    source = writer.input(operator, 0)
+    begins, sizes = (writer.integers(operator, position, "the range") for position in (1, 2))
+    ends = [
+        source.shape[axis] if size == -1 else begin + size
+        for axis, (begin, size) in enumerate(zip(begins, sizes, strict=True))
+    ]
+    axes = list(range(len(begins)))
+    _slice(writer, source, writer.output(operator), (begins, ends, axes, [1] * len(begins)))
+
+
+def _slice(writer: Writer, source: Tensor, result: Tensor, ranges: tuple[list[int], ...]) -> None:
+    """The part, in the result's shape: axes of one element may have gone."""
+
+    def move(names: list[str]) -> list[str]:
+        limits = [writer.constant(np.array(each, np.int64)) for each in ranges]
+        name = writer.node("Slice", [names[0], *limits])
+        if len(result.shape) != len(source.shape):
+            shape = writer.constant(np.array(result.shape, np.int64))
+            name = writer.node("Reshape", [name, shape], main=False)
+        return [name]
+
+    moved(writer, [source], [result], move)
+
+
+def gather(writer: Writer, operator: Operator) -> None:
+    """GATHER by constant positions."""
+    source, axis = writer.input(operator, 0), operator.integer("Axis")
+    if operator.integer("BatchDims") != 0:
+        raise Unsupported("batch dimensions are not supported")
+    indices = writer.input(operator, 1)
+    if indices.data is None or indices.kind not in ("INT32", "INT64"):
+        raise Unsupported("the positions must be constant")
+    places = writer.raw(indices)
+    moved(
+        writer,
+        [source],
+        [writer.output(operator)],
+        lambda names: [writer.node("Gather", [names[0], places], axis=axis)],
+    )

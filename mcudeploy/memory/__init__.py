@@ -1,1 +1,0 @@
-"""Blocks and how long they live: each count stands here once."""

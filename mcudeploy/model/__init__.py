@@ -1,1 +1,0 @@
-"""A model in each of its forms, with the kernels of its operators."""

@@ -1,0 +1,1 @@
+"""Parts of a model on boards in a row."""

@@ -1,0 +1,1 @@
+"""Regions of a graph on a topology of compute units, simulated."""

@@ -1,0 +1,199 @@
+"""From a model and a topology to regions on units, and what several frames in flight make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from mcudeploy.common.errors import FitError, UsageError
+from mcudeploy.cost.estimate import estimated, load_costs
+from mcudeploy.cost.tiles import by_calls, nothing_known
+from mcudeploy.multiboard.pipeline.best import best
+from mcudeploy.multiboard.pipeline.cost import (
+    FREE,
+    Communication,
+    OperatorTicks,
+    core_operators,
+    systolic_operators,
+)
+from mcudeploy.multiboard.pipeline.exact_regions import exact
+from mcudeploy.multiboard.pipeline.group_line import Line, Needs, Units, line_of
+from mcudeploy.multiboard.pipeline.groups import (
+    Group,
+    groups_of,
+    merged_chains,
+    single_groups,
+    single_vertices,
+)
+from mcudeploy.multiboard.pipeline.misfit import misfit, no_partition
+from mcudeploy.multiboard.pipeline.placement import Place, place
+from mcudeploy.multiboard.pipeline.simulate import Simulation, simulate
+from mcudeploy.multiboard.pipeline.topology import Topology
+from mcudeploy.multiboard.pipeline.unit_regions import Decision, Objective, Region, first, greedy, worth
+from mcudeploy.multiboard.pipeline.workgraph import WorkGraph, work_graph
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.planner import Options, read_model
+from mcudeploy.planner.search.kernels import alternatives, fastest
+from mcudeploy.planner.tape.footprint import weights_bytes
+from mcudeploy.tiling.dataflow import Flow
+
+Mode = Literal["best", "first", "greedy", "exact"]
+_EXACT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """A model's graph, what its operators cost and need on the units of a topology."""
+
+    graph: WorkGraph
+    topology: Topology
+    ticks: OperatorTicks
+    needs: Needs
+
+    def line(self, groups: Sequence[Group], link: Communication | None = None) -> Line:
+        """The line of the graph in these groups; with a `link` of its own, units have no limits."""
+        units = self.topology.units if link is None else Units(self.topology.count)
+        costs = self.ticks, link or self.topology.ticks_link
+        return line_of(self.graph, groups, units, costs, self.needs)
+
+    def groups(self, mode: Mode) -> tuple[tuple[Group, ...], ...]:
+        """The kinds of groups that a mode divides: by depth with chains merged, as the source has them; by
+        depth without that; operators one by one.
+        """
+        single = single_groups(self.graph)
+        if mode == "greedy":
+            return (single,)
+        merged = groups_of(self.graph, merged_chains(self.graph))
+        if mode == "first":
+            return (merged,)
+        return merged, groups_of(self.graph, single_vertices(self.graph)), single
+
+    @property
+    def single_ticks(self) -> float:
+        """Ticks of all operators on one unit."""
+        return sum(self.ticks(operator, 1) for operator in range(len(self.graph.names)))
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Regions of a line. `decisions` are those of mode `first`; `proven`: the exact mode says that none is
+    better.
+    """
+
+    regions: tuple[Region, ...]
+    decisions: tuple[Decision, ...] = ()
+    proven: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pipeline:
+    """Regions of a line on units of a topology, and their simulation.
+
+    `bound_ratio`: the throughput ratio of the best partition if links cost nothing and everything fitted.
+    """
+
+    model: Model
+    task: Task
+    line: Line
+    division: Division
+    mode: Mode
+    objective: Objective
+    bound_ratio: float
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The regions, in the order of the line."""
+        return self.division.regions
+
+    @property
+    def places(self) -> tuple[tuple[Place, ...], ...]:
+        """The units of each region."""
+        return place(self.regions, self.task.topology.width, self.task.topology.height)
+
+    @property
+    def stages(self) -> tuple[float, ...]:
+        """Ticks of each region for a frame."""
+        return tuple(float(self.line.stages[it.first, it.end, it.units]) for it in self.regions)
+
+    @property
+    def transfers(self) -> tuple[float, ...]:
+        """Ticks of each transfer between two regions."""
+        return tuple(float(self.line.transfers[it.first]) for it in self.regions[1:])
+
+    def simulation(self, frames: int = 0) -> Simulation:
+        """Frames through the regions."""
+        return simulate(self.stages, self.transfers, frames)
+
+
+def plan_pipeline(
+    path: Path, topology: Topology, mode: Mode, objective: Objective, options: Options
+) -> Pipeline:
+    """Divide a model, read as the options say, among the units of a topology.
+
+    Raises FitError where regions do not fit them.
+    """
+    board = topology.unit_board
+    model, task = task_of(read_model(path, options, vectors=board is not None and board.vectors), topology)
+    return divided(model, task, mode, objective)
+
+
+def task_of(model: Model, topology: Topology) -> tuple[Model, Task]:
+    """The model with the fastest kernels of the unit's core, and its graph with their costs."""
+    flow = Flow.of(model.graph)
+    graph, positions = work_graph(flow)
+    if topology.systolic is not None:
+        ticks = systolic_operators(flow, positions, topology.systolic)
+    else:
+        board = topology.unit_board
+        source = estimated(load_costs(board.core if board else str(topology.core)))
+        model = fastest(model, source(model.graph, alternatives(model)), nothing_known(model.graph))
+        ticks = core_operators(flow, positions, by_calls(source(model.graph, ()), model.calls))
+    calls = [model.calls[name] for name in graph.names]
+    weights = tuple(weights_bytes({"": call}) for call in calls)
+    work = tuple(0 if topology.systolic else call.scratch_bytes + call.state_bytes for call in calls)
+    return model, Task(graph, topology, ticks, Needs(weights, work))
+
+
+def divided(model: Model, task: Task, mode: Mode, objective: Objective) -> Pipeline:
+    """The pipeline of a task: the best of what the mode makes of each kind of groups.
+
+    Raises FitError where no region or partition fits, UsageError where the exact mode finds none.
+    """
+    lines = [task.line(groups) for groups in task.groups(mode)]
+    found = [(line, _divided(line, mode, objective)) for line in lines]
+    divisions = [(line, division) for line, division in found if division is not None]
+    if not divisions:
+        if mode == "exact" and any(best(line, objective) for line in lines):
+            raise UsageError("--mode exact finds no partition of so many groups: take --mode best")
+        raise FitError(no_partition(lines[-1]))
+    other: Objective = "latency" if objective == "throughput" else "throughput"
+    line, division = min(
+        divisions,
+        key=lambda it: (worth(it[0], it[1].regions, objective), worth(it[0], it[1].regions, other)),
+    )
+    short = misfit(line, division.regions)
+    if short:
+        raise FitError(f"{short} Try --mode best, which looks for regions that fit.")
+    return Pipeline(model, task, line, division, mode, objective, _free_ratio(task))
+
+
+def _divided(line: Line, mode: Mode, objective: Objective) -> Division | None:
+    """What a mode makes of a line; None where it finds nothing."""
+    if mode == "first":
+        return Division(*first(line, objective))
+    if mode == "greedy":
+        return Division(greedy(line))
+    if mode == "exact":
+        found = exact(line, objective, _EXACT_S)
+        return Division(found.regions, proven=found.optimal) if found else None
+    regions = best(line, objective)
+    return Division(regions) if regions else None
+
+
+def _free_ratio(task: Task) -> float:
+    """The throughput ratio of the best partition if links cost nothing and everything fitted."""
+    lines = [task.line(groups, FREE) for groups in task.groups("best")]
+    found = [worth(line, best(line, "throughput") or (), "throughput") for line in lines]
+    return task.single_ticks / min(found)

@@ -1,0 +1,82 @@
+"""The exact partition of a line by CP-SAT: one choice for each stretch and number of units. It shares nothing
+with `best` but the costs, and stands beside it as a check.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from mcudeploy.common.solver import cp_solver
+from mcudeploy.multiboard.pipeline.group_line import Line
+from mcudeploy.multiboard.pipeline.unit_regions import Objective, Region, worth
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+_STEPS = 1_000_000  # what the whole line takes on one unit
+_MOST_CHOICES = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The partition that was found, and whether none is better."""
+
+    regions: tuple[Region, ...]
+    optimal: bool
+
+
+def exact(line: Line, objective: Objective, seconds: float) -> Exact | None:
+    """The partition with the least objective, as far as the solver comes; None where it found none, where
+    none fits, and where the line has too many stretches for it.
+    """
+    choices = _choices(line)
+    if not choices or len(choices) > _MOST_CHOICES:
+        return None
+    from ortools.sat.python import cp_model  # noqa: PLC0415 - it takes long to import
+
+    model = cp_model.CpModel()
+    taken = {region: model.new_bool_var("") for region in choices}
+    for group in range(len(line.groups)):
+        model.add_exactly_one(var for it, var in taken.items() if it.first <= group < it.end)
+    model.add(sum(it.units * var for it, var in taken.items()) <= line.units.count)
+    tick = max(line.work(0, len(line.groups)), 1.0) / _STEPS
+    _minimise(model, line, taken, (objective, tick))
+    solver = cp_solver(4 * seconds + 1, effort=seconds)
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    regions = tuple(sorted((it for it, var in taken.items() if solver.value(var)), key=lambda it: it.first))
+    return Exact(regions, status == cp_model.OPTIMAL and isfinite(worth(line, regions, objective)))
+
+
+def _choices(line: Line) -> list[Region]:
+    """Every region that fits and is faster than with fewer units."""
+    found = []
+    for first in range(len(line.groups)):
+        for end in range(first + 1, len(line.groups) + 1):
+            least = float("inf")
+            for units in range(1, line.units.count + 1):
+                ticks = float(line.stages[first, end, units])
+                if ticks < least:
+                    least = ticks
+                    found.append(Region(first, end, units))
+    return found
+
+
+def _minimise(
+    model: cp_model.CpModel, line: Line, taken: dict[Region, Any], goal: tuple[Objective, float]
+) -> None:
+    objective, tick = goal
+    costs = {it: round(float(line.stages[it.first, it.end, it.units]) / tick) for it in taken}
+    arrivals = {it: round(float(line.transfers[it.first]) / tick) for it in taken}
+    if objective == "latency":
+        model.minimize(sum((costs[it] + arrivals[it]) * var for it, var in taken.items()))
+        return
+    longest = model.new_int_var(0, max(*costs.values(), *arrivals.values()), "longest")
+    for group in range(len(line.groups)):  # one stretch of all that have this group is taken
+        within = [(it, var) for it, var in taken.items() if it.first <= group < it.end]
+        model.add(longest >= sum(costs[it] * var for it, var in within))
+        model.add(longest >= sum(arrivals[it] * var for it, var in within))
+    model.minimize(longest)

@@ -1,0 +1,166 @@
+"""Groups in a line, by depth, with what every stretch of them costs on every number of units.
+
+Each group depends on the one before it, so that the convex parts of the group graph are the stretches of this
+line. Operators in a valid order, one by one, are a line as well. What a later region reads passes through the
+regions between: only neighbours talk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.multiboard.pipeline.cost import Communication, OperatorTicks, group_ticks
+from mcudeploy.multiboard.pipeline.groups import Edge, Group, group_edges, group_numbers
+from mcudeploy.multiboard.pipeline.workgraph import WorkGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Bytes of every operator: constants in flash, and what it needs in RAM while it runs."""
+
+    weights: tuple[int, ...]
+    work: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """How many units there are, and the bytes of each."""
+
+    count: int
+    ram_bytes: float = inf
+    flash_bytes: float = inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """A group graph as a line of n groups.
+
+    `stages[i, j, u]`: ticks of groups i to j - 1 on u units, infinite where they do not fit. `transfers[k]`:
+    ticks of what crosses from group k - 1 to k, `crossing[k]` its bytes; at 0 and n: inputs and outputs of
+    the graph, which cost no time. `loads`: the most bytes alive in each group, its scratch included.
+    """
+
+    graph: WorkGraph
+    groups: tuple[Group, ...]
+    edges: tuple[Edge, ...]
+    units: Units
+    crossing: tuple[int, ...]
+    loads: tuple[int, ...]
+    weights: tuple[int, ...]
+    works: tuple[float, ...]
+    stages: NDArray[np.float64]
+    transfers: NDArray[np.float64]
+
+    def work(self, first: int, end: int) -> float:
+        """Ticks of a stretch on one unit of any size."""
+        return sum(self.works[first:end])
+
+    def ram_bytes(self, first: int, end: int) -> int:
+        """What each unit of a region holds: the most that is alive, and for frames in flight a second buffer
+        for all that it receives and all that it sends.
+        """
+        return max(self.loads[first:end]) + self.crossing[first] + self.crossing[end]
+
+    def flash_bytes(self, first: int, end: int) -> int:
+        """Constants of a region; each of its units makes rows of every operator, and holds them all."""
+        return sum(self.weights[first:end])
+
+
+def line_of(
+    graph: WorkGraph,
+    groups: Sequence[Group],
+    units: Units,
+    costs: tuple[OperatorTicks, Communication],
+    needs: Needs | None = None,
+) -> Line:
+    """The line of a graph in these groups, none of which reads what a later one makes."""
+    needs = needs or Needs((0,) * len(graph.names), (0,) * len(graph.names))
+    ticks, link = costs
+    crossing = _crossing(graph, groups)
+    line = Line(
+        graph,
+        tuple(groups),
+        group_edges(graph, groups),
+        units,
+        crossing,
+        _loads(graph, groups, needs.work),
+        tuple(sum(needs.weights[it] for vertex in group for it in vertex) for group in groups),
+        tuple(sum(ticks(it, 1) for vertex in group for it in vertex) for group in groups),
+        _stages(graph, groups, units.count, costs),
+        np.array([0.0, *(link.across(size) for size in crossing[1:-1]), 0.0]),
+    )
+    for first in range(len(groups)):
+        for end in range(first + 1, len(groups) + 1):
+            if (
+                line.ram_bytes(first, end) > units.ram_bytes
+                or line.flash_bytes(first, end) > units.flash_bytes
+            ):
+                line.stages[first, end] = inf
+    return line
+
+
+def _lives(graph: WorkGraph, groups: Sequence[Group]) -> list[tuple[int, int, int]]:
+    """Of each value the group that makes it (-1: an input), that which reads it last, and its bytes."""
+    number, count = group_numbers(groups), len(groups)
+    found = []
+    for value in graph.values:
+        made = -1 if value.maker is None else number[value.maker]
+        last = count if value.kept else max((number[reader] for reader in value.readers), default=made)
+        found.append((made, last, value.size_bytes))
+    return found
+
+
+def _crossing(graph: WorkGraph, groups: Sequence[Group]) -> tuple[int, ...]:
+    lives = _lives(graph, groups)
+    return tuple(
+        sum(size for made, last, size in lives if made < cut <= last) for cut in range(len(groups) + 1)
+    )
+
+
+def _loads(graph: WorkGraph, groups: Sequence[Group], work: Sequence[int]) -> tuple[int, ...]:
+    """The most bytes alive in each group, operators run in the order of the graph within it."""
+    order = [it for group in groups for it in sorted(it for vertex in group for it in vertex)]
+    place = {operator: at for at, operator in enumerate(order)}
+    change = [0] * (len(order) + 1)
+    for value in graph.values:
+        made = 0 if value.maker is None else place[value.maker]
+        last = max((place[reader] for reader in value.readers), default=made)
+        change[made] += value.size_bytes
+        change[len(order) if value.kept else last + 1] -= value.size_bytes
+    live = np.cumsum(change)
+    return tuple(
+        max(int(live[place[it]]) + work[it] for vertex in group for it in vertex) for group in groups
+    )
+
+
+def _stages(
+    graph: WorkGraph, groups: Sequence[Group], units: int, costs: tuple[OperatorTicks, Communication]
+) -> NDArray[np.float64]:
+    """The expected cost C + D of every stretch on every number of units; infinite for an empty one."""
+    ticks, link = costs
+    count = len(groups)
+    found = np.full((count + 1, count + 1, units + 1), inf)
+    inner = _inner(graph, groups)
+    for number in range(1, units + 1):
+        ends = np.cumsum([0.0, *(group_ticks(group, number, ticks) for group in groups)])
+        for first in range(count):
+            for end in range(first + 1, count + 1):
+                told = link.within(int(inner[first, end]), number)
+                found[first, end, number] = ends[end] - ends[first] + told
+    return found
+
+
+def _inner(graph: WorkGraph, groups: Sequence[Group]) -> NDArray[np.int64]:
+    """Bytes of the values that are made and read within every stretch, each once."""
+    number, count = group_numbers(groups), len(groups)
+    found = np.zeros((count + 1, count + 1), dtype=np.int64)
+    for value in graph.values:
+        if value.maker is not None and value.readers:
+            made, read = number[value.maker], min(number[reader] for reader in value.readers)
+            found[: made + 1, read + 1 :] += value.size_bytes
+    return found

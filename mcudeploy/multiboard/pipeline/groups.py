@@ -1,0 +1,106 @@
+"""From operators to the group graph: chains become one vertex, vertices of equal depth one group, and edges
+between two groups one edge.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcudeploy.multiboard.pipeline.workgraph import WorkGraph
+
+Vertex = tuple[int, ...]
+"""Operators that run one after the other, in order."""
+Group = tuple[Vertex, ...]
+"""Vertices of equal depth: none depends on another."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edge:
+    """What a group makes for a later one. Edges sort by weight, then by their groups."""
+
+    size_bytes: int
+    source: int
+    target: int
+
+
+def single_vertices(graph: WorkGraph) -> tuple[Vertex, ...]:
+    """Every operator a vertex of its own."""
+    return tuple((operator,) for operator in range(len(graph.names)))
+
+
+def merged_chains(graph: WorkGraph) -> tuple[Vertex, ...]:
+    """The vertices once no vertex can be merged with its only successor.
+
+    Two merge where both have one predecessor and one successor. What they make then has so, too, and no other
+    vertex changes, so that one pass finds every chain.
+    """
+    after = graph.successors()
+    before = [0] * len(graph.names)
+    for readers in after:
+        for reader in readers:
+            before[reader] += 1
+    inner = [before[it] == 1 and len(after[it]) == 1 for it in range(len(graph.names))]
+    chains: dict[int, list[int]] = {}
+    for operator in range(len(graph.names)):
+        chain = chains.setdefault(operator, [operator])
+        following = next(iter(after[operator]), None)
+        if inner[operator] and following is not None and inner[following]:
+            chain.append(following)
+            chains[following] = chain
+    unique = {chain[0]: tuple(chain) for chain in chains.values()}
+    return tuple(unique[head] for head in sorted(unique))
+
+
+def groups_of(graph: WorkGraph, vertices: Sequence[Vertex]) -> tuple[Group, ...]:
+    """The vertices by depth, the longest path from a vertex without predecessors."""
+    vertex_of = {operator: number for number, vertex in enumerate(vertices) for operator in vertex}
+    after: list[set[int]] = [set() for _ in vertices]
+    for operator, readers in enumerate(graph.successors()):
+        after[vertex_of[operator]] |= {vertex_of[reader] for reader in readers} - {vertex_of[operator]}
+    before = [0] * len(vertices)
+    for followers in after:
+        for follower in followers:
+            before[follower] += 1
+    ready = [number for number, count in enumerate(before) if count == 0]
+    groups: list[Group] = []
+    while ready:  # a vertex is ready right behind the last of its predecessors
+        groups.append(tuple(vertices[number] for number in sorted(ready)))
+        following = []
+        for number in ready:
+            for follower in after[number]:
+                before[follower] -= 1
+                if before[follower] == 0:
+                    following.append(follower)
+        ready = following
+    return tuple(groups)
+
+
+def single_groups(graph: WorkGraph) -> tuple[Group, ...]:
+    """Every operator a group of its own, in the order of the graph."""
+    return tuple((vertex,) for vertex in single_vertices(graph))
+
+
+def group_numbers(groups: Sequence[Group]) -> dict[int, int]:
+    """The group of every operator."""
+    return {
+        operator: number for number, group in enumerate(groups) for vertex in group for operator in vertex
+    }
+
+
+def group_edges(graph: WorkGraph, groups: Sequence[Group]) -> tuple[Edge, ...]:
+    """The edges between groups, by ascending weight.
+
+    A value that several vertices of a group read counts once for that group; what several edges between two
+    groups weigh adds up.
+    """
+    number = group_numbers(groups)
+    weights: dict[tuple[int, int], int] = defaultdict(int)
+    for value in graph.values:
+        if value.maker is None:
+            continue
+        source = number[value.maker]
+        for target in {number[reader] for reader in value.readers} - {source}:
+            weights[source, target] += value.size_bytes
+    return tuple(sorted(Edge(size, source, target) for (source, target), size in weights.items()))

@@ -1,0 +1,59 @@
+"""Why regions do not fit the units: which, what it needs, and by how much that is too much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from mcudeploy.common.text import count_text
+from mcudeploy.multiboard.pipeline.group_line import Line
+from mcudeploy.multiboard.pipeline.unit_regions import Region
+
+
+def region_text(line: Line, region: Region) -> str:
+    """The first and last operator of a region."""
+    names = [
+        line.graph.names[operator]
+        for group in line.groups[region.first : region.end]
+        for vertex in group
+        for operator in vertex
+    ]
+    return names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}"
+
+
+def misfit(line: Line, regions: Sequence[Region]) -> str:
+    """What the first region that does not fit needs; "" where all fit."""
+    for number, region in enumerate(regions, 1):
+        if line.stages[region.first, region.end, region.units] == inf:
+            return f"region {number} ({region_text(line, region)}) {_needs(line, region)}"
+    return ""
+
+
+def no_partition(line: Line) -> str:
+    """What does not fit where no partition does.
+
+    Regions are filled from the front, each as far as it fits; the one named is the first that fits nowhere,
+    or what is left for the last unit.
+    """
+    count, start = len(line.groups), 0
+    for left in range(line.units.count, 0, -1):
+        fitting = [end for end in range(start + 1, count + 1) if line.stages[start, end, 1] < inf]
+        if left == 1 or not fitting:
+            break
+        start = fitting[-1]
+    region = Region(start, count if fitting and start < count else min(start + 1, count), 1)
+    units = count_text(line.units.count, "unit")
+    return f"no partition among {units} fits: region {region_text(line, region)} {_needs(line, region)}"
+
+
+def _needs(line: Line, region: Region) -> str:
+    ram, flash = line.ram_bytes(region.first, region.end), line.flash_bytes(region.first, region.end)
+    short = [
+        f"needs {needed:,} bytes of {memory}, a unit has {there:,}: {needed - there:,} too many"
+        for memory, needed, there in (
+            ("RAM", ram, line.units.ram_bytes),
+            ("flash", flash, line.units.flash_bytes),
+        )
+        if needed > there
+    ]
+    return " and ".join(short) + "."

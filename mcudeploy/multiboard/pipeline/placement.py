@@ -1,0 +1,34 @@
+"""Regions on a topology: row by row, every other row the other way round, so that neighbours in the line are
+neighbours on the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from mcudeploy.multiboard.pipeline.unit_regions import Region
+
+Place = tuple[int, int]
+"""Column and row of a unit."""
+
+
+def boustrophedon(width: int, height: int) -> tuple[Place, ...]:
+    """The units of a grid in the order in which regions fill it."""
+    return tuple(
+        (col, row)
+        for row in range(height)
+        for col in (range(width) if row % 2 == 0 else reversed(range(width)))
+    )
+
+
+def place(regions: Sequence[Region], width: int, height: int) -> tuple[tuple[Place, ...], ...]:
+    """The units of each region, in the order of the line; what does not fit a row goes on in the next.
+
+    Raises ValueError where they need more units than there are.
+    """
+    path = boustrophedon(width, height)
+    ends = [0, *accumulate(region.units for region in regions)]
+    if ends[-1] > len(path):
+        raise ValueError(f"{ends[-1]} units wanted, {width} x {height} are {len(path)}")
+    return tuple(path[start:end] for start, end in pairwise(ends))

@@ -1,0 +1,122 @@
+"""Regions by recursive cuts, as the source has them, and a greedy partition beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Literal
+
+from mcudeploy.multiboard.pipeline.group_line import Line
+
+Objective = Literal["latency", "throughput"]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Groups first to end - 1 of a line, on so many units."""
+
+    first: int
+    end: int
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One cut that the recursion weighs: a region behind whose group `cut - 1` it would be parted.
+
+    `whole`, `left`, `right` and `transfer` are t0 to t3; `taken` says whether the region is parted.
+    """
+
+    region: Region
+    cut: int
+    left_units: int
+    whole: float
+    left: float
+    right: float
+    transfer: float
+    taken: bool
+
+
+def joined(objective: Objective, *ticks: float) -> float:
+    """What several stages and transfers count for: their sum, or the longest."""
+    return sum(ticks) if objective == "latency" else max(ticks)
+
+
+def worth(line: Line, regions: Sequence[Region], objective: Objective) -> float:
+    """The objective of a partition, in ticks: the expected latency of a frame, or the time between frames."""
+    stages = [float(line.stages[it.first, it.end, it.units]) for it in regions]
+    transfers = [float(line.transfers[it.first]) for it in regions[1:]]
+    return joined(objective, *stages, *transfers)
+
+
+def first(line: Line, objective: Objective) -> tuple[tuple[Region, ...], tuple[Decision, ...]]:
+    """The source's partition, and how it came about.
+
+    Of the edges of a region by ascending weight the first counts that leaves both sides 1/M of the work at
+    least. The region is parted there if t0 > t1 + t2 + t3, or if it fits no unit, and each side goes on.
+    """
+    decisions: list[Decision] = []
+    regions = tuple(_parted(line, Region(0, len(line.groups), line.units.count), objective, decisions))
+    return regions, tuple(decisions)
+
+
+def _parted(line: Line, region: Region, objective: Objective, decisions: list[Decision]) -> Iterator[Region]:
+    decision = _decision(line, region, objective)
+    if decision is None:
+        yield region
+        return
+    decisions.append(decision)
+    if not decision.taken:
+        yield region
+        return
+    cut, units = decision.cut, decision.left_units
+    yield from _parted(line, Region(region.first, cut, units), objective, decisions)
+    yield from _parted(line, Region(cut, region.end, region.units - units), objective, decisions)
+
+
+def _decision(line: Line, region: Region, objective: Objective) -> Decision | None:
+    """What becomes of a region at its first admissible edge; None where it has none."""
+    total = line.work(region.first, region.end)
+    for edge in line.edges:
+        cut = edge.source + 1  # right behind the group that makes it
+        if region.units < 2 or not (region.first < cut and edge.target < region.end):
+            continue
+        left = line.work(region.first, cut)
+        if min(left, total - left) < total / region.units:
+            continue
+        units = min(max(int(region.units * left / total + 0.5), 1), region.units - 1) if total else 1
+        whole = float(line.stages[region.first, region.end, region.units])
+        sides = (
+            float(line.stages[region.first, cut, units]),
+            float(line.stages[cut, region.end, region.units - units]),
+            float(line.transfers[cut]),
+        )
+        taken = whole == inf or whole > joined(objective, *sides)
+        return Decision(region, cut, units, whole, *sides, taken)
+    return None
+
+
+def greedy(line: Line) -> tuple[Region, ...]:
+    """A region for each unit, ended where it has its share of the work that is left, or fits no further.
+
+    It does not look at bytes. The last region has what is left.
+    """
+    regions: list[Region] = []
+    start, count = 0, len(line.groups)
+    while start < count:
+        left = line.units.count - len(regions)
+        end = start + 1
+        share = line.work(start, count) / left
+        while end < count and (left == 1 or _nearer(line, start, end, share)):
+            end += 1
+        regions.append(Region(start, end, 1))
+        start = end
+    return tuple(regions)
+
+
+def _nearer(line: Line, start: int, end: int, share: float) -> bool:
+    """Whether one more group brings a region nearer to its share of the work."""
+    if line.stages[start, end + 1, 1] == inf:
+        return False
+    return abs(line.work(start, end + 1) - share) <= abs(line.work(start, end) - share)

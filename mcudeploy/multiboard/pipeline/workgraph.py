@@ -1,0 +1,64 @@
+"""The graph that a pipeline divides: operators, and the values that they make and read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcudeploy.tiling.dataflow import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What an operator makes and others read. `maker` is None for an input of the graph; `kept` says that it
+    is an output. Operators are places in `WorkGraph.names`.
+    """
+
+    name: str
+    size_bytes: int
+    maker: int | None
+    readers: tuple[int, ...]
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkGraph:
+    """Operators in a valid order, and their values. Raises ValueError for one read before it is made."""
+
+    names: tuple[str, ...]
+    values: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        for value in self.values:
+            if value.maker is not None and any(reader <= value.maker for reader in value.readers):
+                raise ValueError(f"{value.name} is read before it is made")
+
+    def successors(self) -> list[set[int]]:
+        """The operators that read what each operator makes."""
+        found: list[set[int]] = [set() for _ in self.names]
+        for value in self.values:
+            if value.maker is not None:
+                found[value.maker] |= set(value.readers)
+        return found
+
+
+def work_graph(flow: Flow) -> tuple[WorkGraph, tuple[int, ...]]:
+    """The graph of a model without its views, and where each operator stands in the model's graph.
+
+    A view is no operator: who reads it reads the tensor that it looks at.
+    """
+    graph = flow.graph
+    positions = tuple(at for at, operator in enumerate(graph.operators) if not operator.op.is_view)
+    makers: dict[str, int] = {}
+    readers: dict[str, set[int]] = {border.tensor: set() for border in graph.resident_inputs()}
+    for place, at in enumerate(positions):
+        operator = graph.operators[at]
+        for name in operator.inputs:
+            readers[flow.roots[name]].add(place)
+        makers[operator.output] = place
+        readers[operator.output] = set()
+    kept = {flow.roots[border.tensor] for border in graph.outputs}
+    values = tuple(
+        Value(name, graph.tensors[name].size_bytes, makers.get(name), tuple(sorted(found)), name in kept)
+        for name, found in readers.items()
+    )
+    return WorkGraph(tuple(graph.operators[at].name for at in positions), values), positions

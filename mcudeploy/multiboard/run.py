@@ -1,0 +1,235 @@
+"""The whole flow of `run --boards`: cut, plan, build, flash, run frames, verify."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.common.errors import ProtocolError, UsageError
+from mcudeploy.common.progress import Progress
+from mcudeploy.common.text import count_text
+from mcudeploy.device.target import Target, open_device, require_port
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.ir.graph import Graph
+from mcudeploy.multiboard.board_cuts import cuts_of
+from mcudeploy.multiboard.chain_firmware import Member, built, planned
+from mcudeploy.multiboard.frames import Chain, Node, State
+from mcudeploy.multiboard.link import WINDOW_BYTES, Line
+from mcudeploy.multiboard.stages import stages_of
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.planner import Options, find_plans, read_model
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.toolchain import Firmware
+from mcudeploy.verify.compare import as_array
+from mcudeploy.verify.preprocessing import AS_USUAL, Reading
+from mcudeploy.verify.samples import Sample, load_samples
+from mcudeploy.verify.verdict import Verdict, judge
+
+_RESEND_INSTRUCTIONS = 20_000_000
+_HOST_RESEND_US = 150_000
+_DRAWN = 4
+"""Samples that are drawn where none are given: frames take them in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asks of a chain."""
+
+    targets: tuple[Target, ...]
+    line: Line
+    frames: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alone:
+    """A run of one board's part, without the others."""
+
+    latency: int
+    unit: str
+    stack_bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RanBoard:
+    """A board of a chain that ran. `state`: after all frames."""
+
+    member: Member
+    firmware: Firmware
+    alone: Alone
+    state: State
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ran:
+    """What became of it; boards in the order of the chain."""
+
+    asked: Asked
+    boards: tuple[RanBoard, ...]
+    verdict: Verdict
+
+
+def run_chain(
+    path: Path,
+    asked: Asked,
+    options: Options,
+    *,
+    inputs: list[Path],
+    expected: list[Path],
+    reading: Reading = AS_USUAL,
+    progress: Progress,
+) -> Ran:
+    """Run frames of a model on boards in a row, and judge every result. Raises FitError where a stage does
+    not fit its board.
+    """
+    for target in asked.targets:
+        require_port(target)
+        _require_rate(target.board, asked.line)
+    model = read_model(path, options)
+    if inputs or expected:
+        samples = load_samples(model.graph, inputs, expected, options.seed, reading)
+        _require_frames(len(samples), asked.frames)
+    else:
+        drawn = range(min(_DRAWN, asked.frames))
+        samples = [load_samples(model.graph, [], [], options.seed + one)[0] for one in drawn]
+    members = plan_chain(model, asked, options, progress)
+    firmware = []
+    for member in members:
+        progress.stage(f"building firmware for {member.title}")
+        firmware.append(built(member, len(members), asked.line))
+    with _started(members, firmware, asked.line) as nodes:
+        progress.stage("measuring each board alone")
+        alone = [_alone(node, member) for node, member in zip(nodes, members, strict=True)]
+        progress.stage(f"running {count_text(asked.frames, 'frame')}")
+        results = _results(nodes, members, samples, asked.frames, progress)
+        states = [node.state() for node in nodes]
+    progress.stage("checking every operator against the reference")
+    verdict = _verdict(model, samples, options, progress)
+    order = list(islice(cycle(range(len(samples))), asked.frames))
+    every = replace(
+        verdict,
+        host=[verdict.host[sample] for sample in order],
+        expected=[verdict.expected[sample] for sample in order],
+    )
+    outputs = [_outputs(model.graph, members[-1], result) for result in results]
+    boards = tuple(map(RanBoard, members, firmware, alone, states))
+    return Ran(asked, boards, every.with_device(outputs))
+
+
+def plan_chain(model: Model, asked: Asked, options: Options, progress: Progress) -> tuple[Member, ...]:
+    """Cut a model, and plan each part for its board; the search time is shared out."""
+    boards = [target.board for target in asked.targets]
+    _require_memories(boards, options)
+    if model.graph.states:
+        raise UsageError("a chain of boards keeps nothing between runs: the model has states that are kept")
+    progress.stage(f"cutting {model.path.name} for {len(boards)} boards")
+    cuts = cuts_of(model, boards, asked.line)
+    share = replace(options, time_limit=options.time_limit / len(boards))
+    members = []
+    for number, (stage, target) in enumerate(zip(stages_of(model, cuts, boards), asked.targets, strict=True)):
+        progress.stage(f"planning board {number + 1} of {len(boards)}, {target.board.name}")
+        members.append(planned(number, stage, target, share, progress))
+    return tuple(members)
+
+
+def _require_rate(board: Board, line: Line) -> None:
+    """Raises UsageError for a rate that a board's lines do not reach."""
+    most = min((port.most_baud for port in board.ports if port.most_baud is not None), default=line.baud)
+    if line.baud > most:
+        raise UsageError(f"--link {line.text}: the lines of {board.name} reach {most:,} bits a second")
+
+
+def _require_memories(boards: Sequence[Board], options: Options) -> None:
+    """Raises UsageError for a limit of a memory that no board has."""
+    known = {memory.name for board in boards for memory in board.memories}
+    for name, _ in options.memory_limits:
+        if name not in known:
+            raise UsageError(
+                f"no board of the chain has a memory {name!r}; there are {', '.join(sorted(known))}"
+            )
+
+
+@contextmanager
+def _started(members: Sequence[Member], firmware: Sequence[Firmware], line: Line) -> Iterator[list[Node]]:
+    """All boards, joined by pairs of sockets where this computer emulates them."""
+    with ExitStack() as stack:
+        pairs = [socket.socketpair() for _ in members[1:]]
+        for pair in pairs:
+            for end in pair:
+                stack.callback(end.close)
+        nodes = []
+        for number, (member, each) in enumerate(zip(members, firmware, strict=True)):
+            before = pairs[number - 1][1].fileno() if number else None
+            behind = pairs[number][0].fileno() if number < len(pairs) else None
+            device = open_device(member.target, each, member.made.patience_s, wires=(before, behind))
+            delay = resend_us(member.target, line)
+            nodes.append(Node(member.title, stack.enter_context(device), delay))
+        for pair in pairs:  # what has a line now holds it itself: the end of a board is the end of its lines
+            for end in pair:
+                end.close()
+        try:
+            yield nodes
+        except ProtocolError as error:
+            dead = ((node.title, node.device.why_dead()) for node in nodes)
+            raise next((ProtocolError(f"{title}: {why}") for title, why in dead if why), error) from error
+
+
+def resend_us(target: Target, line: Line) -> int:
+    """After how much of its time a board sends again what nobody confirms: far longer than a confirmation
+    takes. Emulated boards run at rates of their own: there it is so many instructions. A process of this
+    computer may have an emulated neighbour.
+    """
+    if target.emulated and target.board.emulator is not None:
+        return (_RESEND_INSTRUCTIONS << target.board.emulator.icount_shift) // 1000
+    if target.board.is_host:
+        return _HOST_RESEND_US
+    return 20_000 + round(2e6 * WINDOW_BYTES * 10 / line.baud)
+
+
+def _require_frames(samples: int, frames: int) -> None:
+    if samples > frames:
+        raise UsageError(f"{samples} samples need --frames {samples}, or more")
+
+
+def _alone(node: Node, member: Member) -> Alone:
+    with node.named():
+        ticks = node.device.run(0, len(member.made.plan.tape))
+        unit, convert = node.device.time_unit(member.target)
+        return Alone(convert(ticks), unit, node.session.stack().used_bytes)
+
+
+def _results(
+    nodes: Sequence[Node],
+    members: Sequence[Member],
+    samples: Sequence[Sample],
+    frames: int,
+    progress: Progress,
+) -> list[bytes]:
+    """The last payload of every frame; frames take the samples in turn."""
+    first, last = members[0].stage.received, members[-1].stage.sent
+    stored = [b"".join(sample.stored[it.name].tobytes() for it in first.tensors) for sample in samples]
+    patience_s = max(member.made.patience_s * member.target.board.patience for member in members)
+    chain = Chain(nodes, patience_s)
+    given = list(islice(cycle(stored), frames))
+    return chain.run(given, last.size_bytes, lambda done: progress.advance(done, frames))
+
+
+def _outputs(graph: Graph, last: Member, result: bytes) -> dict[str, Any]:
+    """The stored outputs of the model that a payload holds."""
+    roots, sent = Flow.of(graph).roots, last.stage.sent
+    names = [border.tensor for border in graph.outputs]
+    return {name: as_array(result[sent.span(roots[name])], graph.tensors[name]) for name in names}
+
+
+def _verdict(model: Model, samples: list[Sample], options: Options, progress: Progress) -> Verdict:
+    """The verdict on the whole model on this computer, against ONNX Runtime."""
+    host = Target(load_board("host"))
+    found = find_plans(model, host.board, replace(options, split=False, memory_limits=(), ram_limit=None))
+    whole = Deployment.of(found, found.unsplit, host.board, options)
+    with open_device(host, whole.build(host), whole.patience_s) as machine:
+        return judge(machine, whole.plan, model.path, samples, progress, shapes=model.shapes)

@@ -1,0 +1,112 @@
+"""A graph cut into stretches, one for each board: the graph of each, and the payloads between them.
+
+A payload is all that a later stretch reads and an earlier one made, tensor by tensor: what passes a board by
+is part of what it receives and of what it sends. The first payload has the graph's inputs, the last its
+outputs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcudeploy.boards.board import Board
+from mcudeploy.ir.graph import Border, Graph, Operator, Tensor
+from mcudeploy.planner.model.model import Model
+from mcudeploy.tiling.dataflow import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """Tensors one behind the other, as they are stored."""
+
+    tensors: tuple[Tensor, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(tensor.size_bytes for tensor in self.tensors)
+
+    def span(self, name: str) -> slice:
+        """The bytes of a tensor. Raises KeyError where it is not there."""
+        first = 0
+        for tensor in self.tensors:
+            if tensor.name == name:
+                return slice(first, first + tensor.size_bytes)
+            first += tensor.size_bytes
+        raise KeyError(name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """What one board computes: a model of its own, and the payloads that it receives and sends.
+
+    `passed` are the tensors of both that it does not make; it may read them, too.
+    """
+
+    model: Model
+    received: Payload
+    sent: Payload
+
+    @property
+    def passed(self) -> tuple[str, ...]:
+        known = {tensor.name for tensor in self.received.tensors}
+        return tuple(tensor.name for tensor in self.sent.tensors if tensor.name in known)
+
+
+def operators_without_views(graph: Graph) -> list[int]:
+    """The places of what computes something: between two of them a graph can be cut."""
+    return [place for place, operator in enumerate(graph.operators) if not operator.op.is_view]
+
+
+def stages_of(model: Model, bounds: Sequence[tuple[int, int]], boards: Sequence[Board]) -> tuple[Stage, ...]:
+    """Stages with stretches [first, end) of a model's operators, views not counted, one for each board."""
+    flow = Flow.of(model.graph)
+    places = operators_without_views(model.graph)
+    payloads = [_payload(flow, places, cut) for cut in (0, *(end for _, end in bounds))]
+    stages = []
+    for number, ((first, end), board) in enumerate(zip(bounds, boards, strict=True)):
+        received, sent = payloads[number], payloads[number + 1]
+        graph = _part(flow, places[first:end], sent)
+        digest = hashlib.sha256(f"{model.sha256} {first} {end}".encode()).hexdigest()
+        part = model.of_graph(graph, digest, vectors=board.vectors)
+        stages.append(Stage(part, received, sent))
+    return tuple(stages)
+
+
+def _payload(flow: Flow, places: Sequence[int], cut: int) -> Payload:
+    """What passes in front of the operator with this number."""
+    graph = flow.graph
+    made = {border.tensor for border in graph.resident_inputs()}
+    made |= {graph.operators[place].output for place in places[:cut]}
+    read = {flow.roots[name] for place in places[cut:] for name in graph.operators[place].inputs}
+    read |= {flow.roots[border.tensor] for border in graph.outputs}
+    return Payload(tuple(graph.tensors[name] for name in graph.tensors if name in made & read))
+
+
+def _part(flow: Flow, places: Sequence[int], sent: Payload) -> Graph:
+    """The graph of some operators, with the views that they read through."""
+    graph, chosen = flow.graph, set(places)
+    operators: list[Operator] = []
+    needed: set[str] = set()
+    for place in reversed(range(len(graph.operators))):
+        operator = graph.operators[place]
+        if place in chosen or (operator.op.is_view and operator.output in needed):
+            operators.insert(0, operator)
+            needed.update(operator.inputs)
+    made = {operator.output for operator in operators}
+    inputs = [name for name in graph.tensors if name in needed - made]
+    return Graph(
+        graph.name,
+        {name: graph.tensors[name] for name in graph.tensors if name in made or name in inputs},
+        tuple(operators),
+        tuple(_border(graph.tensors[name]) for name in inputs),
+        tuple(_border(tensor) for tensor in sent.tensors if tensor.name in made),
+    )
+
+
+def _border(tensor: Tensor) -> Border:
+    order = np.arange(tensor.elements, dtype=np.int32)
+    return Border(tensor.name, tensor.name, (tensor.elements,), tensor.dtype.value, order)

@@ -1,0 +1,38 @@
+"""What can be cut together, from the operators' loop nests alone: axis connections, components, regions."""
+
+from mcudeploy.planner.axes.axes import AxisGraph, AxisNode, Edge, axis_graph
+from mcudeploy.planner.axes.components import (
+    Reachability,
+    components,
+    connections,
+    convex,
+    cuttable,
+    find_components,
+    reachability,
+    takes_parts,
+)
+from mcudeploy.planner.axes.explain import explain
+from mcudeploy.planner.axes.regions import halo, region, rows_needed
+from mcudeploy.planner.axes.window import AnyWindow, TableWindow, Window
+
+__all__ = [
+    "AnyWindow",
+    "AxisGraph",
+    "AxisNode",
+    "Edge",
+    "Reachability",
+    "TableWindow",
+    "Window",
+    "axis_graph",
+    "components",
+    "connections",
+    "convex",
+    "cuttable",
+    "explain",
+    "find_components",
+    "halo",
+    "reachability",
+    "region",
+    "rows_needed",
+    "takes_parts",
+]

@@ -1,0 +1,212 @@
+"""Which operators can be cut together: components of the axis connection graph.
+
+Rule, along rows (cols and channels alike, but for accumulation):
+- An operator can be cut where its output has more than one row: a kernel makes any run of rows. One that
+  accumulates can be cut too: it takes its input in parts. A view has no steps of its own; it is cut with its
+  input where the rows stay what they are.
+- An edge u -> v is connected where both can be cut, u's rows exist before its last step, and v takes them in
+  parts: every row of v needs fewer than all rows of u, or v accumulates over them.
+- A component is held together by connected edges, is convex, and has no other edge inside: a tensor that one
+  of its operators needs whole is made outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.opdef import AxisKind
+from mcudeploy.planner.axes.axes import DIMENSIONS, AxisGraph, Edge, axis_graph, index_axes
+
+
+@dataclass(frozen=True, slots=True)
+class Reachability:
+    """For each operator what is behind it and what in front, as bits of an int; itself is not among them."""
+
+    descendants: tuple[int, ...]
+    ancestors: tuple[int, ...]
+
+    def between(self, operators: Iterable[int]) -> int:
+        """Bits of the operators outside that lie on a path from one of `operators` to another."""
+        behind = front = inside = 0
+        for operator in operators:
+            behind |= self.descendants[operator]
+            front |= self.ancestors[operator]
+            inside |= 1 << operator
+        return behind & front & ~inside
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Operator `reader` reads the output of `producer` as operand number `operand`."""
+
+    producer: int
+    reader: int
+    operand: int
+
+
+def reachability(graph: Graph) -> Reachability:
+    """Who depends on whom, transitively; operators are in execution order, so one pass each way."""
+    count = len(graph.operators)
+    producers = graph.producers()
+    ancestors, descendants = [0] * count, [0] * count
+    for position, operator in enumerate(graph.operators):
+        for producer in _producers_of(operator.inputs, producers):
+            ancestors[position] |= ancestors[producer] | 1 << producer
+    for position in reversed(range(count)):
+        for producer in _producers_of(graph.operators[position].inputs, producers):
+            descendants[producer] |= descendants[position] | 1 << position
+    return Reachability(tuple(descendants), tuple(ancestors))
+
+
+def _producers_of(inputs: tuple[str, ...], producers: dict[str, int]) -> Iterator[int]:
+    return (producers[name] for name in dict.fromkeys(inputs) if name in producers)
+
+
+def convex(graph: Graph, operators: Collection[int], reach: Reachability | None = None) -> bool:
+    """True where no path between two of `operators` leaves them. `reach` saves its computation."""
+    return (reach or reachability(graph)).between(operators) == 0
+
+
+def dimension_of(axis: str) -> int:
+    """0, 1 or 2 for "row", "col" or "channel". Raises ValueError for anything else."""
+    if axis not in DIMENSIONS:
+        raise ValueError(f"the axis is {', '.join(DIMENSIONS[:-1])} or {DIMENSIONS[-1]}, not {axis!r}")
+    return DIMENSIONS.index(axis)
+
+
+def accumulates(axes: AxisGraph, operator: int, dimension: int = 0) -> bool:
+    """True where the operator takes its input in parts along the dimension, and is whole after the last."""
+    return dimension == 0 and axes.graph.operators[operator].op.accumulates
+
+
+def takes_parts(axes: AxisGraph, edge: Edge) -> bool:
+    """True where the reader needs only a part of the tensor at a time, along the edge's dimension.
+
+    The tensor may be a graph input: one that all its readers take in parts can be streamed.
+    """
+    if accumulates(axes, edge.target.operator, edge.dimension):
+        # Its steps run along the reduced axis that indexes the rows of its first input.
+        rows = index_axes(axes.nests[edge.target.operator].reads[0][0])
+        return edge.target.kind is AxisKind.REDUCED and edge.target.name in rows
+    if edge.target.name not in axes.writes(edge.target.operator, edge.dimension):
+        return False
+    return not edge.window.covers_all(edge.target.size, edge.positions)
+
+
+def cuttable(axes: AxisGraph, dimension: int = 0) -> tuple[bool, ...]:
+    """For each operator whether it can make its output, or take its input, in parts; see the rule above."""
+    by_parts = {edge.target.operator for edge in axes.along(dimension) if takes_parts(axes, edge)}
+    return tuple(
+        accumulates(axes, position, dimension)
+        or (
+            axes.graph.tensors[operator.output].shape[dimension] > 1
+            and (not operator.op.is_view or position in by_parts)
+        )
+        for position, operator in enumerate(axes.graph.operators)
+    )
+
+
+def connections(axes: AxisGraph, dimension: int = 0) -> tuple[Edge, ...]:
+    """The edges along which producer and reader can be cut together, in the order of the readers."""
+    cut = cuttable(axes, dimension)
+    return tuple(edge for edge in axes.along(dimension) if _connects(axes, edge, cut))
+
+
+def _connects(axes: AxisGraph, edge: Edge, cut: tuple[bool, ...]) -> bool:
+    if edge.source is None or not (cut[edge.source.operator] and cut[edge.target.operator]):
+        return False
+    return not accumulates(axes, edge.source.operator, edge.dimension) and takes_parts(axes, edge)
+
+
+def links(graph: Graph) -> tuple[Link, ...]:
+    """Every reading of one operator's output by another, in the order of the readers."""
+    producers = graph.producers()
+    return tuple(
+        Link(producers[tensor], reader, operand)
+        for reader, operator in enumerate(graph.operators)
+        for operand, tensor in enumerate(operator.inputs)
+        if tensor in producers
+    )
+
+
+def components(graph: Graph, axis: str = "row") -> tuple[frozenset[int], ...]:
+    """The operators in groups that are cut together along `axis`; see the rule above.
+
+    Every operator is in one group, alone if nothing else; groups are ordered by their first operator.
+    """
+    return find_components(axis_graph(graph), dimension_of(axis))
+
+
+def find_components(axes: AxisGraph, dimension: int = 0) -> tuple[frozenset[int], ...]:
+    """`components` of a graph whose axes are known.
+
+    Union-find in topological order. Tensors with one reader go first: what a fork leaves to choose then
+    falls to the side that does not need the tensor whole (the queries of an attention join its scores,
+    keys and values stay with what is in front).
+    """
+    joined = {
+        Link(edge.source.operator, edge.target.operator, edge.operand)
+        for edge in connections(axes, dimension)
+        if edge.source is not None
+    }
+    pairs: list[Link] = []
+    groups = _Groups(reachability(axes.graph))
+    for link in links(axes.graph):
+        if link in joined:
+            pairs.append(link)
+        else:
+            groups.forbid(link.producer, link.reader)
+    readers = axes.graph.readers()
+    single = {
+        position
+        for position, operator in enumerate(axes.graph.operators)
+        if len(readers[operator.output]) == 1
+    }
+    for link in sorted(pairs, key=lambda link: link.producer not in single):
+        groups.merge(link.producer, link.reader)
+    return groups.partition()
+
+
+class _Groups:
+    """Union-find whose groups know their members, and what lies before and behind them, as bits."""
+
+    def __init__(self, reach: Reachability) -> None:
+        count = len(reach.descendants)
+        self._parent = list(range(count))
+        self._members = [1 << operator for operator in range(count)]
+        self._behind = list(reach.descendants)
+        self._front = list(reach.ancestors)
+        self._forbidden = [0] * count
+
+    def forbid(self, producer: int, reader: int) -> None:
+        """Keep two operators apart; to be said before any merge."""
+        self._forbidden[producer] |= 1 << reader
+
+    def find(self, operator: int) -> int:
+        while self._parent[operator] != operator:
+            self._parent[operator] = self._parent[self._parent[operator]]
+            operator = self._parent[operator]
+        return operator
+
+    def merge(self, first: int, second: int) -> None:
+        """Join two groups unless the union is not convex or has a forbidden pair inside."""
+        one, other = sorted((self.find(first), self.find(second)))
+        if one == other:
+            return
+        members = self._members[one] | self._members[other]
+        behind = self._behind[one] | self._behind[other]
+        front = self._front[one] | self._front[other]
+        forbidden = self._forbidden[one] | self._forbidden[other]
+        if behind & front & ~members or forbidden & members:
+            return
+        self._parent[other] = one
+        self._members[one], self._behind[one] = members, behind
+        self._front[one], self._forbidden[one] = front, forbidden
+
+    def partition(self) -> tuple[frozenset[int], ...]:
+        found: dict[int, list[int]] = {}
+        for operator in range(len(self._parent)):
+            found.setdefault(self.find(operator), []).append(operator)
+        return tuple(frozenset(members) for members in found.values())

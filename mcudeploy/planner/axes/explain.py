@@ -1,0 +1,221 @@
+"""The analysis as text for people: components, what connects their operators, where and why they end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import zip_longest
+
+from mcudeploy.common.text import count_text
+from mcudeploy.ir.graph import Graph
+from mcudeploy.planner.axes.axes import DIMENSIONS, AxisGraph, Edge, axis_graph
+from mcudeploy.planner.axes.components import (
+    Link,
+    accumulates,
+    connections,
+    cuttable,
+    dimension_of,
+    find_components,
+    links,
+    reachability,
+    takes_parts,
+)
+from mcudeploy.planner.axes.regions import halo
+from mcudeploy.planner.axes.window import TableWindow
+
+_MOST_NAMES = 4
+"""Operators named in one reason before the rest is only counted."""
+
+
+def explain(graph: Graph, axis: str = "row") -> str:
+    """What can be cut together along `axis`, and why not more, as lines of text. Sizes in bytes (B).
+
+    Raises ValueError for an axis that is not "row", "col" or "channel".
+    """
+    facts = _Facts(axis_graph(graph), dimension_of(axis))
+    together = [members for members in facts.components if len(members) > 1]
+    alone = [operator for members in facts.components if len(members) == 1 for operator in members]
+    operators, count = count_text(len(graph.operators), "operator"), count_text(len(together), "component")
+    text = [f"{operators}; {count} to be cut along {axis}s", *facts.inputs()]
+    for number, members in enumerate(together, 1):
+        text += ["", *facts.component(f"component {number}", members)]
+    if alone:
+        text += ["", "operators alone", *facts.operators(alone), *facts.ends(alone, ())]
+    return "\n".join(text)
+
+
+class _Facts:
+    """The analysis along one dimension, and how each of its parts reads."""
+
+    def __init__(self, axes: AxisGraph, dimension: int) -> None:
+        self.components = find_components(axes, dimension)
+        self._axes, self._dimension = axes, dimension
+        self._tensors, self._operators = axes.graph.tensors, axes.graph.operators
+        self._axis = DIMENSIONS[dimension]
+        self._cut = cuttable(axes, dimension)
+        self._links = links(axes.graph)
+        self._reach = reachability(axes.graph)
+        self._component_of = {member: members for members in self.components for member in members}
+        self._connected = {
+            _link(edge, edge.source.operator): edge
+            for edge in connections(axes, dimension)
+            if edge.source is not None
+        }
+        self._edges: dict[Link, list[Edge]] = {}
+        for edge in axes.along(dimension):
+            if edge.source is not None:
+                self._edges.setdefault(_link(edge, edge.source.operator), []).append(edge)
+
+    def inputs(self) -> list[str]:
+        """For each graph input whether its readers take it in parts, as a streamed one must be."""
+        rows = []
+        for border in self._axes.graph.inputs:
+            edges = [edge for edge in self._axes.along(self._dimension) if edge.tensor == border.tensor]
+            parts = {(edge.target.operator, edge.operand) for edge in edges if takes_parts(self._axes, edge)}
+            whole = [
+                operator.name
+                for reader, operator in enumerate(self._operators)
+                for operand, name in enumerate(operator.inputs)
+                if name == border.tensor and (reader, operand) not in parts
+            ]
+            names = _listed(list(dict.fromkeys(whole)))
+            how = f"read whole by {names}" if whole else "taken in parts"
+            size = self._count(self._tensors[border.tensor].shape[self._dimension])
+            rows.append((f"input {border.tensor}", size, how))
+        return _columns(rows, indent="")
+
+    def component(self, title: str, members: frozenset[int]) -> list[str]:
+        """Title with totals, operators, inner connections, ends."""
+        macs = sum(self._axes.nests[member].macs() for member in members)
+        outputs = sum(self._made_bytes(member) for member in members)
+        inner = [link for link in self._links if link.producer in members and link.reader in members]
+        return [
+            f"{title}: {count_text(len(members), 'operator')}, {count_text(macs, 'MAC')}, "
+            f"{outputs:,} B of outputs",
+            *self.operators(sorted(members)),
+            f"  connected along {self._axis}s",
+            *_columns((self._pair(link), self._connection(self._connected[link])) for link in inner),
+            *self.ends(members, members),
+        ]
+
+    def operators(self, positions: Iterable[int]) -> list[str]:
+        """One line per operator: name, kind, size along the axis, MACs, bytes of its output."""
+        rows = []
+        for position in positions:
+            operator = self._operators[position]
+            macs = self._axes.nests[position].macs()
+            memory = "a view" if operator.op.is_view else f"{self._made_bytes(position):,} B"
+            rows.append(
+                (
+                    operator.name,
+                    operator.op.kind,
+                    self._count(self._size(position)),
+                    count_text(macs, "MAC") if macs else "no MACs",
+                    memory,
+                )
+            )
+        return _columns(rows)
+
+    def ends(self, producers: Collection[int], inside: Collection[int]) -> list[str]:
+        """Which outputs of `producers` leave `inside`, and why their readers are not cut with them."""
+        leaving = [link for link in self._links if link.producer in producers and link.reader not in inside]
+        if not leaving:
+            return []
+        return ["  ends", *_columns((self._pair(link), self._reason(link)) for link in leaving)]
+
+    def _connection(self, edge: Edge) -> str:
+        """An edge in the notation of windows."""
+        window, size = edge.window, edge.target.size
+        if accumulates(self._axes, edge.target.operator, edge.dimension):
+            return f"takes {self._count(edge.positions)} in parts"
+        if isinstance(window, TableWindow):
+            most = max(hi - lo for lo, hi in zip(window.lo, window.hi, strict=True))
+            return f"table {edge.positions} -> {size}, up to {most} for each, halo {halo(edge)}"
+        if window.extent == 1:
+            if (window.stride, window.start, edge.positions) == (1, 0, size):
+                return "one to one"
+            sign = "-" if window.stride < 0 else ""
+            factor = "" if abs(window.stride) == 1 else f"{abs(window.stride)}*"
+            shift = f" {'-' if window.start < 0 else '+'} {abs(window.start)}" if window.start else ""
+            return f"o reads {sign}{factor}o{shift}"
+        last = window.stride * (size - 1) + window.start + window.extent
+        before, behind = max(0, -window.start), max(0, last - edge.positions)
+        text = [f"kernel {window.kernel}", f"stride {window.stride}"]
+        text += [f"pad {before}" if before == behind else f"pad {before}|{behind}"]
+        text += [f"dilation {window.dilation}"] if window.dilation > 1 else []
+        return ", ".join([*text, f"halo {halo(edge)}"])
+
+    def _reason(self, link: Link) -> str:
+        producer, reader = self._operators[link.producer].name, self._operators[link.reader].name
+        every = self._count(self._size(link.producer))
+        if link in self._connected:
+            return self._refusal(link)
+        if accumulates(self._axes, link.producer, self._dimension):
+            return f"{producer} accumulates: its output is whole after the last part"
+        edges = self._edges.get(link, [])
+        if not edges:
+            return f"{reader} broadcasts it: every {self._axis} reads the same"
+        if self._size(link.producer) == 1:
+            return f"{producer} has only 1 {self._axis}"
+        if not self._cut[link.producer]:
+            return f"{producer} is a view with other {self._axis}s: its memory is one piece"
+        if self._operators[link.reader].op.is_view:
+            return f"{reader} is a view with other {self._axis}s: its memory is one piece"
+        if self._size(link.reader) == 1:
+            return f"{reader} takes all {every} into one"
+        for edge in edges:
+            if edge.target.name in self._axes.writes(link.reader, self._dimension):
+                return f"a window of {reader} covers all {every}"
+        for other, name in enumerate(DIMENSIONS):
+            if any(edge.target.name in self._axes.writes(link.reader, other) for edge in edges):
+                return f"{reader} turns {self._axis}s into {name}s"
+        return f"every {self._axis} of {reader} needs all {every}"
+
+    def _refusal(self, link: Link) -> str:
+        """Why two connected operators are in different components."""
+        both = self._component_of[link.producer] | self._component_of[link.reader]
+        between = self._reach.between(both)
+        if between:
+            found = [operator.name for i, operator in enumerate(self._operators) if between >> i & 1]
+            return f"connected, but {_listed(found)} would lie between"
+        whole = next(
+            inner
+            for inner in self._links
+            if inner.producer in both and inner.reader in both and inner not in self._connected
+        )
+        return f"connected, but {self._pair(whole)} would be inside: {self._reason(whole)}"
+
+    def _size(self, position: int) -> int:
+        return self._tensors[self._operators[position].output].shape[self._dimension]
+
+    def _count(self, size: int) -> str:
+        return count_text(size, self._axis)
+
+    def _made_bytes(self, position: int) -> int:
+        operator = self._operators[position]
+        return 0 if operator.op.is_view else self._tensors[operator.output].size_bytes
+
+    def _pair(self, link: Link) -> str:
+        return f"{self._operators[link.producer].name} -> {self._operators[link.reader].name}"
+
+
+def _link(edge: Edge, producer: int) -> Link:
+    return Link(producer, edge.target.operator, edge.operand)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _columns(rows: Iterable[Sequence[str]], indent: str = "    ") -> list[str]:
+    """Rows of text in columns; what begins with a number stands flush right."""
+    table = list(rows)
+    widths = [max(map(len, column)) for column in zip_longest(*table, fillvalue="")]
+    return [
+        indent
+        + "  ".join(
+            text.rjust(width) if text[:1].isdigit() or text == "no MACs" else text.ljust(width)
+            for text, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in table
+    ]

@@ -1,0 +1,1 @@
+"""Compute units and cores: who runs an operator, and who waits for whom."""

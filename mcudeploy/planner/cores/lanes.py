@@ -1,0 +1,235 @@
+"""The tapes of several cores that run a plan together, and the waits that keep every byte right.
+
+Each step is shared out among the cores, in the order of the schedule, so that live ranges and arenas are
+those of one core, but for scratch. A core waits where bytes that it reads or writes were written by another
+one, or where bytes that it writes were read there. Waits that follow from earlier ones are left out: vector
+clocks say what a core knows of the others (Fidge 1988, Mattern 1989).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import CoreWait, Part, Plan, Residence, Run, Transfer, Wait
+from mcudeploy.planner.cores.parts import WorkSharing
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import core_scratch
+from mcudeploy.tiling.locations import Locations, Table
+
+Span = tuple[str, int, int]
+"""Bytes of a memory's arena, from and to."""
+Touched = tuple[list[Span], list[Span]]
+"""What an entry reads, and what it writes."""
+
+
+def on_cores(plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> Plan:
+    """The plan with a tape for each core; unchanged for one core. Its scratch must have room for all."""
+    return plan if cores == 1 else replace(plan, lanes=_LaneBuilder(plan, calls, cores).lanes())
+
+
+class _LaneBuilder:
+    """Entries are shared out in order; the bytes of all arenas know who touched them last."""
+
+    def __init__(self, plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> None:
+        self._plan, self._cores = plan, cores
+        self._touching = _Touching(plan, calls)
+        self._sharing = WorkSharing.of(self._touching.tiled.flow, calls, cores)
+        self._lanes: list[list[Part | CoreWait]] = [[] for _ in range(cores)]
+        self._clocks: list[list[list[int]]] = [[[0] * cores] for _ in range(cores)]
+        self._bytes = {memory: _Touches(cores, size) for memory, size in plan.layout.arenas.items()}
+        self._load = [0.0] * cores
+        self._core_of: dict[int, int] = {}
+
+    def lanes(self) -> tuple[tuple[Part | CoreWait, ...], ...]:
+        """The tapes."""
+        time = 0
+        for number, entry in enumerate(self._plan.tape):
+            if isinstance(entry, Run):
+                self._share(number, entry, time)
+                time += 1
+            else:
+                self._add(0, Part(number), self._touching.moved(entry))
+        return tuple(tuple(lane) for lane in self._lanes)
+
+    def _share(self, number: int, entry: Run, time: int) -> None:
+        operator = self._plan.graph.operators[entry.operator]
+        rows = self._touching.rows(entry)
+        pieces = self._sharing.pieces(operator, rows)
+        first = 0
+        if len(pieces) == 1 and operator.inputs:  # without, it asks the application, which runs on core 0
+            idlest = min(range(self._cores), key=lambda core: self._load[core])
+            # an operator's whole steps stay on one core: fewer waits
+            first = self._core_of.setdefault(entry.operator, idlest)
+            self._load[first] += self._sharing.iterations(operator, rows)
+        for core, mine in enumerate(pieces, first):
+            for part_rows, columns in mine:
+                part = Part(number, part_rows, columns)
+                self._add(core, part, self._touching.step(entry, time, core, part))
+
+    def _add(self, core: int, part: Part, touched: Touched) -> None:
+        """The part behind the waits that it needs."""
+        lane, clocks = self._lanes[core], self._clocks[core]
+        clock = list(clocks[-1])
+        needed = [0] * self._cores
+        reads, writes = touched
+        for (memory, lo, hi), writing in (*((it, False) for it in reads), *((it, True) for it in writes)):
+            needed = list(map(max, needed, self._bytes[memory].before(lo, hi, writing=writing)))
+        needed[core] = 0
+        for other in self._missing(needed, clock):
+            lane.append(CoreWait(part.entry, other, needed[other]))
+            clock = list(map(max, clock, self._clocks[other][needed[other]]))
+        lane.append(part)
+        clock[core] = len(clocks)
+        clocks.append(clock)
+        for memory, lo, hi in reads:
+            self._bytes[memory].read(lo, hi, core, len(clocks) - 1)
+        for memory, lo, hi in writes:
+            self._bytes[memory].write(lo, hi, core, len(clocks) - 1)
+
+    def _missing(self, needed: Sequence[int], clock: Sequence[int]) -> list[int]:
+        """The cores to wait for: what is needed of the others follows from that."""
+        open_ = [core for core, parts in enumerate(needed) if parts > clock[core]]
+        known = {core: self._clocks[core][needed[core]] for core in open_}
+        return [
+            core
+            for core in open_
+            if not any(known[other][core] >= needed[core] for other in open_ if other != core)
+        ]
+
+
+class _Touches:
+    """For every byte of an arena the last part that wrote it, by core and count, and of each core the last
+    part that read it since.
+    """
+
+    def __init__(self, cores: int, size: int) -> None:
+        self._writer = np.zeros((cores, size), np.int32)
+        self._readers = np.zeros((cores, size), np.int32)
+
+    def before(self, lo: int, hi: int, *, writing: bool) -> list[int]:
+        """By core how many parts it must have done before these bytes are read, or written."""
+        found = self._writer[:, lo:hi].max(axis=1, initial=0)
+        if writing:
+            found = np.maximum(found, self._readers[:, lo:hi].max(axis=1, initial=0))
+        return [int(each) for each in found]
+
+    def read(self, lo: int, hi: int, core: int, parts: int) -> None:
+        """A core's part number `parts` reads them."""
+        self._readers[core, lo:hi] = parts
+
+    def write(self, lo: int, hi: int, core: int, parts: int) -> None:
+        """It writes them."""
+        self._writer[:, lo:hi] = 0
+        self._readers[:, lo:hi] = 0
+        self._writer[core, lo:hi] = parts
+
+
+class _Touching:
+    """Which bytes the entries of a plan's tape read and write."""
+
+    def __init__(self, plan: Plan, calls: Mapping[str, KernelCall]) -> None:
+        self._plan, self._calls = plan, calls
+        self.tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+        self._tensors, self._scratch = Locations.of(plan.layout), Locations(plan.layout.scratch)
+        self._begun: list[Transfer] = []
+
+    def rows(self, entry: Run) -> Interval:
+        """The rows that a step runs through: of its output, or of its input where it accumulates."""
+        size, total = self.tiled.step_rows[entry.operator], self.tiled.flow.iteration_rows[entry.operator]
+        return Interval(entry.block * size, min(total, (entry.block + 1) * size))
+
+    def step(self, entry: Run, time: int, core: int, part: Part) -> Touched:
+        """Of a part of a step: rows of its inputs, whatever columns it makes."""
+        operator = self._plan.graph.operators[entry.operator]
+        reads = [
+            span
+            for operand in range(len(operator.inputs))
+            for span in self._read(entry, operand, time, part.rows)
+        ]
+        writes = list(self._written(entry, time, part))
+        work = self._work(operator.name, entry.block, time, core)
+        if operator.op.accumulates and entry.block:
+            reads += work
+        return reads, writes + work
+
+    def _read(self, entry: Run, operand: int, time: int, rows: Interval) -> Iterator[Span]:
+        reading = self.tiled.flow.readings[entry.operator][operand]
+        first = self.tiled.first_step[entry.operator]
+        lo, hi = self.tiled.reads[first + entry.block][operand]
+        base = self.tiled.first_block[reading.root]
+        row_bytes = self._plan.graph.tensors[reading.root].row_bytes
+        blocks = range(lo - base, hi - base)
+        memory = self._tensors.read(reading.root, blocks, time)
+        needed = Interval(0, reading.rows) if reading.whole else _interval(*reading.reach(rows.lo, rows.hi))
+        for block in blocks:
+            held = self.tiled.block_interval(reading.root, block)
+            mine = held if reading.whole else needed.clip(held.lo, held.hi)
+            offset = self._tensors.offset(Table(reading.root, memory), block, time)
+            if len(mine):
+                yield (
+                    memory,
+                    offset + (mine.lo - held.lo) * row_bytes,
+                    offset + (mine.hi - held.lo) * row_bytes,
+                )
+
+    def _written(self, entry: Run, time: int, part: Part) -> Iterator[Span]:
+        operator = self._plan.graph.operators[entry.operator]
+        output = self._plan.graph.tensors[operator.output]
+        if operator.op.accumulates:
+            if entry.block == self.tiled.step_counts[entry.operator] - 1:
+                found = self._tensors.made((operator.output, 0), time)
+                yield found.memory, found.offset, found.offset + output.size_bytes
+            return
+        found = self._tensors.made((operator.output, entry.block), time)
+        begin = entry.block * self.tiled.step_rows[entry.operator]
+        lo = found.offset + (part.rows.lo - begin) * output.row_bytes
+        hi = found.offset + (part.rows.hi - begin) * output.row_bytes
+        if part.columns is not None:
+            cell = output.cell_bytes
+            lo, hi = lo + part.columns.lo * cell, lo + part.columns.hi * cell
+        yield found.memory, lo, hi
+
+    def _work(self, name: str, block: int, time: int, core: int) -> list[Span]:
+        """The scratch of a core, or the state."""
+        call = self._calls[name]
+        if name not in self._plan.layout.scratch:
+            return []
+        blocks = self._plan.layout.scratch[name]
+        memory = self._scratch.memories(name)[0]
+        offset = self._scratch.offset(Table(name, memory), min(block, len(blocks) - 1), time)
+        if call.state_bytes:
+            return [(memory, offset, offset + call.state_bytes)]
+        mine = core_scratch(call.scratch_bytes)  # with what fills it up: the judge knows no less
+        offset += core * mine
+        return [(memory, offset, offset + mine)]
+
+    def moved(self, entry: Transfer | Wait) -> Touched:
+        """Of a transfer, which is the next one of the layout, or of a wait for those of an engine."""
+        if isinstance(entry, Transfer):
+            self._begun.append(entry)
+            return self._way([entry])
+        ended = (each for each in self._begun[: entry.transfer + 1] if each.engine == entry.engine)
+        return self._way(ended)
+
+    def _way(self, transfers: Iterable[Transfer]) -> Touched:
+        reads, writes = [], []
+        for each in transfers:
+            source, target = self._plan.layout.way(each)
+            size = self.tiled.block_bytes(each.tensor, each.block)
+            reads.append(_span(source, size))
+            writes.append(_span(target, size))
+        return reads, writes
+
+
+def _span(place: Residence, size: int) -> Span:
+    return place.memory, place.offset, place.offset + size
+
+
+def _interval(lo: int, hi: int) -> Interval:
+    return Interval(lo, max(lo, hi))

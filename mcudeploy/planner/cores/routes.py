@@ -1,0 +1,196 @@
+"""The steps between compute units: copies where two units reach no memory in common, and the care of caches.
+
+    P makes t, C reads t                    one memory that both reach, no caches: nothing to do
+    P makes raw, Clean on P makes t,        P, C see that memory through a cache
+      Invalidate on C makes t_C, C reads t_C
+    P makes t, Copy makes t_C, C reads t_C  no memory that both reach; a unit that reaches one of each copies
+
+All of it is the identity, row by row. The care of caches works in place where the lives of the tensors
+allow it; its kernels copy where they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mcudeploy.boards.board import Board
+from mcudeploy.ir.graph import Graph, Operator
+from mcudeploy.ir.opdef import OperatorDef
+from mcudeploy.ops.transfer import Clean, Copy, Invalidate
+from mcudeploy.ops.view import Reshape
+from mcudeploy.planner.cores.functions import Assignment
+from mcudeploy.planner.cores.reach import common, is_cached, meet
+from mcudeploy.tiling.dataflow import Flow
+
+_APPLICATION = -1
+"""In place of an operator's position: the application, which makes graph inputs and reads graph outputs."""
+
+
+def with_transfers(graph: Graph, board: Board, assignment: Assignment) -> tuple[Graph, Assignment]:
+    """The graph with what has to happen to tensors that go from one unit to another, and who does it.
+
+    The application runs on the board's first unit. Raises FitError for a tensor between two units where no
+    unit reaches memories of both.
+    """
+    if not assignment.elsewhere:
+        return graph, assignment
+    made, assignment = _Rewrite(graph, board, assignment).done()
+    return _with_whole_inputs(made, board), assignment
+
+
+def _with_whole_inputs(graph: Graph, board: Board) -> Graph:
+    """The graph with inputs, whose rows would share a line of a cache, read through views: they do not die
+    row by row. What another unit puts in place of dead rows is invalidated, and live ones in that line too.
+    """
+    lines = [unit.cache_line for unit in board.units if unit.cached]
+    rows = {it.tensor: graph.tensors[it.tensor].row_bytes for it in graph.inputs}
+    shared = [name for name, row_bytes in rows.items() if any(row_bytes % line for line in lines)]
+    views = {name: replace(graph.tensors[name], name=f"{name}_whole") for name in shared}
+    before = tuple(
+        Operator(f"view_{name}", Reshape(view.shape), (name,), view.name) for name, view in views.items()
+    )
+    behind = tuple(
+        replace(it, inputs=tuple(views[name].name if name in views else name for name in it.inputs))
+        for it in graph.operators
+    )
+    tensors = {**graph.tensors, **{view.name: view for view in views.values()}}
+    return replace(graph, tensors=tensors, operators=before + behind) if views else graph
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Operator `position` reads tensor `name` on a unit."""
+
+    position: int
+    name: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Who makes a tensor, and the memories that it may lie in."""
+
+    maker: str
+    memories: tuple[str, ...]
+
+
+class _Rewrite:
+    """Collects new operators, each behind the maker of its input, and who reads or makes what instead."""
+
+    def __init__(self, graph: Graph, board: Board, assignment: Assignment) -> None:
+        self._graph, self._board, self._assignment = graph, board, assignment
+        self._producers = graph.producers()
+        self._tensors, self._references = dict(graph.tensors), dict(graph.references)
+        self._elsewhere = dict(assignment.elsewhere)
+        self._operators = {operator.name for operator in graph.operators}
+        self._behind: dict[int, list[Operator]] = {}
+        self._reads: dict[tuple[int, str], str] = {}
+        self._makes: dict[str, str] = {}
+        self._known: dict[tuple[str, str], str] = {}
+
+    def done(self) -> tuple[Graph, Assignment]:
+        """The rewritten graph and its assignment."""
+        graph, readers = self._graph, self._readers()
+        for border in graph.inputs:
+            self._cross(border.tensor, self._assignment.first, readers[border.tensor])
+        for operator in graph.operators:
+            if not operator.op.is_view:
+                self._cross(operator.output, self._assignment.unit(operator.name), readers[operator.output])
+        operators = list(self._behind.get(_APPLICATION, ()))
+        for position, operator in enumerate(graph.operators):
+            inputs = tuple(self._reads.get((position, name), name) for name in operator.inputs)
+            output = self._makes.get(operator.output, operator.output)
+            operators.append(replace(operator, inputs=inputs, output=output))
+            operators += self._behind.get(position, ())
+        made = replace(
+            graph,
+            tensors=self._tensors,
+            operators=tuple(operators),
+            inputs=tuple(replace(it, tensor=self._makes.get(it.tensor, it.tensor)) for it in graph.inputs),
+            outputs=tuple(
+                replace(it, tensor=self._reads[_APPLICATION, it.tensor]) for it in graph.outputs
+            ),
+            references=self._references,
+        )  # fmt: skip
+        return made, Assignment(self._assignment.first, self._elsewhere)
+
+    def _readers(self) -> dict[str, list[_Reader]]:
+        """By the tensor that owns the memory those who read it, also through a view; views are no readers."""
+        roots = Flow.of(self._graph).roots
+        found: dict[str, list[_Reader]] = {name: [] for name in self._graph.tensors}
+        for position, operator in enumerate(self._graph.operators):
+            if not operator.op.is_view:
+                unit = self._assignment.unit(operator.name)
+                for name in dict.fromkeys(operator.inputs):
+                    found[roots[name]].append(_Reader(position, name, unit))
+        for border in self._graph.outputs:
+            found[roots[border.tensor]].append(_Reader(_APPLICATION, border.tensor, self._assignment.first))
+        return found
+
+    def _cross(self, tensor: str, maker: str, readers: Sequence[_Reader]) -> None:
+        """What has to happen between the maker of a tensor and its readers."""
+        found = meet(self._board, tensor, maker, [reader.unit for reader in readers])
+        way = _Way(maker, found.memories)
+        shared = len(found.units) > 1
+        fed = tensor not in self._producers  # its rows share lines, as the application's array has them
+        wary = found.units if fed else [maker]
+        if shared and any(is_cached(self._board, unit, way.memories) for unit in wary):
+            raw = self._new_tensor(tensor, "raw")
+            self._makes[tensor] = raw
+            self._add(Clean(), raw, tensor, maker, self._position(tensor))
+        for reader in readers:
+            copier = found.copiers.get(reader.unit)
+            if copier is None:
+                self._reads[reader.position, reader.name] = self._seen(reader.name, reader.unit, way)
+            else:
+                self._reads[reader.position, reader.name] = self._copied(
+                    reader.name, copier, reader.unit, way
+                )
+
+    def _seen(self, name: str, unit: str, way: _Way) -> str:
+        """What a unit reads in place of a tensor that lies where it reaches it."""
+        if unit == way.maker or not is_cached(self._board, unit, way.memories):
+            return name
+        if (name, unit) not in self._known:
+            self._known[name, unit] = self._new_tensor(name, unit)
+            self._add(Invalidate(), name, self._known[name, unit], unit, self._position(name))
+        return self._known[name, unit]
+
+    def _copied(self, name: str, copier: str, unit: str, way: _Way) -> str:
+        """What a unit reads in place of a tensor that it does not reach."""
+        if (name, unit) not in self._known:
+            onwards = _Way(copier, common(self._board, [copier, unit]))
+            source = self._seen(name, copier, way)
+            copied = written = self._new_tensor(name, unit)
+            if is_cached(self._board, copier, onwards.memories):
+                written = self._new_tensor(copied, "raw")
+            self._add(Copy(), source, written, copier, self._position(name))
+            if written != copied:
+                self._add(Clean(), written, copied, copier, self._position(name))
+            self._producers[copied] = self._position(name)
+            self._known[name, unit] = self._seen(copied, unit, onwards)
+        return self._known[name, unit]
+
+    def _position(self, name: str) -> int:
+        return self._producers.get(name, _APPLICATION)
+
+    def _new_tensor(self, like: str, suffix: str) -> str:
+        """A tensor of its own with the same values."""
+        name = f"{like}_{suffix}"
+        while name in self._tensors:
+            name += "_"
+        self._tensors[name] = replace(self._tensors[like], name=name)
+        if like in self._references:
+            self._references[name] = replace(self._references[like], tensor=name)
+        return name
+
+    def _add(self, op: OperatorDef, source: str, output: str, unit: str, position: int) -> None:
+        """An operator on a unit, behind the one at a position."""
+        name = f"{op.kind.lower()}_{output}"
+        while name in self._operators:
+            name += "_"
+        self._operators.add(name)
+        self._behind.setdefault(position, []).append(Operator(name, op, (source,), output))
+        if unit != self._assignment.first:
+            self._elsewhere[name] = unit

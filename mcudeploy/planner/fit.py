@@ -1,0 +1,258 @@
+"""Which boards have room for a model, and how fast it runs there: one search for all boards of a core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from mcudeploy.boards.board import FIRMWARE_RAM_BYTES, Board, Memory
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.common.text import count_text
+from mcudeploy.cost.estimate import STAND_INS, best_costs, estimated, load_costs
+from mcudeploy.cost.tiles import move_price
+from mcudeploy.ir.clock import LEAST, milliseconds, source_of
+from mcudeploy.ir.plan import MODEL_UNIT, Layout, Plan, Residences
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.planner import Options, Planned, search_plans
+from mcudeploy.planner.search import placing
+from mcudeploy.planner.search.tile_times import shared_costs
+from mcudeploy.planner.tape import footprint
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+
+SEARCH_S, _PLACING_S = 1.0, 0.3
+"""Effort of a search for the boards of a core, of which there are three at most, and of placing a plan in
+several memories of a board.
+"""
+_ENOUGH_BYTES = 2**31
+"""Of a memory that has room for everything."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Way:
+    """A plan of a model on a board: `unsplit`, `split`, or `streamed`, which is split and has its input
+    delivered row by row. `missing`: what the board has too little of, a sentence for each.
+    """
+
+    name: str
+    plan: Plan
+    model: Model
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Latency:
+    """What a plan takes on a board by the costs of its core, or of the one that stands in for it."""
+
+    ticks: float
+    unit: str
+    costs_of: str
+    clock_hz: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """How a model suits a board. `ways` ends with the first that fits, or has all that were tried; `latency`
+    is that of the chosen way, None on the host.
+    """
+
+    board: Board
+    ways: tuple[Way, ...]
+    latency: Latency | None
+
+    @property
+    def chosen(self) -> Way:
+        """The first way that fits, or the one with the least arena."""
+        return chosen(self.ways)
+
+    @property
+    def fits(self) -> bool:
+        return not self.chosen.missing
+
+    @property
+    def ram_bytes(self) -> int:
+        """The arena, the data of the firmware, and the stack that the board reserves."""
+        return self.chosen.plan.layout.arena_bytes + FIRMWARE_RAM_BYTES + self.board.stack_bytes
+
+    @property
+    def board_ram_bytes(self) -> int:
+        return sum(memory.bytes for memory in self.board.memories)
+
+    @property
+    def flash_bytes(self) -> int:
+        """Weights and tables; code comes on top."""
+        way = self.chosen
+        tables = footprint.tables_bytes(way.plan, way.model.calls, self.board)
+        return footprint.weights_bytes(way.model.calls) + tables
+
+    @property
+    def excess_bytes(self) -> int:
+        """How much too large its arenas and its constants are, all told."""
+        room = {memory.name: self.board.room(memory) for memory in self.board.memories}
+        arenas = self.chosen.plan.layout.arenas
+        beyond = sum(max(0, size - room[name]) for name, size in arenas.items())
+        return beyond + max(0, self.flash_bytes - self.board.flash_bytes)
+
+
+def chosen(ways: Sequence[Way]) -> Way:
+    """The first way that fits, or else the one with the least arena."""
+    least = min(ways, key=lambda way: way.plan.layout.arena_bytes)
+    return next((way for way in ways if not way.missing), least)
+
+
+def rank_boards(
+    model: Model, boards: Sequence[Board], options: Options, progress: Progress = SILENT
+) -> list[Fit]:
+    """How a model suits each board: first those that it fits, the fastest first, then the others, those that
+    lack the least first.
+
+    Raises ConfigError where kernels have no costs on any of the cores.
+    """
+    groups: dict[tuple[str, bool], list[Board]] = {}
+    for board in boards if options.dma_io else [it.with_dma_everywhere() for it in boards]:
+        groups.setdefault((STAND_INS.get(board.core, board.core), board.vectors), []).append(board)
+    found: list[Fit] = []
+    for done, ((core, vectors), alike) in enumerate(groups.items()):
+        progress.stage(f"searching for {core}: {count_text(len(alike), 'board')}")
+        progress.advance(done, len(groups))
+        if model.vectors != vectors:
+            model = model.of_graph(model.graph, model.sha256, vectors=vectors)
+        found += _Searched(model, tuple(alike), options).fits()
+    return sorted(found, key=_rank)
+
+
+def _rank(fit: Fit) -> tuple[bool, int, bool, float, str]:
+    """Lower bounds of latencies come behind estimates: how much larger the latency is differs by core."""
+    known = fit.latency
+    slow = float("inf") if known is None else milliseconds(known.ticks, known.unit, known.clock_hz)
+    bound = known is not None and source_of(known.unit) == LEAST
+    return not fit.fits, fit.excess_bytes, bound, slow, fit.board.name
+
+
+@dataclass(frozen=True, eq=False)
+class _Searched:
+    """The plans of a model for boards of one core, found on a board whose only memory has room for all."""
+
+    model: Model
+    boards: tuple[Board, ...]
+    options: Options
+
+    def fits(self) -> Iterator[Fit]:
+        """How the model suits each board."""
+        for board in self.boards:
+            ways: list[Way] = []
+            for name, planned in self._ways():
+                ways.append(_on_board(name, planned, board))
+                hopeless = footprint.weights_bytes(ways[-1].model.calls) > board.flash_bytes
+                if hopeless or not ways[-1].missing:
+                    break
+            best = chosen(ways)
+            yield Fit(board, tuple(ways), estimated_latency(best.plan, best.model, board))
+
+    def _ways(self) -> Iterator[tuple[str, Planned]]:
+        """By name what is searched for, as far as it is asked for."""
+        yield "unsplit", self._unsplit
+        yield "split", self._split
+        yield "streamed", self._streamed
+
+    @cached_property
+    def _unsplit(self) -> Planned:
+        return self._search(replace(self.options, split=False))
+
+    @cached_property
+    def _split(self) -> Planned:
+        return self._search(self.options)
+
+    @cached_property
+    def _streamed(self) -> Planned:
+        return self._search(replace(self.options, stream_input=True))
+
+    def _search(self, options: Options) -> Planned:
+        return search_plans(self.model, _roomy(self.boards), replace(options, time_limit=SEARCH_S))
+
+
+def _roomy(boards: Sequence[Board]) -> Board:
+    """The first board with one memory that has room for everything, aligned as those of all boards."""
+    first = boards[0]
+    alignment = max(memory.alignment for board in boards for memory in board.memories)
+    memory = Memory(name=first.memories[0].name, origin=0, bytes=_ENOUGH_BYTES, alignment=alignment)
+    flash = first.flash.model_copy(update={"bytes": _ENOUGH_BYTES})
+    units = (first.units[0].model_copy(update={"memories": (), "cached": ()}),)
+    return first.model_copy(update={"memories": (memory,), "flash": flash, "units": units, "links": ()})
+
+
+def _on_board(name: str, planned: Planned, board: Board) -> Way:
+    """What was found, in the memories of a board, and what that lacks."""
+    plan = planned.unsplit if name == "unsplit" else planned.plans[0]
+    model = planned.model_of(plan)
+    memory = _memory_for(plan.layout.arena_bytes, board)
+    if memory is not None:
+        plan = replace(plan, board=board.name, layout=_moved_into(plan.layout, memory))
+    else:
+        plan = _spread(plan, model, board)
+    return Way(name, plan, model, tuple(footprint.missing(plan, model.calls, board, None)))
+
+
+def _memory_for(arena_bytes: int, board: Board) -> Memory | None:
+    """The first fast memory, for inputs and outputs too, that the first unit reaches and that has room for an
+    arena.
+    """
+    reached = board.border_memories.intersection(board.reach(board.units[0]))
+    fast = (memory for memory in board.memories if memory.is_fast and memory.name in reached)
+    return next((memory for memory in fast if board.room(memory) >= arena_bytes), None)
+
+
+def _moved_into(layout: Layout, memory: Memory) -> Layout:
+    """A layout in one memory as it is in another."""
+
+    def moved(places: Mapping[str, Residences]) -> dict[str, Residences]:
+        return {
+            name: tuple(tuple(replace(each, memory=memory.name) for each in block) for block in blocks)
+            for name, blocks in places.items()
+        }
+
+    return replace(
+        layout,
+        blocks=moved(layout.blocks),
+        scratch=moved(layout.scratch),
+        arenas={memory.name: layout.arena_bytes},
+    )
+
+
+def _spread(plan: Plan, model: Model, board: Board) -> Plan:
+    """A plan placed anew in all memories of a board."""
+    costs = estimated(load_costs(board.core))
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    times = shared_costs(model, tiled.flow, costs(plan.graph, ()))
+    relocation = Relocation(move_price(costs), Effort.of(_PLACING_S), times)
+    ways = (
+        placing.placed(model, board, tiled, plan.schedule, splits=plan.splits, relocation=each)
+        for each in (None, relocation)
+    )
+    best = min(ways, key=lambda one: placing.demand(one, board))
+    return placing.timed(best, model, board, costs, move_price(costs))
+
+
+def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
+    """The latency of a plan by the costs of its board's core: steps, moves and waits. None on the host."""
+    if board.is_host:
+        return None
+    costs = best_costs(board.core)
+    source = estimated(costs)
+    estimate = placing.timed(plan, model, board, source, move_price(source)).estimate
+    unit = MODEL_UNIT if costs.unit == "cycles" else costs.unit
+    return Latency(estimate.ticks + estimate.exposed_ticks, unit, costs.core, board.clock_hz)
+
+
+def longest_step(plan: Plan, model: Model, board: Board) -> tuple[int, Latency] | None:
+    """The step that takes longest by the costs of the core, and its time. None on the host."""
+    if board.is_host or not plan.schedule.steps:
+        return None
+    costs = best_costs(board.core)
+    times = placing.step_times(plan, model, estimated(costs))
+    step = max(range(len(times)), key=times.__getitem__)
+    unit = MODEL_UNIT if costs.unit == "cycles" else costs.unit
+    return step, Latency(times[step], unit, costs.core, board.clock_hz)

@@ -1,0 +1,178 @@
+"""A model file that can be deployed: its graph, in some form, and the kernels that compute it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import ModelError, Problem, UsageError
+from mcudeploy.frontend import load
+from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Form, Function
+from mcudeploy.planner.cores.functions import Assignment, partition, require_types
+from mcudeploy.planner.cores.routes import with_transfers
+from mcudeploy.planner.model.forms import in_form
+from mcudeploy.tiling.live import WorkBytes, scratch_bytes, work_bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A model file that can be deployed: its graph in some form, and the kernel calls of every operator.
+
+    `variants` has for each operator all calls that the core can run, `calls` the chosen one.
+    """
+
+    path: Path
+    sha256: str  # of the file, or of it and `shapes`
+    graph: Graph
+    form: Form
+    variants: Mapping[str, tuple[KernelCall, ...]]
+    calls: Mapping[str, KernelCall]
+    vectors: bool = False
+    """Whether the calls are for a core with vectors."""
+    assignment: Assignment = field(default_factory=Assignment)
+    """Which operators run elsewhere than on the board's first unit."""
+    functions: tuple[Function, ...] = ()
+    """What each compute unit runs in one go; none where one unit runs everything."""
+    cores: int = 1
+    """How many cores run it together: each has scratch of its own."""
+    shapes: Shapes = field(default_factory=dict)
+    """What the user gave for inputs."""
+
+    @property
+    def work(self) -> WorkBytes:
+        """Scratch and state of every operator, in bytes."""
+        return work_bytes(self.calls, self.cores)
+
+    def scratch_bytes(self, call: KernelCall) -> int:
+        """Scratch that a step by this call needs, of all cores."""
+        return scratch_bytes(call, self.cores)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of one inference."""
+        return sum(self.graph.loops(operator).macs() for operator in self.graph.operators)
+
+    def in_form(self, form: Form) -> Model:
+        """The same model, rewritten."""
+        graph = in_form(self.graph, self.form, form)
+        return self._of(graph, form, self.assignment)
+
+    def on_units(self, board: Board, assignment: Assignment) -> Model:
+        """The model, in its first form, for these units, with the steps that stand between them.
+
+        Raises UsageError where a unit does not take an operator's types, FitError where a tensor cannot get
+        from one unit to another.
+        """
+        require_types(self.graph, board, assignment)
+        if not assignment.elsewhere:
+            return self
+        if self.graph.states:
+            raise UsageError("what a model keeps between runs stays on one unit: leave out --assign")
+        graph, assignment = with_transfers(self.graph, board, assignment)
+        return self._of(graph, self.form, assignment)
+
+    def _of(self, graph: Graph, form: Form, assignment: Assignment) -> Model:
+        variants, functions = kernel_variants(graph, self.vectors), partition(graph, assignment)
+        return replace(
+            self,
+            graph=graph,
+            form=form,
+            variants=variants,
+            calls=_first(variants),
+            assignment=assignment,
+            functions=functions,
+        )
+
+    def of_graph(self, graph: Graph, sha256: str, *, vectors: bool = False) -> Model:
+        """A model with a graph of its own for one unit, known by another digest: a part of this one."""
+        return replace(self, sha256=sha256, vectors=vectors)._of(graph, Form(), Assignment())
+
+    @property
+    def kernels(self) -> dict[str, str]:
+        """The chosen variant of every operator."""
+        return {name: call.variant for name, call in self.calls.items()}
+
+    def with_kernels(self, kernels: Mapping[str, str]) -> Model:
+        """The same with other variants chosen. Raises ValueError for those of another model."""
+        if set(kernels) != set(self.variants):
+            raise ValueError("it has kernels of other operators, as with another --stateful or --shape")
+        calls = {}
+        for name, variants in self.variants.items():
+            found = [call for call in variants if call.variant == kernels[name]]
+            if not found:
+                known = ", ".join(call.variant for call in variants)
+                raise ValueError(f"{name} has no kernel {kernels[name]}; it has {known}")
+            calls[name] = found[0]
+        return replace(self, calls=calls)
+
+    def with_calls(self, calls: Mapping[str, KernelCall]) -> Model:
+        """The same with other calls chosen for some operators."""
+        return replace(self, calls={**self.calls, **calls})
+
+    @property
+    def leanest(self) -> Model:
+        """The same with the variants that need the least scratch, and no more state than those chosen."""
+        lean = {
+            name: min(
+                (chosen, *(one for one in self.variants[name] if one.state_bytes <= chosen.state_bytes)),
+                key=lambda call: call.scratch_bytes,
+            )
+            for name, chosen in self.calls.items()
+        }
+        return replace(self, calls=lean)
+
+
+def load_model(
+    path: Path,
+    float_io: bool = False,
+    *,
+    vectors: bool = False,
+    keep_constant: bool = False,
+    shapes: Shapes = NO_SHAPES,
+    stateful: bool = False,
+) -> Model:
+    """Read a model and choose its kernels, `vectors`: for a core with them; `float_io`, `keep_constant`,
+    `shapes` and `stateful` are those of the front end.
+
+    Raises ModelError with all problems at once.
+    """
+    graph = load(path, float_io=float_io, keep_constant=keep_constant, shapes=shapes, stateful=stateful)
+    sha256 = _digest(path, shapes)
+    variants = kernel_variants(graph, vectors)
+    return Model(path, sha256, graph, Form(), variants, _first(variants), vectors, shapes=shapes)
+
+
+def _digest(path: Path, shapes: Shapes) -> str:
+    """What a model is known by: its file, and the shapes that are given with it."""
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if not shapes:
+        return found
+    return hashlib.sha256(f"{found} {sorted(shapes.items())}".encode()).hexdigest()
+
+
+def _first(variants: Mapping[str, tuple[KernelCall, ...]]) -> dict[str, KernelCall]:
+    return {name: calls[0] for name, calls in variants.items()}
+
+
+def kernel_variants(graph: Graph, vectors: bool = False) -> dict[str, tuple[KernelCall, ...]]:
+    """The kernel calls of every operator that has a kernel. Raises ModelError with all problems at once."""
+    calls: dict[str, tuple[KernelCall, ...]] = {}
+    problems: list[Problem] = []
+    for operator in graph.operators:
+        if operator.op.is_view:
+            continue
+        try:
+            inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
+            calls[operator.name] = operator.op.kernel(operator, inputs, output).variants(vectors=vectors)
+        except ValueError as error:
+            node = operator.onnx_nodes[0] if operator.onnx_nodes else operator.name
+            problems.append(Problem(node, operator.op.kind, str(error)))
+    if problems:
+        raise ModelError.unsupported(tuple(problems))
+    return calls

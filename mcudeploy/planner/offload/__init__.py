@@ -1,0 +1,1 @@
+"""Which blocks leave the fast memory, and when."""

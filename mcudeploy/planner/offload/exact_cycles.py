@@ -1,0 +1,299 @@
+"""An exact model for small traces: by CP-SAT, one choice for each gap between two uses.
+
+In the manner of POET (swap and recompute as one integer program) and Checkmate: by item and step that may use
+it, whether it stays until then, comes back, is made again right before, or is accessed directly; the capacity
+holds at every step; one engine serves transfers one at a time, over time. A version of an item is written out
+once at most, as soon as it is made or later. Repeated steps, and what they need, are at hand all together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.solver import cp_solver
+from mcudeploy.planner.offload.repeats import Makers, makers_of
+from mcudeploy.planner.offload.trace import Link, Trace
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+MOST_STEPS = 40
+_TICKS = 200_000  # the steps of the trace together
+_DEPTH = 2  # generations that are made again for one use
+_UNITS_PER_EFFORT = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class ExactBound:
+    """Cycles of the best choice that was found, and those that no choice comes below; `optimal`: the same."""
+
+    cycles: float
+    bound_cycles: float
+    optimal: bool
+
+
+def exact_cycles(
+    trace: Trace, capacity_bytes: int, link: Link, *, recompute: bool, effort: Effort
+) -> ExactBound | None:
+    """What the best choices of a trace of at most 40 steps take, or None where none was found. The engine
+    must work while the core computes, and no item may be fixed and given.
+    """
+    if len(trace.steps) > MOST_STEPS:
+        raise ValueError(f"{len(trace.steps)} steps, the exact model takes {MOST_STEPS} at most")
+    from ortools.sat.python import cp_model  # noqa: PLC0415 - it takes long to import
+
+    model = cp_model.CpModel()
+    built = _Model(model, trace, capacity_bytes, link, makers_of(trace) if recompute else None)
+    built.build()
+    solver = cp_solver(max(1.0, effort.clock_left), effort=effort.left / _UNITS_PER_EFFORT)
+    status = solver.solve(model)
+    effort.spend(solver.response_proto.deterministic_time * _UNITS_PER_EFFORT)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    return ExactBound(
+        solver.objective_value * built.tick,
+        solver.best_objective_bound * built.tick,
+        status == cp_model.OPTIMAL,
+    )
+
+
+class _Model:
+    """Times `s[k]`, `e[k]` of a step with what runs again right before it; `load[k]`: terms of its bytes."""
+
+    def __init__(
+        self, model: cp_model.CpModel, trace: Trace, capacity: int, link: Link, makers: Makers | None
+    ) -> None:
+        self._m, self._trace, self._capacity, self._link, self._makers = model, trace, capacity, link, makers
+        total = sum(step.cycles for step in trace.steps)
+        self._linked = link.read_rate > 0 and link.write_rate > 0
+        self.tick = max(total, 1.0) / _TICKS
+        horizon = _TICKS * 50
+        count = len(trace.steps)
+        self._s = [model.new_int_var(0, horizon, f"s{k}") for k in range(count + 1)]
+        self._e = [model.new_int_var(0, horizon, f"e{k}") for k in range(count)]
+        self._load: list[list[Any]] = [[step.work_bytes] for step in trace.steps]
+        self._spent: list[list[Any]] = [[round(step.cycles / self.tick)] for step in trace.steps]
+        self._engine: list[Any] = []
+        self._again: dict[tuple[int, int], Any] = {}
+        self._direct: dict[tuple[int, int], Any] = {}
+        self._here: dict[tuple[int, int], Any] = {}
+
+    def build(self) -> None:
+        """All variables and constraints, and the objective: when the last step, and what follows it, ends."""
+        for number in range(len(self._trace.items)):
+            self._item(number)
+        for (maker, step), run in self._again.items():
+            self._repeat(maker, step, run)
+        for k, load in enumerate(self._load):
+            self._m.add(sum(load) <= self._capacity)
+            self._m.add(self._e[k] == self._s[k] + sum(self._spent[k]))
+            self._m.add(self._s[k + 1] >= self._e[k])
+        self._m.add_no_overlap(self._engine)
+        self._m.minimize(self._s[-1])
+
+    def _repeat(self, maker: int, step: int, run: Any) -> None:
+        assert self._makers is not None
+        self._spent[step].append(round(self._trace.steps[maker].cycles / self.tick) * run)
+        self._load[step].append(self._trace.steps[maker].work_bytes * run)
+        for source in self._makers.reads[maker]:
+            here = self._here.get((source, step))
+            if here is None:
+                self._m.add(run == 0)
+            else:
+                self._m.add(here >= run)
+        for access in self._trace.steps[maker].accesses:
+            if access.writes:
+                here = self._here.get((access.item, step), 0)
+                self._load[step].append(self._trace.items[access.item].size_bytes * run)
+                self._load[step].append(-self._trace.items[access.item].size_bytes * self._both(run, here))
+
+    def _both(self, one: Any, other: Any) -> Any:
+        if isinstance(other, int):
+            return 0
+        both = self._m.new_bool_var("")
+        self._m.add_implication(both, one)
+        self._m.add_implication(both, other)
+        return both
+
+    def _uses(self, number: int) -> list[tuple[int, bool, bool]]:
+        """By step (step, whether it reads, whether it writes)."""
+        found = []
+        for k, step in enumerate(self._trace.steps):
+            own = [access for access in step.accesses if access.item == number]
+            if own:
+                found.append((k, any(not a.writes for a in own), any(a.writes for a in own)))
+        return found
+
+    def _item(self, number: int) -> None:
+        """Its versions, one after the other, each with the steps that read it or could."""
+        item, uses = self._trace.items[number], self._uses(number)
+        end = len(self._trace.steps)
+        born, reads = -1, list[int]()
+        for k, reading, writing in [*uses, (end, item.kept, True)]:
+            if reading and k < end:
+                reads.append(k)
+            if writing:
+                last = k == end
+                if born >= 0 or item.given or item.loaded:
+                    limit = end if last else k + reading
+                    self._version(number, born, reads, limit, kept=last and item.kept)
+                born, reads = k, []
+
+    def _optional(self, number: int, born: int, reads: list[int], limit: int) -> list[int]:
+        """Further steps at which something is made again that needs it."""
+        if self._makers is None:
+            return []
+        wanted = {number}
+        found: set[int] = set()
+        for _ in range(_DEPTH):
+            wanted = {
+                item
+                for item, maker in enumerate(self._makers.maker)
+                if maker >= 0 and wanted & set(self._makers.reads[maker])
+            }
+            for k, step in enumerate(self._trace.steps):
+                if any(a.item in wanted and not a.writes for a in step.accesses):
+                    found.add(k)
+        return sorted(k for k in found - set(reads) if born < k < limit)
+
+    def _version(self, number: int, born: int, reads: list[int], limit: int, *, kept: bool) -> None:
+        m, item = self._m, self._trace.items[number]
+        maker = -1 if self._makers is None else self._makers.maker[number]
+        initial = born < 0
+        there: Any = int(item.loaded or (item.given and item.fixed)) if initial else 1
+        slow: Any = int(item.given) if initial else 0
+        if not initial and (operand := self._operand(number, born, writes=True)) is not None:
+            there = operand.negated()
+            slow = operand
+        if born >= 0:
+            self._load[born].append(item.size_bytes * there)
+        saved, unsaved = self._written_out(number, born, there, limit)
+        valid = m.new_bool_var("")
+        m.add(valid <= saved + slow)
+        before, last, real = there, born, born
+        absent: list[tuple[int, Any]] = []  # further steps since the last that reads it, where it may be
+        held: dict[int, list[Any]] = {j: list(unsaved.get(j, ())) for j in range(born + 1, limit)}
+        for k in sorted({*reads, *self._optional(number, born, reads, limit)}):
+            stay, back, again = (m.new_bool_var("") for _ in range(3))
+            here = m.new_bool_var(f"here{number}_{k}")
+            m.add(stay <= before)
+            m.add(here == stay + back + again)
+            m.add(back <= valid)
+            if item.fixed:
+                m.add(stay == 1)
+            if 0 <= maker < k:
+                m.add(self._run(maker, k) >= again)
+            else:
+                m.add(again == 0)
+            if k in reads:
+                direct = self._operand(number, k, writes=False)
+                m.add(here + (0 if direct is None else direct) >= 1)
+                if direct is not None:
+                    m.add(direct <= valid)
+                    m.add(direct + here <= 1)
+            self._here[number, k] = here
+            if born != k:
+                held.setdefault(k, []).append(here)
+            flying = self._come_back(number, real, k, back, saved)
+            for step, other in absent:
+                self._m.add(flying[step] == 0).only_enforce_if(other)
+            for j, begun in flying.items():
+                held[j].append(begun)
+            for j in range(last + 1, k):
+                held[j].append(stay)
+            before, last = here, k
+            absent.append((k, here))
+            if k in reads:
+                real, absent = k, []
+        if kept:
+            stay = self._kept(item.fixed, before, valid)
+            for j in range(last + 1, len(self._trace.steps)):
+                held[j].append(stay)
+        for j, reasons in held.items():
+            self._hold(number, j, reasons)
+
+    def _kept(self, fixed: bool, before: Any, valid: Any) -> Any:
+        """Whether an item stays to the end; else its copy in the slow memory is valid then."""
+        stay = self._m.new_bool_var("")
+        self._m.add(stay <= before)
+        self._m.add(stay + (0 if fixed else valid) >= 1)
+        return stay
+
+    def _run(self, maker: int, k: int) -> Any:
+        if (maker, k) not in self._again:
+            self._again[maker, k] = self._m.new_bool_var(f"again{maker}_{k}")
+        return self._again[maker, k]
+
+    def _hold(self, number: int, k: int, reasons: list[Any]) -> None:
+        size = self._trace.items[number].size_bytes
+        if reasons and size:
+            held = self._m.new_bool_var("")
+            for reason in reasons:
+                self._m.add(held >= reason)
+            self._load[k].append(size * held)
+
+    def _operand(self, number: int, k: int, *, writes: bool) -> Any | None:
+        """Whether the operand of an access is direct; one variable for all its items."""
+        step = self._trace.steps[k]
+        own = next(a for a in step.accesses if a.item == number and a.writes == writes)
+        group = [a for a in step.accesses if a.operand == own.operand]
+        alone = all(a.operand == own.operand for a in step.accesses if a.item == number)
+        if not self._linked or not alone or any(a.direct_bytes is None for a in group):
+            return None
+        if any(self._trace.items[a.item].fixed for a in group):
+            return None
+        key = k, own.operand
+        if key not in self._direct:
+            self._direct[key] = self._m.new_bool_var(f"direct{k}_{own.operand}")
+            rates = self._link.write_rate, self._link.read_rate
+            cost = sum((a.direct_bytes or 0) / rates[not a.writes] for a in group)
+            self._spent[k].append(round(cost / self.tick) * self._direct[key])
+        return self._direct[key]
+
+    def _transfer(self, number: int, direction: Any, active: Any) -> Any:
+        m = self._m
+        size = round(self._link.cycles(self._trace.items[number].size_bytes, direction) / self.tick)
+        start = m.new_int_var(0, _TICKS * 50, "")
+        self._engine.append(m.new_optional_fixed_size_interval_var(start, size, active, ""))
+        return start, size
+
+    def _written_out(
+        self, number: int, born: int, there: Any, limit: int
+    ) -> tuple[Any, dict[int, list[Any]]]:
+        """Whether a version is written out, and by step whether it has to be held until that is done."""
+        m = self._m
+        saved = m.new_bool_var("")
+        if not self._linked:
+            m.add(saved == 0)
+            return saved, {}
+        m.add(saved <= there)
+        start, size = self._transfer(number, "out", saved)
+        m.add(start >= (self._e[born] if born >= 0 else 0)).only_enforce_if(saved)
+        unsaved: dict[int, list[Any]] = {}
+        for k in range(born + 1, limit):
+            left = m.new_bool_var("")
+            m.add(start + size <= self._s[k]).only_enforce_if(saved, left.negated())
+            unsaved[k] = [left]
+        self._out_end = start + size
+        if limit >= len(self._trace.steps):
+            m.add(start + size <= self._s[-1]).only_enforce_if(saved)
+        return saved, unsaved
+
+    def _come_back(self, number: int, last: int, k: int, back: Any, saved: Any) -> dict[int, Any]:
+        """A transfer inwards before step k, and by step whether it has begun."""
+        m = self._m
+        if not self._linked:
+            m.add(back == 0)
+            return {}
+        start, size = self._transfer(number, "in", back)
+        m.add(start + size <= self._s[k]).only_enforce_if(back)
+        m.add(start >= self._out_end).only_enforce_if(back, saved)
+        m.add(start >= (self._e[last] if last >= 0 else 0)).only_enforce_if(back)
+        flying: dict[int, Any] = {}
+        for j in range(last + 1, k):
+            begun = m.new_bool_var("")
+            m.add(start >= self._e[j]).only_enforce_if(back, begun.negated())
+            flying[j] = begun
+        return flying

@@ -1,0 +1,113 @@
+"""Triggers of transfers: as late as the first plan puts them, then earlier by what was waited for.
+
+Source: Capuchin (Peng et al., ASPLOS 2020), triggers and feedback. The in-trigger is the latest step from
+which the transfer, queued behind those already booked, is done at the back access. Where a wait is measured
+there, it moves earlier, entry by entry, in the next iteration, until no wait is left or none can go away.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from mcudeploy.planner.offload.timeline import Timeline, fast_loads, timeline, with_times
+from mcudeploy.planner.offload.trace import Link, Passage, Residency, Stay
+
+Measure = Callable[[Residency], Timeline]
+"""Runs a plan: on a device, or by `timeline`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """The plan after feedback, and how many transfers were waited for in each iteration."""
+
+    plan: Residency
+    waits: tuple[int, ...]
+
+
+def with_late_triggers(plan: Residency, link: Link) -> Residency:
+    """Every passage inwards starts at the latest step from which, as planned, it ends in time."""
+    run = timeline(plan, link)
+    limit = run.starts[-1]
+    passages = list(plan.passages)
+    for number in reversed(range(len(passages))):
+        passage = passages[number]
+        size = plan.trace.items[passage.item].size_bytes
+        if passage.direction == "in":
+            limit = min(limit, run.starts[passage.end]) - link.cycles(size, "in")
+            start = min(passage.end, max(passage.start, bisect_right(run.starts, limit) - 1))
+            plan = _moved(plan, passage, start)
+        else:
+            limit = min(limit, run.served[number][0])
+    return with_times(plan, link)
+
+
+def feedback(
+    plan: Residency, capacity_bytes: int, link: Link, measure: Measure | None = None, most: int = 200
+) -> Fed:
+    """Move triggers earlier where a back access waits. At most so many iterations."""
+    counts = []
+    best = plan
+    for _ in range(most):
+        run = timeline(plan, link) if measure is None else measure(plan)
+        counts.append(len(run.waits))
+        if run.starts[-1] < timeline(best, link).starts[-1]:
+            best = plan
+        further = earlier(plan, run, capacity_bytes)
+        if further is None:
+            break
+        plan = further
+    return Fed(
+        with_times(min(plan, best, key=lambda one: timeline(one, link).starts[-1]), link), tuple(counts)
+    )
+
+
+def earlier(plan: Residency, run: Timeline, capacity_bytes: int) -> Residency | None:
+    """The plan with the triggers of what was waited for in a run moved earlier: by the steps that take as
+    long as the wait, at least one, as far as there is room. None where none can be moved.
+    """
+    found = plan
+    for wait in run.waits:
+        passage = plan.passages[wait.passage]
+        # a step starts when its waits are over, and what begins and ends before it had been issued by then
+        wanted = run.starts[passage.start] - wait.cycles * (1 + (passage.start == passage.end))
+        while passage.direction == "in" and _has_room(found, passage, capacity_bytes):
+            found = _moved(found, passage, passage.start - 1)
+            passage = replace(passage, start=passage.start - 1)
+            if run.starts[passage.start] <= wanted:
+                break
+    return None if found is plan else found
+
+
+def _has_room(plan: Residency, passage: Passage, capacity_bytes: int) -> bool:
+    """Whether a passage may start a step earlier: there is room, its item is gone, its source valid."""
+    start = passage.start - 1
+    if start < 0:
+        return False
+    size = plan.trace.items[passage.item].size_bytes
+    stays = plan.stays[passage.item]
+    apart = not any(stay.fast and stay.lo <= start < stay.hi for stay in stays)
+    apart = apart and not any(stay.fast and stay.hi == passage.start for stay in stays if start == 0)
+    source = any(not stay.fast and stay.lo <= start and passage.start < stay.hi + 1 for stay in stays)
+    saved = all(
+        one.end <= start for one in plan.passages if one.item == passage.item and one.start < passage.start
+    )
+    written = any(access.item == passage.item for access in plan.trace.steps[start].accesses if access.writes)
+    return apart and source and saved and not written and fast_loads(plan)[start] + size <= capacity_bytes
+
+
+def _moved(plan: Residency, passage: Passage, start: int) -> Residency:
+    """A plan in which a passage inwards starts at another step, in the order of the steps."""
+    if start == passage.start:
+        return plan
+    left = list(plan.passages)
+    left.remove(passage)
+    at = next((n for n, one in enumerate(left) if one.start > start), len(left))
+    left.insert(at, replace(passage, start=start))
+    stays = list(plan.stays)
+    stays[passage.item] = tuple(
+        Stay(True, start, stay.hi) if stay.fast and stay.lo == passage.start else stay
+        for stay in stays[passage.item]
+    )
+    return replace(plan, passages=tuple(left), stays=tuple(stays))

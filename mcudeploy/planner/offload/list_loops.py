@@ -1,0 +1,202 @@
+"""What leaves the fast memory in a sequence of steps, compiled.
+
+`choose` walks over the steps as if transfers took no time, and lets go what is used latest (Belady) until
+what a step needs has room. An access of a step in the sequence has a number, its place; numbers behind all
+accesses stand for items before the first step. Times are in cycles.
+
+Import only where it is needed: numba takes its time. One file: its cache does not see others change.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mcudeploy.planner.offload.trace_tables import Flags, Floats, Ints, Table
+
+FREE, STAY, LEAVE = 0, 1, 2
+"""What may become of the gap in front of an entry."""
+
+LATEST, LONGEST, WORTH = 0, 1, 2
+"""What leaves first: what is used latest, has the longest free time, or frees most time per transfer."""
+
+
+class Accesses(NamedTuple):
+    """Places of a sequence: those of step k are [start[k], start[k + 1]); by place its step, its entry in the
+    table, and the places of the same item before and behind it (-1: none).
+    """
+
+    start: Ints
+    step: Ints
+    entry: Ints
+    before: Ints
+    behind: Ints
+    clock: Floats
+
+
+class Choice(NamedTuple):
+    """By place: the step before which its item leaves (-1: it stays), whether the item is missing, whether it
+    is accessed directly. By step the bytes in the fast memory. Bytes that did not fit, and the worst step.
+    """
+
+    leaves: Ints
+    missing: Flags
+    direct: Flags
+    load: Ints
+    overflow: float
+    worst: int
+
+
+@njit(cache=True)
+def accesses_of(table: Table, sequence: Ints) -> Accesses:
+    """The accesses of a sequence, joined to chains by item."""
+    steps, items = len(sequence), len(table.size)
+    start = np.zeros(steps + 1, np.int64)
+    clock = np.zeros(steps + 1)
+    for k in range(steps):
+        s = sequence[k]
+        start[k + 1] = start[k] + table.first[s + 1] - table.first[s]
+        clock[k + 1] = clock[k] + table.cycles[s]
+    count = start[steps]
+    step = np.full(count + items, -1, np.int64)
+    entry = np.full(count + items, -1, np.int64)
+    before = np.full(count + items, -1, np.int64)
+    behind = np.full(count + items, -1, np.int64)
+    last = np.arange(count, count + items)
+    for k in range(steps):
+        for f in range(start[k], start[k + 1]):
+            e = table.first[sequence[k]] + f - start[k]
+            step[f], entry[f], before[f] = k, e, last[table.item[e]]
+            behind[before[f]] = f
+            last[table.item[e]] = f
+    return Accesses(start, step, entry, before, behind, clock)
+
+
+@njit(cache=True)
+def _score(  # noqa: PLR0917  (numba has no keywords)
+    table: Table, seen: Accesses, place: int, k: int, clean: bool, rule: int
+) -> float:
+    i = table.item[seen.entry[place]] if seen.entry[place] >= 0 else place - seen.start[-1]
+    back = seen.behind[place]
+    ending = back < 0
+    then = seen.clock[-1] if ending else seen.clock[seen.step[back]]
+    cost = (0.0 if clean else table.out_cycles[i]) + (0.0 if ending else table.in_cycles[i])
+    if rule == LATEST:
+        return float(then)
+    if rule == LONGEST:
+        return float(then - seen.clock[seen.step[place] + 1] - cost)
+    return float((then - seen.clock[k] + 1.0) * table.size[i] / (cost + 1.0))
+
+
+@njit(cache=True)
+def choose(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
+    table: Table, sequence: Ints, seen: Accesses, force: Ints, direct: Flags, room: Ints, rule: int
+) -> Choice:
+    """What leaves. `room`: the bytes of the fast memory, and those below which it is held where that costs
+    nothing. `force` and `direct` by entry of the table: what becomes of the gap before it, and whether it may
+    be accessed directly.
+    """
+    steps, items = len(sequence), len(table.size)
+    count = seen.start[steps]
+    leaves = np.full(count + items, -1, np.int64)
+    missing = np.zeros(count + items, np.bool_)
+    directly = np.zeros(count + items, np.bool_)
+    load = np.zeros(steps, np.int64)
+    here = np.zeros(items, np.bool_)
+    clean = table.given.copy()
+    at = np.arange(count, count + items)
+    needed = np.full(items, -1, np.int64)
+    live, listed = np.empty(items, np.int64), np.zeros(items, np.bool_)
+    alive, held, overflow, worst, most = 0, 0, 0.0, -1, 0
+    for i in range(items):
+        if table.loaded[i] or (table.fixed[i] and table.given[i]):
+            back = seen.behind[count + i]
+            wanted = table.kept[i] and not table.given[i] if back < 0 else table.reads[seen.entry[back]]
+            if not (wanted or (table.fixed[i] and (back >= 0 or table.kept[i]))):
+                continue
+            here[i], live[alive], listed[i], alive = True, i, True, alive + 1
+            held += table.size[i]
+        else:
+            leaves[count + i] = 0
+    for k in range(steps):
+        lo, hi = seen.start[k], seen.start[k + 1]
+        f = lo
+        while f < hi:  # an operand is there as a whole, or all of it is accessed directly
+            e = seen.entry[f]
+            g, whole, able = f, True, direct[e]
+            while g < hi and table.operand[seen.entry[g]] == table.operand[e]:
+                i = table.item[seen.entry[g]]
+                whole = whole and here[i]
+                able = able and (k > 0 or clean[i] or not here[i])
+                g += 1
+            if able and not whole:
+                for h in range(f, g):
+                    directly[h] = True
+                    i = table.item[seen.entry[h]]
+                    writes = table.writes[seen.entry[h]]
+                    if here[i] and (writes or not clean[i]):
+                        here[i], leaves[at[i]], held = False, k, held - table.size[i]
+                    clean[i] = True
+            f = g
+        for f in range(lo, hi):
+            i = table.item[seen.entry[f]]
+            needed[i] = k
+            if not directly[f] and not here[i]:
+                here[i], missing[f], held = True, table.reads[seen.entry[f]], held + table.size[i]
+                if not listed[i]:
+                    live[alive], listed[i] = i, True
+                    alive += 1
+        work = table.work[sequence[k]]
+        while held + work > room[1]:
+            best, chosen = -np.inf, -1
+            kept = 0
+            for n in range(alive):
+                i = live[n]
+                if not here[i]:
+                    listed[i] = False
+                    continue
+                live[kept] = i
+                kept += 1
+                if needed[i] == k or table.fixed[i] or not table.linked or (k == 0 and not clean[i]):
+                    continue
+                back = seen.behind[at[i]]
+                if back >= 0 and force[seen.entry[back]] == STAY:
+                    continue
+                if held + work <= room[0]:
+                    then = seen.clock[-1] if back < 0 else seen.clock[seen.step[back]]
+                    if then - seen.clock[k] < table.out_cycles[i] + table.in_cycles[i]:
+                        continue
+                score = _score(table, seen, at[i], k, clean[i], rule)
+                if score > best:
+                    best, chosen = score, i
+            alive = kept
+            if chosen < 0:
+                break
+            here[chosen], clean[chosen], leaves[at[chosen]] = False, True, k
+            held -= table.size[chosen]
+        if held + work > room[0]:
+            excess = held + work - room[0]
+            overflow += excess
+            if excess > most:
+                most, worst = excess, k
+        load[k] = held + work
+        for f in range(lo, hi):
+            e = seen.entry[f]
+            i, back = table.item[e], seen.behind[f]
+            at[i] = f
+            if not here[i]:
+                leaves[f] = k + 1
+                continue
+            if table.writes[e] and not directly[f]:
+                clean[i] = False
+            over = back < 0 and not (table.kept[i] and not clean[i])
+            over = over or (back >= 0 and not table.reads[seen.entry[back]])
+            if over and not (table.fixed[i] and (back >= 0 or table.kept[i])):
+                here[i], held = False, held - table.size[i]
+                if back < 0 and table.kept[i]:
+                    leaves[f] = k + 1
+            elif back >= 0 and force[seen.entry[back]] == LEAVE and not table.fixed[i] and table.linked:
+                here[i], clean[i], leaves[f], held = False, True, k + 1, held - table.size[i]
+    return Choice(leaves, missing, directly, load, overflow, worst)

@@ -1,0 +1,80 @@
+"""The look-ahead plan of a trace: compiled loops in, a residency out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcudeploy.planner.offload import list_loops as loops
+from mcudeploy.planner.offload import serve_loops
+from mcudeploy.planner.offload.graph_trace import residency_of
+from mcudeploy.planner.offload.trace import Passage, Residency, Trace
+from mcudeploy.planner.offload.trace_tables import Flags, Ints, Table, steps_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decisions:
+    """What is decided beforehand: the steps in their order with those that are repeated, by entry of the
+    table what becomes of the gap before it and whether it may be direct; bytes held free; rules of the loops.
+    """
+
+    sequence: Ints
+    force: Ints
+    direct: Flags
+    slack: int = 0
+    rule: int = loops.LATEST
+    outs_first: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What decisions lead to; `served` is None where bytes had no room."""
+
+    table: Table
+    decisions: Decisions
+    seen: loops.Accesses
+    choice: loops.Choice
+    served: serve_loops.Served | None
+
+    @property
+    def cost(self) -> tuple[float, float]:
+        """Less is better: bytes without room, then cycles."""
+        return self.choice.overflow, np.inf if self.served is None else self.served.cycles
+
+    @property
+    def added_cycles(self) -> float:
+        """Cycles over those of the steps once each, with everything in the fast memory."""
+        return self.cost[1] - float(self.table.cycles.sum())
+
+
+def run(table: Table, decisions: Decisions, capacity: int) -> Run:
+    """Choose what leaves, and serve it where all has room."""
+    seen = loops.accesses_of(table, decisions.sequence)
+    room = np.array([capacity, capacity - decisions.slack], np.int64)
+    choice = loops.choose(
+        table, decisions.sequence, seen, decisions.force, decisions.direct, room, decisions.rule
+    )
+    served = None
+    if not choice.overflow:
+        served = serve_loops.serve(table, decisions.sequence, seen, choice, capacity, decisions.outs_first)
+    return Run(table, decisions, seen, choice, served)
+
+
+def plan_of(trace: Trace, table: Table, found: Run, method: str) -> Residency:
+    """The residency of a run."""
+    served, seen = found.served, found.seen
+    assert served is not None
+    passages = [
+        Passage(int(item), "in" if inwards else "out", int(start), int(end))
+        for item, inwards, start, end in zip(
+            served.item, served.inwards, served.start, served.end, strict=True
+        )
+    ]
+    steps = steps_of(trace, found.decisions.sequence)
+    direct = []
+    for k, step in enumerate(steps.steps):
+        places = range(seen.start[k], seen.start[k + 1])
+        items = {int(table.item[seen.entry[f]]) for f in places if found.choice.direct[f]}
+        direct.append(frozenset(access.operand for access in step.accesses if access.item in items))
+    return residency_of(steps, passages, direct, method)

@@ -1,0 +1,160 @@
+"""The passive first iteration: what does not fit is evicted on demand, and comes back when it is touched.
+
+Source: Capuchin (Peng et al., ASPLOS 2020), passive mode. The items accessed earliest go first, until the
+overflow is gone. No look ahead but one: bytes that are never read again are free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from mcudeploy.planner.offload.graph_trace import residency_of, uses_of
+from mcudeploy.planner.offload.timeline import timeline, with_times
+from mcudeploy.planner.offload.trace import Link, Passage, Residency, Trace
+from mcudeploy.planner.offload.trace_tables import steps_of
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """A step reads or writes an item; `cycles`: when it starts, less all transfers that it waited for."""
+
+    item: int
+    step: int
+    writes: bool
+    cycles: float
+
+
+def passive_plan(
+    trace: Trace, capacity_bytes: int, link: Link, direct: Sequence[frozenset[int]] = ()
+) -> Residency | None:
+    """The plan of the first iteration; None where a step does not fit. `direct`: by step operands that are
+    accessed in the slow memory, where a step has no room for all.
+    """
+    run = _Passive(trace, capacity_bytes, direct)
+    for place in range(len(trace.steps)):
+        if not run.step(place):
+            return None
+    steps = steps_of(trace, range(len(trace.steps)))
+    return with_times(residency_of(steps, run.passages, direct, "passive"), link)
+
+
+def tight_operands(trace: Trace, capacity_bytes: int) -> list[frozenset[int]]:
+    """By step the operands to access directly where it has no room for all that it touches: those first that
+    wait least for each byte of room.
+    """
+    held = _fixed_bytes(trace)
+    found = []
+    for place, step in enumerate(trace.steps):
+        groups: dict[int, set[int]] = {}
+        waits: dict[int, float] = {}
+        for access in step.accesses:
+            groups.setdefault(access.operand, set()).add(access.item)
+            cost = inf if access.direct_bytes is None else access.direct_bytes
+            waits[access.operand] = waits.get(access.operand, 0.0) + cost
+        sizes = {
+            operand: sum(trace.items[item].size_bytes for item in items if not trace.items[item].fixed)
+            for operand, items in groups.items()
+        }
+        need = held[place] + step.work_bytes + sum(sizes.values())
+        direct = set()
+        for operand in sorted(groups, key=lambda one: (waits[one] / max(1, sizes[one]), one)):
+            if need > capacity_bytes and waits[operand] < inf and sizes[operand]:
+                direct.add(operand)
+                need -= sizes[operand]
+        found.append(frozenset(direct))
+    return found
+
+
+def _fixed_bytes(trace: Trace) -> list[int]:
+    """By step the bytes of what is fixed in the fast memory."""
+    touched: dict[int, list[int]] = {}
+    for place, step in enumerate(trace.steps):
+        for access in step.accesses:
+            touched.setdefault(access.item, []).append(place)
+    held = [0] * len(trace.steps)
+    for number, places in touched.items():
+        item = trace.items[number]
+        if item.fixed:
+            lo, hi = 0 if item.given else places[0], len(held) if item.kept else places[-1] + 1
+            held[lo:hi] = [bytes_held + item.size_bytes for bytes_held in held[lo:hi]]
+    return held
+
+
+def touches_of(plan: Residency, link: Link) -> tuple[Touch, ...]:
+    """The access trace of a plan that ran: times as they would be without its waits."""
+    run = timeline(plan, link)
+    lost = 0.0
+    waits: dict[int, float] = {}
+    for wait in run.waits:
+        waits[wait.step] = waits.get(wait.step, 0.0) + wait.cycles
+    found = []
+    for place, step in enumerate(plan.trace.steps):
+        lost += waits.get(place, 0.0)
+        found += [Touch(a.item, place, a.writes, run.starts[place] - lost) for a in step.accesses]
+        lost += run.direct_cycles[place]
+    return tuple(found)
+
+
+class _Passive:
+    def __init__(self, trace: Trace, capacity_bytes: int, direct: Sequence[frozenset[int]]) -> None:
+        self._trace, self._capacity = trace, capacity_bytes
+        self._uses = uses_of(trace, direct)
+        self._next = [0] * len(trace.items)
+        self._last: dict[int, int] = {}
+        """By item in the fast memory the step that accessed it last."""
+        self._clean = {number for number, item in enumerate(trace.items) if item.given}
+        self.passages: list[Passage] = []
+        for number, item in enumerate(trace.items):
+            if (item.loaded or (item.given and item.fixed)) and self._is_wanted(number):
+                self._last[number] = -1
+
+    def _is_wanted(self, item: int) -> bool:
+        """Whether what an item holds is read later, or kept."""
+        later = self._uses[item][self._next[item] :]
+        kept = self._trace.items[item].kept
+        if self._trace.items[item].fixed:
+            return bool(later) or kept
+        return later[0][1] if later else kept and item not in self._clean
+
+    def step(self, place: int) -> bool:
+        """Run a step: bring in what is missing, after as much as is needed has left."""
+        touched = {}
+        for access in self._trace.steps[place].accesses:
+            touched[access.item] = self._uses[access.item][self._next[access.item]]
+        near = [item for item, use in touched.items() if not use[3]]
+        absent = [item for item in near if item not in self._last]
+        free = self._capacity - self._trace.steps[place].work_bytes
+        free -= sum(self._trace.items[item].size_bytes for item in (*self._last, *absent))
+        for item, use in touched.items():
+            if use[3] and item in self._last:
+                free += self._evict(item, place, save=use[1])
+            elif use[3] and use[1] and item not in self._clean:
+                return False
+        for item in sorted(self._last, key=lambda one: (self._last[one], one)):
+            if free >= 0:
+                break
+            if item not in touched and not self._trace.items[item].fixed:
+                free += self._evict(item, place, save=True)
+        if free < 0:
+            return False
+        for item in absent:
+            if touched[item][1]:
+                self.passages.append(Passage(item, "in", place, place))
+        for item, use in touched.items():
+            self._next[item] += 1
+            if use[2]:
+                (self._clean.add if use[3] else self._clean.discard)(item)
+            if not use[3]:
+                self._last[item] = place
+                if not self._is_wanted(item):
+                    del self._last[item]
+        return True
+
+    def _evict(self, item: int, place: int, *, save: bool) -> int:
+        if save and item not in self._clean:
+            self.passages.append(Passage(item, "out", place, place + (place == 0)))
+            self._clean.add(item)
+        del self._last[item]
+        return self._trace.items[item].size_bytes

@@ -1,0 +1,141 @@
+"""The method of the source: from the access trace of the first iteration, candidates by their free time.
+
+Source: Capuchin (Peng et al., ASPLOS 2020), policy. A candidate is a gap between two accesses of an item that
+spans the step which needs most. FT = (t_back - swap time) - (t_evict + swap time), less what the channel is
+booked with; the largest is taken first. If its swap would be exposed, and making it again from what is
+present costs less, it is made again. Candidates are booked until every step fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcudeploy.planner.offload.passive import Touch
+from mcudeploy.planner.offload.repeats import Makers, Repeats, chain, makers_of, with_steps
+from mcudeploy.planner.offload.trace import Link, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Between two steps that access an item, of which the second reads it."""
+
+    item: int
+    lo: int
+    hi: int
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The gaps for which items leave and come back, and the steps that run again."""
+
+    away: tuple[Gap, ...]
+    repeats: Repeats
+
+
+def free_time_policy(
+    trace: Trace, touches: Sequence[Touch], capacity_bytes: int, link: Link, *, recompute: bool
+) -> Policy:
+    """What the source's method decides; where gaps run out, the need is not met."""
+    gaps = _gaps(trace, touches)
+    times = {(touch.item, touch.step): touch.cycles for touch in touches}
+    load = _loads(trace, gaps)
+    book = _Book(trace, times, link, makers_of(trace) if recompute else None)
+    away: list[Gap] = []
+    left = set(gaps)
+    while left and load.max(initial=0) > capacity_bytes:
+        peak = int(load.argmax())
+        spanning = sorted((gap for gap in left if gap.lo < peak < gap.hi), key=lambda gap: (gap.lo, gap.item))
+        if not spanning:
+            break
+        best = max(spanning, key=book.free_time)
+        if book.take(best):
+            away.append(best)
+        left.discard(best)
+        load[best.lo + 1 : best.hi] -= trace.items[best.item].size_bytes
+    return Policy(tuple(away), book.repeats)
+
+
+class _Book:
+    """What is booked: the link, until when it is free at the back accesses, and steps that run again."""
+
+    def __init__(
+        self, trace: Trace, times: dict[tuple[int, int], float], link: Link, makers: Makers | None
+    ) -> None:
+        self._trace, self._times, self._link, self._makers = trace, times, link, makers
+        self._order = list(range(len(trace.steps)))
+        self._outs: list[tuple[float, float]] = []
+        self._ins: list[tuple[float, float]] = []
+        self._present = {number for number, item in enumerate(trace.items) if not item.size_bytes}
+        self.repeats: Repeats = {}
+
+    def _swap(self, gap: Gap) -> tuple[float, float]:
+        size = self._trace.items[gap.item].size_bytes
+        return self._link.cycles(size, "out"), self._link.cycles(size, "in")
+
+    def _slots(self, gap: Gap) -> tuple[float, float]:
+        """When its transfer out would end, and the latest start of its transfer in, behind those booked."""
+        out, back = self._swap(gap)
+        gone = self._times[gap.item, gap.lo] + self._trace.steps[gap.lo].cycles + out
+        for start, end in sorted(self._outs):
+            if start < gone and gone - out < end:
+                gone = end + out
+        come = self._times[gap.item, gap.hi] - back
+        for start, end in sorted(self._ins, reverse=True):
+            if start < come + back and come < end:
+                come = start - back
+        return gone, come
+
+    def free_time(self, gap: Gap) -> float:
+        """Cycles between the two transfers, less than 0 if they would be waited for."""
+        if not self._link.read_rate or not self._link.write_rate:
+            return -self._again(gap)[0]
+        gone, come = self._slots(gap)
+        return come - gone
+
+    def _again(self, gap: Gap) -> tuple[float, frozenset[int]]:
+        """Cycles and steps that make an item again from what is present at its back access."""
+        if self._makers is None:
+            return np.inf, frozenset()
+        present = frozenset(touch for touch, step in self._times if step >= gap.hi or touch in self._present)
+        steps = chain(self._makers, self._order, present, (gap.item, gap.hi), len(self._order))
+        if steps is None:
+            return np.inf, frozenset()
+        return sum(self._trace.steps[step].cycles for step in steps), steps
+
+    def take(self, gap: Gap) -> bool:
+        """Book a gap the cheaper way; whether that is by the link."""
+        cost, steps = self._again(gap)
+        linked = self._link.read_rate > 0 and self._link.write_rate > 0
+        if cost < np.inf and (not linked or cost < max(0.0, -self.free_time(gap))):
+            self.repeats = with_steps(self.repeats, gap.hi, steps)
+            return False
+        if linked:
+            (gone, come), (out, back) = self._slots(gap), self._swap(gap)
+            self._outs.append((gone - out, gone))
+            self._ins.append((come, come + back))
+        return linked
+
+
+def _gaps(trace: Trace, touches: Sequence[Touch]) -> list[Gap]:
+    last: dict[int, int] = {}
+    found = []
+    for touch in touches:
+        before = last.get(touch.item)
+        free = not trace.items[touch.item].fixed
+        if free and before is not None and before + 1 < touch.step and not touch.writes:
+            found.append(Gap(touch.item, before, touch.step))
+        last[touch.item] = touch.step
+    return found
+
+
+def _loads(trace: Trace, gaps: Sequence[Gap]) -> np.ndarray:
+    """Bytes at each step if all stays in its gaps."""
+    load = np.array([step.work_bytes for step in trace.steps], np.int64)
+    for place, step in enumerate(trace.steps):
+        load[place] += sum(trace.items[item].size_bytes for item in {a.item for a in step.accesses})
+    for gap in gaps:
+        load[gap.lo + 1 : gap.hi] += trace.items[gap.item].size_bytes
+    return load

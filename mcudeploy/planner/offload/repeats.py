@@ -1,0 +1,117 @@
+"""Which steps may run again, where, and what else must run again for that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcudeploy.planner.offload.lookahead import Run
+from mcudeploy.planner.offload.trace import Trace
+from mcudeploy.planner.offload.trace_tables import Ints
+
+Repeats = Mapping[int, frozenset[int]]
+"""By step of the trace the steps that run again right before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Makers:
+    """Who makes what in a trace: by item its only writer (-1: none or several) if that may run again; by step
+    what it reads, and which of these items somebody else than their maker writes; by item the steps that
+    write it.
+    """
+
+    maker: tuple[int, ...]
+    reads: tuple[tuple[int, ...], ...]
+    changing: tuple[tuple[int, ...], ...]
+    writers: tuple[tuple[int, ...], ...]
+
+
+def makers_of(trace: Trace) -> Makers:
+    """A step may run again if all that it writes is made by it alone, of other items."""
+    writers: list[list[int]] = [[] for _ in trace.items]
+    reads = []
+    for place, step in enumerate(trace.steps):
+        reads.append(tuple(dict.fromkeys(a.item for a in step.accesses if not a.writes)))
+        for item in dict.fromkeys(a.item for a in step.accesses if a.writes):
+            writers[item].append(place)
+    maker = [-1] * len(trace.items)
+    for place, step in enumerate(trace.steps):
+        written = {access.item for access in step.accesses if access.writes}
+        alone = all(writers[item] == [place] and not trace.items[item].fixed for item in written)
+        untouched = not any(trace.items[item].given or trace.items[item].loaded for item in written)
+        if step.repeatable and alone and untouched and not written & set(reads[place]):
+            for item in written:
+                maker[item] = place
+    changing = (tuple(item for item in read if maker[item] < 0 and writers[item]) for read in reads)
+    return Makers(tuple(maker), tuple(reads), tuple(changing), tuple(map(tuple, writers)))
+
+
+def sequence_with(order: Sequence[int], repeats: Repeats) -> tuple[Ints, Ints]:
+    """The steps in an order, each after those that run again before it; and by place of that sequence the
+    step that it belongs to.
+    """
+    found: list[int] = []
+    owner: list[int] = []
+    for step in order:
+        if step in repeats:
+            again = sorted(repeats[step])
+            found += again
+            owner += [step] * len(again)
+        found.append(step)
+        owner.append(step)
+    return np.array(found, np.int64), np.array(owner, np.int64)
+
+
+def with_steps(repeats: Repeats, step: int, more: frozenset[int]) -> Repeats:
+    """Some more steps run again before one."""
+    return {**repeats, step: repeats.get(step, frozenset()) | more}
+
+
+def without_step(repeats: Repeats, step: int, one: int) -> Repeats:
+    """A step no longer runs again before another."""
+    left = repeats[step] - {one}
+    rest = {place: steps for place, steps in repeats.items() if place != step}
+    return {**rest, step: left} if left else rest
+
+
+def chain(
+    makers: Makers, at: Sequence[int], alive: frozenset[int], target: tuple[int, int], depth: int
+) -> frozenset[int] | None:
+    """The steps that make an item again before a step (the `target`): its maker, and up to a depth the makers
+    of what that reads and is not `alive` then. `at`: where each step is in the order. None: it cannot be.
+    """
+    found: set[int] = set()
+    todo = [(target[0], depth)]
+    while todo:
+        wanted, left = todo.pop()
+        place = makers.maker[wanted]
+        if not may_repeat(makers, at, place, target[1]):
+            return None
+        found.add(place)
+        for source in makers.reads[place]:
+            again = makers.maker[source]
+            if left and source not in alive and again >= 0 and again not in found:
+                todo.append((source, left - 1))
+    return frozenset(found)
+
+
+def may_repeat(makers: Makers, at: Sequence[int], one: int, step: int) -> bool:
+    """Whether a step may run again before another: it ran, and nothing has written since what it reads."""
+    if one < 0 or at[one] >= at[step]:
+        return False
+    sources = makers.changing[one]
+    return not any(at[one] < at[writer] < at[step] for source in sources for writer in makers.writers[source])
+
+
+def alive_before(run: Run, step: int) -> frozenset[int]:
+    """Items whose bytes are needed across the start of a step of the trace, wherever they are: those used
+    before it whose next access, from there on, reads them.
+    """
+    seen, table = run.seen, run.table
+    k = int(np.flatnonzero(run.decisions.sequence == step)[0])
+    back = seen.behind
+    later = back[(seen.step < k) & (back >= seen.start[k])]
+    entries = seen.entry[later]
+    return frozenset(int(item) for item in table.item[entries[table.reads[entries]]])

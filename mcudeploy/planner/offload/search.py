@@ -1,0 +1,346 @@
+"""The search for the decisions that the look-ahead plan is made with: one is changed at a time, and stays
+changed if that saves time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.planner.offload import list_loops as loops
+from mcudeploy.planner.offload.lookahead import Decisions, Run, run
+from mcudeploy.planner.offload.passive import passive_plan, touches_of
+from mcudeploy.planner.offload.policy import free_time_policy
+from mcudeploy.planner.offload.precedence import moved, needs_of, stands
+from mcudeploy.planner.offload.repeats import (
+    Repeats,
+    alive_before,
+    chain,
+    makers_of,
+    sequence_with,
+    with_steps,
+    without_step,
+)
+from mcudeploy.planner.offload.trace import Link, Trace
+from mcudeploy.planner.offload.trace_tables import Flags, Ints, Table, sequence_of
+
+_SLACKS = (0.0, 0.05, 0.1, 0.2, 0.3)
+"""Parts of the fast memory that are held free for transfers where that costs nothing."""
+
+_RUN_UNITS, _PLACE_UNITS = 200, 0.35
+"""What a run costs, and each of its accesses."""
+
+_AHEAD = 8  # so many steps before one that waits are moved
+
+_DEAREST = 1e12  # cycles for a byte without room
+
+_DEPTHS = (0, 1, 2, 3, 5, 8)
+"""So many generations of what is missing run again too."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """A state of the search: the steps in their order, which of them run again before which, by place of the
+    sequence the step that it belongs to, and what that leads to.
+    """
+
+    order: tuple[int, ...]
+    repeats: Repeats
+    owner: Ints
+    run: Run
+
+
+class Search:
+    """Tries decisions and keeps the best. A byte without room costs `price` cycles."""
+
+    def __init__(self, trace: Trace, table: Table, capacity: int, effort: Effort) -> None:
+        self._trace, self._table, self._capacity, self._effort = trace, table, capacity, effort
+        self._makers, self._needs = makers_of(trace), needs_of(trace)
+        self._price = np.inf
+        count = len(table.item)
+        order = tuple(range(len(trace.steps)))
+        start = Decisions(sequence_of(trace), np.zeros(count, np.int64), np.zeros(count, np.bool_))
+        first = self._run(with_room(table, capacity, start))
+        self.best = Point(order, {}, first.decisions.sequence, first)
+
+    def cost(self, each: Run) -> float:
+        """Cycles, and the price of what has no room."""
+        if each.served is not None:
+            return each.served.cycles
+        return float(each.seen.clock[-1]) + self._price * each.choice.overflow
+
+    def set_price(self, price: float) -> None:
+        """What a byte without room costs from now on, per step."""
+        self._price = price
+
+    def is_over(self) -> bool:
+        """Whether the effort is spent."""
+        return self._effort.is_spent()
+
+    def _run(self, decisions: Decisions) -> Run:
+        self._effort.spend(_RUN_UNITS + _PLACE_UNITS * len(self._table.item))
+        return run(self._table, decisions, self._capacity)
+
+    def attempt(self, decisions: Decisions) -> bool:
+        """Whether other decisions for the same sequence are better; if so, they are kept."""
+        found = self._run(decisions)
+        better = self.cost(found) < self.cost(self.best.run) - 1e-6
+        if better:
+            self.best = replace(self.best, run=found)
+        return better
+
+    def attempt_sequence(self, order: tuple[int, ...], repeats: Repeats) -> bool:
+        """The same with another order or other repeated steps."""
+        sequence, owner = sequence_with(order, repeats)
+        better = self.attempt(replace(self.best.run.decisions, sequence=sequence))
+        if better:
+            self.best = Point(order, repeats, owner, self.best.run)
+        return better
+
+    def attempt_policy(self, force: Ints, repeats: Repeats) -> bool:
+        """The same with forced gaps and repeated steps; what leaves first has the most free time."""
+        sequence, owner = sequence_with(self.best.order, repeats)
+        decisions = replace(
+            self.best.run.decisions, sequence=sequence, force=force, slack=0, rule=loops.LONGEST
+        )
+        better = self.attempt(decisions)
+        if better:
+            self.best = Point(self.best.order, repeats, owner, self.best.run)
+        return better
+
+    def direct_operands(self) -> tuple[frozenset[int], ...]:
+        """By step of the trace the operands that are accessed directly for want of room."""
+        direct, table = self.best.run.decisions.direct, self._table
+        found = []
+        for place, step in enumerate(self._trace.steps):
+            entries = np.arange(table.first[place], table.first[place + 1])
+            items = set(table.item[entries[direct[entries]]].tolist())
+            found.append(frozenset(access.operand for access in step.accesses if access.item in items))
+        return tuple(found)
+
+    def rules(self) -> None:
+        """How much is held free, what leaves first, whether what leaves goes first."""
+        for slack in _SLACKS:
+            for rule in (loops.LATEST, loops.LONGEST, loops.WORTH):
+                for outs_first in (False, True):
+                    if self.is_over():
+                        return
+                    now = self.best.run.decisions
+                    other = replace(now, slack=int(slack * self._capacity), rule=rule, outs_first=outs_first)
+                    self.attempt(other)
+
+    def add_repeats(self) -> int:
+        """Make again what is missing where it is used, the cheapest per byte first; how often that helped."""
+        gained = 0
+        for item, step in self._missing():
+            alive = alive_before(self.best.run, step)
+            at = np.argsort(np.array(self.best.order)).tolist()
+            tried: set[frozenset[int]] = set()
+            for depth in _DEPTHS:
+                if self.is_over():
+                    return gained
+                more = chain(self._makers, at, alive, (item, step), depth)
+                if more is None or more in tried:
+                    break
+                tried.add(more)
+                repeats = with_steps(self.best.repeats, step, more)
+                gained += self.attempt_sequence(self.best.order, repeats)
+        return gained
+
+    def _missing(self) -> list[tuple[int, int]]:
+        """Items with the steps before which they could be made again."""
+        now, table = self.best.run, self._table
+        found: dict[tuple[int, int], float] = {}
+        tight = now.choice.load > self._capacity
+        next_tight = np.flatnonzero(tight)
+        for f in range(int(now.seen.start[-1])):
+            item, before = int(table.item[now.seen.entry[f]]), int(now.seen.before[f])
+            if not table.reads[now.seen.entry[f]] or self._makers.maker[item] < 0:
+                continue
+            missing = bool(now.choice.missing[f] or now.choice.direct[f])
+            if len(next_tight):
+                lo, hi = now.seen.step[before], now.seen.step[f]
+                at = int(np.searchsorted(next_tight, lo, side="right"))
+                missing = at < len(next_tight) and next_tight[at] < hi
+            if missing:
+                step = int(self.best.owner[now.seen.step[f]])
+                cycles = float(table.cycles[self._makers.maker[item]])
+                found[item, step] = cycles / max(1, int(table.size[item]))
+        return sorted(found, key=lambda each: (found[each], each))
+
+    def drop_repeats(self) -> int:
+        """Leave out what need not run again."""
+        gained = 0
+        for step, steps in sorted(self.best.repeats.items()):
+            for one in sorted(steps):
+                if self.is_over():
+                    return gained
+                if one in self.best.repeats.get(step, frozenset()):
+                    repeats = without_step(self.best.repeats, step, one)
+                    gained += self.attempt_sequence(self.best.order, repeats)
+        return gained
+
+    def gaps(self) -> int:
+        """Let stay what leaves, let leave what stays, access directly what comes back."""
+        gained = 0
+        now, table = self.best.run, self._table
+        tried: set[tuple[int, int]] = set()
+        for f in range(int(now.seen.start[-1])):
+            entry, before = int(now.seen.entry[f]), int(now.seen.before[f])
+            if not table.reads[entry] or now.seen.step[f] <= now.seen.step[before] + 1:
+                continue
+            away = now.choice.leaves[before] >= 0
+            for force in (loops.STAY,) if away else ():
+                if self.is_over():
+                    return gained
+                if (entry, force) not in tried:
+                    tried.add((entry, force))
+                    forces = self.best.run.decisions.force.copy()
+                    forces[entry] = loops.FREE if forces[entry] else force
+                    other = replace(self.best.run.decisions, force=forces)
+                    gained += self.attempt(other)
+        return gained
+
+    def orders(self) -> int:
+        """Move steps around those that wait."""
+        gained = 0
+        for step in self._around_waits():
+            order = self.best.order
+            for other in dict.fromkeys(moved(order, self._needs, order.index(step))):
+                if self.is_over():
+                    return gained
+                fits = other != order and stands(self._makers, other, self.best.repeats)
+                if fits and self.attempt_sequence(other, self.best.repeats):
+                    gained += 1
+                    break
+        return gained
+
+    def _around_waits(self) -> list[int]:
+        """Steps of the trace near those that wait or have no room, the worst first."""
+        now = self.best.run
+        bad = now.choice.load - self._capacity if now.served is None else now.served.waits
+        found: dict[int, None] = {}
+        for k in np.argsort(-bad, kind="stable"):
+            if bad[k] <= 0:
+                break
+            found.update(dict.fromkeys(self.best.owner[max(0, k - _AHEAD) : k + 3].tolist()))
+        return list(found)
+
+    def directs(self) -> int:
+        """Operands that are accessed directly, or no longer."""
+        gained = 0
+        table = self._table
+        for operand in np.unique(table.operand[np.isfinite(table.direct)]):
+            if self.is_over():
+                return gained
+            group = table.operand == operand
+            direct = self.best.run.decisions.direct.copy()
+            direct[group] = ~direct[group]
+            gained += self.attempt(replace(self.best.run.decisions, direct=direct))
+        return gained
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is planned: the trace, its arrays, the bytes of the fast memory, and what may be done."""
+
+    trace: Trace
+    table: Table
+    capacity: int
+    link: Link
+    recompute: bool
+    reorder: bool
+
+
+def best_run(task: Task, effort: Effort) -> tuple[Run, str]:
+    """The best run that is found, and what it started from: the look-ahead plan, the gaps and repeated steps
+    that the source's method takes, or steps that are repeated until little has to leave.
+    """
+    first = Search(task.trace, task.table, task.capacity, effort.part(1 / 3))
+    first.rules()
+    method = "look-ahead"
+    if task.table.linked and _by_policy(first, task):
+        method = "free time"
+    if first.best.run.served is not None:
+        _improve(first, task)
+    if not task.recompute or first.best.run.added_cycles <= 0:
+        return first.best.run, method
+    second = Search(task.trace, task.table, task.capacity, effort)
+    alone = Search(
+        task.trace,
+        task.table._replace(linked=False),
+        task.capacity,
+        effort.part(0.5 if task.table.linked else 0.9),
+    )
+    for price in _prices(alone):
+        alone.set_price(price)
+        alone.add_repeats()
+        alone.drop_repeats()
+        second.attempt_sequence(alone.best.order, alone.best.repeats)
+    second.rules()
+    _improve(second, task)
+    if second.cost(second.best.run) < first.cost(first.best.run):
+        return second.best.run, "repeats first"
+    return first.best.run, method
+
+
+def _by_policy(search: Search, task: Task) -> bool:
+    """Whether the method of the source, from the access trace of the passive iteration, is better."""
+    passive = passive_plan(task.trace, task.capacity, task.link, search.direct_operands())
+    if passive is None:
+        return False
+    touches = touches_of(passive, task.link)
+    found = free_time_policy(task.trace, touches, task.capacity, task.link, recompute=task.recompute)
+    leaving = {(gap.item, gap.hi) for gap in found.away}
+    force = search.best.run.decisions.force.copy()
+    for step in range(len(task.table.cycles)):
+        for entry in range(task.table.first[step], task.table.first[step + 1]):
+            if (int(task.table.item[entry]), step) in leaving:
+                force[entry] = loops.LEAVE
+    return search.attempt_policy(force, found.repeats)
+
+
+def _improve(search: Search, task: Task) -> None:
+    gained = 1
+    while gained and not search.is_over():
+        gained = search.gaps()
+        if task.reorder:
+            gained += search.orders()
+        gained += search.directs()
+        if task.recompute:
+            gained += search.add_repeats() + search.drop_repeats()
+        search.rules()
+
+
+def _prices(search: Search) -> Iterator[float]:
+    """Dearer and dearer bytes without room, until there are none."""
+    now = search.best.run
+    price = float(now.seen.clock[-1]) / max(1.0, now.choice.overflow) / 100
+    while search.best.run.choice.overflow and not search.is_over() and price < _DEAREST:
+        yield price
+        price *= 3
+    search.set_price(np.inf)
+
+
+def with_room(table: Table, capacity: int, start: Decisions) -> Decisions:
+    """Direct accesses, the cheapest per byte first, where a step has no room for all that it touches."""
+    direct: Flags = start.direct.copy()
+    held = int(table.size[table.fixed].sum())
+    for s in range(len(table.cycles)):
+        entries = np.arange(table.first[s], table.first[s + 1])
+        entries = entries[~table.fixed[table.item[entries]]]
+        need = table.size[table.item[entries]].sum() + table.work[s] + held
+        groups = []
+        for operand in np.unique(table.operand[entries]):
+            group = entries[table.operand[entries] == operand]
+            size = int(table.size[table.item[group]].sum())
+            groups.append((float(table.direct[group[0]]) / max(1, size), int(operand), size, group))
+        for cost, _, size, group in sorted(groups, key=lambda each: each[:2]):
+            if need <= capacity or not np.isfinite(cost):
+                break
+            direct[group] = True
+            need -= size
+    return replace(start, direct=direct)

@@ -1,0 +1,273 @@
+"""The transfers of a sequence of steps, compiled.
+
+`serve` runs the steps with one engine: what leaves goes as soon as it may, what comes back as early as there
+is room, the earliest deadline first. Places of accesses are those of `list_loops`, times are in cycles.
+
+Import only where it is needed: numba takes its time. One file: its cache does not see others change.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mcudeploy.planner.offload.list_loops import Accesses, Choice
+from mcudeploy.planner.offload.trace_tables import Flags, Floats, Ints, Table
+
+_WINDOW = 8  # so many of the items that come back next are tried for room
+
+
+class Served(NamedTuple):
+    """Cycles in all; passages in the order of their issue: item, whether inwards, from and to step; waits of
+    each step.
+    """
+
+    cycles: float
+    item: Ints
+    inwards: Flags
+    start: Ints
+    end: Ints
+    waits: Floats
+
+
+@njit(cache=True)
+def _add(load: Ints, lo: int, hi: int, size: int) -> None:
+    for k in range(lo, min(hi, len(load))):
+        load[k] += size
+
+
+@njit(cache=True)
+def _fits(load: Ints, lo: int, hi: int, size: int, capacity: int) -> bool:
+    for k in range(lo, hi):  # noqa: SIM110  (numba has no all)
+        if load[k] + size > capacity:
+            return False
+    return True
+
+
+@njit(cache=True)
+def _leaving(table: Table, seen: Accesses, choice: Choice, place: int) -> int:
+    """The place behind which the bytes of a place leave; -1: they change or are accessed directly before."""
+    while choice.leaves[place] < 0 or choice.direct[place]:
+        place = seen.behind[place]
+        if place < 0 or table.writes[seen.entry[place]] or choice.direct[place]:
+            return -1
+    return place
+
+
+@njit(cache=True)
+def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
+    table: Table, sequence: Ints, seen: Accesses, choice: Choice, capacity: int, outs_first: bool
+) -> Served:
+    """Run the steps with what leaves, and give the passages."""
+    steps, items = len(sequence), len(table.size)
+    count = seen.start[steps]
+    load, missing, leaves = choice.load.copy(), choice.missing.copy(), choice.leaves.copy()
+    clean = table.given.copy()
+    number = np.full(count + items, -1, np.int64)  # of the passage outwards, inwards, by place
+    most = 3 * (count + items)
+    p_item, p_in = np.empty(most, np.int64), np.zeros(most, np.bool_)
+    p_place = np.full(most, -1, np.int64)
+    p_start, p_end, p_done = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+    pending = np.empty(count + items, np.int64)
+    flying = np.empty(count + items, np.int64)
+    wanted = np.empty(count + 1, np.int64)
+    waits = np.zeros(steps + 1)
+    waiting, flights, passages, wants, next_want = 0, 0, 0, 0, 0
+    for f in range(count):
+        if missing[f]:
+            wanted[wants] = f
+            wants += 1
+    now = free = 0.0
+    for k in range(steps + 1):
+        begin = now
+        # What step k - 1 touched last: gone at once, or waiting to be written out.
+        for f in range(seen.start[k - 1] if k else count, seen.start[k] if k else count + items):
+            i = f - count if f >= count else table.item[seen.entry[f]]
+            if (f < count and table.writes[seen.entry[f]]) or (f >= count and table.loaded[i]):
+                clean[i] = choice.direct[f] if f < count else table.given[i]
+                g = -1 if clean[i] or not table.linked else _leaving(table, seen, choice, f)
+                if g >= 0 and k < steps:
+                    pending[waiting] = g
+                    waiting += 1
+            if leaves[f] >= 0 and not choice.direct[f] and clean[i] and number[f] < 0:
+                _add(load, k, leaves[f], -table.size[i])
+        # Those that should have left by now stay a step longer; those that are used now stay.
+        left = 0
+        for n in range(waiting):
+            f = pending[n]
+            i = f - count if f >= count else table.item[seen.entry[f]]
+            back = seen.behind[f]
+            if back >= 0 and seen.step[back] == k and not choice.direct[back]:
+                _add(load, leaves[f], k, table.size[i])
+                missing[back] = False
+                f = -1 if table.writes[seen.entry[back]] else _leaving(table, seen, choice, back)
+                if f < 0:
+                    continue
+            pending[left] = f
+            left += 1
+            if leaves[f] <= k < steps:
+                _add(load, leaves[f], k + 1, table.size[i])
+                leaves[f] = k + 1
+        waiting = left
+        if k == steps:
+            for n in range(passages):
+                if not p_in[n] and p_end[n] >= steps:
+                    now = max(now, p_done[n])
+            waits[k] = now - begin
+            break
+        # What is read directly must have been written out; what does not fit must have left.
+        urgent = seen.start[k]
+        while True:
+            chosen = -1
+            while urgent < seen.start[k + 1]:
+                i = table.item[seen.entry[urgent]]
+                if choice.direct[urgent] and table.reads[seen.entry[urgent]]:
+                    for n in range(waiting):
+                        if pending[n] == seen.before[urgent]:
+                            chosen = n
+                    if chosen < 0 and not clean[i]:  # it never left: it is written out, and stays
+                        free = max(now, free) + table.out_cycles[i]
+                        now = free
+                        p_item[passages], p_in[passages], p_done[passages] = i, False, free
+                        p_start[passages], p_end[passages] = k, k
+                        passages += 1
+                        clean[i] = True
+                    for n in range(flights):
+                        if p_item[flying[n]] == i and p_end[flying[n]] > k:
+                            now = max(now, p_done[flying[n]])
+                            _add(load, k, p_end[flying[n]], -table.size[p_item[flying[n]]])
+                            p_end[flying[n]] = k
+                if chosen >= 0:
+                    break
+                urgent += 1
+            if chosen < 0 and load[k] <= capacity:
+                break
+            if chosen < 0:
+                first = -1
+                left = 0
+                for n in range(flights):
+                    p = flying[n]
+                    if p_end[p] > k or seen.step[p_place[p]] >= k:
+                        flying[left] = p
+                        left += 1
+                        if seen.step[p_place[p]] < k and (first < 0 or p_done[p] < p_done[first]):
+                            first = p
+                flights = left
+                if first >= 0:
+                    now = max(now, p_done[first])
+                    _add(load, k, p_end[first], -table.size[p_item[first]])
+                    p_end[first] = k
+                    continue
+                for n in range(waiting):
+                    if seen.step[pending[n]] < k and (
+                        chosen < 0 or leaves[pending[n]] < leaves[pending[chosen]]
+                    ):
+                        chosen = n
+                if chosen < 0:
+                    break
+            f = pending[chosen]
+            waiting -= 1
+            pending[chosen] = pending[waiting]
+            i = f - count if f >= count else table.item[seen.entry[f]]
+            free = max(now, free) + table.out_cycles[i]
+            now = free
+            p_item[passages], p_in[passages], p_done[passages] = i, False, free
+            p_start[passages], p_end[passages] = k, k
+            number[f] = passages
+            passages += 1
+            clean[i] = True
+            _add(load, k, leaves[f], -table.size[i])
+        for f in range(seen.start[k], seen.start[k + 1]):
+            if missing[f] and number[f] >= 0:
+                now = max(now, p_done[number[f]])
+        for f in range(seen.start[k], seen.start[k + 1]):
+            if not missing[f] or number[f] >= 0:
+                continue
+            i, p = table.item[seen.entry[f]], number[seen.before[f]]
+            if p >= 0 and p_end[p] > k:
+                now = max(now, p_done[p])
+                _add(load, k, p_end[p], -table.size[i])
+                p_end[p] = k
+            free = max(now, free) + table.in_cycles[i]
+            now = free
+            p_item[passages], p_in[passages], p_done[passages] = i, True, free
+            p_start[passages], p_end[passages] = k, k
+            number[f] = passages
+            passages += 1
+        waits[k] = now - begin
+        spent = table.cycles[sequence[k]]
+        last = -1
+        for f in range(seen.start[k], seen.start[k + 1]):
+            if choice.direct[f] and table.operand[seen.entry[f]] != last:
+                last = table.operand[seen.entry[f]]
+                spent += table.direct[seen.entry[f]]
+        # While the step runs the engine shall have work.
+        while table.overlapped and free - now < spent:
+            best, chosen, inward = np.inf, -1, -1
+            for n in range(waiting):
+                f = pending[n]
+                i = f - count if f >= count else table.item[seen.entry[f]]
+                back = seen.behind[f]
+                if back >= 0 and not choice.direct[back]:
+                    gap = seen.clock[seen.step[back]] - seen.clock[k]
+                    if gap < max(free - now, 0.0) + table.out_cycles[i] + table.in_cycles[i]:
+                        continue  # if there is room it never leaves
+                due = seen.clock[leaves[f]] - table.out_cycles[i]
+                if due < best:
+                    best, chosen = due, n
+            while next_want < wants and (seen.step[wanted[next_want]] <= k or number[wanted[next_want]] >= 0):
+                next_want += 1
+            tried = 0
+            n = next_want
+            while n < wants and tried < _WINDOW and not (outs_first and chosen >= 0):
+                f = wanted[n]
+                n += 1
+                g = seen.before[f]
+                if number[f] >= 0 or (g < count and seen.step[g] >= k) or not missing[f]:
+                    continue
+                tried += 1
+                i = table.item[seen.entry[f]]
+                if (
+                    not clean[i]
+                    or (k == 0 and table.loaded[i])
+                    or (number[g] >= 0 and (p_end[number[g]] > k or p_start[number[g]] == k))
+                ):
+                    continue
+                due = seen.clock[seen.step[f]] - table.in_cycles[i]
+                if due < best and _fits(load, k, seen.step[f], table.size[i], capacity):
+                    best, inward = due, f
+                    break
+            if inward >= 0:
+                i = table.item[seen.entry[inward]]
+                free = max(now, free) + table.in_cycles[i]
+                p_item[passages], p_in[passages], p_done[passages] = i, True, free
+                p_start[passages], p_end[passages] = k, seen.step[inward]
+                number[inward] = passages
+                passages += 1
+                _add(load, k, seen.step[inward], table.size[i])
+            elif chosen >= 0:
+                f = pending[chosen]
+                waiting -= 1
+                pending[chosen] = pending[waiting]
+                i = f - count if f >= count else table.item[seen.entry[f]]
+                free = max(now, free) + table.out_cycles[i]
+                p = k + 1
+                late = now + spent - seen.clock[k + 1]
+                while p < steps and seen.clock[p] + late < free:
+                    p += 1
+                p_item[passages], p_in[passages], p_done[passages] = i, False, free
+                p_start[passages], p_end[passages] = k, p
+                number[f], p_place[passages] = passages, f
+                flying[flights] = passages
+                flights += 1
+                passages += 1
+                clean[i] = True
+                gone = max(p, seen.step[f] + 1)
+                _add(load, gone, leaves[f], -table.size[i])
+                _add(load, leaves[f], gone, table.size[i])
+            else:
+                break
+        now += spent
+    return Served(now, p_item[:passages], p_in[:passages], p_start[:passages], p_end[:passages], waits)

@@ -1,0 +1,100 @@
+"""The order with the least peak, by best-first search over the sets of done steps.
+
+Sets are taken by the least peak with which they can be reached, so that all bounds below the optimum are
+refuted in one go: what fails under one bound waits for the next instead of being searched again. Among sets
+of the same peak the one with the most steps comes first. *Dominance*: a step whose memory fits under the
+bound and after which there is no more memory than before is taken at once. Moved forward in any order it
+hurts no other step: until its old place all others run with no more memory.
+"""
+
+from __future__ import annotations
+
+import heapq
+from functools import reduce
+from operator import or_
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.planner.order.closure import Closure
+from mcudeploy.planner.order.order_problem import Outcome, Problem, mask_of
+
+_READY_UNITS = 3.0
+"""Effort of one ready step of a set that is looked at."""
+
+MOST_SETS = 300_000
+"""Sets that are kept at most: some 300 MB."""
+
+
+def best_first(problem: Problem, floor: int, beat: int, effort: Effort) -> Outcome:
+    """An order of least peak, below `beat` bytes, or none. `floor`: a lower bound that is known already.
+
+    Ends early with the effort or with `MOST_SETS` sets, with what is proven by then.
+    """
+    if floor >= beat:
+        return Outcome(None, floor)
+    everything, everywhere = (1 << problem.steps) - 1, Choosers(problem).movable(Closure.of(problem))
+    came: dict[int, tuple[int, int]] = {0: (0, -1)}
+    # Peak to reach it, steps left, memory after it, the set, what is ready, the peak for which it was tried
+    heap = [(floor, problem.steps, problem.live(0), 0, tuple(problem.ready()), -1)]
+    while heap:
+        bound, left, memory, done, ready, tried = heapq.heappop(heap)
+        if done == everything:
+            return Outcome(_way(came, done), bound)
+        if effort.is_spent() or len(came) > MOST_SETS:
+            return Outcome(None, bound)
+        effort.spend(_READY_UNITS * len(ready))
+        later = beat
+        following: list[tuple[int, int]] = []
+        for step in ready:
+            rise, net = problem.change(step, done)
+            need = memory + rise
+            if need > bound:
+                later = min(later, need)
+            elif net <= 0 and everywhere >> step & 1:
+                following, later = [(step, net)], beat
+                break
+            elif need > tried:
+                following.append((step, net))
+        if later < beat:
+            heapq.heappush(heap, (later, left, memory, done, ready, bound))
+        for step, net in following:
+            then = done | 1 << step
+            if then not in came:
+                came[then] = (done, step)
+                after = (*(other for other in ready if other != step), *problem.freed(step, then))
+                heapq.heappush(heap, (bound, left - 1, memory + net, then, after, -1))
+    return Outcome(None, beat)
+
+
+class Choosers:
+    """Steps with several chances in place, one behind another that saves less.
+
+    A step that frees what it adds can be taken at another time, and no other step has more: one may come
+    between another and its in-place chance, but then it has freed as much. Yet a step takes the first of its
+    chances that applies: one that saves less must not become possible in front of another.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._touches = problem.touches
+        self._of_buffer: dict[int, int] = {}
+        for step, chances in problem.chances_of.items():
+            savings = [problem.saving(chance) for chance in chances]
+            if savings != sorted(savings, reverse=True):
+                for number in {number for chance in chances for number in (chance.input, chance.output)}:
+                    self._of_buffer[number] = self._of_buffer.get(number, 0) | 1 << step
+
+    def near(self, step: int) -> int:
+        """Those that choose among buffers which a step touches."""
+        return reduce(or_, (self._of_buffer.get(number, 0) for number in self._touches[step]), 0)
+
+    def movable(self, closure: Closure) -> int:
+        """The steps that can be taken at any time: those that choose near them come before or behind them."""
+        related = map(or_, closure.ancestors, closure.descendants)
+        return mask_of(step for step, each in enumerate(related) if not self.near(step) & ~(each | 1 << step))
+
+
+def _way(came: dict[int, tuple[int, int]], done: int) -> list[int]:
+    order = []
+    while done:
+        done, step = came[done]
+        order.append(step)
+    return order[::-1]

@@ -1,0 +1,222 @@
+"""All schedulers of a problem, within some effort: the best order, with what is known about better ones.
+
+Quick heuristics come first, forwards and backwards and tuned at their peaks; then minimum cuts raise the
+lower bound; beam searches and the exact search on the contracted problem close the rest. Each component of
+the series decomposition has its own winner, and only those above the bound are worked on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.planner.order.beam import beam
+from mcudeploy.planner.order.bounds import least_needs, sure_needs
+from mcudeploy.planner.order.closure import Closure
+from mcudeploy.planner.order.contract import contracted
+from mcudeploy.planner.order.derived import reverse, turned
+from mcudeploy.planner.order.exact import best_first
+from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.published import ilp
+from mcudeploy.planner.order.published.chain_dfs import chain_dfs
+from mcudeploy.planner.order.published.deferred_updates import with_deferred_updates
+from mcudeploy.planner.order.published.lifetime_bfs import lifetime_bfs
+from mcudeploy.planner.order.published.refine import refine
+from mcudeploy.planner.order.rpo import reverse_post_order_of
+from mcudeploy.planner.order.series import in_series
+
+_LOG = logging.getLogger(__name__)
+
+METHODS = ("rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "refine", "beam", "exact", "ilp")
+DEFAULT = METHODS[:-1]
+"""The integer program proves nothing that the exact search does not."""
+
+BEAM_WIDTHS = (1, 8, 64, 256)
+_STEP_UNITS = 16.0
+"""Effort of a quick heuristic for each step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A valid order and its peak. No order has a peak below `lower_bound_bytes`; `status` is `optimal` where
+    that is the peak, else `feasible`. `method`: what found the order of the component that has the peak.
+    """
+
+    order: tuple[int, ...]
+    peak_bytes: int
+    lower_bound_bytes: int
+    status: str
+    method: str
+
+
+@dataclass(slots=True)
+class _Component:
+    """A component, what its steps need for sure, the best order so far and its lower bound."""
+
+    steps: list[int]
+    problem: Problem
+    needs: list[int]
+    updates: frozenset[int]
+    order: tuple[int, ...]
+    peak: int
+    bound: int
+    method: str = "file"
+    smaller: tuple[Problem, list[int]] | None = None
+
+    def contracted(self, effort: Effort) -> tuple[Problem, list[int]]:
+        """The problem with the dependences that cost nothing, and its steps' numbers in the component."""
+        if self.smaller is None:
+            self.smaller = contracted(self.problem, effort)
+        return self.smaller
+
+    def offer(self, order: Sequence[int], method: str) -> int:
+        """Take an order if it is better; its peak."""
+        peak = self.problem.peak(order)
+        if peak < self.peak:
+            self.order, self.peak, self.method = tuple(order), peak, method
+        return peak
+
+
+def best_order(
+    problem: Problem,
+    effort: Effort,
+    methods: Collection[str] = DEFAULT,
+    *,
+    updates: Collection[int] = (),
+    interruptible: bool = False,
+) -> Ordered:
+    """The best order that `methods` find with some effort, never worse than the order of the numbers.
+
+    `updates`: steps, such as updates of weights, that may be deferred. `interruptible`: Ctrl-C ends the
+    search, not the program.
+    """
+    components = [_component(steps, part, updates) for steps, part in in_series(problem)]
+    floor = max((component.bound for component in components), default=0)
+    try:
+        for bound in _search(components, floor, effort, methods):
+            floor = max(floor, bound)
+    except KeyboardInterrupt:
+        if not interruptible:
+            raise
+        _LOG.warning("interrupted: the search ends with the best order so far")
+    order = tuple(component.steps[step] for component in components for step in component.order)
+    peak = problem.peak(order)
+    method = next((component.method for component in _highest_first(components)), "file")
+    return Ordered(order, peak, min(floor, peak), "optimal" if peak <= floor else "feasible", method)
+
+
+def _component(steps: list[int], problem: Problem, updates: Collection[int]) -> _Component:
+    needs = sure_needs(problem, Closure.of(problem))
+    own = frozenset(place for place, step in enumerate(steps) if step in updates)
+    order = tuple(range(problem.steps))
+    return _Component(steps, problem, needs, own, order, problem.peak(order), max(needs, default=0))
+
+
+def _highest_first(components: list[_Component]) -> list[_Component]:
+    return sorted(components, key=lambda component: -component.peak)
+
+
+def _search(
+    components: list[_Component], floor: int, effort: Effort, methods: Collection[str]
+) -> Iterator[int]:
+    """Lower the peaks of components and raise the lower bounds, until they meet or the effort is spent; the
+    bounds that are found. Only components above the highest bound are worked on.
+    """
+    for stage, share in _STAGES if "exact" in methods else ((stage, 1.0) for stage, _ in _STAGES):
+        within = effort.part(share)
+        left = [each for each in _highest_first(components) if each.peak > floor]
+        for place, component in enumerate(left):
+            if component.peak > floor and not within.is_spent():
+                own = within.part(1 / (len(left) - place))
+                floor = max(floor, stage(component, floor, own, methods))
+                yield floor
+
+
+def _tuned(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
+    """Quick heuristics, the best of them tuned first."""
+    found = []
+    for method, order in _quick(component, methods):
+        effort.spend(_STEP_UNITS * component.problem.steps)
+        found.append((component.offer(order, method), method, order))
+        if component.peak <= floor:
+            return floor
+    if "refine" in methods:
+        for _, method, order in sorted(found, key=lambda each: each[0]):
+            _refine(component, floor, effort, method, order)
+    return floor
+
+
+def _refine(component: _Component, floor: int, effort: Effort, method: str, order: Sequence[int]) -> None:
+    if component.peak > floor and not effort.is_spent():
+        component.offer(refine(component.problem, order, effort, floor), f"{method}, refined")
+
+
+def _quick(component: _Component, methods: Collection[str]) -> Iterator[tuple[str, Sequence[int]]]:
+    """Orders of a component by one method after the other, with their names."""
+    problem = component.problem
+    backwards = reverse(problem)
+    yield "file", component.order
+    if "rpo" in methods:
+        yield "rpo", reverse_post_order_of(problem)
+        yield "rpo backwards", turned(reverse_post_order_of(backwards))
+    if "lifetime_bfs" in methods:
+        yield "lifetime_bfs", lifetime_bfs(problem)
+        yield "lifetime_bfs backwards", turned(lifetime_bfs(backwards))
+    if "chain_dfs" in methods:
+        yield "chain_dfs", chain_dfs(problem)
+        yield "chain_dfs backwards", turned(chain_dfs(backwards))
+    if "deferred_updates" in methods and component.updates:
+        for solve in (chain_dfs, lifetime_bfs):
+            yield "deferred_updates", with_deferred_updates(problem, component.updates, solve)
+
+
+def _cut(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
+    if "exact" not in methods:
+        return floor
+    return max(least_needs(component.problem, component.needs, effort, component.peak))
+
+
+def _beams(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
+    """Beam searches on the contracted problem, the narrow ones first, forwards and backwards."""
+    if "beam" not in methods:
+        return floor
+    problem, numbers = component.contracted(effort)
+    backwards = reverse(problem)
+    for width in BEAM_WIDTHS:
+        for name, way in (f"beam {width}", problem), (f"beam {width} backwards", backwards):
+            if component.peak <= floor or effort.is_spent():
+                return floor
+            found = beam(way, width, floor, effort)
+            if found is not None:
+                order = [numbers[step] for step in (turned(found) if way is backwards else found)]
+                component.offer(order, name)
+                if "refine" in methods:
+                    _refine(component, floor, effort, name, order)
+    return floor
+
+
+def _prove(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
+    """The exact search on the contracted problem."""
+    if "exact" not in methods:
+        return floor
+    problem, numbers = component.contracted(effort)
+    found = best_first(problem, floor, component.peak, effort)
+    if found.order is not None:
+        component.offer([numbers[step] for step in found.order], "exact")
+    return found.bound_bytes
+
+
+def _program(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
+    """The integer program."""
+    if "ilp" not in methods:
+        return floor
+    found = ilp.solve(component.problem, component.order, floor, effort)
+    if found.order is not None:
+        component.offer(found.order, "ilp")
+    return found.bound_bytes
+
+
+_STAGES = ((_tuned, 0.3), (_cut, 0.4), (_beams, 0.5), (_prove, 1.0), (_program, 1.0))
+"""What is done one after the other, and its share of the effort that is left, where a proof is looked for."""

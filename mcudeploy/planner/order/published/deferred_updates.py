@@ -1,0 +1,64 @@
+"""Deferred updates: steps that hardly matter are ordered after the others, and put where they cost least.
+
+Source: the published patent on exact, then heuristic, then tuned execution orders, for training steps: the
+operators that update weights wait for gradients only, and nothing waits for them.
+
+1. Take the updates out of the graph.
+2. Order what is left by another method.
+3. Put each update before the first step where it is ready, leaves no more memory than it finds, and fits into
+   the peak there is anyway; the rest at the end, those first that need the least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from mcudeploy.planner.order.derived import restricted
+from mcudeploy.planner.order.order_problem import Problem
+
+Solve = Callable[[Problem], Sequence[int]]
+
+
+def with_deferred_updates(problem: Problem, updates: Collection[int], solve: Solve) -> tuple[int, ...]:
+    """A valid order: that which `solve` gives for the problem without the updates, with those put back.
+
+    A step that something else waits for is not taken out.
+    """
+    out: set[int] = set()
+    for step in sorted(updates, reverse=True):
+        if all(other in out for other in problem.after[step]):
+            out.add(step)
+    core = [step for step in range(problem.steps) if step not in out]
+    alone = restricted(problem, core)
+    order = solve(alone)
+    return _put_back(problem, [core[step] for step in order], out, alone.peak(order))
+
+
+def _put_back(problem: Problem, core: list[int], out: set[int], peak: int) -> tuple[int, ...]:
+    order: list[int] = []
+    done, live = 0, problem.live(0)
+    ready = [step for step in problem.ready() if step in out]
+
+    def run(step: int) -> None:
+        nonlocal done, live, peak
+        rise, net = problem.change(step, done)
+        peak, live = max(peak, live + rise), live + net
+        order.append(step)
+        done |= 1 << step
+        ready.extend(other for other in problem.freed(step, done) if other in out)
+
+    for step in core:
+        at = 0
+        while at < len(ready):
+            rise, net = problem.change(ready[at], done)
+            if net <= 0 and rise <= max(peak - live, problem.change(step, done)[0]):
+                run(ready.pop(at))
+                at = 0
+            else:
+                at += 1
+        run(step)
+    while ready:
+        step = min(ready, key=lambda other: (problem.change(other, done)[0], other))
+        ready.remove(step)
+        run(step)
+    return tuple(order)

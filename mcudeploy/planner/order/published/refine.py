@@ -1,0 +1,150 @@
+"""Local tuning at the peak: what is alive there for nothing is read earlier or made later.
+
+Source: the published patent on exact, then heuristic, then tuned execution orders, third stage.
+
+1. Take a place of the order that has the peak, and the buffers that live over it and are not touched there.
+2. For each, the largest first: the steps that touch it afterwards move in front of the peak, with what they
+   need, or those that made it move behind it, with what needs them.
+3. What lowers the peak, or the number of places that have it, stays. To a fixpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.planner.order.order_problem import Problem
+
+_MAX_MOVED = 200
+"""Steps that one move may take along."""
+
+_STEP_UNITS, _BUFFER_UNITS = 2.5, 0.4
+"""Effort of a step of a stretch that is tried, and of a buffer that may live over the peak."""
+
+
+class _Line:
+    """An order with what is done and alive before each place, and the load there; a stretch of it can be put
+    in another order and measured.
+    """
+
+    def __init__(self, problem: Problem, order: Sequence[int]) -> None:
+        self.problem = problem
+        self.order = list(order)
+        self.place = problem.places(self.order)
+        self.done, self.live, self.loads = [0], [problem.live(0)], problem.loads(order)
+        for step in order:
+            self.live.append(self.live[-1] + problem.change(step, self.done[-1])[1])
+            self.done.append(self.done[-1] | 1 << step)
+
+    def try_stretch(self, start: int, steps: list[int]) -> bool:
+        """Put the steps from place `start` on in this order if it has less peak, or has it less often."""
+        stop = start + len(steps)
+        old = self.loads[start:stop]
+        highest = max(old)
+        done, live, loads = [self.done[start]], [self.live[start]], []
+        for step in steps:
+            rise, net = self.problem.change(step, done[-1])
+            if live[-1] + rise > highest:
+                return False
+            loads.append(live[-1] + rise)
+            live.append(live[-1] + net)
+            done.append(done[-1] | 1 << step)
+        if loads.count(highest) >= old.count(highest):
+            return False
+        self.order[start:stop], self.loads[start:stop] = steps, loads
+        self.done[start:stop], self.live[start:stop] = done[:-1], live[:-1]
+        for place, step in enumerate(steps, start):
+            self.place[step] = place
+        return True
+
+
+def refine(problem: Problem, order: Sequence[int], effort: Effort, floor: int = 0) -> tuple[int, ...]:
+    """A valid order, its peak no higher. Stops at `floor` bytes, or with the effort."""
+    line = _Line(problem, order)
+    while line.loads and not effort.is_spent():
+        peak = max(line.loads)
+        if peak <= floor:
+            break
+        places = [place for place, load in enumerate(line.loads) if load == peak]
+        if not any(_lower(line, place, effort) for place in (places[0], places[-1])):
+            break
+    return tuple(line.order)
+
+
+def _lower(line: _Line, place: int, effort: Effort) -> bool:
+    """Whether some move lowers the load at a place."""
+    problem, done = line.problem, line.done[place]
+    effort.spend(_BUFFER_UNITS * len(problem.buffers))
+    here = 1 << line.order[place]
+    over = [
+        number
+        for number, buffer in enumerate(problem.buffers)
+        if (touching := problem.touching[number])
+        and not touching & here
+        and (buffer.initial or touching & done)
+        and (buffer.kept or touching & ~done)
+    ]
+    over.sort(key=lambda number: -problem.buffers[number].size_bytes)
+    for number in over:
+        for start, steps in _moves(line, number, place):
+            effort.spend(_STEP_UNITS * len(steps))
+            if line.try_stretch(start, steps):
+                return True
+        if effort.is_spent():
+            break
+    return False
+
+
+def _moves(line: _Line, number: int, place: int) -> Iterator[tuple[int, list[int]]]:
+    """Stretches in a new order after which a buffer does not live over a place, or less does."""
+    buffer = line.problem.buffers[number]
+    late = [step for step in buffer.touched_by if line.place[step] > place]
+    if late and not buffer.kept:
+        yield from _earlier(line, late, place)
+    early = [step for step in buffer.touched_by if line.place[step] < place]
+    if early and not buffer.initial:
+        yield from _later(line, early, place)
+
+
+def _earlier(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, list[int]]]:
+    """Move steps behind `place`, with all they need from there on, in front of it: just there, or at once."""
+    moved = _reached(steps, line.problem.before, lambda step: line.place[step] >= place)
+    if moved is None or line.order[place] in moved:
+        return
+    stop = max(line.place[step] for step in moved) + 1
+    group = sorted(moved, key=line.place.__getitem__)
+    needed = (other for step in moved for other in line.problem.before[step] if other not in moved)
+    ready = max((line.place[other] + 1 for other in needed), default=0)
+    for start in dict.fromkeys((place, ready)):
+        rest = [step for step in line.order[start:stop] if step not in moved]
+        yield start, group + rest
+
+
+def _later(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, list[int]]]:
+    """Move steps in front of `place`, with all that need them up to there, behind it: just there, or last."""
+    moved = _reached(steps, line.problem.after, lambda step: line.place[step] <= place)
+    if moved is None or line.order[place] in moved:
+        return
+    start = min(line.place[step] for step in moved)
+    group = sorted(moved, key=line.place.__getitem__)
+    waiting = (other for step in moved for other in line.problem.after[step] if other not in moved)
+    wanted = min((line.place[other] for other in waiting), default=len(line.order))
+    for stop in dict.fromkeys((place + 1, wanted)):
+        rest = [step for step in line.order[start:stop] if step not in moved]
+        yield start, rest + group
+
+
+def _reached(
+    steps: Sequence[int], near: Sequence[Sequence[int]], inside: Callable[[int], bool]
+) -> set[int] | None:
+    """Steps with all that depend on them inside a stretch; None if they are too many."""
+    found = set(steps)
+    pending = list(steps)
+    while pending:
+        for other in near[pending.pop()]:
+            if other not in found and inside(other):
+                found.add(other)
+                pending.append(other)
+        if len(found) > _MAX_MOVED:
+            return None
+    return found

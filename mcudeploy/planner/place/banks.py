@@ -1,0 +1,127 @@
+"""What is to be put into which memory: groups of rectangles, the memories, and what each would cost where."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import lcm
+
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Packed, Relocation, pack
+from mcudeploy.planner.place.compaction import NEVER
+from mcudeploy.planner.place.placement_problem import Problem, align_up
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """A memory: the bytes that rectangles may take of it, what access to one of them costs, and what offsets
+    in it are multiples of, beside the rectangles' own alignment.
+    """
+
+    name: str
+    capacity_bytes: int
+    cost: float = 1.0
+    alignment: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rectangles, by index, that lie in one memory, one of `banks` (by index); and how many bytes are read
+    from and written to them.
+    """
+
+    rectangles: tuple[int, ...]
+    banks: tuple[int, ...]
+    accessed_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """The bank of every group; by rectangle its offset at birth; moves as in `Packed`; by the name of each
+    memory that is used the bytes of its arena, and a bound for them.
+
+    `proven`: where it fits, that no assignment costs less; where it does not, that none fits.
+    """
+
+    banks: tuple[int, ...]
+    offsets: tuple[int, ...]
+    moves: tuple[tuple[int, int, int], ...]
+    used_bytes: Mapping[str, int]
+    bound_bytes: Mapping[str, int]
+    fits: bool
+    proven: bool = False
+
+
+Table = tuple[tuple[int, ...], ...]
+"""A number for each group in each bank."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryTask:
+    """What is to be assigned. `costs`, and `ranks` that decide between equal costs, are tables of whole
+    numbers; `pinned` rectangles do not move.
+    """
+
+    problem: Problem
+    groups: Sequence[Group]
+    banks: Sequence[Bank]
+    costs: Table
+    ranks: Table
+    pinned: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(
+        cls, problem: Problem, groups: Sequence[Group], banks: Sequence[Bank], pinned: Collection[int] = ()
+    ) -> MemoryTask:
+        """The task with its tables."""
+        costs = [Fraction(bank.cost).limit_denominator(1000) for bank in banks]
+        unit = lcm(*(cost.denominator for cost in costs))
+        return cls(
+            problem, groups, banks,
+            tuple(tuple(group.accessed_bytes * int(cost * unit) for cost in costs) for group in groups),
+            tuple(tuple(max(1, group.accessed_bytes) * b for b in range(len(banks))) for group in groups),
+            frozenset(pinned),
+        )  # fmt: skip
+
+    def expense(self, banks: Sequence[int]) -> tuple[int, int]:
+        """Cost and rank of an assignment."""
+        at = tuple(enumerate(banks))
+        return sum(self.costs[g][b] for g, b in at), sum(self.ranks[g][b] for g, b in at)
+
+    def padded_bytes(self, index: int, bank: int) -> int:
+        """Bytes of a rectangle up to where another one may begin in a bank."""
+        item = self.problem.rectangles[index]
+        return align_up(item.size_bytes, lcm(item.alignment, self.banks[bank].alignment))
+
+    def packed(self, banks: Sequence[int], relocation: Relocation | None) -> Assigned:
+        """The groups in these banks, with offsets. What does not fit has offsets nevertheless, beyond a
+        capacity.
+        """
+        offsets = [0] * len(self.problem.rectangles)
+        moves: list[tuple[int, int, int]] = []
+        used, bound = dict[str, int](), dict[str, int]()
+        for number, bank in enumerate(self.banks):
+            there = [g.rectangles for g, at in zip(self.groups, banks, strict=True) if at == number]
+            indices = sorted(index for rectangles in there for index in rectangles)
+            if not indices:
+                continue
+            found = self._packed(indices, bank, relocation)
+            used[bank.name], bound[bank.name] = found.used_bytes, found.bound_bytes
+            for index, offset in zip(indices, found.offsets, strict=True):
+                offsets[index] = offset
+            moves += [(step, indices[at], offset) for step, at, offset in found.moves]
+        moves.sort(key=lambda move: move[0])
+        excess = bool(self.excess(used))
+        return Assigned(tuple(banks), tuple(offsets), tuple(moves), used, bound, fits=not excess)
+
+    def _packed(self, indices: Sequence[int], bank: Bank, relocation: Relocation | None) -> Packed:
+        part = self.problem.part(indices)
+        aligned = (replace(item, alignment=lcm(item.alignment, bank.alignment)) for item in part.rectangles)
+        problem = replace(part, rectangles=tuple(aligned))
+        pinned = {at: NEVER for at, index in enumerate(indices) if index in self.pinned}
+        return pack(problem, pinned, relocation, bank.capacity_bytes // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES)
+
+    def excess(self, used_bytes: Mapping[str, int]) -> dict[int, int]:
+        """By bank the bytes beyond its capacity, where there are any."""
+        over = {b: used_bytes.get(bank.name, 0) - bank.capacity_bytes for b, bank in enumerate(self.banks)}
+        return {b: missing for b, missing in over.items() if missing > 0}

@@ -1,0 +1,251 @@
+"""Offsets by a depth-first search over canonical placements, with its inner loop compiled.
+
+Method: the idea of MiniMalloc (Moffitt, ASPLOS'23). Every packing can be pushed down until each rectangle
+rests on another or on the ground, and then be told in the order of offsets. So rectangles are placed by
+ascending offset, each on the skyline of its sections (the steps between two changes of who is alive). Cut off
+is what cannot end well: a section whose floor plus what is still to come exceeds its capacity, a hole that
+another rectangle would fit in whole, equal rectangles in another order. Sections that nothing crosses any
+more part the rest in two that are solved alone, each in an order of its own: what was crowded at first may
+not be so any more. Orders among equals decide much, so several are tried, and orders with noise, each for a
+number of nodes that grows.
+
+Stacks (inputs that die row by row, the lowest first) hang from the top: they lower the capacity of sections.
+That is a choice, so with them nothing is proven.
+
+Import only where it is needed: numba takes its time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.planner.place.placement_problem import Outcome, Problem, stacks_at_the_top
+from mcudeploy.planner.place.sections import Floats, Ints, Sections, tries
+
+_MOST_RECTANGLES = 2_000
+"""The search descends one level of the stack per rectangle."""
+
+_CELLS = 4
+"""So many sections in the life of a rectangle take as long as anything else that is looked at."""
+
+_FAR = 1 << 60
+
+
+def applies(problem: Problem) -> bool:
+    """True for rectangles of one alignment, not too many."""
+    same = len({item.alignment for item in problem.rectangles}) == 1
+    return same and len(problem.rectangles) <= _MOST_RECTANGLES
+
+
+def pack(
+    problem: Problem,
+    neighbours: list[list[int]],
+    capacity: int,
+    effort: Effort,
+    *,
+    work: int,
+    seed: int,
+) -> Outcome:
+    """Offsets with all ends within `capacity` bytes, a proof that there are none, or neither after `work`:
+    rectangles and sections that are looked at, in all nodes together, or when the clock ends the effort.
+    `problem` is one that the search `applies` to.
+    """
+    anchored = stacks_at_the_top(problem, capacity)
+    if any(offset < 0 for offset in anchored.values()):
+        return Outcome(None)
+    free = [index for index in range(len(problem.rectangles)) if index not in anchored]
+    sections = Sections.of(problem, neighbours, free, anchored, capacity)
+    done = 0
+    for keys, crowd, nodes in tries(sections, seed):
+        if done >= work or effort.is_spent():
+            break
+        found, looked_at, offsets = _run(sections, keys, crowd, nodes, work - done)
+        done += looked_at
+        if found == 0:
+            return Outcome(None, not anchored, done)
+        if found == 1:
+            at = {index: int(low) * sections.grain for index, low in zip(free, offsets, strict=True)}
+            placed = {**anchored, **at}
+            fits = all(low + problem.rectangles[i].size_bytes <= capacity for i, low in placed.items())
+            offsets_of = tuple(placed[i] for i in range(len(placed)))
+            return Outcome(offsets_of if fits else None, work=done)
+    return Outcome(None, work=done)
+
+
+def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) -> tuple[int, int, Ints]:
+    """1 found, 0 there are none, -1 out of nodes or work; the work done; the offsets."""
+    count = len(sections.size)
+    everyone = np.arange(count)
+    keys, left = keys.copy(), sections.load.copy()
+    order = _ranked(everyone, keys, crowd, sections.lo, sections.hi, left, sections.room)
+    rank = np.empty(count, np.int64)
+    rank[order] = everyone
+    lids = [sections.room[a:b].min() for a, b in zip(sections.lo, sections.hi, strict=True)]
+    lid = np.array(lids, np.int64)
+    fixed = (
+        sections.size, sections.lo, sections.hi, sections.near_at, sections.near,
+        sections.room, lid, sections.twins(order),
+    )  # fmt: skip
+    offset, used = np.zeros(count, np.int64), np.array([nodes, work], np.int64)
+    floor, least, done = np.zeros_like(left), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    state = (rank, floor, left, least, offset, done, used)
+    found = _search(order, -1, -1, fixed, keys, crowd, state)
+    return found, work - int(used[1]), offset
+
+
+_INTS = "int64[::1]"
+_KEYS = "float64[:, ::1]"
+_FIXED = f"UniTuple({_INTS}, 8)"
+_STATE = f"UniTuple({_INTS}, 7)"
+
+
+@njit(f"{_INTS}({_INTS}, {_KEYS}, int64{4 * f', {_INTS}'})", cache=True)
+def _ranked(  # noqa: PLR0917
+    items: Ints, keys: Floats, crowd: int, lo: Ints, hi: Ints, left: Ints, room: Ints
+) -> Ints:
+    """`items` by their keys; those of one key stay in order. The row `crowd` of the keys is set to what is to
+    come in the fullest section of each, against its room, which stacks make smaller.
+    """
+    if crowd >= 0:
+        for u in items:
+            most = -_FAR
+            for s in range(lo[u], hi[u]):
+                most = max(most, left[s] - room[s])
+            keys[crowd, u] = -most
+    for row in range(len(keys) - 1, -1, -1):
+        items = items[np.argsort(keys[row][items], kind="mergesort")]
+    return items
+
+
+@njit(f"boolean(int64, int64, {_FIXED}, {_INTS}, {_INTS})", cache=True)
+def _too_high(u: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints) -> bool:
+    """True where what is to come above rectangle u, all of it or one, has no room above `top`."""
+    size, lo, hi, near_at, near, room, lid, _ = fixed
+    for s in range(lo[u], hi[u]):
+        if top + left[s] - size[u] > room[s]:
+            return True
+    for k in range(near_at[u], near_at[u + 1]):
+        other = near[k]
+        if done[other] == 0 and top + size[other] > lid[other]:
+            return True
+    return False
+
+
+@njit(f"int64({_INTS}, int64, int64, {_FIXED}, {_KEYS}, int64, {_STATE})", cache=True)
+def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
+    items: Ints, last: int, last_rank: int, fixed: tuple[Ints, ...], keys: Floats, crowd: int,
+    state: tuple[Ints, ...],
+) -> int:  # fmt: skip
+    """Places `items`, in the order of their rank and none of them below (last, last_rank). `floor` and `left`
+    are by section: the skyline, and the sum of what is not placed; `least` is the skyline under each
+    rectangle, `lid` the least room over it. All is restored on failure.
+    """
+    size, lo, hi, near_at, near, room, lid, twin = fixed
+    rank, floor, left, least, offset, done, used = state
+    count = len(items)
+    used[0] -= 1
+    used[1] -= count + 1
+    if used[0] < 0 or used[1] < 0:
+        return -1
+    if count == 0:
+        return 1
+    begin, end, lowest_top = _FAR, 0, _FAR
+    for u in items:
+        begin = min(begin, lo[u])
+        end = max(end, hi[u])
+        lowest_top = min(lowest_top, least[u] + size[u])
+    used[1] -= end - begin
+    # The lowest that anything of a section can still lie, and how many rectangles reach across its start.
+    lowest = np.full(end - begin, _FAR, np.int64)
+    crossing = np.zeros(end - begin + 1, np.int64)
+    for u in items:
+        at = least[u]
+        if at < last or (at == last and rank[u] < last_rank):
+            at = last + 1
+        if at + size[u] > lid[u]:
+            return 0
+        used[1] -= (hi[u] - lo[u]) // _CELLS
+        for s in range(lo[u] - begin, hi[u] - begin):
+            lowest[s] = min(lowest[s], at)
+        crossing[lo[u] - begin + 1] += 1
+        crossing[hi[u] - begin] -= 1
+    part, reach, highest = np.zeros(end - begin, np.int64), 0, _FAR
+    for s in range(end - begin):
+        if left[begin + s] > 0:
+            spare = room[begin + s] - left[begin + s]
+            if max(floor[begin + s], lowest[s]) > spare:
+                return 0
+            highest = min(highest, spare)
+        reach += crossing[s]
+        part[s] = (part[s - 1] if s > 0 else -1) + (1 if reach == 0 else 0)
+    if part[-1] > 0:
+        old_floor, old_left = floor[begin:end].copy(), left[begin:end].copy()
+        old_least, old_rank = least[items], rank[items]
+        members = np.zeros(part[-1] + 1, np.int64)
+        for u in items:
+            members[part[lo[u] - begin]] += 1
+        found = 1
+        for number in np.argsort(members):  # small ones are soon refuted
+            some = np.empty(members[number], np.int64)
+            k = 0
+            for u in items:
+                if part[lo[u] - begin] == number:
+                    some[k] = u
+                    k += 1
+            some = _ranked(some, keys, crowd, lo, hi, left, room)
+            for k in range(len(some)):
+                rank[some[k]] = k
+            # A literal -1 would crash when loaded from numba's cache (numba's issue 6061).
+            found = _search(some, last, -len(rank), fixed, keys, crowd, state)
+            if found != 1:
+                break
+        if found != 1:  # others may have been placed before
+            floor[begin:end], left[begin:end] = old_floor, old_left
+            for k in range(count):
+                least[items[k]], rank[items[k]], done[items[k]] = old_least[k], old_rank[k], 0
+        return found
+    candidates, places, k = np.empty(count, np.int64), np.empty(count, np.int64), 0
+    for u in items:
+        at = least[u]
+        if at >= lowest_top or at > highest or at < last or (at == last and rank[u] < last_rank):
+            continue
+        if twin[u] >= 0 and done[twin[u]] == 0:
+            continue
+        candidates[k], places[k] = u, at * len(rank) + rank[u]
+        k += 1
+    rest = np.empty(count - 1, np.int64)
+    for choice in np.argsort(places[:k]):
+        u = candidates[choice]
+        at, top = least[u], least[u] + size[u]
+        used[1] -= near_at[u + 1] - near_at[u]
+        if _too_high(u, top, fixed, left, done):
+            continue
+        k = 0
+        for other in items:
+            if other != u:
+                rest[k] = other
+                k += 1
+        begin, end = lo[u], hi[u]
+        old_floor = floor[begin:end].copy()
+        for s in range(begin, end):
+            floor[s] = top
+            left[s] -= size[u]
+        old_least = np.empty(near_at[u + 1] - near_at[u], np.int64)
+        for k in range(len(old_least)):
+            other = near[near_at[u] + k]
+            old_least[k] = least[other]
+            if done[other] == 0:
+                least[other] = max(least[other], top)
+        offset[u], done[u] = at, 1
+        found = _search(rest, at, rank[u], fixed, keys, crowd, state)
+        if found != 0:
+            return found
+        done[u] = 0
+        for k in range(len(old_least)):
+            least[near[near_at[u] + k]] = old_least[k]
+        for s in range(begin, end):
+            left[s] += size[u]
+        floor[begin:end] = old_floor
+    return 0

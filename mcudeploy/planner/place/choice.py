@@ -1,0 +1,112 @@
+"""Which memory for which group, under what is alive at every step: constraint programming (OR-Tools CP-SAT).
+Import only where it is needed: the solver takes its time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ortools.sat.python import cp_model
+
+from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
+from mcudeploy.common.solver import cp_solver
+from mcudeploy.planner.place.banks import MemoryTask, Table
+
+_MOST = 0.3
+"""Deterministic time of the solver for one choice."""
+
+_UNITS = 5 * UNITS_PER_SECOND
+"""Effort of a deterministic second of the solver."""
+
+
+def least_loads(
+    task: MemoryTask, limits: Sequence[int], hint: Sequence[int], effort: Effort
+) -> tuple[tuple[int, ...] | None, bool]:
+    """The bank of each group at the least cost, so that at no step more than `limits` bytes are alive in any
+    bank, None where none was found; and whether it is proven that nothing costs less, or that there is none.
+    """
+    model = cp_model.CpModel()
+    inside: Inside = []
+    for number, group in enumerate(task.groups):
+        inside.append({bank: model.new_bool_var("") for bank in group.banks})
+        model.add_exactly_one(inside[number].values())
+        for bank, chosen in inside[number].items():
+            model.add_hint(chosen, bank == hint[number])
+    for bank, limit in enumerate(limits):
+        for row in _rows(task, bank):
+            there = [(size, inside[group][bank]) for group, size in row if bank in inside[group]]
+            if sum(size for size, _ in there) > limit:
+                model.add(sum(size * chosen for size, chosen in there) <= limit)
+    return _solve(model, task, inside, effort)
+
+
+Inside = list[dict[int, cp_model.IntVar]]
+"""For each group whether it lies in a bank, for those that it may lie in."""
+
+
+def _rows(task: MemoryTask, bank: int) -> list[tuple[tuple[int, int], ...]]:
+    """What is alive at each step that matters: groups with their bytes in a bank. Where nothing dies before
+    something else is born, the later step has it all.
+    """
+    events = sorted(
+        event
+        for number, group in enumerate(task.groups)
+        for index in group.rectangles
+        for life in (task.problem.rectangles[index].life,)
+        for event in (
+            (life.lo, 1, number, task.padded_bytes(index, bank)),
+            (life.hi, 0, number, -task.padded_bytes(index, bank)),
+        )
+    )
+    alive: dict[int, int] = {}
+    rows: dict[tuple[tuple[int, int], ...], None] = {}
+    grown = False
+    for _, born, number, size in events:
+        if not born and grown:
+            rows[tuple(sorted(alive.items()))] = None
+        grown = bool(born)
+        alive[number] = alive.get(number, 0) + size
+        if alive[number] == 0:
+            del alive[number]
+    return list(rows)
+
+
+def _solve(
+    model: cp_model.CpModel, task: MemoryTask, inside: Inside, effort: Effort
+) -> tuple[tuple[int, ...] | None, bool]:
+    """The least cost, and of its solutions the least rank; whether that is proven, or that none exists."""
+    best: tuple[int, ...] | None = None
+    left = min(_MOST, effort.left / _UNITS)
+    for table in (task.costs, task.ranks):
+        total = _sum(table, inside)
+        model.minimize(total)
+        solver = cp_solver(math.inf, effort=left)
+        status = solver.solve(model)
+        left = max(0.0, left - solver.response_proto.deterministic_time)
+        effort.spend(_UNITS * solver.response_proto.deterministic_time)
+        if status == cp_model.INFEASIBLE:
+            return None, True
+        if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
+            return best, False
+        best = tuple(
+            next(bank for bank, chosen in group.items() if solver.boolean_value(chosen)) for group in inside
+        )
+        if status != cp_model.OPTIMAL:
+            return best, False
+        model.add(total == round(solver.objective_value))
+        model.clear_hints()  # type: ignore[no-untyped-call]
+        for number, value in enumerate(solver.response_proto.solution):
+            model.add_hint(model.get_int_var_from_proto_index(number), value)
+    return best, True
+
+
+def _sum(table: Table, inside: Inside) -> cp_model.LinearExprT:
+    """The sum of the chosen entries, each less the minimum of its group: so the numbers stay small."""
+    return cp_model.LinearExpr.sum(
+        [
+            (row[bank] - min(row[b] for b in group)) * chosen
+            for row, group in zip(table, inside, strict=True)
+            for bank, chosen in group.items()
+        ]
+    )

@@ -1,0 +1,121 @@
+"""Relocation: where fixed offsets need more than what is alive at once, blocks move out of the way.
+
+What is alive fits into an arena of the largest live load, though not always without gaps. Rectangles are
+placed by birth. One that finds no gap gets room from others: neighbours close ranks, up or down, or one goes
+to another gap. That is done between two steps and needs no further memory. Where nothing is full a simple
+rule decides; near a step where it does not, that place or way is taken after which the next births cost least
+by the rules (the pilot method of Duin and Voss, 1999).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.ir.interval import Interval
+from mcudeploy.planner.place.placement_problem import Problem, align_up, stacks_at_the_top
+
+_TRIES = (
+    (16, (1,)), (16, (0, 1)), (32, (1, 3)), (64, (1, 3)), (64, (0, 1, 3, 4)), (128, (1, 3)),
+    (128, (0, 1, 3, 4)),
+)  # fmt: skip
+"""How many births ahead a choice is judged, and by which rules (`relocation_loops`); the cheapest first. One
+does best here, another there: the best of all is taken.
+"""
+
+_UNITS = 0.02
+"""Effort of a rectangle that is looked at."""
+
+_FIRST_WORK = 500_000_000
+"""Rectangles that all tries together may look at until there is a solution, whatever the effort."""
+
+_RECORD = 1000.0
+"""What a move counts for beside its ticks: it takes some 34 bytes of flash."""
+
+
+Pinned = Mapping[int, Interval]
+"""Rectangles that may only move before some steps, by index."""
+
+NEVER = Interval(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Relocated:
+    """Offsets at birth by rectangle; and moves in order: step before which, rectangle, offset."""
+
+    offsets: tuple[int, ...]
+    moves: tuple[tuple[int, int, int], ...]
+
+
+def relocate(
+    problem: Problem, room: int, pinned: Pinned, price: MovePrice, effort: Effort
+) -> Relocated | None:
+    """Offsets within `room` bytes and the cheapest moves that are found; None where there are none.
+
+    Rectangles of stacks, which lie at the top or at the bottom, and the `pinned` ones do not move but in the
+    steps said. What is made again may be made elsewhere. First tries go beyond the effort.
+    """
+    import numpy as np  # noqa: PLC0415 - with the loops below it takes its time
+
+    from mcudeploy.planner.place import compaction_loops as loops  # noqa: PLC0415
+
+    live = [index for index, item in enumerate(problem.rectangles) if len(item.life)]
+    items = [problem.rectangles[index] for index in live]
+    number = {index: at for at, index in enumerate(live)}
+    scene = loops.Scene(
+        np.array([item.life.lo for item in items], np.int64),
+        np.array([item.life.hi for item in items], np.int64),
+        np.array([item.size_bytes for item in items], np.int64),
+        np.array([item.alignment for item in items], np.int64),
+        np.zeros(len(live), np.int64),
+        np.full(len(live), np.iinfo(np.int64).max),
+        room,
+        np.array([price.move + _RECORD, price.piece, price.byte]),
+    )
+    stay = {**pinned, **dict.fromkeys((index for stack in problem.stacks for index in stack), NEVER)}
+    for index, steps in stay.items():
+        if index in number:
+            scene.free[number[index]], scene.held[number[index]] = steps.lo, steps.hi
+    order = np.lexsort((-scene.size, -scene.death, scene.birth))
+    best, least, first = None, np.inf, _FIRST_WORK
+    for lookahead, rules in _TRIES:
+        for given in _stacks(problem, room):
+            base = np.full(len(live), -1, np.int64)
+            base[[number[index] for index in given]] = list(given.values())
+            most = max(int(min(effort.left / _UNITS, 1 << 62)), 0 if best else first)
+            if least == 0 or most <= 0:
+                break
+            cost, done, offsets, moves = loops.relocate(
+                scene, order[base[order] < 0], base, lookahead, np.array(rules), most
+            )
+            effort.spend(_UNITS * done)
+            first = max(0, first - done)
+            if cost < least:
+                best, least = (offsets, moves), cost
+    if best is None:
+        return None
+    offsets_of = [0] * len(problem.rectangles)
+    for index, offset in zip(live, best[0].tolist(), strict=True):
+        offsets_of[index] = offset
+    return Relocated(tuple(offsets_of), tuple((step, live[at], to) for step, at, to in best[1].tolist()))
+
+
+def _stacks(problem: Problem, room: int) -> Iterator[dict[int, int]]:
+    """Offsets of stacked rectangles, at the top and at the bottom: which is better depends on the end from
+    which they die. One empty table where there are none.
+    """
+    if not problem.stacks:
+        yield {}
+        return
+    rectangles = problem.rectangles
+    bottom = sum(
+        align_up(sum(rectangles[index].size_bytes for index in stack), rectangles[stack[0]].alignment)
+        for stack in problem.stacks
+    )
+    for top in (room, bottom):
+        start = stacks_at_the_top(problem, top)
+        end = max(at + rectangles[index].size_bytes for index, at in start.items())
+        if min(start.values()) >= 0 and end <= room:
+            yield start

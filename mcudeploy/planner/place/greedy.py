@@ -1,0 +1,144 @@
+"""Offsets by first fit: each rectangle or stack, in some order, at the lowest offset that is free while it
+lives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING
+
+from mcudeploy.planner.place.placement_problem import Problem, conflicts, stacks_at_the_top
+
+if TYPE_CHECKING:
+    from mcudeploy.planner.place.greedy_loops import Arrays
+
+
+@dataclass(frozen=True, eq=False)
+class Bundles:
+    """What gets one offset each: the rectangles of a bundle with their distance from its base."""
+
+    problem: Problem
+    parts: tuple[tuple[tuple[int, int], ...], ...]
+    neighbours: list[list[int]]
+
+    @classmethod
+    def of(cls, problem: Problem) -> Bundles:
+        """Stacks, blocks that are made again, and rectangles that are neither."""
+        sizes = [item.size_bytes for item in problem.rectangles]
+        parts = [
+            tuple(zip(stack, accumulate((sizes[index] for index in stack), initial=0), strict=False))
+            for stack in problem.stacks
+        ]
+        parts += [tuple((index, 0) for index in group) for group in problem.again]
+        bound = {index for part in parts for index, _ in part}
+        parts += [((index, 0),) for index in range(len(sizes)) if index not in bound]
+        return cls(problem, tuple(parts), conflicts(problem))
+
+    def orders(self) -> Iterator[list[int]]:
+        """Numbers of bundles: by size, by life, by area, and by birth."""
+        rectangles = self.problem.rectangles
+        size = [distance + rectangles[i].size_bytes for *_, (i, distance) in self.parts]
+        life = [self._life(part) for part in self.parts]
+        area = [
+            sum(rectangles[i].size_bytes * len(rectangles[i].life) for i, _ in part) for part in self.parts
+        ]
+        birth = [min(rectangles[i].life.lo for i, _ in part) for part in self.parts]
+        everyone = range(len(self.parts))
+        yield sorted(everyone, key=lambda b: (-size[b], -life[b], birth[b]))
+        yield sorted(everyone, key=lambda b: (-life[b], -size[b], birth[b]))
+        yield sorted(everyone, key=lambda b: (-area[b], birth[b]))
+        yield sorted(everyone, key=lambda b: (birth[b], -size[b]))
+
+    def _life(self, part: tuple[tuple[int, int], ...]) -> int:
+        """Steps of the member of a bundle that lives longest, in all its lives."""
+        steps = Counter[int]()
+        for index, distance in part:
+            steps[distance] += len(self.problem.rectangles[index].life)
+        return max(steps.values())
+
+    def first_fit(self, order: Sequence[int], anchored: Mapping[int, int] | None = None) -> tuple[int, ...]:
+        """Offsets of all rectangles with the bundles placed in this order; `anchored`: offsets by index."""
+        import numpy as np  # noqa: PLC0415 - with the loop it takes its time
+
+        from mcudeploy.planner.place import greedy_loops  # noqa: PLC0415
+
+        anchored = anchored or {}
+        offsets = np.full(len(self.problem.rectangles), -1, np.int64)
+        offsets[list(anchored)] = list(anchored.values())
+        left = [bundle for bundle in order if self.parts[bundle][0][0] not in anchored]
+        greedy_loops.first_fit(np.array(left, np.int64), self._arrays, offsets)
+        return tuple(offsets.tolist())
+
+    @cached_property
+    def _arrays(self) -> Arrays:
+        import numpy as np  # noqa: PLC0415
+
+        rectangles = self.problem.rectangles
+        lists = (
+            list(accumulate(map(len, self.parts), initial=0)),
+            [index for part in self.parts for index, _ in part],
+            [distance for part in self.parts for _, distance in part],
+            [item.size_bytes for item in rectangles],
+            [item.alignment for item in rectangles],
+            list(accumulate(map(len, self.neighbours), initial=0)),
+            list(chain.from_iterable(self.neighbours)),
+        )
+        begin, members, distance, size, alignment, at, neighbours = (
+            np.array(each, np.int64) for each in lists
+        )
+        return begin, members, distance, size, alignment, at, neighbours
+
+
+def used_bytes(problem: Problem, offsets: Sequence[int]) -> int:
+    """The end of the highest rectangle."""
+    ends = (offset + item.size_bytes for item, offset in zip(problem.rectangles, offsets, strict=True))
+    return max(ends, default=0)
+
+
+def fixed_orders(bundles: Bundles, target: int) -> tuple[int, ...]:
+    """The best of first fit in the fixed orders; stops at `target` bytes."""
+    best: tuple[int, ...] | None = None
+    least = 0
+    bases = _bases(bundles.problem, target)
+    for order in bundles.orders():
+        for anchored in bases:
+            offsets = bundles.first_fit(order, anchored)
+            used = used_bytes(bundles.problem, offsets)
+            if best is None or used < least:
+                best, least = offsets, used
+            if least <= target:
+                return best
+    return best or ()
+
+
+def _bases(problem: Problem, top: int) -> list[dict[int, int] | None]:
+    """Where stacks and scratch may be: anchored from the top, which leaves one free piece, or anywhere."""
+    anchored, short_lived = stacks_at_the_top(problem, top), short_lived_at_the_top(problem, top)
+    choices = [anchored, short_lived] if short_lived != anchored else [anchored]
+    return [*(one for one in choices if one and min(one.values()) >= 0), None]
+
+
+def short_lived_at_the_top(problem: Problem, top: int) -> dict[int, int]:
+    """Offsets by index of stacks, and of all that lives for one step at a time (scratch), which hangs below
+    what of the stacks is alive then, or from `top`. Rows alone are left for the rest, often all of one size.
+    """
+    anchored = stacks_at_the_top(problem, top)
+    room: dict[int, int] = {}
+    for index, at in anchored.items():
+        life = problem.rectangles[index].life
+        room.update((step, min(at, room.get(step, top))) for step in range(life.lo, life.hi))
+    bound = {index for group in (*problem.stacks, *problem.again) for index in group}
+    singles = ((index,) for index in range(len(problem.rectangles)) if index not in bound)
+    for group in sorted((*problem.again, *singles)):
+        items = [problem.rectangles[index] for index in group]
+        if any(len(item.life) != 1 for item in items):
+            continue
+        below = min(room.get(item.life.lo, top) for item in items) - items[0].size_bytes
+        at = below // items[0].alignment * items[0].alignment
+        anchored.update(dict.fromkeys(group, at))
+        room.update((item.life.lo, at) for item in items)
+    return anchored

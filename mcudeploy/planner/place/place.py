@@ -1,0 +1,132 @@
+"""Fixed offsets for plain rectangles within a capacity: first fit, then a canonical search."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.ir.interval import Interval
+from mcudeploy.planner.place.greedy import Bundles, fixed_orders, used_bytes
+from mcudeploy.planner.place.placement_problem import Problem, lower_bound
+
+_LOG = logging.getLogger(__name__)
+
+_UNITS = 0.01
+"""Effort of a rectangle or section that the canonical search looks at."""
+
+_LESS_SHARE = 3
+"""The search for less than the capacity has this part of the work."""
+
+_SIZES = 6
+"""Between the bound and what is used sizes are bisected, each with this part of the work that is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Byte offsets by rectangle, the bytes that are used, and a bound that no placement goes below."""
+
+    offsets: tuple[int, ...]
+    used_bytes: int
+    lower_bound_bytes: int
+
+    @property
+    def status(self) -> str:
+        """`optimal` where what is used is the bound."""
+        return "optimal" if self.used_bytes == self.lower_bound_bytes else "feasible"
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """Rectangles, by index, that meet no others, their best offsets so far, and the bytes needed at least."""
+
+    indices: list[int]
+    bundles: Bundles
+    best: tuple[int, ...]
+    bound: int
+
+    @property
+    def used(self) -> int:
+        return used_bytes(self.bundles.problem, self.best)
+
+
+def place(problem: Problem, capacity: int, effort: Effort, *, seed: int = 0) -> Placed:
+    """Offsets of all rectangles within the capacity (bytes) if some are found, then with fewer bytes.
+
+    A capacity that is exceeded is not an error: compare `used_bytes`. Without effort first fit alone is
+    tried. Ctrl-C ends the search, and the program where nothing fits yet.
+    """
+    seed %= 1 << 31  # compiled loops have numbers of 64 bits
+    parts = [_part(problem, indices) for indices in _apart(problem)]
+    try:
+        for part in sorted(parts, key=lambda part: -part.bound):
+            enough = max((other.bound for other in parts), default=0)
+            if part.used > enough and not effort.is_spent():
+                _improve(part, capacity, enough, effort.part(1 / len(parts)), seed)
+    except KeyboardInterrupt:
+        if any(part.used > capacity for part in parts):
+            raise
+        _LOG.warning("interrupted: the search ends with the best offsets so far")
+    offsets = [0] * len(problem.rectangles)
+    for part in parts:
+        for index, offset in zip(part.indices, part.best, strict=True):
+            offsets[index] = offset
+    idle = max((item.size_bytes for item in problem.rectangles if not len(item.life)), default=0)
+    return Placed(
+        tuple(offsets),
+        max((part.used for part in parts), default=idle),
+        max((part.bound for part in parts), default=idle),
+    )
+
+
+def _improve(part: _Part, capacity: int, enough: int, effort: Effort, seed: int) -> None:
+    """The canonical search for the capacity, if that is not kept yet; then for the bound, and for sizes
+    halfway between it and what is used. Less than `enough` has no use.
+    """
+    from mcudeploy.planner.place import canonical  # noqa: PLC0415 - numba takes long to import
+
+    problem = part.bundles.problem
+    if not canonical.applies(problem):
+        return
+    work = int(effort.left / _UNITS)
+    floor = max(part.bound, enough)
+    size, left = (capacity, work) if floor <= capacity < part.used else (floor, work // _LESS_SHARE)
+    while size < part.used and left > work // 1000 and not effort.is_spent():
+        share = left if size == capacity < part.used else left // _SIZES
+        outcome = canonical.pack(problem, part.bundles.neighbours, size, effort, work=share, seed=seed)
+        effort.spend(_UNITS * outcome.work)
+        left = min(left - max(outcome.work, 1), work // _LESS_SHARE)
+        if outcome.offsets is not None:
+            part.best = outcome.offsets
+            size = floor if size == capacity else (floor + part.used) // 2
+        else:
+            if outcome.proven:
+                part.bound = max(part.bound, size + 1)
+                floor = max(floor, size + 1)
+            size = max(floor, (size + part.used + 1) // 2)
+
+
+def _part(problem: Problem, indices: list[int]) -> _Part:
+    one = problem.part(indices)
+    bundles, bound = Bundles.of(one), lower_bound(one)
+    return _Part(indices, bundles, fixed_orders(bundles, bound), bound)
+
+
+def _apart(problem: Problem) -> list[list[int]]:
+    """Rectangles by runs of steps in which something is always alive."""
+    spans = [item.life for item in problem.rectangles]
+    for group in (*problem.stacks, *problem.again):
+        hull = Interval(0, 0)
+        for index in group:
+            hull = hull.hull(spans[index])
+        for index in group:
+            spans[index] = hull
+    runs: list[list[int]] = []
+    end = -1
+    alive = [(span.lo, span.hi, index) for index, span in enumerate(spans) if len(span)]
+    for lo, hi, index in sorted(alive):
+        if not runs or lo >= end:
+            runs.append([])
+        runs[-1].append(index)
+        end = max(end, hi)
+    return [sorted(run) for run in runs]

@@ -1,0 +1,182 @@
+"""Residences and transfers of a plan, from the places that its buffers got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Residence, Residences, Transfer
+from mcudeploy.tiling.blocks import BlockId, TiledGraph
+from mcudeploy.tiling.live import Buffer, Lives
+
+Move = tuple[int, int, int]
+"""Step before which, stay, new offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """Steps for which a buffer, by index, has bytes in a memory, and the offset there at first."""
+
+    buffer: int
+    life: Interval
+    memory: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """An engine copies a buffer from one of its stays to another, by index, when that begins; the program
+    waits for the end before step `end`.
+    """
+
+    engine: str
+    source: int
+    to: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where buffers are at any time: stays, those of a buffer in the order of time; moves within a memory,
+    and passages between memories, both in order.
+    """
+
+    stays: Sequence[Stay]
+    moves: Sequence[Move] = ()
+    passages: Sequence[Passage] = ()
+
+    def pieces(self) -> list[_Piece]:
+        """What moves cut the stays into; those of a stay in the order of time."""
+        found = [[_Piece(at, -1, it.life, it.offset)] for at, it in enumerate(self.stays)]
+        for number, (step, index, offset) in enumerate(self.moves):
+            last = found[index].pop()
+            before = replace(last, life=Interval(last.life.lo, step))
+            found[index] += [before, _Piece(index, number, Interval(step, last.life.hi), offset)]
+        return [piece for pieces in found for piece in pieces]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a stay, and the move that it begins with: -1 for the first one."""
+
+    stay: int
+    move: int
+    life: Interval
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resided:
+    """The residences of tensors and of operators' scratch, and the transfers, as a layout has them."""
+
+    blocks: dict[str, Residences]
+    scratch: dict[str, Residences]
+    transfers: tuple[Transfer, ...]
+
+
+def reside(tiled: TiledGraph, lives: Lives, items: Sequence[Buffer], places: Places) -> Resided:
+    """What resides where. A transfer takes along the block that lives then in its buffer; those that take
+    over later are made where it has gone.
+
+    Before a step first go the blocks that leave nothing behind for the memory that they come from, then those
+    that move within a memory, then all others: each finds its place free then.
+    """
+    pieces: list[list[_Piece]] = [[] for _ in items]
+    for piece in places.pieces():
+        pieces[places.stays[piece.stay].buffer].append(piece)
+    blocks: dict[BlockId, list[Residence]] = {block_id: [] for block_id in tiled.block_ids()}
+    scratch: dict[str, dict[int, list[Residence]]] = {}
+    made: list[tuple[_Order, Transfer]] = []
+    given = {border.tensor for border in tiled.graph.resident_inputs()}
+    coming = {passage.to: number for number, passage in enumerate(places.passages)}
+    for item, mine in zip(items, pieces, strict=True):
+        if item.scratch_of is not None:
+            name, block = item.scratch_of
+            found = (_residence(piece, piece.life, 0, places) for piece in mine)
+            scratch.setdefault(name, {}).setdefault(block, []).extend(found)
+        distance = 0
+        for name, block in item.members:
+            spans, first = lives.of(tiled.first_block[name] + block), len(blocks[name, block])
+            taken = _taken(spans, mine, first, name in given)
+            blocks[name, block] += (
+                _residence(part.piece, part.life, distance, places) for part in taken.values()
+            )
+            made += _transfers((name, block), taken, places, coming)
+            distance += tiled.block_bytes(name, block) if item.stack else 0
+    counts = {name: tiled.block_count(name) for name in tiled.first_block}
+    return Resided(
+        {name: tuple(tuple(blocks[name, at]) for at in range(count)) for name, count in counts.items()},
+        {name: _by_number(by_block) for name, by_block in scratch.items()},
+        tuple(transfer for _, transfer in sorted(made, key=lambda one: one[0])),
+    )
+
+
+_Order = tuple[int, int, int]
+"""The step before which a transfer begins, its turn then, and its number among those of this turn."""
+
+
+def _residence(piece: _Piece, life: Interval, distance: int, places: Places) -> Residence:
+    return Residence(life, places.stays[piece.stay].memory, piece.offset + distance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece as far as a block lives in it; `lived`: it did before, so it has to come from somewhere."""
+
+    piece: _Piece
+    life: Interval
+    lived: bool
+
+
+def _taken(spans: Iterable[Interval], pieces: Sequence[_Piece], first: int, given: bool) -> dict[int, _Part]:
+    """The parts that a block which lives for these spans is in, by the number of its residence; `given`: it
+    is there before all steps. Where the step that makes it reads what it takes over elsewhere, it is made
+    where it stays longer.
+    """
+    found: list[_Part] = []
+    for span in spans:
+        found += _made_once(list(_parts(span, pieces, given)))
+    return dict(enumerate(sorted(found, key=lambda part: part.life.lo), first))
+
+
+def _made_once(parts: list[_Part]) -> list[_Part]:
+    made = [part for part in parts if not part.lived]
+    if len({part.piece.stay for part in made}) < 2:
+        return parts
+    best = max(made, key=lambda part: (part.life.hi, part.piece.life.lo))
+    return [part for part in parts if part.lived or part.piece.stay == best.piece.stay]
+
+
+def _parts(span: Interval, pieces: Sequence[_Piece], given: bool) -> Iterator[_Part]:
+    for piece in pieces:
+        life = piece.life.clip(span.lo, span.hi)
+        comes = piece.life.lo == life.lo and (
+            span.lo < life.lo < span.hi or (given and span.lo == 0 == life.lo)
+        )
+        if len(life) or len(span) == 0 or (piece.move >= 0 and comes):
+            yield _Part(piece, life, comes)
+
+
+def _transfers(
+    block_id: BlockId, parts: Mapping[int, _Part], places: Places, coming: Mapping[int, int]
+) -> Iterator[tuple[_Order, Transfer]]:
+    """How a block comes to its residences that it is not made in."""
+    name, block = block_id
+    latest: dict[int, int] = {}
+    for number, part in parts.items():
+        begin, stay = part.life.lo, part.piece.stay
+        if part.lived and part.piece.move >= 0:
+            yield (begin, 1, part.piece.move), Transfer(CPU, name, block, latest[stay], number, begin)
+        elif part.lived and stay in coming:
+            passage = places.passages[coming[stay]]
+            turn = 0 if places.stays[passage.source].life.hi <= begin else 2
+            there = Transfer(passage.engine, name, block, latest[passage.source], number, passage.end)
+            yield (begin, turn, coming[stay]), there
+        latest[stay] = number
+
+
+def _by_number(stays: dict[int, list[Residence]]) -> Residences:
+    """Residences as a table by block number; blocks that no step needs have none."""
+    return tuple(tuple(stays.get(block, ())) for block in range(max(stays) + 1))

@@ -1,0 +1,92 @@
+"""What it saves that compute units share memory: beside an arena for each unit, and buffers between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+
+from mcudeploy.boards.board import Board, Unit
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Plan
+from mcudeploy.ops.transfer import Copy
+from mcudeploy.planner.cores.requirements import unit_names, users
+from mcudeploy.planner.place.arena import pack
+from mcudeploy.planner.place.placement_problem import Problem, Rectangle
+from mcudeploy.tiling.blocks import BlockId, TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import Buffer, WorkBytes, buffers, joined, lives
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Border tensors are those that several units touch; `copies` operators copy between memories.
+
+    `separate_bytes`: each unit has an arena of its own with what it touches, so that a border tensor is on
+    both sides as long as it lives, and there is a buffer for each border tensor to get from one to the other.
+    `saved_bytes`: those less the plan's arenas.
+    """
+
+    border_tensors: int
+    border_bytes: int
+    separate_bytes: int
+    saved_bytes: int
+    copies: int
+
+
+def sharing(plan: Plan, board: Board, work: WorkBytes) -> Sharing:
+    """What a plan with functions saves; `work`: scratch and state of every operator."""
+    apart = _Apart(plan, board, work)
+    borders = [name for name, units in apart.users.items() if len(units) > 1]
+    border_bytes = sum(plan.graph.tensors[name].size_bytes for name in borders)
+    separate = border_bytes + sum(apart.arena_bytes(unit) for unit in board.units)
+    return Sharing(
+        border_tensors=len(borders),
+        border_bytes=border_bytes,
+        separate_bytes=separate,
+        saved_bytes=separate - plan.layout.arena_bytes,
+        copies=sum(isinstance(operator.op, Copy) for operator in plan.graph.operators),
+    )
+
+
+class _Apart:
+    """The buffers of a plan, to be packed for each unit by itself in the order of the plan.
+
+    `users`: by tensor that owns memory the units that touch it.
+    """
+
+    def __init__(self, plan: Plan, board: Board, work: WorkBytes) -> None:
+        self._board = board
+        self._tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+        self._buffers = buffers(self._tiled, plan.schedule.steps, work)
+        self._lives = lives(self._tiled, plan.schedule.steps)
+        self._unit_of = unit_names(plan.graph, board, plan.functions)
+        self.users = users(plan.graph, board, plan.functions)
+
+    def arena_bytes(self, unit: Unit) -> int:
+        """Of an arena for what one unit touches."""
+        alignment = lcm(unit.alignment, *(memory.alignment for memory in self._board.memories))
+        rectangles: list[Rectangle] = []
+        index_of: dict[BlockId, int] = {}
+        again: dict[object, list[int]] = {}
+        for item in self._buffers:
+            for span in self._spans(item, unit.name):
+                index_of |= dict.fromkeys(item.members, len(rectangles))
+                again.setdefault(item.key, []).append(len(rectangles))
+                rectangles.append(Rectangle(item.size_bytes, span, alignment))
+        inputs = [border.tensor for border in self._tiled.graph.resident_inputs()]
+        stacks = tuple(
+            tuple(index_of[name, block] for block in range(self._tiled.block_count(name)))
+            for name in inputs
+            if self._tiled.block_count(name) > 1 and (name, 0) in index_of
+        )
+        repeated = tuple(tuple(lives) for lives in again.values() if len(lives) > 1)
+        return pack(Problem(tuple(rectangles), stacks, repeated), {}, None).used_bytes
+
+    def _spans(self, item: Buffer, unit: str) -> tuple[Interval, ...]:
+        """When a buffer is needed by a unit: the lives of those of its blocks that the unit touches."""
+        if item.scratch_of is not None:
+            return (item.life,) if self._unit_of[item.scratch_of[0]] == unit else ()
+        first = self._tiled.first_block
+        mine = [first[name] + block for name, block in item.members if unit in self.users[name]]
+        spans = (span for number in mine for span in self._lives.of(number))
+        return joined(span for span in spans if len(span) and item.life.covers(span))

@@ -1,0 +1,237 @@
+"""From a schedule to a layout: buffers, the memory and offset of each, residences and transfers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import lcm
+
+from mcudeploy.boards.board import Board
+from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Schedule, Step, memories_of
+from mcudeploy.planner.cores.requirements import Need, Needs, needs, users
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Relocation
+from mcudeploy.planner.place.assign import assign
+from mcudeploy.planner.place.banks import Bank, Group, MemoryTask
+from mcudeploy.planner.place.placement_problem import Problem, Rectangle
+from mcudeploy.planner.place.residences import Places, Stay, reside
+from mcudeploy.planner.place.tagged import Tags, share
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.live import Buffer, WorkBytes, buffers, in_place_chances, lives, peak
+from mcudeploy.tiling.traffic import Traffic, accesses, traffic
+
+Indices = tuple[int, ...]
+
+Owner = tuple[str, bool]
+"""A tensor that owns memory, or (True) an operator with scratch or state."""
+
+
+def spread(  # noqa: PLR0917
+    tiled: TiledGraph,
+    schedule: Schedule,
+    work: WorkBytes,
+    board: Board,
+    functions: Sequence[Function] = (),
+    relocation: Relocation | None = None,
+    tags: Tags | None = None,
+) -> tuple[Layout, Estimate]:
+    """Places everything in the memories of a board, so that access to it costs least.
+
+    If the cheapest memory has room for all of it, all lies there, in the smallest arena that is found; the
+    status is `optimal` where it is as large as what is alive at once. Without a relocation every block stays
+    where it is made. All blocks of a tensor, and tensors that share a buffer, lie in one memory; the scratch
+    of an operator does as well. A graph input lies in one piece, because the application fills it as an
+    array. What does not fit has its place too: an arena is then larger than the board's room for it. The
+    status of a layout over several memories is `optimal` where none of this schedule costs less. With `tags`
+    tensors of one tag lie at one offset. Raises FitError where units reach no memory in common.
+    """
+    wanted = needs(tiled.graph, board, functions)
+    items = buffers(tiled, schedule.steps, work, _apart(tiled, schedule.steps, wanted, board, tags))
+    again = _again(items) if tags is None else share(items, tags)
+    problem = _problem(tiled, items, _alignments(items, wanted), again)
+    groups = _groups(items, again, wanted, board, traffic(tiled, schedule.steps, work))
+    fixed = pinned(tiled, items, wanted, board, functions)
+    found = assign(MemoryTask.of(problem, groups, _banks(board), fixed), relocation)
+    memories = [""] * len(items)
+    for group, bank in zip(groups, found.banks, strict=True):
+        for index in group.rectangles:
+            memories[index] = board.memories[bank].name
+    used = found.used_bytes
+    arenas = {it.name: used[it.name] for it in board.memories if it.name in used} or {
+        board.memories[0].name: 0
+    }
+    stays = [
+        Stay(at, item.life, memory, offset)
+        for at, (item, memory, offset) in enumerate(zip(items, memories, found.offsets, strict=True))
+    ]
+    made = reside(tiled, lives(tiled, schedule.steps), items, Places(stays, found.moves))
+    optimal = used == found.bound_bytes if len(arenas) == 1 else found.fits and found.proven
+    status = "optimal" if optimal else "feasible"
+    layout = Layout(made.blocks, made.scratch, arenas, status, made.transfers)
+    return layout, estimate(tiled, schedule, work, layout)
+
+
+def pinned(
+    tiled: TiledGraph, items: Sequence[Buffer], wanted: Needs, board: Board, functions: Sequence[Function]
+) -> list[int]:
+    """Buffers that do not move: scratch and state; what the application knows the place of; and what other
+    units touch where the first unit, which moves blocks, may not reach it or a cache may hold it.
+    """
+    borders = (*tiled.graph.resident_inputs(), *tiled.graph.outputs)
+    stay = {tiled.flow.roots[border.tensor] for border in borders}
+    first, reached = board.units[0], set(board.reach(board.units[0]))
+    used = {first.name, *(function.unit for function in functions)}
+    cached = any(board.unit(name).cached for name in used)
+    for name, units in users(tiled.graph, board, functions).items():
+        if set(units) != {first.name} and (cached or not reached.issuperset(wanted.tensors[name].memories)):
+            stay.add(name)
+    return [
+        at for at, item in enumerate(items) if not item.members or any(it in stay for it, _ in item.members)
+    ]
+
+
+def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
+    """What the address of each arena has to be a multiple of, so that offsets stand for addresses."""
+    wanted = needs(plan.graph, board, plan.functions)
+    found = dict.fromkeys(plan.layout.arenas, ARENA_GRAIN_BYTES)
+    placed = ((plan.layout.blocks, wanted.tensors), (plan.layout.scratch, wanted.work))
+    for residences, of in placed:
+        for name, need in of.items():
+            for memory in memories_of(residences.get(name, ())):
+                found[memory] = lcm(found[memory], need.alignment, board.memory(memory).alignment)
+    return found
+
+
+def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes, layout: Layout) -> Estimate:
+    """Peak and traffic of a schedule whose buffers lie in these memories."""
+    ids = tiled.block_ids()
+    chances = {(ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, schedule.steps)}
+    apart = {pair for pair in chances if len({memories_of(layout.blocks[name]) for name in pair}) > 1}
+    peak_bytes, peak_step = peak(buffers(tiled, schedule.steps, work, apart))
+    by_memory = dict.fromkeys(layout.arenas, 0)
+    for access in accesses(tiled, schedule.steps, work, layout):
+        by_memory[access.memory] = by_memory.get(access.memory, 0) + access.read_bytes + access.written_bytes
+    for transfer in layout.transfers:
+        for place in layout.way(transfer):
+            by_memory[place.memory] += tiled.block_bytes(transfer.tensor, transfer.block)
+    return Estimate(peak_bytes, peak_step, peak_bytes, by_memory)
+
+
+def _owners(item: Buffer) -> list[Owner]:
+    if item.scratch_of is not None:
+        return [(item.scratch_of[0], True)]
+    return [(name, False) for name in dict.fromkeys(name for name, _ in item.members)]
+
+
+def _need(wanted: Needs, owner: Owner) -> Need:
+    name, works = owner
+    return wanted.work[name] if works else wanted.tensors[name]
+
+
+def _banks(board: Board) -> list[Bank]:
+    grain = ARENA_GRAIN_BYTES
+    return [Bank(it.name, board.room(it) // grain * grain, it.cost, it.alignment) for it in board.memories]
+
+
+def _alignments(items: Sequence[Buffer], wanted: Needs) -> list[int]:
+    """What the offset of each buffer is a multiple of, beside what its memory asks."""
+    each = ([_need(wanted, owner) for owner in _owners(item)] for item in items)
+    return [lcm(*(need.alignment for need in needed)) for needed in each]
+
+
+class _UnionFind:
+    """Sets of owners that must lie in one memory, and the memories, by index, that a whole set may lie in."""
+
+    def __init__(self, wanted: Needs, board: Board) -> None:
+        self._wanted, self._parent = wanted, dict[Owner, Owner]()
+        self._names = [memory.name for memory in board.memories]
+        self._banks: dict[Owner, tuple[int, ...]] = {}
+
+    def find(self, owner: Owner) -> Owner:
+        """Who stands for all that lie with this one."""
+        if owner not in self._parent:
+            memories = _need(self._wanted, owner).memories
+            self._parent[owner] = owner
+            self._banks[owner] = tuple(b for b, name in enumerate(self._names) if name in memories)
+        while self._parent[owner] != owner:
+            owner = self._parent[owner]
+        return owner
+
+    def banks(self, owner: Owner) -> tuple[int, ...]:
+        """The memories for it and all that lie with it; never none."""
+        return self._banks[self.find(owner)]
+
+    def union(self, one: Owner, other: Owner) -> bool:
+        """Unite two sets if a memory is left for them; whether they are."""
+        first, second = self.find(one), self.find(other)
+        common = tuple(bank for bank in self._banks[first] if bank in self._banks[second])
+        if common:
+            self._parent[second], self._banks[first] = first, common
+        return bool(common)
+
+
+def _apart(
+    tiled: TiledGraph, steps: tuple[Step, ...], wanted: Needs, board: Board, tags: Tags | None
+) -> frozenset[tuple[str, str]]:
+    """Tensors that no operator may join in place: they need different memories, or their kin does, or they
+    have different tags.
+    """
+    if tags is None and all(len(need.memories) == len(board.memories) for need in wanted.tensors.values()):
+        return frozenset()
+    ids, sets = tiled.block_ids(), _UnionFind(wanted, board)
+    chances = dict.fromkeys((ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, steps))
+    return frozenset(
+        (one, other)
+        for one, other in chances
+        if (tags is not None and tags[one] != tags[other]) or not sets.union((one, False), (other, False))
+    )
+
+
+def _groups(
+    items: Sequence[Buffer], again: Sequence[Indices], wanted: Needs, board: Board, accessed: Traffic
+) -> list[Group]:
+    """What lies in one memory: buffers of a tensor, of tensors that share a buffer or a place; scratch of an
+    operator.
+    """
+    sets = _UnionFind(wanted, board)
+    indices: dict[Owner, list[int]] = {}
+    for joint in ([items[index] for index in group] for group in again):
+        if not all(sets.union(_owners(joint[0])[0], _owners(item)[0]) for item in joint):
+            raise ValueError(f"no memory for what shares a place with {_owners(joint[0])[0][0]}")
+    for item in items:
+        first, *others = _owners(item)
+        if not all(sets.union(first, other) for other in others):
+            raise ValueError(f"no memory for a buffer of {first[0]}, {', '.join(name for name, _ in others)}")
+    counts: dict[Owner, int] = {}
+    for owner in dict.fromkeys(owner for item in items for owner in _owners(item)):
+        name, works = owner
+        leader = sets.find(owner)
+        counts[leader] = counts.get(leader, 0) + (accessed.work if works else accessed.tensors)[name]
+    for index, item in enumerate(items):
+        indices.setdefault(sets.find(_owners(item)[0]), []).append(index)
+    return [Group(tuple(of), sets.banks(leader), counts[leader]) for leader, of in indices.items()]
+
+
+def _again(items: Sequence[Buffer]) -> list[Indices]:
+    """The buffers of each block that is made several times, by index."""
+    found: dict[object, list[int]] = {}
+    for index, item in enumerate(items):
+        found.setdefault(item.key, []).append(index)
+    return [tuple(lives) for lives in found.values() if len(lives) > 1]
+
+
+def _problem(
+    tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[int], again: Sequence[Indices]
+) -> Problem:
+    """The rectangles of a plan, those of a group of `again` at one offset; the rows of a graph input that is
+    cut are a stack and die one by one.
+    """
+    rectangles = tuple(
+        Rectangle(item.size_bytes, item.life, alignment)
+        for item, alignment in zip(items, alignments, strict=True)
+    )
+    index_of = {item.members[0]: index for index, item in enumerate(items) if item.members and not item.stack}
+    stacks = tuple(
+        tuple(index_of[border.tensor, block] for block in range(tiled.block_count(border.tensor)))
+        for border in tiled.graph.resident_inputs()
+        if tiled.block_count(border.tensor) > 1
+    )
+    return Problem(rectangles, stacks, tuple(again))

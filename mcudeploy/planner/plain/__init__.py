@@ -1,0 +1,1 @@
+"""Plain dependency graphs and rectangle files."""

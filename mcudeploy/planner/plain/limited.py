@@ -1,0 +1,119 @@
+"""The flow of `schedule --memory`: an order, and what leaves the fast memory or is made again to fit in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.errors import FitError
+from mcudeploy.common.files import write_file
+from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.planner.offload.check import check
+from mcudeploy.planner.offload.exact_cycles import MOST_STEPS, exact_cycles
+from mcudeploy.planner.offload.offload import plan_residency
+from mcudeploy.planner.offload.trace import Link, Residency, Trace
+from mcudeploy.planner.plain.ordering import AUTO, ordered
+from mcudeploy.planner.plain.plaingraph import PlainGraph
+from mcudeploy.planner.plain.traces import trace_of
+
+_EXACT_S = 20.0
+"""The exact model takes a quarter of so many seconds at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A fast memory of `percent` of the peak without a limit, the link to a slow one (`rate` in bytes per
+    cycle each way, 0: none; `latency` in cycles), and whether steps may run again.
+    """
+
+    percent: float
+    rate: float = 0.0
+    latency: float = 0.0
+    recompute: bool = False
+
+    @property
+    def link(self) -> Link:
+        """As residencies take it."""
+        return Link(self.rate, self.rate, self.latency)
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """A graph's residency under a limit, and what there is to say of it."""
+
+    graph: PlainGraph
+    order: tuple[int, ...]
+    plan: Residency
+    limit_bytes: int
+    report: dict[str, Any]
+
+
+def order_limited(
+    path: Path, seconds: float, limits: Limits, method: str = AUTO, progress: Progress = SILENT
+) -> Limited:
+    """Order a graph as without a limit, then find what keeps it within the limit at the least cost. Raises
+    ModelError for a file that is no such graph, FitError where nothing keeps it.
+    """
+    effort = Effort.of(seconds)
+    graph, found, report = ordered(path, effort.part(0.5), method, progress)
+    trace = trace_of(graph, found.order)
+    limit = int(found.peak_bytes * limits.percent / 100)
+    progress.stage(f"planning for {limit:,} B of fast memory")
+    plan = plan_residency(trace, limit, limits.link, recompute=limits.recompute, effort=effort, reorder=True)
+    if plan is None:
+        other = "a link (--link)" if limits.recompute else "repeated steps (--recompute)"
+        raise FitError(
+            f"{graph.name}: no plan was found for {limit} B of fast memory ({limits.percent:g} % of the peak "
+            f"of {found.peak_bytes} B): allow more memory, more time, or {other}"
+        )
+    check(plan, trace, limit)
+    base = sum(step.cycles for step in trace.steps)
+    sizes = [trace.items[passage.item].size_bytes for passage in plan.passages]
+    repeated = len(plan.trace.steps) - len(trace.steps)
+    report |= {
+        "memory_limit_bytes": limit,
+        "fast_peak_bytes": plan.peak_bytes,
+        "transfers": {"count": len(sizes), "bytes": sum(sizes), "exposed_cycles": plan.exposed_cycles},
+        "recompute": {"steps": repeated, "cycles": plan.repeated_cycles},
+        "base_cycles": base,
+        "cycles": plan.cycles,
+        "overhead_percent": 100 * (plan.cycles / base - 1) if base else 0.0,
+        "residency_method": plan.method,
+        "least_cycles": _least_cycles(trace, limit, limits, seconds),
+    }
+    return Limited(graph, found.order, plan, limit, report)
+
+
+def _least_cycles(trace: Trace, limit: int, limits: Limits, seconds: float) -> float | None:
+    """The exact model's lower bound for plans of this order, found in some of the seconds. None where the
+    graph is too large for it, has no link, or steps may run again: the model does not know all ways of that.
+    """
+    if len(trace.steps) > MOST_STEPS or not limits.rate or limits.recompute:
+        return None
+    effort = Effort.of(min(seconds, _EXACT_S) / 4)
+    found = exact_cycles(trace, limit, limits.link, recompute=False, effort=effort)
+    base = sum(step.cycles for step in trace.steps)
+    return None if found is None else max(base, found.bound_cycles)
+
+
+def write_plan(found: Limited, path: Path) -> None:
+    """Write the ids of the nodes as they run, and the passages between them."""
+    places = (found.graph.steps[found.order[step.origin]] for step in found.plan.trace.steps)
+    content = {
+        "name": found.graph.name,
+        "peak_bytes": found.plan.peak_bytes,
+        "order": [found.graph.nodes[place].id for place in places],
+        "passages": [
+            {
+                "item": found.plan.trace.items[passage.item].name,
+                "direction": passage.direction,
+                "start": passage.start,
+                "end": passage.end,
+            }
+            for passage in found.plan.passages
+        ],
+    }
+    write_file(path, json.dumps(content) + "\n")

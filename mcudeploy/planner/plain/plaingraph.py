@@ -1,0 +1,335 @@
+"""Plain dependency graphs, such as training steps with forward, backward and update, as scheduling problems.
+
+A file is JSON, plain or gzip: `nodes` with id, op, inputs and outputs (tensor ids), and if they like name,
+view, phase and flops; `tensors` with bytes and, for a view, alias_of; `outputs`, tensors that stay; and
+`inplace_updates`, pairs [old, new] of tensors of which the new one is written over the old one. The order of
+the nodes is valid.
+
+Parameters and buffers of the model lie outside the memory that is planned. Inputs that are read are there
+from the start. A view is its base's memory and costs nothing; what overwrites comes after all that read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.common.files import read_limited
+from mcudeploy.planner.order.order_problem import Buffer, Problem
+
+MAX_FILE_BYTES = 32 * 2**20
+_PERSISTENT = frozenset({"param", "buffer"})
+_INPUT = "input"
+_GZIP_MAGIC = b"\x1f\x8b"
+
+Id = Annotated[int, Field(ge=0, strict=True)]
+_MOST_BYTES = 2**62
+Bytes = Annotated[int, Field(ge=0, le=_MOST_BYTES, strict=True)]
+
+
+class Node(BaseModel):
+    """An operator; `view`: it computes nothing, its outputs are parts of its input's memory."""
+
+    model_config = ConfigDict(frozen=True)
+    id: Id
+    name: str = ""
+    op: str
+    inputs: tuple[Id, ...]
+    outputs: tuple[Id, ...]
+    view: bool = False
+    phase: str = ""
+    flops: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+
+
+class Tensor(BaseModel):
+    """A tensor of some bytes; `alias_of`: the tensor whose memory it is part of."""
+
+    model_config = ConfigDict(frozen=True)
+    id: Id | None = None
+    bytes: Bytes
+    alias_of: Id | None = None
+
+
+class _File(BaseModel):
+    name: str = ""
+    nodes: tuple[Node, ...]
+    tensors: tuple[Tensor, ...]
+    outputs: tuple[Id, ...] = ()
+    inplace_updates: tuple[tuple[Id, Id], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class PlainGraph:
+    """A graph as read: nodes in a valid order, and the problem of those that compute.
+
+    `steps[i]`: place in `nodes` of the problem's step i. The rest costs nothing. `updates`: steps that
+    serve nothing but the update of weights. `tensor_bytes`, and `roots`: by tensor the one in whose memory it
+    lies; `persistent`: those of them that are parameters, which lie outside; `inputs` and `kept`: those that
+    are there from the start, and until the end.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    problem: Problem
+    steps: tuple[int, ...]
+    updates: tuple[int, ...]
+    needs: tuple[tuple[int, ...], ...]
+    tensor_bytes: tuple[int, ...]
+    roots: tuple[int, ...]
+    persistent: frozenset[int]
+    inputs: frozenset[int]
+    kept: frozenset[int]
+
+    def node_order(self, order: Sequence[int]) -> tuple[int, ...]:
+        """Ids of all nodes for an order of the steps; what costs nothing comes as soon as it may."""
+        waiting = [len(needed) for needed in self.needs]
+        after: list[list[int]] = [[] for _ in self.nodes]
+        for place, needed in enumerate(self.needs):
+            for other in needed:
+                after[other].append(place)
+        steps = set(self.steps)
+        found: list[int] = []
+
+        def run(first: int) -> None:
+            pending = [first]
+            while pending:
+                place = pending.pop()
+                found.append(self.nodes[place].id)
+                for other in after[place]:
+                    waiting[other] -= 1
+                    if not waiting[other] and other not in steps:
+                        pending.append(other)
+
+        for place, needed in enumerate(self.needs):
+            if not needed and place not in steps:
+                run(place)
+        for step in order:
+            run(self.steps[step])
+        return tuple(found)
+
+
+def load_plain_graph(path: Path) -> PlainGraph:
+    """Read a graph. Raises ModelError naming what is wrong with the file."""
+    content = _json(path)
+    try:
+        return graph_of(content, path.name.removesuffix(".gz").removesuffix(".json"))
+    except ModelError as fault:
+        raise ModelError(f"{path} is no dependency graph: {fault}") from fault
+
+
+def graph_of(content: object, default_name: str = "graph") -> PlainGraph:
+    """The graph that the JSON of a file says. Raises ModelError naming what is wrong with it."""
+    try:
+        file = _File.model_validate(content)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise ModelError(f"{where}: {first['msg']}") from fault
+    return _graph(file, default_name)
+
+
+def _json(path: Path) -> object:
+    try:
+        packed = read_limited(path, MAX_FILE_BYTES)
+        if packed.startswith(_GZIP_MAGIC):
+            with gzip.open(io.BytesIO(packed)) as stream:
+                packed = stream.read(MAX_FILE_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as fault:
+        raise ModelError(f"{path} cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
+    if len(packed) > MAX_FILE_BYTES:
+        raise ModelError(f"{path} has more than {MAX_FILE_BYTES // 2**20} MiB of JSON, the limit")
+    try:
+        return json.loads(packed)
+    except (ValueError, RecursionError) as fault:
+        raise ModelError(f"{path} is not JSON: {fault}") from fault
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """For each tensor the one in whose memory it lies, by views alone (`base`) or updates too (`root`)."""
+
+    base: tuple[int, ...]
+    root: tuple[int, ...]
+
+
+def _graph(file: _File, default_name: str) -> PlainGraph:
+    maker = _makers(file)
+    memory = _memory(file, maker)
+    needs = _needs(file, maker, memory)
+    alone = tuple(
+        place
+        for place, node in enumerate(file.nodes)
+        if not (node.op in _PERSISTENT or node.op == _INPUT or _is_free_view(node, memory))
+    )
+    number = {place: step for step, place in enumerate(alone)}
+    before: list[tuple[int, ...]] = []
+    reached: list[frozenset[int]] = []  # per node the steps before it with nothing but free nodes between
+    for place, needed in enumerate(needs):
+        steps = frozenset().union(
+            *(frozenset((number[other],)) if other in number else reached[other] for other in needed)
+        )
+        reached.append(steps)
+        if place in number:
+            before.append(tuple(sorted(steps)))
+    problem = Problem(tuple(before), tuple(_buffers(file, memory, maker, number)))
+    updates = _updates(file, memory, problem, alone, number)
+    op_of = {root: file.nodes[maker[root]].op for root in memory.root}
+    return PlainGraph(
+        file.name or default_name,
+        file.nodes,
+        problem,
+        alone,
+        updates,
+        needs,
+        tuple(tensor.bytes for tensor in file.tensors),
+        memory.root,
+        frozenset(root for root, op in op_of.items() if op in _PERSISTENT),
+        frozenset(root for root, op in op_of.items() if op == _INPUT),
+        frozenset(memory.root[tensor] for tensor in file.outputs),
+    )
+
+
+def _makers(file: _File) -> list[int]:
+    """For each tensor the place of the node that makes it; checks ids, and that the order is valid."""
+    if sum(listed.bytes for listed in file.tensors) > _MOST_BYTES:
+        raise ModelError("its tensors have more than 2^62 bytes together")
+    makers = [-1] * len(file.tensors)
+    seen: set[int] = set()
+    for number, listed in enumerate(file.tensors):
+        if listed.id is not None and listed.id != number:
+            raise ModelError(f"tensor {number} has id {listed.id}; ids count from 0 in the order of the file")
+    for place, node in enumerate(file.nodes):
+        title = f"node {node.id} ({node.name or node.op})"
+        if node.id in seen:
+            raise ModelError(f"{title}: another node has this id")
+        seen.add(node.id)
+        for tensor in (*node.inputs, *node.outputs):
+            if tensor >= len(makers):
+                raise ModelError(f"{title}: tensor {tensor} does not exist, there are {len(makers)}")
+        for tensor in node.inputs:
+            if makers[tensor] < 0:
+                raise ModelError(f"{title}: reads tensor {tensor}, which no node before it makes")
+        for tensor in node.outputs:
+            if makers[tensor] >= 0:
+                raise ModelError(f"{title}: makes tensor {tensor}, which another node makes too")
+            makers[tensor] = place
+    orphan = next((tensor for tensor, place in enumerate(makers) if place < 0), None)
+    if orphan is not None:
+        raise ModelError(f"no node makes tensor {orphan}")
+    return makers
+
+
+def _memory(file: _File, maker: list[int]) -> _Memory:
+    count = len(file.tensors)
+    for tensor in (*file.outputs, *(one for pair in file.inplace_updates for one in pair)):
+        if tensor >= count:
+            raise ModelError(f"tensor {tensor} of the outputs or updates does not exist, there are {count}")
+    target = {number: t.alias_of for number, t in enumerate(file.tensors) if t.alias_of is not None}
+    base = _follow(target, count, "alias_of")
+    for number, other in target.items():
+        if file.tensors[base[number]].bytes == 0 < file.tensors[number].bytes:
+            raise ModelError(f"tensor {number} is a view of tensor {other}, which has no bytes")
+        if maker[other] > maker[number]:
+            raise ModelError(f"tensor {number} is a view of tensor {other}, which is made after it")
+    over: dict[int, int] = {}
+    for old, new in file.inplace_updates:
+        if file.tensors[new].bytes > file.tensors[base[old]].bytes:
+            raise ModelError(
+                f"in-place update: tensor {new} is larger than tensor {old}, which it overwrites"
+            )
+        if base[new] in over:
+            raise ModelError(f"in-place update: tensor {new} overwrites two tensors")
+        if base[new] != base[old]:
+            over[base[new]] = base[old]
+    merged = _follow(over, count, "in-place update")
+    return _Memory(tuple(base), tuple(merged[each] for each in base))
+
+
+def _follow(target: dict[int, int], count: int, what: str) -> list[int]:
+    """Where each number ends that goes on to its target as long as it has one."""
+    ends: list[int] = []
+    for number in range(count):
+        end, passed = number, 0
+        while end in target:
+            end, passed = target[end], passed + 1
+            if end >= count:
+                raise ModelError(f"{what}: tensor {end} does not exist, there are {count}")
+            if passed > len(target):
+                raise ModelError(f"{what}: tensor {number} leads back to itself")
+        ends.append(end)
+    return ends
+
+
+def _is_free_view(node: Node, memory: _Memory) -> bool:
+    """A view of one memory: it can come right after what makes that, and costs nothing there."""
+    return node.view and len({memory.root[tensor] for tensor in (*node.inputs, *node.outputs)}) == 1
+
+
+def _needs(file: _File, maker: list[int], memory: _Memory) -> tuple[tuple[int, ...], ...]:
+    """For each node the places of those before it: who makes what it reads, who reads what it overwrites."""
+    needs = [{maker[tensor] for tensor in node.inputs} for node in file.nodes]
+    readers: dict[int, list[int]] = {}
+    for place, node in enumerate(file.nodes):
+        for tensor in {memory.base[tensor] for tensor in node.inputs}:
+            readers.setdefault(tensor, []).append(place)
+        for tensor in {memory.base[tensor] for tensor in node.outputs}:
+            needs[place].add(maker[tensor])
+        needs[place].discard(place)
+    for old, new in file.inplace_updates:
+        writer = maker[memory.base[new]]
+        for place in readers.get(memory.base[old], ()):
+            if place == writer:
+                continue
+            if place > writer:
+                node = file.nodes[place]
+                raise ModelError(
+                    f"in-place update: node {node.id} ({node.name or node.op}) reads tensor {old} after node "
+                    f"{file.nodes[writer].id} has overwritten it"
+                )
+            needs[writer].add(place)
+    return tuple(tuple(sorted(needed)) for needed in needs)
+
+
+def _buffers(file: _File, memory: _Memory, maker: list[int], number: dict[int, int]) -> Iterator[Buffer]:
+    """One for each memory that is counted, touched by every step that reads or writes any of its tensors."""
+    touched: dict[int, set[int]] = {}
+    for place, node in enumerate(file.nodes):
+        for tensor in (*node.inputs, *node.outputs):
+            steps = touched.setdefault(memory.root[tensor], set())
+            if place in number:
+                steps.add(number[place])
+    kept = {memory.root[tensor] for tensor in file.outputs}
+    for root, steps in touched.items():
+        op = file.nodes[maker[root]].op
+        if op not in _PERSISTENT and file.tensors[root].bytes and (steps or root in kept):
+            yield Buffer(file.tensors[root].bytes, tuple(sorted(steps)), op == _INPUT, root in kept)
+
+
+def _updates(
+    file: _File, memory: _Memory, problem: Problem, alone: tuple[int, ...], number: dict[int, int]
+) -> tuple[int, ...]:
+    """Steps that update weights: those of phase `update` or that write one in place, and those before them
+    that nothing else waits for and that turn one gradient into another as large.
+    """
+    found = {step for step, place in enumerate(alone) if file.nodes[place].phase == "update"}
+    makers = {tensor: step for place, step in number.items() for tensor in file.nodes[place].outputs}
+    found |= {makers[new] for _, new in file.inplace_updates if new in makers}
+
+    def size(tensors: tuple[int, ...]) -> int:
+        return sum(file.tensors[root].bytes for root in {memory.root[tensor] for tensor in tensors})
+
+    for step in reversed(range(problem.steps)):
+        node, after = file.nodes[alone[step]], problem.after[step]
+        alone_before = len(problem.before[step]) == 1 and size(node.inputs) == size(node.outputs)
+        if alone_before and after and all(other in found for other in after):
+            found.add(step)
+    return tuple(sorted(found))

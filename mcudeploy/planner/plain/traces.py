@@ -1,0 +1,67 @@
+"""The access trace of a plain dependency graph, with a stated cost of its operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mcudeploy.planner.offload.trace import Access, Item, Trace, TraceStep
+from mcudeploy.planner.plain.plaingraph import Node, PlainGraph
+
+CYCLES_PER_BYTE = 0.25
+"""An operator takes a cycle for each FLOP, and so many for each byte of its inputs and outputs."""
+
+_ONCE = 0.25
+"""An operator of at most so many FLOP per byte (one for each number of four bytes) passes over what it
+touches once: it may do so in the slow memory.
+"""
+
+
+def trace_of(graph: PlainGraph, order: Sequence[int]) -> Trace:
+    """Steps in an order of the problem's steps, and the memories that they touch as items.
+
+    Inputs are in the fast memory before the first step. Parameters lie outside; those that are updated are
+    items without bytes, so that nothing that reads them runs again after their update.
+    """
+    nodes = [graph.nodes[graph.steps[step]] for step in order]
+    written = {graph.roots[tensor] for node in nodes for tensor in node.outputs}
+    touched = dict.fromkeys(graph.roots[tensor] for node in nodes for tensor in (*node.inputs, *node.outputs))
+    roots = [root for root in touched if _counts(graph, root, written)]
+    number = {root: place for place, root in enumerate(roots)}
+    there = graph.inputs | graph.persistent
+    items = tuple(_item(graph, root) for root in roots)
+    made: set[int] = set(there)
+    steps = []
+    for node in nodes:
+        steps.append(_step(graph, node, number, made))
+        made.update(graph.roots[tensor] for tensor in node.outputs)
+    return Trace(items, tuple(steps))
+
+
+def _counts(graph: PlainGraph, root: int, written: set[int]) -> bool:
+    return root in written if root in graph.persistent else graph.tensor_bytes[root] > 0
+
+
+def _item(graph: PlainGraph, root: int) -> Item:
+    if root in graph.persistent:
+        return Item(f"tensor {root}", 0, loaded=True, kept=True, fixed=True)
+    size = graph.tensor_bytes[root]
+    return Item(f"tensor {root}", size, kept=root in graph.kept, loaded=root in graph.inputs)
+
+
+def _step(graph: PlainGraph, node: Node, number: dict[int, int], made: set[int]) -> TraceStep:
+    """What is written in part, or in place, is read as well."""
+    size = sum(graph.tensor_bytes[tensor] for tensor in (*node.inputs, *node.outputs))
+    outputs = dict.fromkeys(graph.roots[tensor] for tensor in node.outputs)
+    inputs = dict.fromkeys(graph.roots[tensor] for tensor in node.inputs)
+    inputs.update(dict.fromkeys(root for root in outputs if root in made))
+    once = node.flops <= _ONCE * size
+
+    def access(root: int, *, writes: bool) -> Access:
+        direct = graph.tensor_bytes[root] if once and root not in graph.persistent else None
+        return Access(number[root], writes, number[root], direct)
+
+    accesses = (
+        *(access(root, writes=False) for root in inputs if root in number),
+        *(access(root, writes=True) for root in outputs if root in number),
+    )
+    return TraceStep(node.name or f"{node.op} {node.id}", node.flops + CYCLES_PER_BYTE * size, accesses)

@@ -1,0 +1,348 @@
+"""Plans as JSON: decisions only. The graph comes from the model, whose hash the file carries; what follows
+from the decisions (peak, bound, statuses) is worked out anew, so that a file cannot lie about it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.common.files import read_limited, write_file
+from mcudeploy.common.text import count_text
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import (
+    Form,
+    Function,
+    Layout,
+    Plan,
+    Residence,
+    Residences,
+    Schedule,
+    Split,
+    Step,
+    Transfer,
+)
+from mcudeploy.planner.lanefile import EntryModel, FileModel, Offset, Rows, lane_entry, lane_of
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
+from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.planner.place.solve import estimate
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import WorkBytes, buffers, joined, lives
+
+_FORMAT: Literal[10] = 10
+_MOST_BYTES = 16 * 2**20
+"""A plan of ten thousand steps takes about two of these."""
+
+_Residence = tuple[Offset, Offset, str, Offset]
+"""The first step, the step behind the last one, the memory, the offset."""
+
+_Transfer = tuple[str, str, Offset, Offset, Rows, Offset]
+"""The engine, the tensor, its block, the numbers of the residences that it comes from and to, and the step
+before which the program waits for its end.
+"""
+
+
+class _Split(FileModel):
+    operators: Annotated[list[str], Field(min_length=1)]
+    axis: Literal["row"]
+    rows: Rows
+    apart: bool
+
+
+class _Function(FileModel):
+    unit: str
+    operators: Annotated[list[str], Field(min_length=1)]
+
+
+class _PlanFile(FileModel):
+    format: Literal[10]
+    model_sha256: str
+    board: str
+    streamed: bool
+    accumulating: bool
+    functions: list[_Function]
+    kernels: dict[str, str]
+    splits: list[_Split]
+    block_rows: dict[str, Rows]
+    steps: list[tuple[Offset, Offset]]
+    blocks: dict[str, list[list[_Residence]]]
+    scratch: dict[str, list[list[_Residence]]]
+    transfers: list[_Transfer]
+    arenas: dict[str, Offset]
+    lanes: list[list[EntryModel]]
+
+
+def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
+    """Writes a plan. Raises OSError where it cannot be written."""
+    write_file(path, plan_text(plan, model_sha256))
+
+
+def plan_text(plan: Plan, model_sha256: str) -> str:
+    """A plan as JSON: the same text for the same plan."""
+
+    def residences(table: Mapping[str, Residences]) -> dict[str, list[list[_Residence]]]:
+        return {
+            name: [[(it.life.lo, it.life.hi, it.memory, it.offset) for it in block] for block in blocks]
+            for name, blocks in table.items()
+        }
+
+    content = _PlanFile(
+        format=_FORMAT,
+        model_sha256=model_sha256,
+        board=plan.board,
+        streamed=plan.form.streamed,
+        accumulating=plan.form.accumulating,
+        functions=[_Function(unit=f.unit, operators=list(f.operators)) for f in plan.functions],
+        kernels=dict(plan.kernels),
+        splits=[
+            _Split(operators=list(s.operators), axis="row", rows=s.rows, apart=s.apart) for s in plan.splits
+        ],
+        block_rows=dict(plan.block_rows),
+        steps=[(step.operator, step.block) for step in plan.schedule.steps],
+        blocks=residences(plan.layout.blocks),
+        scratch=residences(plan.layout.scratch),
+        transfers=[
+            (it.engine, it.tensor, it.block, it.source, it.to, it.end) for it in plan.layout.transfers
+        ],
+        arenas=dict(plan.layout.arenas),
+        lanes=[[lane_entry(each) for each in lane] for lane in plan.lanes],
+    )
+    return json.dumps(content.model_dump(exclude_none=True), indent=1) + "\n"
+
+
+def _layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
+    """`optimal` where the one arena is at its peak, below which there are no offsets. Of a larger one nothing
+    is known without a search, nor of several.
+    """
+    least = len(arenas) == 1 and sum(arenas.values()) <= align_up(peak_bytes, ARENA_GRAIN_BYTES)
+    return "optimal" if least else "feasible"
+
+
+def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
+    try:
+        content = _PlanFile.model_validate_json(read_limited(path, _MOST_BYTES))
+    except ValidationError as error:
+        other = next((it["input"] for it in error.errors() if it["loc"] == ("format",)), None)
+        if isinstance(other, int):
+            raise no_plan(path, f"its format is {other}, not {_FORMAT}") from error
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        told = " ".join(f"{place}: {first['msg']}".split())  # keys of a file may have any characters
+        raise ConfigError(f"{path} is not a plan: {told}") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    if content.model_sha256 != model_sha256:
+        raise ConfigError(
+            f"{path} is a plan of another model, or with another --shape. Make a new one: "
+            f"mcudeploy plan MODEL -o {path}"
+        )
+    if content.board != board:
+        raise ConfigError(
+            f"{path} is a plan for {' '.join(content.board.split())}, not for {board}. "
+            f"Make a new one: mcudeploy plan MODEL --board {board} -o {path}"
+        )
+    return content
+
+
+def load_form(
+    path: Path, model_sha256: str, board: str
+) -> tuple[Form, tuple[Function, ...], Mapping[str, str], int]:
+    """The form that the graph of a plan must have, what units run, the kernel variant of every operator, and
+    how many cores run the plan.
+
+    Raises ConfigError for a file that is no plan, or is one of another model or board.
+    """
+    content = _read(path, model_sha256, board)
+    form = Form(content.streamed, content.accumulating)
+    return form, _functions(content), content.kernels, max(1, len(content.lanes))
+
+
+def _functions(content: _PlanFile) -> tuple[Function, ...]:
+    return tuple(Function(each.unit, tuple(each.operators)) for each in content.functions)
+
+
+def no_plan(path: Path, fault: object) -> ConfigError:
+    """What is wrong with a plan file, and what to do about it."""
+    told = " ".join(str(fault).split())  # names of a file may have any characters
+    return ConfigError(
+        f"{path} is no plan of this model: {told}. It was changed, or made by another version of mcudeploy, "
+        "or with another choice of --float-io, --keep-constant-channels or --stateful. "
+        f"Make a new one: mcudeploy plan MODEL -o {path}"
+    )
+
+
+def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: WorkBytes) -> Plan:
+    """Reads a plan and joins it with the graph of the same model and form. It still has to pass the checker.
+
+    `work`: scratch and state of every operator. Raises ConfigError for a file that is no plan, is one of
+    another model or board, or is not of one piece.
+    """
+    content = _read(path, model_sha256, board)
+    flow = Flow.of(graph)
+    fault = next(_faults(content, flow, work), None)
+    if fault is not None:
+        raise no_plan(path, fault)
+
+    def residences(table: Mapping[str, list[list[_Residence]]]) -> dict[str, Residences]:
+        return {
+            name: tuple(
+                tuple(Residence(Interval(lo, hi), memory, offset) for lo, hi, memory, offset in block)
+                for block in blocks
+            )
+            for name, blocks in table.items()
+        }
+
+    try:
+        lanes = tuple(lane_of(lane) for lane in content.lanes)
+    except ValueError as error:
+        raise no_plan(path, error) from error
+    tiled = TiledGraph(flow, content.block_rows)
+    schedule = Schedule(tuple(Step(o, b) for o, b in content.steps), "feasible")
+    layout = Layout(
+        residences(content.blocks),
+        residences(content.scratch),
+        content.arenas,
+        "feasible",
+        tuple(Transfer(*transfer) for transfer in content.transfers),
+    )
+    predicted = estimate(tiled, schedule, work, layout)
+    status = _layout_status(content.arenas, predicted.peak_bytes)
+    plan = Plan(
+        graph=graph,
+        board=board,
+        block_rows=content.block_rows,
+        schedule=schedule,
+        layout=replace(layout, status=status),
+        estimate=predicted,
+        form=Form(content.streamed, content.accumulating),
+        kernels=content.kernels,
+        splits=tuple(Split(tuple(s.operators), s.axis, s.rows, s.apart) for s in content.splits),
+        functions=_functions(content),
+        lanes=lanes,
+    )
+    if any(each.entry >= len(plan.tape) for lane in lanes for each in lane):
+        raise no_plan(path, f"lanes: the tape has {len(plan.tape):,} entries")
+    return plan
+
+
+def _faults(content: _PlanFile, flow: Flow, work: WorkBytes) -> Iterator[str]:
+    """What of a plan does not go together: every table has the entries, and every entry the size, that the
+    graph cut by `block_rows` gives it. Whether the plan computes what it should is for the checker.
+    """
+    names = [operator.name for operator in flow.graph.operators]
+    if set(content.block_rows) != set(names):
+        yield "block_rows has other operators"
+        return
+    for name, rows in zip(names, flow.iteration_rows, strict=True):
+        if content.block_rows[name] > rows:
+            yield f"{name} has {count_text(rows, 'row')}, not {content.block_rows[name]}"
+            return
+    tiled = TiledGraph(flow, content.block_rows)
+    yield from _step_faults(content, tiled)
+    yield from _split_faults(content, tiled)
+    lived, worked = _lived(tiled, content.steps, work)
+    yield from _residence_faults("blocks", content.blocks, lived)
+    yield from _residence_faults("scratch", content.scratch, worked)
+    yield from _transfer_faults(content)
+    ends: dict[str, int] = {}
+    of_blocks = (
+        (place, tiled.block_bytes(name, number))
+        for name, blocks in content.blocks.items()
+        for number, block in enumerate(blocks)
+        for place in block
+    )
+    of_work = (
+        (place, sum(work[name]))
+        for name, steps in content.scratch.items()
+        for step in steps
+        for place in step
+    )
+    for (_, _, memory, offset), size in chain(of_blocks, of_work):
+        ends[memory] = max(ends.get(memory, 0), offset + size)
+    needed = {memory: align_up(end, ARENA_GRAIN_BYTES) for memory, end in ends.items()}
+    if content.arenas != needed:
+        yield f"the arenas are {content.arenas}, what lies in them needs {needed}"
+
+
+def _step_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
+    steps = {(at, block) for at, count in enumerate(tiled.step_counts) for block in range(count)}
+    wrong = next((step for step in content.steps if step not in steps), None)
+    if wrong is not None:
+        yield f"there is no step {list(wrong)}"
+
+
+def _split_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
+    names = [operator.name for operator in tiled.graph.operators]
+    cut = {name: tiled.block_rows[name] for name, n in zip(names, tiled.step_counts, strict=True) if n > 1}
+    said = [(name, split.rows) for split in content.splits for name in split.operators]
+    if sorted(said) != sorted(cut.items()):
+        yield "its splits are not those of block_rows"
+
+
+Lived = dict[str, list[tuple[Interval, ...]]]
+"""Of every tensor that owns memory, or operator with scratch or state, the lives of each block."""
+
+
+def _lived(tiled: TiledGraph, steps: Sequence[tuple[int, int]], work: WorkBytes) -> tuple[Lived, Lived]:
+    """When blocks have to be somewhere, and scratch."""
+    order = tuple(Step(*step) for step in steps)
+    found = lives(tiled, order)
+    worked: dict[str, dict[int, list[Interval]]] = {}
+    blocks = {
+        name: [found.of(base + block) for block in range(tiled.block_count(name))]
+        for name, base in tiled.first_block.items()
+    }
+    for item in buffers(tiled, order, work):
+        if item.scratch_of is not None:
+            name, block = item.scratch_of
+            worked.setdefault(name, {}).setdefault(block, []).append(item.life)
+    return blocks, {
+        name: [joined(spans.get(block, ())) for block in range(max(spans) + 1)]
+        for name, spans in worked.items()
+    }
+
+
+def _residence_faults(
+    what: str, table: Mapping[str, Sequence[Sequence[_Residence]]], lived: Lived
+) -> Iterator[str]:
+    """Residences that are not there whenever a block lives, and only then."""
+    other = sorted(set(table) ^ set(lived))
+    if other:
+        yield f"{what} has {other[0]} too much" if other[0] in table else f"{what} lacks {other[0]}"
+    for name, blocks in lived.items():
+        if len(table[name]) != len(blocks):
+            yield f"{name} in {what} has {count_text(len(table[name]), 'block')}, not {len(blocks)}"
+        for number, (found, wanted) in enumerate(zip(table[name], blocks, strict=True)):
+            turned = next(((lo, hi) for lo, hi, *_ in found if hi < lo), None)
+            if turned is not None:
+                yield f"block {number} of {name} in {what} resides from step {turned[0]} to {turned[1]}"
+            there = joined(Interval(lo, hi) for lo, hi, *_ in found)
+            if there != wanted:
+                yield (
+                    f"block {number} of {name} in {what} resides at {_text(there)}, "
+                    f"it is needed at {_text(wanted)}"
+                )
+
+
+def _text(spans: Sequence[Interval]) -> str:
+    return " and ".join(map(str, spans)) or "no step"
+
+
+def _transfer_faults(content: _PlanFile) -> Iterator[str]:
+    """Transfers of what is not there. Whether they can be made is for the checker."""
+    for _, name, block, source, to, _ in content.transfers:
+        if name not in content.blocks:
+            yield f"{name!r} is moved, but is no tensor that owns memory"
+        elif block >= len(content.blocks[name]):
+            yield f"{name} has no block {block} to move"
+        elif max(source, to) >= (count := len(content.blocks[name][block])):
+            yield f"block {block} of {name} is moved to its residence {max(source, to)}, of {count}"

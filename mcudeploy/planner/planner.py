@@ -1,0 +1,329 @@
+"""From a model and a board to a plan: cut, ordered, placed, and passed by the checker."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from pathlib import Path
+from typing import Literal
+
+from mcudeploy import __version__
+from mcudeploy.boards.board import Board
+from mcudeploy.checker.judge import PlanFaultError
+from mcudeploy.checker.judge import check as check_plan
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.errors import ConfigError, FitError, ModelError, UsageError
+from mcudeploy.common.interrupts import through
+from mcudeploy.common.progress import SILENT, Progress, Report, no_report
+from mcudeploy.common.text import count_text
+from mcudeploy.cost.estimate import Unit, estimated, load_costs
+from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
+from mcudeploy.frontend.onnx.shapes import Sizes
+from mcudeploy.ir.plan import Form, Part, Plan, Run, Search
+from mcudeploy.planner import planfile
+from mcudeploy.planner.cores.functions import Assignment, assign
+from mcudeploy.planner.cores.lanes import on_cores
+from mcudeploy.planner.cores.parts import WorkSharing
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.search.kernels import alternatives, fastest
+from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
+from mcudeploy.planner.search.splitting import front, split_plans
+from mcudeploy.planner.search.task import Task
+from mcudeploy.planner.search.tile_times import shared_costs
+from mcudeploy.planner.tape import footprint
+from mcudeploy.tiling.dataflow import Flow
+
+_LOG = logging.getLogger(__name__)
+
+_UNSPLIT_SHARE = 0.2
+"""Share of the effort for the order of the unsplit plan, and again for its moves. Both need far less."""
+
+
+Placement = Literal["blocks", "tags"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user may choose. `plan_file` replaces the search; with `resume` the search begins there.
+
+    `assign` has the rules of `units.functions.assign`, `memory_limits` the bytes that arenas may take in
+    memories of the board, by name. `placement`: blocks lie where there is room, or, in an unsplit plan,
+    tensors share memory by their tags. `cores`: so many run the plan together, 0: all
+    that the board has; None: one, or as many as a stored plan is for. `float_io`, `keep_constant`,
+    `shapes` and `stateful` are those of the front end. `dma_io`: inputs and outputs stay out of memories that
+    no DMA reaches. `objective`: what emulated and estimated times are in.
+    """
+
+    max_overhead: float = 5.0
+    time_limit: float = 60.0
+    ram_limit: int | None = None
+    memory_limits: tuple[tuple[str, int], ...] = ()
+    split: bool = True
+    stream_input: bool = False
+    float_io: bool = False
+    keep_constant: bool = False
+    stateful: bool = False
+    seed: int = 0
+    name: str | None = None
+    plan_file: Path | None = None
+    resume: bool = False
+    assign: tuple[str, ...] = ()
+    placement: Placement = "blocks"
+    cores: int | None = None
+    objective: Unit = "instructions"
+    shapes: tuple[tuple[str, Sizes], ...] = ()
+    dma_io: bool = True
+
+    def limited(self, board: Board) -> Board:
+        """The board with the memories that arenas, inputs and outputs may use."""
+        board = board if self.dma_io else board.with_dma_everywhere()
+        return board.limited(dict(self.memory_limits))
+
+
+def read_model(path: Path, options: Options, *, vectors: bool = False) -> Model:
+    """The model of a file as the user wants it read; see `load_model`."""
+    return load_model(
+        path,
+        options.float_io,
+        vectors=vectors,
+        keep_constant=options.keep_constant,
+        shapes=dict(options.shapes),
+        stateful=options.stateful,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """Plans of a model that fit the board, the least arena first, each faster than those before it. The last
+    is the unsplit one, of whatever latency, if it fits and no plan was given.
+
+    `costs_of`: the core whose costs of kernels the times are estimated from; None where they were measured.
+    `interrupted`: Ctrl-C ended the search, or what comes after it. `limits`: the bytes that arenas may
+    take in memories of the board, by name. `objective`: see `Options`. `points`: bytes of the arena and
+    latency of every split plan that was made.
+    """
+
+    models: Mapping[Form, Model]
+    plans: tuple[Plan, ...]
+    unsplit: Plan
+    search: Search
+    costs_of: str | None = None
+    interrupted: bool = False
+    limits: Mapping[str, int] = field(default_factory=dict)
+    objective: Unit = "instructions"
+    points: tuple[tuple[int, float], ...] = ()
+
+    def model_of(self, plan: Plan) -> Model:
+        """The model in the form of one of the plans, by its kernels."""
+        return self.models[plan.form].with_kernels(plan.kernels)
+
+
+def find_plans(
+    model: Model,
+    board: Board,
+    options: Options,
+    tiles: TileSource | None = None,
+    *,
+    start: Plan | None = None,
+    told: Report = no_report,
+    progress: Progress = SILENT,
+    known: KnownSource = nothing_known,
+) -> Planned:
+    """Search for plans of a model on a board, take the one of `options.plan_file`, or search on from it, or
+    from `start`.
+
+    Without `tiles` times are estimated from the costs of the board's core, and kernels are chosen by times
+    that are `known`, as far as they go. A stored plan says whether inputs are streamed. Every plan has passed
+    the checker: one that does not is a defect, of which the user is warned, and is left out. Raises FitError
+    where even the least arena is too large, PlanFaultError where the unsplit plan does not pass.
+    """
+    board = options.limited(board)
+    found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
+    if found.interrupted:
+        _LOG.warning("interrupted: the search ends with the best plan so far")
+    found = replace(found, limits=dict(options.memory_limits), objective=options.objective)
+    found = _on_cores(found)
+    return through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))
+
+
+def _cores(board: Board, options: Options) -> int:
+    """How many cores run a plan. Raises UsageError where that cannot be."""
+    cores = 1 if options.cores is None else options.cores
+    if cores == 0:
+        cores = min(board.cores, os.cpu_count() or 1) if board.is_host else board.cores
+    if cores > board.cores:
+        has = count_text(board.cores, "core")
+        raise UsageError(f"--parallel {cores}: {board.name} has {has} for one program")
+    if cores > 1 and options.objective == "cycles":
+        raise UsageError("--objective cycles counts what one core does: leave it out, or add --parallel 1")
+    if cores > 1 and (options.assign or options.placement == "tags"):
+        raise UsageError("--parallel cannot be combined with --assign or --placement tags")
+    return cores
+
+
+def _shared_by_cores(board: Board, options: Options) -> Board:
+    """The board with the memories that all cores reach. Raises UsageError where another is asked for."""
+    shared = board.shared_by_cores()
+    for name, size in options.memory_limits:
+        if size and not shared.room(shared.memory(name)):
+            raise UsageError(
+                f"--memory {name}: not all cores reach it; leave it out, or plan with --parallel 1"
+            )
+    return shared
+
+
+def _on_cores(planned: Planned) -> Planned:
+    """The plans with the tapes of the cores that their models are for."""
+
+    def shared_out(plan: Plan) -> Plan:
+        model = planned.model_of(plan)
+        return plan if plan.lanes else on_cores(plan, model.calls, model.cores)
+
+    made = {id(plan): shared_out(plan) for plan in (*planned.plans, planned.unsplit)}
+    plans = tuple(made[id(plan)] for plan in planned.plans)
+    return replace(planned, plans=plans, unsplit=made[id(planned.unsplit)])
+
+
+def search_plans(
+    model: Model,
+    board: Board,
+    options: Options,
+    tiles: TileSource | None = None,
+    *,
+    start: Plan | None = None,
+    told: Report = no_report,
+    progress: Progress = SILENT,
+    known: KnownSource = nothing_known,
+) -> Planned:
+    """The plans that `find_plans` chooses from: they may not fit, and have not passed the checker."""
+    costs = load_costs(board.core, options.objective)
+    source, costs_of = tiles or estimated(costs), None if tiles else costs.core
+    stored, models = None, dict[Form, Model]()
+    if options.plan_file is None:
+        model = model.on_units(board, assign(model.graph, board, options.assign))
+        model = replace(model, cores=_cores(board, options))
+    else:
+        model, made, stored = _stored_plan(model, board, options.plan_file, options.assign)
+        if options.cores is not None and _cores(board, options) != model.cores:
+            raise ConfigError(
+                f"{options.plan_file} is for {count_text(model.cores, 'core')}, --parallel asks for "
+                f"{_cores(board, options)}: leave --parallel out, or make a new plan"
+            )
+        models[made.form] = made
+        options = replace(options, stream_input=stored.form.streamed)
+    if model.cores > 1:
+        board = _shared_by_cores(board, options)
+
+    def fastest_in(form: Form) -> Model:
+        made = model.in_form(form)
+        models[form] = fastest(made, source(made.graph, alternatives(made)), known(made.graph))
+        return models[form]
+
+    base = fastest_in(Form(streamed=options.stream_input))
+    effort = Effort.of(options.time_limit)
+    if options.placement == "tags":
+        unsplit = tagged_plan(base, board)
+    else:
+        schedule = unsplit_schedule(base, effort.part(_UNSPLIT_SHARE))
+        times = shared_costs(base, Flow.of(base.graph), estimated(costs)(base.graph, ()))
+        relocation = Relocation(move_price(estimated(costs)), effort.part(_UNSPLIT_SHARE), times)
+        unsplit = unsplit_plan(base, board, schedule, relocation)
+    searching = options.split and (stored is None or options.resume)
+    searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # else no search helps
+    if not searching:  # measured tiles would be timed for nothing
+        if costs_of:
+            unsplit = timed(unsplit, base, board, source, move_price(source))
+        if costs_of and stored is not None:
+            kernels = models[stored.form].with_kernels(stored.kernels)
+            stored = timed(stored, kernels, board, source, move_price(source))
+        return Planned(models, (stored or unsplit,), unsplit, Search(), costs_of)
+    unsplit = timed(unsplit, base, board, source, move_price(source))
+    task = Task.of(
+        fastest_in(Form(options.stream_input, accumulating=True)),
+        board,
+        source,
+        order=tuple(step.operator for step in unsplit.schedule.steps),
+        unsplit_ticks=unsplit.estimate.ticks,
+        max_overhead=options.max_overhead,
+        enough_bytes=options.ram_limit,
+    )
+
+    split = split_plans(task, effort, stored or start, told=told, progress=progress)
+    better = takewhile(lambda plan: plan is not unsplit, front((*split.plans, unsplit), board))
+    plans, interrupted = (*better, unsplit), split.interrupted
+    return Planned(models, plans, unsplit, split.search, costs_of, interrupted, points=split.points)
+
+
+def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
+    """The same without plans that do not fit. Raises FitError where none does."""
+
+    def missing(plan: Plan) -> list[str]:
+        return footprint.missing(plan, planned.model_of(plan).calls, board, ram_limit)
+
+    fitting = tuple(plan for plan in planned.plans if not missing(plan))
+    if not fitting:
+        raise FitError(" ".join(missing(planned.plans[0])))
+    return replace(planned, plans=fitting)
+
+
+def _without_faults(planned: Planned, board: Board) -> Planned:
+    """The same without plans that the checker refuses. Raises PlanFaultError if one is the unsplit plan."""
+    sound: list[Plan] = []
+    for plan in planned.plans:
+        try:
+            check_plan(plan, planned.model_of(plan).work, board)
+            sound.append(plan)
+        except PlanFaultError as error:
+            fault = f"the checker refuses a plan with an arena of {plan.layout.arena_bytes:,} B: {error}"
+            way = f"Please report this with the model, the command line, and mcudeploy {__version__}"
+            if plan is planned.unsplit:
+                raise PlanFaultError(f"defect: {fault}. It is the unsplit one. {way}") from error
+            _LOG.warning("warning: defect: %s. It is passed over. %s", fault, way)
+    return replace(planned, plans=tuple(sound))
+
+
+def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
+    """The model on the units of a stored plan, the same in its form, and the plan, which has been checked.
+
+    `rules`: those of `--assign`, which the plan must agree with if there are any.
+    """
+    form, functions, kernels, cores = planfile.load_form(path, model.sha256, board.name)
+    model = replace(model, cores=cores)
+    asked = model.on_units(board, assign(model.graph, board, rules)).functions if rules else None
+    model = model.on_units(board, Assignment.of(functions, board.units[0].name))
+    if rules and model.functions != asked:
+        raise ConfigError(f"{path} has other functions than --assign asks for")
+    try:
+        made = model.in_form(form).with_kernels(kernels)
+    except ModelError as error:
+        raise ConfigError(f"{path} has a form that the model cannot take: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is no plan of this model for {board.name}: {error}") from error
+    plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
+    if plan.functions != made.functions:
+        raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
+    _require_columns(plan, made, path)
+    for name in plan.layout.arenas:
+        board.memory(name)  # or it is none of this board
+    footprint.require_fit(plan, made.calls, board, None)
+    try:
+        check_plan(plan, made.work, board)
+    except PlanFaultError as error:
+        raise planfile.no_plan(path, error) from error
+    return model, made, plan
+
+
+def _require_columns(plan: Plan, model: Model, path: Path) -> None:
+    """Raises ConfigError where a part of a stored plan has columns that no kernel makes."""
+    sharing = WorkSharing.of(Flow.of(plan.graph), model.calls, model.cores)
+    for part in (each for lane in plan.lanes for each in lane if isinstance(each, Part)):
+        entry, columns = plan.tape[part.entry], part.columns
+        if columns is None:
+            continue
+        operator = plan.graph.operators[entry.operator] if isinstance(entry, Run) else None
+        if operator is None or not sharing.takes(operator, columns):
+            raise planfile.no_plan(path, f"lanes: columns {columns} of entry {part.entry}")

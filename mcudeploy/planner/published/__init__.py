@@ -1,0 +1,1 @@
+"""Memory tags, as their source has them."""

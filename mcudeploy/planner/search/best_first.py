@@ -1,0 +1,277 @@
+"""The budgeted search for the cut with the least memory within a latency limit: best first, every state once.
+
+Method: Peking University's published patent on fine-grained splitting, after MAGIS (ASPLOS'24), which orders
+states by (max(latency, limit), peak). States over the limit are dropped here, so that the peak alone orders
+the others; those far from the best are not followed. Duplicates, most of what the moves generate, are known
+by their hash. A state is simulated segment by segment, every segment once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.tiles import Costs
+from mcudeploy.ir.plan import Schedule, Search
+from mcudeploy.planner.search.cuts import Space, State
+from mcudeploy.planner.search.ordered_graph import Segment
+from mcudeploy.planner.search.seeds import Seeds
+from mcudeploy.planner.search.segments import Sections, Segments
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.live import live_peak
+
+FOLLOWED_WITHIN = 1.10
+"""States with a higher peak than this times the best are not followed."""
+
+KEPT = 16
+"""Candidates returned: the device may reject the first as too slow, or the lowest peak may not pack best."""
+
+ALIKE = 3
+"""Candidates kept for one peak at one operator: they usually pack the same."""
+
+PATIENCE = 2000
+"""So many states in a row without a gain end a phase of the search: what is left are variants of the best."""
+
+SEEDING_SHARE = 0.5
+"""At most this share of the effort goes into seeds."""
+
+REPORT_EVERY_S = 0.5
+
+_STATE_UNITS = 130
+"""Effort of a state, without the segments that are simulated for it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A state with its schedule, peak and time."""
+
+    state: State
+    tiled: TiledGraph
+    schedule: Schedule
+    peak_bytes: int
+    peak_step: int
+    ticks: float
+
+    @property
+    def hot(self) -> int:
+        """The position of the operator at the peak."""
+        return self.schedule.steps[self.peak_step].operator if self.schedule.steps else 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The best candidates, least peak first (the unsplit one is always among them), and the search.
+
+    `hurried`: the effort was spent before the first move.
+    """
+
+    best: tuple[Candidate, ...]
+    search: Search
+    interrupted: bool = False
+    hurried: bool = False
+
+
+OnGain = Callable[[Search, Candidate], None]
+"""Called at every gain, and every `REPORT_EVERY_S` seconds: the search so far, and its best candidate."""
+
+Enough = Callable[[Candidate], bool]
+"""Whether a new best candidate is so good that the search may end."""
+
+
+def search(
+    space: Space,
+    costs: Costs,
+    segments: Segments,
+    limits: Sequence[float],
+    effort: Effort,
+    *,
+    start: tuple[State, ...] = (),
+    report: OnGain = lambda *_: None,
+    enough: Enough = lambda _: False,
+) -> Found:
+    """Search until the effort is spent, nothing is left, or Ctrl-C; the best is returned.
+
+    `limits`: ticks, ascending; what takes more than the last one is dropped. The search runs under each of
+    them in turn and begins where it ended under the one before, so that more time allowed finds nothing
+    worse. `start`: states of an earlier search, to be tried first.
+    """
+    runs: list[_Run] = []
+    try:
+        for number, limit in enumerate(limits):
+            share = effort.part(1 / (len(limits) - number))
+            runs.append(_Run(space, costs, segments, limit, share, report, enough))
+            runs[-1].explore(start)
+            start = (*start, *(one.state for one in runs[-1].best))
+            if runs[-1].enough:
+                break
+    except KeyboardInterrupt:
+        begun = [run for run in runs if run.best]
+        if not begun:
+            raise
+        return replace(_best_of(begun), interrupted=True)
+    return _best_of(runs)
+
+
+def _best_of(runs: Sequence[_Run]) -> Found:
+    """What the run with the least peak found, the last of several; the figures are those of all."""
+    best = min(reversed(runs), key=lambda run: run.best[0].peak_bytes)
+    counts = [run.counts() for run in runs]
+    total = Search(
+        counts[0].seconds,  # from the first one's start on
+        sum(one.candidates for one in counts),
+        sum(one.duplicates for one in counts),
+    )
+    hurried = not (runs[-1].moved or any(run.enough for run in runs))
+    return replace(best.found(), search=total, hurried=hurried)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scored:
+    """A state with its peak, the place where that is, and its time; what else a candidate has is worked out
+    for the best alone.
+    """
+
+    state: State
+    sections: Sections
+    peak_bytes: int
+    hot: int
+    ticks: float
+
+
+class _Run:
+    """One search under one limit: what was seen, what is waiting, what is best."""
+
+    def __init__(  # noqa: PLR0917
+        self,
+        space: Space,
+        costs: Costs,
+        segments: Segments,
+        most_ticks: float,
+        effort: Effort,
+        report: OnGain,
+        is_enough: Enough,
+    ) -> None:
+        self.space, self.costs, self._segments, self._most_ticks = space, costs, segments, most_ticks
+        self._effort, self._charged_units = effort, segments.units
+        self._report, self._is_enough = report, is_enough
+        self._start = self._reported = time.monotonic()
+        self.enough = self.moved = False
+        self._seen: set[Sections] = set()
+        self._duplicates = self._last_gain = 0
+        self._added_ticks: dict[Segment, float] = {}
+        self._queue: list[tuple[int, int, _Scored]] = []
+        self.best: list[_Scored] = []
+        self.unsplit: _Scored | None = None
+        self._shown: Candidate | None = None
+
+    def explore(self, start: tuple[State, ...]) -> None:
+        """Seeds, then the moves of the most promising state, again and again."""
+        ticks = self.costs.ticks(self.space.flow.iteration_rows)
+        self.unsplit = _Scored((), (), *self._segments.peak(()), ticks)
+        self._take(self.unsplit)
+        whole, self._effort = self._effort, self._effort.part(SEEDING_SHARE)
+        seeds = Seeds(self.space, self._segments, self.costs, self._most_ticks, self._stopped)
+        for states in (start, seeds.states(), self._prefixes()):
+            self._last_gain = len(self._seen)
+            self._try_all(states)
+        self._effort, self._last_gain = whole, len(self._seen)
+        while self._queue and not self._over():
+            self.moved = True
+            *_, scored = heapq.heappop(self._queue)
+            if scored.peak_bytes <= FOLLOWED_WITHIN * self.best[0].peak_bytes:
+                self._try_all(self.space.moves(scored.state, scored.hot))
+
+    def found(self) -> Found:
+        """What there is so far."""
+        if self.unsplit is None:
+            raise ValueError("the search has not begun")
+        kept = self.best if self.unsplit in self.best else [*self.best, self.unsplit]
+        return Found(tuple(self._candidate(one) for one in kept), self.counts())
+
+    def _prefixes(self) -> Iterator[State]:
+        """One cut from the input on, where what is whole behind it leaves hope of a gain."""
+        for state in self.space.prefixes():
+            if self._segments.border_bytes[state[0].last + 1] <= self.best[0].peak_bytes:
+                yield state
+
+    def counts(self) -> Search:
+        return Search(time.monotonic() - self._start, len(self._seen), self._duplicates)
+
+    def _stopped(self) -> bool:
+        """Whether the effort is spent. To be asked often, also where a long phase has no state to show."""
+        if time.monotonic() - self._reported > REPORT_EVERY_S:
+            self._tell()
+        self._effort.spend(self._segments.units - self._charged_units)
+        self._charged_units = self._segments.units
+        return self.enough or self._effort.is_spent()
+
+    def _over(self) -> bool:
+        return self._stopped() or len(self._seen) - self._last_gain > PATIENCE
+
+    def _try_all(self, states: Iterable[State]) -> None:
+        for state in states:
+            if self._over():
+                return
+            self._try(state)
+
+    def _try(self, state: State) -> None:
+        sections = self.space.sections(state)
+        self._effort.spend(_STATE_UNITS)
+        if sections in self._seen:
+            self._duplicates += 1
+            return
+        ticks = self._ticks(sections)
+        if ticks > self._most_ticks:
+            self._seen.add(sections)
+            return
+        self._take(_Scored(state, sections, *self._segments.peak(sections), ticks))
+
+    def _ticks(self, sections: Sections) -> float:
+        if self.unsplit is None:
+            raise ValueError("the search has not begun")
+        for segment in sections:
+            if segment not in self._added_ticks:
+                positions = self.space.order[segment[0] :]
+                self._added_ticks[segment] = sum(
+                    self.costs.operator_ticks(position, rows)
+                    - self.costs.operator_ticks(position, self.space.flow.iteration_rows[position])
+                    for position, rows in zip(positions, segment[1], strict=False)
+                )
+        return self.unsplit.ticks + sum(self._added_ticks[segment] for segment in sections)
+
+    def _take(self, scored: _Scored) -> None:
+        """Count, remember and follow a state that keeps the limit."""
+        self._seen.add(scored.sections)
+        heapq.heappush(self._queue, (scored.peak_bytes, len(self._seen), scored))
+        better = not self.best or scored.peak_bytes < self.best[0].peak_bytes
+        self._keep(scored)
+        if better and scored is not self.unsplit:
+            self._last_gain = len(self._seen)
+            self._shown = self._candidate(scored)
+            self.enough = self._is_enough(self._shown)
+            self._tell()
+
+    def _keep(self, scored: _Scored) -> None:
+        self.best.append(scored)
+        self.best.sort(key=lambda one: (one.peak_bytes, one.ticks))
+        alike = [one for one in self.best if (one.peak_bytes, one.hot) == (scored.peak_bytes, scored.hot)]
+        if len(alike) > ALIKE:
+            self.best.remove(alike[-1])
+        del self.best[KEPT:]
+
+    def _candidate(self, scored: _Scored) -> Candidate:
+        operators = self.space.flow.graph.operators
+        rows = self.space.block_rows(scored.state)
+        names = (operator.name for operator in operators)
+        tiled = TiledGraph(self.space.flow, dict(zip(names, rows, strict=True)))
+        schedule = Schedule(self._segments.steps(scored.sections), "feasible")
+        peak_bytes, peak_step = live_peak(tiled, schedule.steps, self._segments.work)
+        return Candidate(scored.state, tiled, schedule, peak_bytes, peak_step, scored.ticks)
+
+    def _tell(self) -> None:
+        self._reported = time.monotonic()
+        if self._shown is not None:
+            self._report(self.counts(), self._shown)

@@ -1,0 +1,177 @@
+"""Cuts of a graph: which stretches of operators are split, along their rows, into parts of how many rows.
+
+The operators stand in the order of the unsplit schedule. A stretch of that order is convex: a path that
+leaves it never comes back. A tensor inside a stretch is shared, not recomputed: its rows are kept until the
+last part that reads them has run. Cuts that touch are one segment, unless the second stands `apart`. A tensor
+between two segments, or behind one, is whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from mcudeploy.ir.plan import Split
+from mcudeploy.planner.axes import components
+from mcudeploy.planner.search.segments import Sections
+from mcudeploy.tiling.dataflow import Flow
+
+ROWS_TRIED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Partition factors that are proposed: rows of a part."""
+
+_NEAR = 2
+"""So many places away from the peak a cut counts as being there: it may grow to it."""
+
+
+_NEW_CUT_REACH = 6
+"""A new cut begins and ends at most so many places from the peak."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cut:
+    """Operators first..last (inclusive, places in the order) taken in parts of `rows` rows.
+
+    `apart`: what it reads from a cut right in front of it is whole, not handed on in parts.
+    """
+
+    first: int
+    last: int
+    rows: int
+    apart: bool = False
+
+
+State = tuple[Cut, ...]
+"""Cuts that do not overlap, ascending."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """What can be cut: `order` has the operators' positions, `most_rows` how many rows each can be cut from
+    (1: not at all).
+    """
+
+    flow: Flow
+    order: tuple[int, ...]
+    most_rows: tuple[int, ...]
+
+    @classmethod
+    def of(cls, flow: Flow, order: tuple[int, ...]) -> Space:
+        """The space of a graph whose unsplit schedule is `order`.
+
+        Only operators of a component, and feeds, can be cut, of which nothing looks through a view at what
+        they make.
+        """
+        graph = flow.graph
+        inside = frozenset().union(*components(graph))
+        most = []
+        for position, operator in enumerate(graph.operators):
+            fed = not operator.inputs
+            whole = operator.op.is_view or operator.output in flow.viewed or not (fed or position in inside)
+            most.append(1 if whole else flow.iteration_rows[position])
+        return cls(flow, order, tuple(most))
+
+    def state(self, splits: tuple[Split, ...]) -> State:
+        """The cuts that a plan with these splits was made from, none where they are not of this order."""
+        places = {self.flow.graph.operators[at].name: place for place, at in enumerate(self.order)}
+        cuts = []
+        for split in splits:
+            found = [places[name] for name in split.operators if name in places]
+            if found and split.axis == "row":
+                cuts.append(Cut(min(found), max(found), split.rows, split.apart))
+        cuts.sort()
+        apart = all(one.last < other.first for one, other in pairwise(cuts))
+        return tuple(cuts) if apart else ()
+
+    def block_rows(self, state: State) -> tuple[int, ...]:
+        """The rows of every operator's steps, by position."""
+        rows = list(self.flow.iteration_rows)
+        for cut in state:
+            for place in range(cut.first, cut.last + 1):
+                position = self.order[place]
+                if cut.rows < self.most_rows[position]:
+                    rows[position] = cut.rows
+        return tuple(rows)
+
+    def sections(self, state: State) -> Sections:
+        """The segments that are cut: cuts that touch are one, what stays whole at either end is none of it.
+
+        Two states with the same sections are the same.
+        """
+        whole = [self.flow.iteration_rows[position] for position in self.order]
+        by_position = self.block_rows(state)
+        rows = [by_position[position] for position in self.order]
+        spans: list[tuple[int, int]] = []
+        for cut in state:
+            touches = bool(spans) and spans[-1][1] == cut.first - 1 and not cut.apart
+            first = spans.pop()[0] if touches else cut.first
+            spans.append((first, cut.last))
+        result = []
+        for first, last in spans:
+            small = [place for place in range(first, last + 1) if rows[place] < whole[place]]
+            if small:
+                result.append((small[0], tuple(rows[small[0] : small[-1] + 1])))
+        return tuple(result)
+
+    def prefixes(self) -> Iterator[State]:
+        """One cut from the input on, of every length, in parts of every size."""
+        for last in range(len(self.order)):
+            for rows in ROWS_TRIED:
+                if rows < self.most_rows[self.order[last]]:
+                    yield (Cut(0, last, rows),)
+
+    def moves(self, state: State, hot: int) -> Iterator[State]:
+        """States one step away: a cut longer or shorter, in larger or smaller parts, in two, or gone.
+
+        Or a new one around the place `hot`, where memory peaks. The peak falls only by what changes there: of
+        a cut that is elsewhere only what may save time is tried.
+        """
+        for index, cut in enumerate(state):
+            rest = state[:index] + state[index + 1 :]
+            yield rest
+            if not cut.first - _NEAR <= hot <= cut.last + _NEAR:
+                for other in self._cheaper(cut):
+                    yield from self._joined(rest, (other,))
+                continue
+            for other in self._variants(cut):
+                yield from self._joined(rest, (other,))
+            for middle in range(cut.first, cut.last):
+                left = replace(cut, last=middle)
+                right = Cut(middle + 1, cut.last, cut.rows)
+                yield from self._joined(rest, (left, right))
+                yield from self._joined(rest, (left, replace(right, apart=True)))
+                for rows in self._neighbours(cut.rows):
+                    yield from self._joined(rest, (left, replace(right, rows=rows)))
+                    yield from self._joined(rest, (replace(left, rows=rows), right))
+        if all(not cut.first <= hot <= cut.last for cut in state):
+            for rows in ROWS_TRIED:
+                for first in range(max(0, hot - _NEW_CUT_REACH), hot + 1):
+                    for last in range(hot, min(len(self.order), hot + _NEW_CUT_REACH)):
+                        yield from self._joined(state, (Cut(first, last, rows),))
+
+    def _cheaper(self, cut: Cut) -> Iterator[Cut]:
+        if cut.first < cut.last:
+            yield replace(cut, first=cut.first + 1)
+            yield replace(cut, last=cut.last - 1)
+        for rows in self._neighbours(cut.rows):
+            if rows > cut.rows:
+                yield replace(cut, rows=rows)
+
+    def _variants(self, cut: Cut) -> Iterator[Cut]:
+        for first in (cut.first - 1, cut.first + 1):
+            yield replace(cut, first=first)
+        for last in (cut.last - 1, cut.last + 1, cut.last + 2):
+            yield replace(cut, last=last)
+        for rows in self._neighbours(cut.rows):
+            yield replace(cut, rows=rows)
+        yield replace(cut, apart=not cut.apart)
+
+    def _neighbours(self, rows: int) -> Iterator[int]:
+        yield from [other for other in ROWS_TRIED if other < rows][-1:]
+        yield from [other for other in ROWS_TRIED if other > rows][:1]
+
+    def _joined(self, rest: State, added: State) -> Iterator[State]:
+        state = tuple(sorted((*rest, *added)))
+        inside = all(0 <= cut.first <= cut.last < len(self.order) for cut in added)
+        if inside and all(one.last < other.first for one, other in pairwise(state)):
+            yield state

@@ -1,0 +1,145 @@
+"""The operators of a graph in one order, by place, and what a step of each reads: plain numbers for segments.
+
+A tensor that an operator makes has the number of its place; graph inputs have those behind the last place. A
+step has the number `place * span + block`, and the last step of an operator is the one that completes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import ANY_ALIGNMENT, WorkBytes
+
+Segment = tuple[int, tuple[int, ...]]
+"""The place of its first operator in the order, and the rows of the steps of its operators, in order."""
+
+Needs = dict[int, tuple[int, ...]]
+"""For each step those that it waits for directly, in the order in which depth first runs them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A tensor that an operator makes (`made`: its place, -1 for a graph input), last read at place `last`.
+
+    `kept`: it is a graph output. `unaligned`: it is a graph input with rows at any address. `cut_rows`:
+    rows in a block of a graph input as soon as anything is cut.
+    """
+
+    rows: int
+    row_bytes: int
+    made: int
+    last: int
+    kept: bool
+    unaligned: bool
+    cut_rows: int
+
+    @property
+    def size_bytes(self) -> int:
+        """All of it."""
+        return self.rows * self.row_bytes
+
+    def block(self, size: int, number: int) -> tuple[int, int]:
+        """First row and end of a block, where blocks have `size` rows."""
+        return number * size, min((number + 1) * size, self.rows)
+
+    def block_bytes(self, size: int, number: int) -> int:
+        """Bytes of a block, where blocks have `size` rows."""
+        return min(size, self.rows - number * size) * self.row_bytes
+
+
+class Places:
+    """What the order says of every operator and tensor, and what steps of any number of rows read."""
+
+    def __init__(self, flow: Flow, order: Sequence[int], work: WorkBytes) -> None:
+        graph = flow.graph
+        operators = [graph.operators[position] for position in order]
+        inputs = [border.tensor for border in graph.resident_inputs()]
+        names = [operator.output for operator in operators] + inputs
+        kept = {flow.roots[border.tensor] for border in graph.outputs}
+        number = {name: at for at, name in enumerate(names)}
+        self.order = tuple(order)
+        self.rows = [flow.iteration_rows[position] for position in order]
+        self.accumulates = [operator.op.accumulates for operator in operators]
+        self.overwrites = [flow.overwrites[position] for position in order]
+        self.readings = [flow.readings[position] for position in order]
+        self.sources = [[number[reading.root] for reading in readings] for readings in self.readings]
+        self.work = [work[operator.name] for operator in operators]
+        self.inputs = range(len(order), len(names))
+        last = {source: place for place, sources in enumerate(self.sources) for source in sources}
+        self.memories = [
+            Memory(
+                graph.tensors[name].shape[0],
+                graph.tensors[name].row_bytes,
+                at if at < len(order) else -1,
+                last.get(at, -1),
+                name in kept,
+                at >= len(order) and graph.tensors[name].row_bytes % ANY_ALIGNMENT > 0,
+                flow.input_rows(name, cut=True) if at >= len(order) else 0,
+            )
+            for at, name in enumerate(names)
+        ]
+        self.span = max([1, *self.rows]) + 1
+        self._reach: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+        self._needs: dict[tuple[int, int, tuple[int, ...]], Needs] = {}
+
+    def made_rows(self, place: int, size: int) -> int:
+        """Rows of a block of what an operator makes in steps of `size` rows."""
+        rows = self.memories[place].rows
+        return rows if self.accumulates[place] else min(size, rows)
+
+    def steps(self, place: int, size: int) -> range:
+        """The steps of an operator that takes `size` rows in each."""
+        first = place * self.span
+        return range(first, first + -(-self.rows[place] // size))
+
+    def maker(self, place: int, size: int, row: int) -> int:
+        """The step that makes a row."""
+        steps = self.steps(place, size)
+        return steps[-1] if self.accumulates[place] else steps[row // size]
+
+    def reach(self, place: int, operand: int, size: int) -> list[tuple[int, int]]:
+        """For each step of an operator the rows [lo, hi) that it reads of the memory behind one operand."""
+        key = (place, operand, size)
+        if key not in self._reach:
+            reading, total = self.readings[place][operand], self.rows[place]
+            rows = self.memories[self.sources[place][operand]].rows
+            found = []
+            for first in range(0, total, size):
+                lo, hi = (0, rows) if reading.whole else reading.reach(first, min(first + size, total))
+                found.append((lo, hi) if lo < hi else (0, 0))
+            self._reach[key] = found
+        return self._reach[key]
+
+    def needs(self, place: int, size: int, makers: tuple[int, ...]) -> Needs:
+        """What the steps of an operator wait for.
+
+        `makers`: for each operand the rows of its maker's steps, 0 where it is made outside the segment.
+        """
+        key = (place, size, makers)
+        if key not in self._needs:
+            steps = self.steps(place, size)
+            found: dict[int, list[int]] = {step: [] for step in steps}
+            if self.accumulates[place]:
+                for step in steps[1:]:
+                    found[step].append(step - 1)
+            for operand, rows in enumerate(makers):
+                if rows == 0:
+                    continue
+                source = self.sources[place][operand]
+                for step, (lo, hi) in zip(steps, self.reach(place, operand, size), strict=True):
+                    if lo < hi:
+                        one, other = self.maker(source, rows, lo), self.maker(source, rows, hi - 1)
+                        found[step].extend(range(one, other + 1))
+            self._needs[key] = {step: tuple(before) for step, before in found.items()}
+        return self._needs[key]
+
+    def borders(self, segment: Segment) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Numbers of the tensors that a segment reads from outside, and of those it makes for outside."""
+        inside = range(segment[0], segment[0] + len(segment[1]))
+        read = dict.fromkeys(source for place in inside for source in self.sources[place])
+        made = (
+            place for place in inside if self.memories[place].kept or self.memories[place].last >= inside.stop
+        )
+        return tuple(source for source in read if source not in inside), tuple(made)

@@ -1,0 +1,239 @@
+"""An order and offsets for a graph that is cut in some way, on a board."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.stalls import Pace, stalls
+from mcudeploy.cost.tiles import (
+    Costs,
+    MovePrice,
+    TileSource,
+    schedule_ticks,
+    step_ticks,
+    timed_blocks,
+)
+from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.plan import Estimate, Layout, Plan, Schedule, Split
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.offload.room import over_time
+from mcudeploy.planner.order.portfolio import DEFAULT, best_order
+from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.order.tiled import problem_of, schedule_of
+from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.solve import spread
+from mcudeploy.planner.place.tagged import Tags, tag_schedule, tags_of
+from mcudeploy.planner.search.tile_times import shared_costs
+from mcudeploy.tiling.blocks import TiledGraph, whole
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.traffic import step_loads
+
+QUICK = ("chain_dfs", "refine", "beam")
+"""Methods that find a better order soon, if there is one."""
+
+
+_HIDDEN = 0.002
+"""Where the core waits for no more than this share of its time, no other places of inputs are tried."""
+
+
+def unsplit_schedule(model: Model, effort: Effort) -> Schedule:
+    """The order of the operators with the least peak that is found."""
+    tiled = whole(model.graph)
+    return reordered(model, tiled, reverse_post_order(tiled), effort)
+
+
+def unsplit_plan(
+    model: Model, board: Board, schedule: Schedule, relocation: Relocation | None = None
+) -> Plan:
+    """The unsplit plan: in this order, or a depth-first one where that needs no larger arena."""
+    tiled = whole(model.graph)
+    plan = placed(model, board, tiled, schedule, relocation=relocation)
+    if plan.layout.arena_bytes <= plan.estimate.peak_bytes and demand(plan, board)[:2] == (0, 0):
+        return plan
+    schedules = (reverse_post_order(tiled, first_input_first) for first_input_first in (True, False))
+    others = (placed(model, board, tiled, schedule, relocation=relocation) for schedule in schedules)
+    return min((plan, *others), key=lambda one: demand(one, board))
+
+
+def tagged_plan(model: Model, board: Board) -> Plan:
+    """The unsplit plan in which tensors share memory by their tags (`layout.tags`)."""
+    tiled, schedule = whole(model.graph), tag_schedule(model.graph, model.functions)
+    tags = tags_of(model.graph, board, model.functions)
+    return placed(model, board, tiled, schedule, tags=tags)
+
+
+def demand(plan: Plan, board: Board) -> tuple[int, float, int]:
+    """What plans are compared by, the less the better: bytes beyond the room of the board's memories, the
+    latency where the core has to wait for a slow one, and the bytes of the arenas.
+    """
+    memories = {memory.name: memory for memory in board.memories}
+    beyond = sum(max(0, size - board.room(memories[it])) for it, size in plan.layout.arenas.items())
+    exposed = plan.estimate.exposed_ticks
+    return beyond, exposed and exposed + plan.estimate.ticks, plan.layout.arena_bytes
+
+
+def reordered(
+    model: Model,
+    tiled: TiledGraph,
+    schedule: Schedule,
+    effort: Effort,
+    methods: Collection[str] = DEFAULT,
+) -> Schedule:
+    """The schedule, in which no step may be repeated, in the order with the least peak that is found."""
+    found = best_order(problem_of(tiled, model.work, steps=schedule.steps), effort, methods)
+    ordered = schedule_of(schedule.steps, found.order, found.status)
+    return replace(ordered, lower_bound_bytes=found.lower_bound_bytes)
+
+
+def placed(
+    model: Model,
+    board: Board,
+    tiled: TiledGraph,
+    schedule: Schedule,
+    *,
+    splits: tuple[Split, ...] = (),
+    relocation: Relocation | None = None,
+    tags: Tags | None = None,
+) -> Plan:
+    """The plan with a memory and an offset for everything; blocks move if there is a relocation, and tensors
+    of one tag have one place if there are `tags`.
+    """
+    layout, estimate = spread(tiled, schedule, model.work, board, model.functions, relocation, tags)
+    plan = Plan(
+        model.graph,
+        board.name,
+        tiled.block_rows,
+        schedule,
+        layout,
+        estimate,
+        model.form,
+        splits,
+        model.functions,
+        kernels=model.kernels,
+    )
+    plan = _stalled(plan, model, board, tiled, relocation)
+    if tags is not None or relocation is None:
+        return plan
+    return min((plan, *_over_time(plan, model, board, tiled, relocation)), key=lambda it: demand(it, board))
+
+
+def _stalled(
+    plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation | None
+) -> Plan:
+    """The plan with what its core waits for slow memories."""
+    pace = None
+    if relocation is not None and relocation.costs is not None:
+        pace = Pace(step_ticks(tiled, plan.schedule.steps, relocation.costs), relocation.price)
+    found = stalls(plan, tiled, board, model.work, pace)
+    return replace(plan, estimate=replace(plan.estimate, stalls=found))
+
+
+def _over_time(
+    plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation
+) -> Iterator[Plan]:
+    """Plans in which blocks leave the fast memory and come back, where the core would have to wait for slow
+    memories, or something does not fit.
+    """
+    if relocation.costs is None or demand(plan, board)[:2] == (0, 0):
+        return
+    cycles = step_ticks(tiled, plan.schedule.steps, relocation.costs)
+    for layout, predicted in over_time(tiled, plan, model.work, board, relocation, cycles):
+        made = _timed_as(plan, layout, predicted, tiled, relocation)
+        made = _stalled(made, model, board, tiled, relocation)
+        yield made
+        if made.estimate.exposed_ticks < _HIDDEN * sum(cycles) or relocation.effort.is_spent():
+            return
+
+
+def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation) -> Plan:
+    """The plan with blocks that move where that saves RAM, or time, its ticks with those of the moves."""
+    if plan.layout.status == "optimal" and not plan.layout.transfers and not plan.estimate.exposed_ticks:
+        return plan
+    plans = [plan, *_over_time(plan, model, board, tiled, relocation)]
+    if len(plans) == 1:
+        layout, estimate = spread(tiled, plan.schedule, model.work, board, model.functions, relocation)
+        plans.append(
+            _stalled(_timed_as(plan, layout, estimate, tiled, relocation), model, board, tiled, relocation)
+        )
+    return min(plans, key=lambda one: (demand(one, board), one.estimate.ticks))
+
+
+def _timed_as(
+    plan: Plan, layout: Layout, estimate: Estimate, tiled: TiledGraph, relocation: Relocation
+) -> Plan:
+    """The plan in another layout, its ticks with those of the moves there."""
+    made = replace(plan, layout=layout, estimate=estimate)
+    price = relocation.price
+    ticks = plan.estimate.ticks - moves_ticks(plan, tiled, price) + moves_ticks(made, tiled, price)
+    return replace(made, estimate=replace(estimate, ticks=ticks))
+
+
+def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: MovePrice) -> Plan:
+    """The plan with its ticks: those of its steps by the kernels of `model`, and those of its moves; and with
+    what its core waits for slow memories.
+    """
+    steps = plan.schedule.steps
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    costs = _costs(plan, tiled, model, tiles)
+    once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
+    ticks = costs.ticks(tiled.step_rows) + schedule_ticks(tiled, steps, costs) - once
+    ticks += moves_ticks(plan, tiled, price)
+    found = stalls(plan, tiled, board, model.work, Pace(step_ticks(tiled, steps, costs), price))
+    return replace(plan, estimate=replace(plan.estimate, ticks=ticks, stalls=found))
+
+
+def step_times(plan: Plan, model: Model, tiles: TileSource) -> list[float]:
+    """The ticks of each step of a plan, without what it waits for slow memories."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    return step_ticks(tiled, plan.schedule.steps, _costs(plan, tiled, model, tiles))
+
+
+def _costs(plan: Plan, tiled: TiledGraph, model: Model, tiles: TileSource) -> Costs:
+    wanted = (
+        (operator, model.calls[operator.name], rows)
+        for position, operator in enumerate(plan.graph.operators)
+        if not operator.op.is_view
+        for rows, _ in timed_blocks(tiled.flow, position, tiled.step_rows[position])
+    )
+    return shared_costs(model, tiled.flow, tiles(plan.graph, wanted))
+
+
+def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
+    """What the core does for the transfers of a plan, and for its waits."""
+    ticks = 0.0
+    for transfer in plan.layout.transfers:
+        old, new = plan.layout.way(transfer)
+        size = tiled.block_bytes(transfer.tensor, transfer.block)
+        if transfer.engine != CPU:
+            ticks += 2 * price.move
+        elif old.memory == new.memory:
+            ticks += price.ticks(size, abs(new.offset - old.offset))
+        else:
+            ticks += price.ticks(size, size)
+    return ticks
+
+
+def promise(plan: Plan, model: Model, board: Board) -> float:
+    """A bound for the latency of a plan whose fast memory is too small, 0 for others: what is too much at the
+    peak goes out and comes back once, at least, and what is too much for a step is loaded from the slow one.
+    """
+    slow = [memory for memory in board.memories if not memory.is_fast]
+    if not plan.estimate.exposed_ticks or not slow:
+        return 0.0
+    room = sum(board.room(memory) for memory in board.memories if memory.is_fast)
+    excess = max(0, plan.estimate.peak_bytes - room)
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    loads = [max(each, default=1.0) for each in step_loads(tiled, model.work)]
+    direct = 0.0
+    for step in plan.schedule.steps:
+        operator = plan.graph.operators[step.operator]
+        made = 0 if operator.op.accumulates else step.block
+        blocks = {*(one for read in tiled.blocks_read(step) for one in read), (operator.output, made)}
+        size = sum(model.work[operator.name]) + sum(tiled.block_bytes(*one) for one in blocks)
+        direct += max(0, size - room) * loads[step.operator]
+    return plan.estimate.ticks + min(
+        excess * (it.read_cost + it.write_cost) + direct * it.read_cost for it in slow
+    )

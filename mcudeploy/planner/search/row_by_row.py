@@ -1,0 +1,60 @@
+"""Operators one by one, a few rows at a time: cuts for fast memories that nothing else fits into.
+
+Every tensor goes through the slow memory, and the engine brings rows of the next step while the core works on
+this one: tiling with double buffers, as DORY (IEEE TC 2021) does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space, State
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import WorkBytes
+
+_SHARES = (0.9, 0.5, 0.3)
+"""Parts of the fast memory that a step may take: less leaves room for what comes and goes meanwhile."""
+
+
+def row_by_row(space: Space, work: WorkBytes, room_bytes: int) -> Iterator[State]:
+    """States in which each operator is cut by itself, into the most rows that its steps have room for."""
+    seen: set[State] = set()
+    for share in _SHARES:
+        made_rows: dict[str, int] = {}
+        cuts = []
+        for place, position in enumerate(space.order):
+            rows = _rows(space, work, position, made_rows, share * room_bytes)
+            made_rows[space.flow.graph.operators[position].output] = rows
+            if rows < space.most_rows[position]:
+                cuts.append(Cut(place, place, rows, apart=True))
+        if cuts and tuple(cuts) not in seen:
+            seen.add(tuple(cuts))
+            yield tuple(cuts)
+
+
+def _rows(space: Space, work: WorkBytes, position: int, made_rows: dict[str, int], most_bytes: float) -> int:
+    """The most rows that an operator may take in a step, of those that are tried."""
+    total = space.flow.iteration_rows[position]
+    if space.most_rows[position] <= 1:
+        return total
+    tried = [rows for rows in (*ROWS_TRIED, total) if rows <= total]
+    fitting = [
+        rows for rows in tried if _step_bytes(space.flow, work, position, rows, made_rows) <= most_bytes
+    ]
+    return max(fitting, default=tried[0])
+
+
+def _step_bytes(flow: Flow, work: WorkBytes, position: int, rows: int, made_rows: dict[str, int]) -> int:
+    """What a step in the middle of an operator touches: blocks that it reads, what it makes, its scratch."""
+    operator = flow.graph.operators[position]
+    output = flow.graph.tensors[operator.output]
+    size = sum(work[operator.name]) + (
+        output.size_bytes if operator.op.accumulates else rows * output.row_bytes
+    )
+    first = (flow.iteration_rows[position] - rows) // 2
+    for reading in dict.fromkeys(flow.readings[position]):
+        tensor = flow.graph.tensors[reading.root]
+        lo, hi = (0, tensor.shape[0]) if reading.whole else reading.reach(first, first + rows)
+        block = made_rows.get(reading.root, 1)
+        size += min(-(-(hi - lo) // block) * block + block - 1, tensor.shape[0]) * tensor.row_bytes
+    return size

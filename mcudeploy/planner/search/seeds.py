@@ -1,0 +1,135 @@
+"""Where the search begins: for a bound on memory, the cuts in whole segments that take the least time.
+
+Between segments tensors are whole, so a border is possible where those fit into the bound. Whether a segment
+fits depends on the one before it only in whether that one is cut. So the least time under a bound is a
+shortest path over the borders, and the least bound whose path keeps the latency limit is found by bisection.
+For chains the bound is exact, but for the size of incoming blocks; the search simulates every state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from mcudeploy.cost.tiles import Costs
+from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space, State
+from mcudeploy.planner.search.ordered_graph import Segment
+from mcudeploy.planner.search.segments import Segments
+
+_REACH = (1, 2, 3, 4, 6, 8, 12)
+"""A segment ends at one of so many borders further on. A place where more than the bound is alive is none."""
+
+_NEAR = 2
+"""Operators that fit uncut may be cut so many places before one that does not: they hand it rows."""
+
+_FINE = 64
+"""The bisection ends where the bound is known to one part in so many."""
+
+
+_Way = tuple[float, State]
+"""Time so far, and the cuts."""
+
+
+class _StoppedError(Exception):
+    """The budget is spent."""
+
+
+class Seeds:
+    """States for one latency limit, in ticks. `stopped` is asked between any two simulations."""
+
+    def __init__(
+        self, space: Space, segments: Segments, costs: Costs, limit: float, stopped: Callable[[], bool]
+    ) -> None:
+        self._space, self._segments, self._costs = space, segments, costs
+        self._limit, self._stopped = limit, stopped
+        self._whole = [space.flow.iteration_rows[position] for position in space.order]
+        self._most = [space.most_rows[position] for position in space.order]
+        self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._whole)]
+        self._whole_ticks = [self._ticks(single) for single in self._singles]
+
+    def states(self) -> Iterator[State]:
+        """The least-time states of falling bounds, until none keeps the limit."""
+        try:
+            for hopeful in (False, True):
+                yield from self._falling(hopeful)
+        except _StoppedError:
+            return
+
+    def _falling(self, hopeful: bool) -> Iterator[State]:
+        border = self._segments.border_bytes
+        low, high = max(border[0], border[-1]) - 1, self._segments.peak(())[0]
+        while high - low > max(1, high // _FINE):
+            bound = (low + high) // 2
+            state = self._least_time(bound, hopeful)
+            if state is None:
+                low = bound
+            else:
+                high = bound
+                yield state
+
+    def _least_time(self, bound: int, hopeful: bool) -> State | None:
+        """The cuts that fit into a bound, of least time; None where that is over the limit.
+
+        A node is a border, and whether what is in front of it is cut, so that its rows can die one by one.
+        `hopeful`: as if they always could.
+        """
+        borders = [place for place, load in enumerate(self._segments.border_bytes) if load <= bound]
+        misfits = [0]  # by place: how many operators before it do not fit uncut
+        for single in self._singles:
+            misfits.append(misfits[-1] + (self._segments.alone(single, False) > bound))
+        ways: dict[tuple[int, bool], _Way] = {(0, True): (0.0, ())}
+        for index, first in enumerate(borders):
+            for is_cut in (False, True):
+                if (first, is_cut) not in ways:
+                    continue
+                way, in_rows = ways[first, is_cut], is_cut or hopeful
+                for further in _REACH:
+                    if index + further >= len(borders):
+                        break
+                    behind = borders[index + further]
+                    if behind == first + 1 and self._segments.alone(self._singles[first], in_rows) <= bound:
+                        self._offer(ways, (behind, False), (way[0] + self._whole_ticks[first], way[1]))
+                    near = behind + _NEAR if further == 1 else behind
+                    fit = misfits[min(near, len(self._whole))] == misfits[first]
+                    if behind - first == further and fit:
+                        continue  # one by one they fit uncut, and take less time
+                    cut = self._cheapest(first, behind, bound, in_rows)
+                    if cut is not None:
+                        added = Cut(first, behind - 1, cut[1], apart=True)
+                        self._offer(ways, (behind, True), (way[0] + cut[0], (*way[1], added)))
+        last = len(self._whole)
+        found = min((ways[last, cut] for cut in (False, True) if (last, cut) in ways), default=None)
+        return None if found is None or found[0] > self._limit else found[1]
+
+    @staticmethod
+    def _offer(ways: dict[tuple[int, bool], _Way], node: tuple[int, bool], way: _Way) -> None:
+        if node not in ways or way[0] < ways[node][0]:
+            ways[node] = way
+
+    def _cheapest(self, first: int, behind: int, bound: int, in_rows: bool) -> tuple[float, int] | None:
+        """Time and rows of the largest parts that fit, as if larger parts never needed less."""
+        most = max(self._most[first:behind])
+        tried = [rows for rows in ROWS_TRIED if rows < most]
+        low, high = -1, len(tried)
+        while high - low > 1:
+            middle = (low + high) // 2 if low >= 0 else 0
+            if self._stopped():
+                raise _StoppedError
+            if self._segments.alone(self._segment(first, behind, tried[middle]), in_rows) <= bound:
+                low = middle
+            else:
+                high = middle
+        if low < 0:
+            return None
+        return self._ticks(self._segment(first, behind, tried[low])), tried[low]
+
+    def _segment(self, first: int, behind: int, rows: int) -> Segment:
+        return first, tuple(
+            rows if rows < self._most[place] else self._whole[place] for place in range(first, behind)
+        )
+
+    def _ticks(self, segment: Segment) -> float:
+        positions = self._space.order[segment[0] :]
+        return sum(
+            self._costs.operator_ticks(position, rows)
+            for position, rows in zip(positions, segment[1], strict=False)
+        )

@@ -1,0 +1,177 @@
+"""A segment by itself: the order of its steps, and changes of memory that other segments have no part in.
+
+Live ranges are those of `live.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcudeploy.planner.order.depth_first import depth_first
+from mcudeploy.planner.search.ordered_graph import Needs, Places, Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a step makes: rows [lo, hi), so many bytes."""
+
+    lo: int
+    hi: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """At step `time` the output may be written over one of `sources`, best first: tensors, each with the row
+    of it that is looked at. It is taken if the row's block has the target's rows and bytes, and dies there;
+    tensor -1 always does.
+    """
+
+    time: int
+    target: Target
+    sources: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The steps of a segment by number, and the change of memory before each of them, in bytes.
+
+    `reads`: for each tensor from outside when which rows [lo, hi) are read. `events`: for each tensor that
+    may be read later by block number when it is touched last in here. What becomes of these in memory, and
+    which `chances` are taken, depends on the other segments.
+    """
+
+    steps: tuple[int, ...]
+    change: list[int]
+    reads: dict[int, list[tuple[int, int, int]]]
+    events: dict[int, dict[int, int]]
+    chances: list[Chance]
+
+
+def walk(places: Places, segment: Segment) -> Walk:
+    """Simulate a segment."""
+    return _Walker(places, segment).walk()
+
+
+class _Walker:
+    def __init__(self, places: Places, segment: Segment) -> None:
+        self._places = places
+        first, sizes = segment
+        self._size = dict(zip(range(first, first + len(sizes)), sizes, strict=True))
+        self._results = places.borders(segment)[1]
+        needs = self._needs()
+        self._time = depth_first(self._begins(), needs)
+        self._end = dict(self._time)
+        for step, at in self._time.items():
+            self._end.update(dict.fromkeys(needs[step], at))
+        self._walk = Walk(tuple(self._time), [0] * (len(self._time) + 2), {}, {}, [])
+
+    def walk(self) -> Walk:
+        for place in self._size:
+            if any(step in self._time for step in self._places.steps(place, self._size[place])):
+                self._count_work(place)
+                self._count_output(place)
+                self._look_outside(place)
+        for place in self._size:
+            self._look_for_heirs(place)
+        return self._walk
+
+    def _needs(self) -> Needs:
+        needs: Needs = {}
+        for place, size in self._size.items():
+            makers = tuple(self._size.get(source, 0) for source in self._places.sources[place])
+            needs.update(self._places.needs(place, size, makers))
+        return needs
+
+    def _begins(self) -> list[int]:
+        """The steps that make what is read outside: tensors side by side, as far as each has come."""
+        begins: list[tuple[float, int, int]] = []
+        for place in self._results:
+            steps = self._places.steps(place, self._size[place])
+            wanted = steps[-1:] if self._places.accumulates[place] else steps
+            begins += [((number + 1) / len(wanted), place, step) for number, step in enumerate(wanted)]
+        return [step for *_, step in sorted(begins)]
+
+    def _count_work(self, place: int) -> None:
+        """Scratch of every step; state from the first to the last."""
+        scratch, state = self._places.work[place]
+        change, steps = self._walk.change, self._places.steps(place, self._size[place])
+        if scratch:
+            for at in [self._time[step] for step in steps if step in self._time]:
+                change[at] += scratch
+                change[at + 1] -= scratch
+        if state:
+            change[self._time[steps[0]]] += state
+            change[self._time[steps[-1]] + 1] -= state
+
+    def _count_output(self, place: int) -> None:
+        """The blocks of what an operator makes, and the end of those that nobody outside reads."""
+        memory, size, time = self._places.memories[place], self._size[place], self._time
+        change, steps = self._walk.change, self._places.steps(place, size)
+        if self._places.accumulates[place]:
+            steps, size = steps[-1:], memory.rows  # its last step writes
+        if memory.kept:  # it is in one piece
+            change[min(time[step] for step in steps)] += memory.size_bytes
+            return
+        events: dict[int, int] = {}
+        most, left = size * memory.row_bytes, memory.size_bytes
+        for block, step in enumerate(steps):
+            block_bytes = min(most, left)
+            left -= most
+            if step in time:
+                change[time[step]] += block_bytes
+                events[block] = self._end[step]
+                if place not in self._results:
+                    change[self._end[step] + 1] -= block_bytes
+        if place in self._results:
+            self._walk.events[place] = events
+
+    def _look_outside(self, place: int) -> None:
+        size = self._size[place]
+        for operand, source in enumerate(self._places.sources[place]):
+            if source not in self._size:
+                reads = self._walk.reads.setdefault(source, [])
+                steps = self._places.steps(place, size)
+                for step, (lo, hi) in zip(steps, self._places.reach(place, operand, size), strict=True):
+                    if lo < hi and step in self._time:
+                        reads.append((self._time[step], lo, hi))
+
+    def _look_for_heirs(self, place: int) -> None:
+        """Where an operator may write over what it reads. What is sure by now is counted, the rest noted."""
+        places, size, memory = self._places, self._size[place], self._places.memories[place]
+        if not places.overwrites[place] or (memory.kept and size < memory.rows):
+            return
+        for block, step in enumerate(places.steps(place, size)):
+            if step not in self._time:
+                continue
+            target = Target(*memory.block(size, block), memory.block_bytes(size, block))
+            at, sources = self._time[step], self._sources(place, block, target)
+            if sources[:1] == [(-1, 0)]:
+                self._walk.change[at] -= target.size_bytes
+                self._walk.change[at + 1] += target.size_bytes
+            elif sources:
+                self._walk.chances.append(Chance(at, target, tuple(sources)))
+
+    def _sources(self, place: int, block: int, target: Target) -> list[tuple[int, int]]:
+        places, size = self._places, self._size[place]
+        found: list[tuple[int, int]] = []
+        for operand in places.overwrites[place]:
+            source = places.sources[place][operand]
+            lo, hi = places.reach(place, operand, size)[block]
+            if places.memories[source].kept or (lo, hi) != (target.lo, target.hi):
+                continue
+            if source not in self._size or source in self._walk.events:
+                found.append((source, lo))
+                continue
+            rows = self._size[source]
+            dies = self._end[places.maker(source, rows, lo)] == self._time[places.steps(place, size)[block]]
+            if dies and same_block(places, source, places.made_rows(source, rows), target):
+                return [*found, (-1, 0)]
+        return found
+
+
+def same_block(places: Places, source: int, rows: int, target: Target) -> bool:
+    """Whether a tensor, in blocks of `rows`, has a block with the rows and bytes of a target."""
+    memory, block = places.memories[source], target.lo // rows
+    same_bytes = memory.block_bytes(rows, block) == target.size_bytes
+    return same_bytes and memory.block(rows, block) == (target.lo, target.hi)

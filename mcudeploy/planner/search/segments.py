@@ -1,0 +1,244 @@
+"""The peak of a cut graph, segment by segment, so that a change costs only the segments that it touches.
+
+A schedule is a row of segments, in the order of the unsplit one: a stretch of operators that are cut
+together, or one operator. A segment makes what is read behind it in full before the next begins. What it adds
+to memory depends on its own rows, on the row blocks of what it reads from outside, and on which of them, and
+of those it makes, are read later; for each such key it is simulated once. Live ranges are those of `live.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
+
+from mcudeploy.ir.plan import Step
+from mcudeploy.planner.search.ordered_graph import Places, Segment
+from mcudeploy.planner.search.segment_simulation import Chance, Walk, same_block, walk
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import WorkBytes
+
+Sections = tuple[Segment, ...]
+"""The segments of a graph that are cut, ascending and apart; every other operator is one by itself."""
+
+_MOST_STEPS_KEPT = 1_000_000
+"""Walks are forgotten when all of them together have more steps: a bound on memory."""
+
+_ALL = -1
+"""A set of blocks, as bits: every one."""
+
+_KEY_UNITS, _WALK_UNITS, _PROFILE_UNITS = 7, 6, 1
+"""Effort of the key of a segment, and for each step of a walk and of a profile."""
+
+
+class _Key(NamedTuple):
+    """What the profile of a segment depends on.
+
+    `dying`: of every tensor from outside the rows of a block, and which blocks are read for the last time.
+    `later`: of every tensor for outside which blocks are read later. Both sets as bits. `unread_bytes` are
+    graph inputs that nobody reads: they die behind the first step of all.
+    """
+
+    segment: Segment
+    dying: tuple[tuple[int, int], ...]
+    later: tuple[int, ...]
+    unread_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Profile:
+    """Bytes over those at the segment's begin: at its peak (at place `hot`), and at its end."""
+
+    peak_bytes: int
+    net_bytes: int
+    hot: int
+
+
+class Segments:
+    """The segments of one graph in one order of its operators. It remembers what it has simulated.
+
+    `units`: the effort of all simulations so far. The caller charges it to a budget.
+    """
+
+    def __init__(self, flow: Flow, order: Sequence[int], work: WorkBytes) -> None:
+        self.work, self.units = work, 0
+        self._places = Places(flow, order, work)
+        self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._places.rows)]
+        self._borders: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self._walks: dict[Segment, Walk] = {}
+        self._steps_kept = 0
+        self._last_reads: dict[tuple[Segment, int, int], tuple[int, dict[int, int]]] = {}
+        self._profiles: dict[_Key, _Profile] = {}
+        self._alone: dict[tuple[Segment, bool], int] = {}
+
+    def peak(self, sections: Sections) -> tuple[int, int]:
+        """The largest sum of live bytes, and the place of the operator where it first occurs."""
+        memories = self._places.memories
+        load = sum(memories[number].size_bytes for number in self._places.inputs)
+        most, hot = load, 0
+        keys = self._keys(sections)
+        self.units += _KEY_UNITS * len(keys)
+        for key in keys:
+            profile = self._profile(key)
+            if load + profile.peak_bytes > most:
+                most, hot = load + profile.peak_bytes, profile.hot
+            load += profile.net_bytes
+        return most, hot
+
+    def steps(self, sections: Sections) -> tuple[Step, ...]:
+        """The schedule of the whole graph: segment behind segment."""
+        span = self._places.span
+        return tuple(
+            Step(self._places.order[number // span], number % span)
+            for segment in self._all(sections)
+            for number in self._walk(segment).steps
+        )
+
+    def alone(self, segment: Segment, by_rows: bool) -> int:
+        """The peak in a segment by itself: all that is alive when it begins is so in the unsplit order too.
+
+        What it reads from outside comes row by row, or (graph inputs aside) each tensor in one block.
+        """
+        key = (segment, by_rows)
+        if key not in self._alone:
+            first, sizes = segment
+            behind = first + len(sizes)
+            sources, results = self._outside(segment)
+            dying = []
+            for number in sources:
+                memory = self._places.memories[number]
+                if memory.made < 0:
+                    rows = memory.cut_rows
+                else:
+                    rows = 1 if by_rows and not self._places.accumulates[memory.made] else memory.rows
+                dies = memory.last < behind and not memory.kept
+                dying.append((rows, self._reads(segment, number, rows)[0] if dies else 0))
+            profile = self._profile(_Key(segment, tuple(dying), (_ALL,) * len(results)))
+            self._alone[key] = self.border_bytes[first] + profile.peak_bytes
+        return self._alone[key]
+
+    @cached_property
+    def border_bytes(self) -> tuple[int, ...]:
+        """By place, and at the end: the bytes of all tensors that exist when a segment begins there."""
+        change = [0] * (len(self._singles) + 2)
+        for memory in self._places.memories:
+            change[memory.made + 1] += memory.size_bytes
+            if not memory.kept:
+                change[max(memory.last, memory.made) + 1] -= memory.size_bytes
+        return tuple(accumulate(change[:-1]))
+
+    def _all(self, sections: Sections) -> list[Segment]:
+        result: list[Segment] = []
+        place = 0
+        for segment in sections:
+            result += self._singles[place : segment[0]]
+            result.append(segment)
+            place = segment[0] + len(segment[1])
+        return result + self._singles[place:]
+
+    def _keys(self, sections: Sections) -> list[_Key]:
+        """The keys of all segments in order, found from the end, where nothing is read any more."""
+        block_rows = self._block_rows(sections)
+        later = {number: _ALL for number, memory in enumerate(self._places.memories) if memory.kept}
+        found = []
+        for segment in reversed(self._all(sections)):
+            sources, results = self._outside(segment)
+            dying = []
+            for source in sources:
+                rows = block_rows[source]
+                read, _ = self._reads(segment, source, rows)
+                after = later.get(source, 0)
+                dying.append((rows, read & ~after))
+                later[source] = after | read
+            found.append((segment, tuple(dying), tuple(later.get(one, 0) for one in results)))
+        unread = sum(self._unread(one, block_rows[one], later.get(one, 0)) for one in self._places.inputs)
+        first = len(found) - 1
+        keys = [_Key(*parts, unread if at == first else 0) for at, parts in enumerate(found)]
+        return keys[::-1]
+
+    def _outside(self, segment: Segment) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        span = (segment[0], len(segment[1]))
+        if span not in self._borders:
+            self._borders[span] = self._places.borders(segment)
+        return self._borders[span]
+
+    def _block_rows(self, sections: Sections) -> list[int]:
+        """Rows of a block of every tensor. Graph inputs are cut as soon as anything is."""
+        rows = list(self._places.rows)
+        for first, sizes in sections:
+            rows[first : first + len(sizes)] = sizes
+        made = [self._places.made_rows(place, size) for place, size in enumerate(rows)]
+        inputs = (self._places.memories[one] for one in self._places.inputs)
+        return made + [memory.cut_rows if sections else memory.rows for memory in inputs]
+
+    def _unread(self, number: int, rows: int, read: int) -> int:
+        memory = self._places.memories[number]
+        blocks = (block for block in range(-(-memory.rows // rows)) if not read >> block & 1)
+        return sum(memory.block_bytes(rows, block) for block in blocks)
+
+    def _walk(self, segment: Segment) -> Walk:
+        if segment not in self._walks:
+            if self._steps_kept > _MOST_STEPS_KEPT:
+                self._walks.clear()
+                self._last_reads.clear()
+                self._steps_kept = 0
+            self._walks[segment] = walk(self._places, segment)
+            self._steps_kept += len(self._walks[segment].steps)
+            self.units += _WALK_UNITS * len(self._walks[segment].steps)
+        return self._walks[segment]
+
+    def _reads(self, segment: Segment, number: int, rows: int) -> tuple[int, dict[int, int]]:
+        """Of a tensor from outside in blocks of `rows`: which are read, as bits, and when last."""
+        key = (segment, number, rows)
+        if key not in self._last_reads:
+            last: dict[int, int] = {}
+            for at, lo, hi in sorted(self._walk(segment).reads.get(number, ())):
+                last.update(dict.fromkeys(range(lo // rows, (hi - 1) // rows + 1), at))
+            self._last_reads[key] = sum(1 << block for block in last), last
+        return self._last_reads[key]
+
+    def _profile(self, key: _Key) -> _Profile:
+        if key not in self._profiles:
+            self._profiles[key] = self._profiled(key)
+        return self._profiles[key]
+
+    def _profiled(self, key: _Key) -> _Profile:
+        own = self._walk(key.segment)
+        first, sizes = key.segment
+        sources, results = self._outside(key.segment)
+        blocks: dict[int, tuple[int, dict[int, int]]] = {}  # rows of a block, and when which of them die
+        for number, (rows, dying) in zip(sources, key.dying, strict=True):
+            last = self._reads(key.segment, number, rows)[1] if dying else {}
+            blocks[number] = rows, {block: at for block, at in last.items() if dying >> block & 1}
+        for number, later in zip(results, key.later, strict=True):
+            events = own.events[number] if later != _ALL else {}
+            rows = self._places.made_rows(number, sizes[number - first])
+            blocks[number] = rows, {block: at for block, at in events.items() if not later >> block & 1}
+        change = list(own.change)
+        self.units += _PROFILE_UNITS * len(change)
+        change[1] -= key.unread_bytes
+        for number, (rows, deaths) in blocks.items():
+            memory = self._places.memories[number]
+            for block, at in deaths.items():
+                change[at + 1] -= memory.block_bytes(rows, block)
+        for chance in own.chances:
+            if self._taken(chance, blocks):
+                change[chance.time] -= chance.target.size_bytes
+                change[chance.time + 1] += chance.target.size_bytes
+        *loads, net = accumulate(change[:-1])
+        most = max(loads, default=0)
+        hot = own.steps[loads.index(most)] // self._places.span if loads else first
+        return _Profile(most, net, hot)
+
+    def _taken(self, chance: Chance, blocks: Mapping[int, tuple[int, dict[int, int]]]) -> bool:
+        for number, row in chance.sources:
+            if number < 0:
+                return True
+            memory, (rows, deaths) = self._places.memories[number], blocks[number]
+            movable = rows == memory.rows or not memory.unaligned  # rows lie where the input's array has them
+            dies = deaths.get(row // rows) == chance.time
+            if movable and dies and same_block(self._places, number, rows, chance.target):
+                return True
+        return False

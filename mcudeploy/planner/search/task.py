@@ -1,0 +1,100 @@
+"""What all plans of one search have in common: the model, the board, the space of cuts, times and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mcudeploy.boards.board import Board
+from mcudeploy.cost.tiles import (
+    CallTile,
+    CallTime,
+    Costs,
+    MovePrice,
+    TileSource,
+    move_price,
+    timed_blocks,
+)
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.axes import components
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.search.cuts import ROWS_TRIED, Space
+from mcudeploy.planner.search.tile_times import shared_costs
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """What all plans of one search have in common.
+
+    `model`: in the form that is cut, with its fastest kernels. The search assumes the fastest kernel of
+    every operator, and the scratch of the leanest (`lean`): scratch usually matters at one operator, the
+    peak. For what it finds `settled` chooses the variants. `unsplit_ticks`,
+    `most_ticks`: latency of the unsplit plan, and the limit. `enough_bytes`: an arena that ends the search.
+    """
+
+    model: Model
+    lean: Model
+    board: Board
+    space: Space
+    tiles: TileSource
+    time: CallTime
+    costs: Costs
+    price: MovePrice
+    unsplit_ticks: float
+    most_ticks: float
+    enough_bytes: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        board: Board,
+        tiles: TileSource,
+        *,
+        order: tuple[int, ...],
+        unsplit_ticks: float,
+        max_overhead: float,
+        enough_bytes: int | None,
+    ) -> Task:
+        """The task for a model whose unsplit plan runs its operators, by position, in `order`.
+
+        `max_overhead`: percent of the unsplit latency.
+        """
+        flow = Flow.of(model.graph)
+        time = tiles(model.graph, tiles_tried(flow, model.calls))
+        costs = shared_costs(model, flow, time)
+        most_ticks = unsplit_ticks * (1 + max_overhead / 100)
+        return cls(
+            model, model.leanest, board, Space.of(flow, order), tiles, time, costs, move_price(tiles),
+            unsplit_ticks, most_ticks, enough_bytes,
+        )  # fmt: skip
+
+    def tiled(self, plan: Plan) -> TiledGraph:
+        """The graph in the blocks of a plan."""
+        return TiledGraph(self.space.flow, plan.block_rows)
+
+    def keeps(self, plan: Plan) -> bool:
+        """Whether a plan keeps the latency limit."""
+        return plan.estimate.ticks <= self.most_ticks
+
+    def is_enough(self, plan: Plan) -> bool:
+        """Whether a plan has an arena that ends the search."""
+        return self.enough_bytes is not None and plan.layout.arena_bytes <= self.enough_bytes
+
+
+def tiles_tried(flow: Flow, calls: Mapping[str, KernelCall]) -> Iterator[CallTile]:
+    """The tiles that a search may ask for: of every operator that can be cut all row counts that are tried,
+    of the others the whole.
+    """
+    inside = frozenset().union(*components(flow.graph))
+    for position, operator in enumerate(flow.graph.operators):
+        if operator.op.is_view:
+            continue
+        total = flow.iteration_rows[position]
+        parts = [rows for rows in ROWS_TRIED if rows < total] if position in inside else []
+        for block_rows in (total, *parts):
+            for rows, _ in timed_blocks(flow, position, block_rows):
+                yield operator, calls[operator.name], rows

@@ -1,0 +1,181 @@
+"""What would make a model fit that does not: proposals, each of them tried by a short search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import Proposal
+from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.fit import rank_boards
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.planner import Options, Planned, search_plans
+from mcudeploy.planner.tape import footprint
+
+_SEARCH_S = 1.0
+"""Effort of each search."""
+_OVERHEADS = (10.0, 25.0, 50.0, 100.0)
+"""Percent that are proposed for --max-overhead."""
+_BOARDS_TRIED = 3
+_GRAIN_BYTES = 1024
+
+
+class WaysOut:
+    """The proposals for a model that does not fit a board as it is asked for.
+
+    `board` is as its file has it: the limits of `options.memory_limits` are not in it.
+    """
+
+    def __init__(self, model: Model, board: Board, options: Options) -> None:
+        self.model, self.board, self.options = model, board, options
+        self._arenas: list[int] = []  # of all plans that were found
+
+    def proposals(self, boards: Sequence[Board]) -> list[Proposal]:
+        """What would work; `boards` are those that may be proposed, too."""
+        if self.options.plan_file is not None:  # the plan was given, nothing was searched for
+            return []
+        found: list[Proposal] = []
+        if footprint.weights_bytes(self.model.calls) <= self.board.flash_bytes:
+            found += self._by_search()
+            found += self._by_limits()
+        if not self._is_limited:
+            found += self._by_boards(boards)
+        return found
+
+    def plan(self) -> Plan | None:
+        """A plan that fits as it is asked for, by a short search; None where none is found."""
+        return self._fastest(self.options)
+
+    @property
+    def _is_limited(self) -> bool:
+        return bool(self.options.memory_limits) or self.options.ram_limit is not None
+
+    def _by_search(self) -> list[Proposal]:
+        """Cuts, a streamed input, and more overhead, each for itself; the last two together where neither is
+        enough.
+        """
+        options, found = self.options, list[Proposal]()
+        if not options.split:
+            if options.placement == "tags":
+                return []
+            found += self._tried("--split", replace(options, split=True))
+            return found
+        streamed = replace(options, stream_input=True)
+        if not options.stream_input:
+            found += self._tried("--stream-input", streamed)
+        found += self._by_overhead("", options)
+        if not found and not options.stream_input:
+            found += self._by_overhead("--stream-input ", streamed)
+        return found
+
+    def _tried(self, option: str, options: Options) -> list[Proposal]:
+        """The proposal of these options if they work."""
+        planned, fitting = self._search(options)
+        plan = min(fitting, key=_ticks, default=None)
+        ticks = planned.unsplit.estimate.ticks
+        if plan is None:
+            return []
+        return [Proposal(option, _at_cost(plan, ticks) if ticks and plan.splits else _arena(plan))]
+
+    def _by_overhead(self, before: str, options: Options) -> list[Proposal]:
+        """The least overhead of those proposed that is enough, found anew under that limit."""
+        if options.max_overhead >= _OVERHEADS[-1]:
+            return []
+        planned, fitting = self._search(replace(options, max_overhead=_OVERHEADS[-1]))
+        if not fitting or not planned.unsplit.estimate.ticks:
+            return []
+        ticks = planned.unsplit.estimate.ticks
+        least = min(_percent(plan, ticks) for plan in fitting)
+        for limit in (limit for limit in _OVERHEADS if limit >= max(least, options.max_overhead + 0.01)):
+            plan = self._fastest(replace(options, max_overhead=limit))
+            if plan is not None:
+                return [Proposal(f"{before}--max-overhead {limit:g}", _at_cost(plan, ticks))]
+        return []
+
+    def _by_limits(self) -> list[Proposal]:
+        """Limits of the user that are just wide enough."""
+        options = self.options
+        if not self._is_limited:
+            return []
+        plan = self._fastest(replace(options, ram_limit=None, memory_limits=()))
+        if plan is None:
+            return []
+        wanted, words = dict(options.memory_limits), list[str]()
+        for name, limit in options.memory_limits:
+            if plan.layout.arenas.get(name, 0) > limit:
+                wanted[name] = _rounded(plan.layout.arenas[name])
+        if wanted != dict(options.memory_limits):  # all of them: they stand for those of before
+            words += [f"--memory {name}={limit}" for name, limit in wanted.items()]
+        arena = plan.layout.arena_bytes
+        ram_limit = options.ram_limit
+        if ram_limit is not None and arena > ram_limit:
+            ram_limit = _rounded(arena)
+            words.append(f"--ram-limit {ram_limit}")
+        wider = replace(options, memory_limits=tuple(wanted.items()), ram_limit=ram_limit)
+        return self._tried(" ".join(words), wider) if words else []
+
+    def _by_boards(self, boards: Sequence[Board]) -> Iterator[Proposal]:
+        """The board with the least RAM that has room, with this one's options as far as boards have them."""
+        if self.options.assign or self.options.cores not in (None, 1):
+            return
+        others = (it for it in boards if it.name != self.board.name and not it.is_host)
+        rooms = sorted(
+            ((sum(map(it.room, it.memories)), it.name, it) for it in others), key=lambda one: one[:2]
+        )
+        needed = min(self._arenas, default=0) or self._least_arena()
+        weights = footprint.weights_bytes(self.model.calls)
+        tried = (it for room, _, it in rooms if room >= needed and it.flash_bytes >= weights)
+        for board in islice(tried, _BOARDS_TRIED):
+            (fit,) = rank_boards(self.model, [board], self.options)
+            if not fit.fits:
+                continue
+            way = fit.chosen
+            streamed = " --stream-input" * (way.name == "streamed" and not self.options.stream_input)
+            yield Proposal(f"--board {board.name}{streamed}", f"{_arena(way.plan)}, {way.name}")
+            return
+
+    def _least_arena(self) -> int:
+        """Of a plan on the board as if it had flash enough."""
+        flash = self.board.flash.model_copy(update={"bytes": 2**31})
+        (fit,) = rank_boards(self.model, [self.board.model_copy(update={"flash": flash})], self.options)
+        return min(way.plan.layout.arena_bytes for way in fit.ways)
+
+    def _fastest(self, options: Options) -> Plan | None:
+        """The fastest plan that fits with these options; None where none is found."""
+        _, fitting = self._search(options)
+        return min(fitting, key=_ticks, default=None)
+
+    def _search(self, options: Options) -> tuple[Planned, list[Plan]]:
+        """What is found with these options, and the plans of it that fit."""
+        board = options.limited(self.board)
+        planned = search_plans(self.model, board, replace(options, time_limit=_SEARCH_S))
+
+        self._arenas += [plan.layout.arena_bytes for plan in planned.plans]
+
+        def fits(plan: Plan) -> bool:
+            calls = planned.model_of(plan).calls
+            return not footprint.missing(plan, calls, board, options.ram_limit)
+
+        return planned, [plan for plan in planned.plans if fits(plan)]
+
+
+def _arena(plan: Plan) -> str:
+    return f"an arena of {plan.layout.arena_bytes:,} bytes"
+
+
+def _at_cost(plan: Plan, unsplit_ticks: float) -> str:
+    return f"{_arena(plan)}, {_percent(plan, unsplit_ticks):+.1f} % of the unsplit plan's latency"
+
+
+def _ticks(plan: Plan) -> float:
+    return plan.estimate.ticks
+
+
+def _percent(plan: Plan, unsplit_ticks: float) -> float:
+    return 100 * (plan.estimate.ticks / unsplit_ticks - 1)
+
+
+def _rounded(size: int) -> int:
+    return -(-size // _GRAIN_BYTES) * _GRAIN_BYTES

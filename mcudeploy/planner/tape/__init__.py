@@ -1,0 +1,1 @@
+"""Records of the generated program, and their size in flash."""

@@ -1,0 +1,108 @@
+"""The tapes of several cores as C has them: parts, and the records that only parts have.
+
+A part of whole rows runs by the record of its step. A core beside the first has scratch of its own, and some
+columns of a row other parameters: such parts have records behind those of the tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import CoreWait, Part
+from mcudeploy.ops.columns import part_of
+from mcudeploy.planner.tape.tape import Tape
+from mcudeploy.tiling.live import core_scratch
+
+
+@dataclass(frozen=True, slots=True)
+class PartRecord:
+    """A record of some parts: as the record number `base`, but for what is said here. `scratch_shift`: bytes
+    that the scratch of its core lies behind that of the first. Of some `columns` it has parameters of its own
+    (`call`), and begins so many bytes later in its input and its output.
+    """
+
+    base: int
+    core: int
+    columns: Interval | None
+    scratch_shift: int
+    call: KernelCall | None = field(default=None, compare=False)
+    input_shift: int = 0
+    output_shift: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartEntry:
+    """An entry of the tape of a core: a record and rows; or without a record a wait until core `first` has
+    done `end` parts.
+    """
+
+    entry: int
+    record: int | None
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTables:
+    """The records of parts, whose numbers follow those of the tape, and the entries of each core's tape."""
+
+    records: list[PartRecord]
+    lanes: list[list[PartEntry]]
+
+    @classmethod
+    def of(cls, tape: Tape, calls: Mapping[str, KernelCall]) -> LaneTables:
+        """Those of a plan."""
+        found: dict[PartRecord, int] = {}
+        count = len(tape.records) + len(tape.moves) + len(tape.waits)
+        lanes = []
+        for core, lane in enumerate(tape.plan.lanes):
+            entries = []
+            for each in lane:
+                if isinstance(each, CoreWait):
+                    entries.append(PartEntry(each.entry, None, each.core, each.parts))
+                    continue
+                base, block = tape.record_of(each.entry)
+                rows = each.rows
+                if base >= len(tape.records):  # moves and waits go by their numbers
+                    rows = Interval(block, block + 1)
+                elif (record := _record(tape, calls, base, core, each)) is not None:
+                    base = count + found.setdefault(record, len(found))
+                entries.append(PartEntry(each.entry, base, rows.lo, rows.hi))
+            lanes.append(entries)
+        return cls(list(found), lanes)
+
+    @property
+    def largest(self) -> int:
+        """One more than the largest number in the tapes, so that MCUD_CORE_WAIT is none of them."""
+        every = (max(it.entry, it.record or 0, it.first, it.end) + 1 for lane in self.lanes for it in lane)
+        return max(every, default=0)
+
+    @property
+    def codes(self) -> int:
+        """How many numbers the tapes have."""
+        return 4 * sum(map(len, self.lanes))
+
+
+def _record(
+    tape: Tape, calls: Mapping[str, KernelCall], base: int, core: int, part: Part
+) -> PartRecord | None:
+    """What a part runs by, where the record of its step does not do."""
+    operator = tape.plan.graph.operators[tape.records[base].operator]
+    call = calls[operator.name]
+    shift = core * core_scratch(call.scratch_bytes)
+    if part.columns is None:
+        return PartRecord(base, core, None, shift) if shift else None
+    source, output = (tape.plan.graph.tensors[name] for name in (operator.inputs[0], operator.output))
+    narrow, values = part_of(call, output, part.columns)
+    return PartRecord(
+        base,
+        core if shift else 0,
+        part.columns,
+        shift,
+        narrow,
+        values * source.dtype.size_bytes,
+        part.columns.lo * output.cell_bytes,
+    )

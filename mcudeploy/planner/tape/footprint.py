@@ -1,0 +1,177 @@
+"""What a plan takes of flash and memories, and why it does not fit: what is too small, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import FitError
+from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.tape.core_tables import LaneTables
+from mcudeploy.planner.tape.tape import WORD_BYTES, Named, Tape, handed_over, integer_bits
+from mcudeploy.tiling.live import WorkBytes, work_bytes
+from mcudeploy.tiling.loads import live_in
+
+
+def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
+    """Bytes of constants in flash; equal ones count once, as they are stored."""
+    arrays = {
+        (value.dtype.name, value.tobytes())
+        for call in calls.values()
+        for value in call.params.values()
+        if isinstance(value, np.ndarray)
+    }
+    return sum(len(data) for _, data in arrays)
+
+
+def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> int:
+    """Bytes of flash that a plan takes beside code and weights: records, offset tables and schedule.
+
+    It is what the linker reports for the generated tables, up to a few bytes between them.
+    """
+    tape = Tape(plan)
+    pointer_bytes, handed = 8 if board.is_host else 4, len(handed_over(plan, board))
+    # An operator of another unit has a second record, which shares its inputs, and one that points to it.
+    pointers, words = (5 + 1) * handed, (2 + 1 + 1 % (pointer_bytes // WORD_BYTES)) * handed
+    named: set[tuple[Named, int]] = set()
+    for record in tape.records:
+        operator = plan.graph.operators[record.operator]
+        pointers += 5 + len(operator.inputs)  # kernel, parameters, inputs, output, scratch
+        words += 2
+        named |= set(record.touched)
+        if not record.number:  # else the parameters are those of the first
+            more = _params_size(calls[operator.name], pointer_bytes)
+            pointers, words = pointers + more[0], words + more[1]
+    records = len(named)
+    lanes = LaneTables.of(tape, calls)
+    shared = _parts_size(tape, lanes, pointer_bytes)
+    pointers, words, records = pointers + shared[0], words + shared[1], records + shared[2]
+    halves = 0
+    for moves in tape.moves:  # a record, its input and its parameters, two tensors of places, bytes of each
+        pointers, words, records = pointers + 5 + 1 + 1, words + 2 + len(moves.sizes), records + 2
+        words += moves.engine != CPU
+    for waits in tape.waits:  # a record and its parameters, a number for each
+        pointers, words, halves = pointers + 5 + 1, words + 2 + 1, halves + len(waits.pending)
+    first = sum(state.initial.nbytes for state in plan.graph.states if state.initial.any())
+    arenas = len(plan.layout.arenas)
+    pointers += 2 * records + 2 * arenas + 4  # an arena's size is padded to a pointer
+    words += 2 * records + 3 + 3 % (pointer_bytes // WORD_BYTES)
+    return (
+        pointers * pointer_bytes
+        + words * WORD_BYTES
+        + halves * WORD_BYTES // 2
+        + first
+        + _offsets_bytes(tape, board.offset_unit)
+        + (len(tape.codes) + lanes.codes)
+        * integer_bits(max(int(tape.codes.max(initial=0)), lanes.largest))
+        // 8
+    )
+
+
+def _params_size(call: KernelCall, pointer_bytes: int) -> tuple[int, int]:
+    """Pointers and words of a kernel's parameters."""
+    values = call.params.values()
+    scalars = sum(isinstance(value, int | float | np.generic) for value in values)
+    padding = scalars % (pointer_bytes // WORD_BYTES) if scalars < len(values) else 0
+    return len(values) - scalars, scalars + padding
+
+
+def _parts_size(tape: Tape, lanes: LaneTables, pointer_bytes: int) -> tuple[int, int, int]:
+    """Pointers, words and tensors of what several cores have beside their tapes."""
+    if not lanes.lanes:
+        return 0, 0, 0
+    cores, pad = len(lanes.lanes), pointer_bytes // WORD_BYTES - 1
+    pointers, words = cores + 4, cores * (1 + pad) + 1 + pad
+    tensors: set[tuple[object, ...]] = set()
+    own: dict[tuple[object, ...], KernelCall] = {}
+    for part in lanes.records:
+        record = tape.records[part.base]
+        operator = tape.plan.graph.operators[record.operator]
+        inputs = len(operator.inputs)
+        pointers, words = pointers + 5 + inputs, words + 2
+        shifts = [*[part.input_shift] * inputs, part.output_shift, part.scratch_shift]
+        for role, (shift, touched) in enumerate(zip(shifts, record.touched, strict=False)):
+            if shift:
+                tensors.add((part.core, part.columns, min(role, inputs), touched))
+        if part.call:
+            own[part.core, part.columns, operator.name] = part.call
+    for call in own.values():
+        more = _params_size(call, pointer_bytes)
+        pointers, words = pointers + more[0], words + more[1]
+    return pointers, words, len(tensors)
+
+
+def _offsets_bytes(tape: Tape, alignment: int) -> int:
+    stored = [offset for each in tape.all_stored() for offset in each.offsets]
+    return len(stored) * integer_bits(max(stored, default=0) // alignment) // 8
+
+
+def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None) -> None:
+    """Raises FitError where arena or constants are larger than what the board has, saying by how much."""
+    short = missing(plan, calls, board, ram_limit)
+    if short:
+        raise FitError(" ".join(short))
+
+
+def missing(
+    plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None
+) -> list[str]:  # fmt: skip
+    """What the board, or the limit, has too little of for a plan, and by how much; nothing where it fits.
+
+    Of the arena nothing is said where the weights alone are too large for the flash: no other plan helps.
+    """
+    weights, tables = weights_bytes(calls), tables_bytes(plan, calls, board)
+    if weights > board.flash_bytes:
+        return [
+            f"weights need {weights:,} bytes, the flash of {board.name} has {board.flash_bytes:,}: "
+            f"{weights - board.flash_bytes:,} too many. No plan helps: take a smaller model or another board."
+        ]
+    arena = plan.layout.arena_bytes
+    short = shortages(plan, work_bytes(calls, max(1, len(plan.lanes))), board)
+    if ram_limit is not None and arena > ram_limit:
+        short.append(
+            f"arena needs {arena:,} bytes, the limit is {ram_limit:,}: {arena - ram_limit:,} too many; "
+            f"the peak is at {step_text(plan, plan.estimate.peak_step)}."
+        )
+    if weights + tables > board.flash_bytes:
+        short.append(
+            f"weights need {weights:,} bytes and the plan's tables {tables:,}, the flash of {board.name} has "
+            f"{board.flash_bytes:,}: {weights + tables - board.flash_bytes:,} too many."
+        )
+    return short
+
+
+def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
+    """A sentence for every memory whose arena is too large for it, then one for those that hold theirs."""
+    arenas = plan.layout.arenas
+    rooms = {memory.name: board.room(memory) for memory in board.memories}
+    short = [name for name, size in arenas.items() if size > rooms[name]]
+    if not short:
+        return []
+    told = []
+    loads = live_in(plan, work)
+    for name in short:
+        step = loads[name].index(max(loads[name]))
+        told.append(
+            f"arena needs {arenas[name]:,} bytes, {name} of {board.name} has room for {rooms[name]:,}: "
+            f"{arenas[name] - rooms[name]:,} too many; the peak is at {step_text(plan, step)}."
+        )
+    barred = [name for name in rooms if rooms[name] and name not in board.border_memories]
+    if barred:
+        names = ", ".join(barred)
+        told.append(
+            f"Inputs and outputs stay out of {names}, which no DMA reaches; --no-dma-io lets them in."
+        )
+    others = [f"{name} has {arenas.get(name, 0):,} of {rooms[name]:,}" for name in rooms if name not in short]
+    return [*told, f"Of the other memories {', '.join(others)}."] if others else told
+
+
+def step_text(plan: Plan, step: int) -> str:
+    """A step with its operator."""
+    if step >= len(plan.schedule.steps):
+        return f"step {step}"
+    return f"step {step} ({plan.graph.operators[plan.schedule.steps[step].operator].name})"

@@ -1,0 +1,355 @@
+"""What the tape is made of: records, parameters, offset tables and schedule, as C lays them out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.boards.board import Board
+from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.graph import Operator
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Plan, Run, Step, Transfer, Wait
+from mcudeploy.planner.cores.requirements import unit_names
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.locations import Locations, Table
+
+WORD_BYTES = 4
+"""Bytes of an integer or float in a record, and what tables begin at a multiple of."""
+ONE_PIECE = 0xFFFFFFFF
+"""Rows in a block of a tensor in one piece: no row has a larger number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of an operator (its place in the graph): the `number`th, and what it touches, each with the
+    version as `Locations` counts them: the tensors that it reads, the one that it makes, and its scratch, if
+    any.
+    """
+
+    operator: int
+    number: int
+    touched: tuple[tuple[Named, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The record of a tensor or of scratch, with what the table of offsets has for it."""
+
+    memory: str
+    offsets: tuple[int, ...]
+    row_bytes: int
+    block_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """The transfers of an engine from one memory to another (or the same): the old and the new places, and
+    the bytes of each. `ends`: between memories, those whose source is of no use afterwards.
+    """
+
+    engine: str
+    old: Stored
+    new: Stored
+    sizes: tuple[int, ...]
+    ends: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The waits for an engine: of each how many transfers that have begun by then need not have ended."""
+
+    engine: str
+    pending: tuple[int, ...]
+
+
+class Named(NamedTuple):
+    """A tensor, or the scratch of an operator, as far as it is in a memory."""
+
+    is_scratch: bool
+    name: str
+    memory: str
+
+
+Fitting = list[tuple[Named, Interval]]
+"""All that an operator touches, and the versions of each that would do."""
+
+
+class _Versions:
+    """The versions of tensors, views among them, and of scratch."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+        self._tensors, self._scratch = Locations.of(plan.layout), Locations(plan.layout.scratch)
+
+    def find(self, named: Named) -> tuple[Locations, Table]:
+        """Where its places are, and by which table."""
+        if named.is_scratch:
+            return self._scratch, Table(named.name, named.memory)
+        return self._tensors, Table(self.tiled.flow.roots[named.name], named.memory)
+
+    def changes(self, named: Named) -> int:
+        """How often something of it comes to lie elsewhere."""
+        where, table = self.find(named)
+        return where.changes(table)
+
+    def all(self) -> Iterator[Named]:
+        """Every tensor, then the scratch of every operator that has some, by memory."""
+        for name, root in self.tiled.flow.roots.items():
+            yield from (Named(False, name, memory) for memory in self._tensors.memories(root))
+        for name in self._plan.layout.scratch:
+            yield from (Named(True, name, memory) for memory in self._scratch.memories(name))
+
+    def touched(self, operator: Operator) -> list[Named]:
+        """What an operator reads, then what it makes, then its scratch, in the first memories of each."""
+        roots = self.tiled.flow.roots
+        tensors = [
+            Named(False, name, self._tensors.memories(roots[name])[0])
+            for name in (*operator.inputs, operator.output)
+        ]
+        return tensors + [
+            Named(True, operator.name, memory)
+            for memory in (self._scratch.memories(operator.name) if self._works(operator) else ())
+        ]
+
+    def _works(self, operator: Operator) -> bool:
+        return operator.name in self._plan.layout.scratch
+
+    def fitting(self, step: Step, time: int) -> Fitting:
+        """For all that the operator of a step touches the memory that it is in, and the versions in which
+        what the step touches of it lies where it does now.
+        """
+        operator = self.tiled.graph.operators[step.operator]
+        found: Fitting = []
+        for name, read in zip(operator.inputs, self.tiled.blocks_read(step), strict=True):
+            numbers = [block for _, block in read]
+            memory = self._tensors.read(self.tiled.flow.roots[name], numbers, time)
+            found.append(self._common(Named(False, name, memory), numbers, time))
+        made = 0 if operator.op.accumulates else step.block
+        memory = self._tensors.made((operator.output, made), time).memory
+        found.append(self._common(Named(False, operator.output, memory), [made], time))
+        if self._works(operator):
+            worked = min(step.block, len(self._plan.layout.scratch[operator.name]) - 1)
+            memory = self._scratch.memories(operator.name)[0]
+            found.append(self._common(Named(True, operator.name, memory), [worked], time))
+        return found
+
+    def _common(self, named: Named, blocks: Iterable[int], time: int) -> tuple[Named, Interval]:
+        where, table = self.find(named)
+        version, common = where.version(table, time), Interval(0, where.changes(table) + 1)
+        for block in blocks:
+            same = where.unmoved(table, block, version)
+            common = common.clip(same.lo, same.hi)
+        return named, common
+
+
+class Tape:
+    """The records of a plan, the tensors that they name, and the entries of the tape as codes.
+
+    A code is `record << block_bits | block`; of a transfer the record of its engine and memories, of a wait
+    that of its engine, behind all others, and its number there. Views have no record. Where blocks change
+    their place, an operator has a record for each stretch of its steps that finds all it touches in one
+    version of each tensor.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self._versions = plan, _Versions(plan)
+        self.records, of_step = _records(plan, self._versions)
+        named = {pair for record in self.records for pair in record.touched}
+        self.stored_as: list[tuple[Named, int]] = [
+            (owner, version)
+            for owner in self._versions.all()
+            for version in range(self._versions.changes(owner) + 1)
+            if (owner, version) in named or not (self._versions.changes(owner) or self.is_spread(owner))
+        ]
+        self.moves, self.waits = self._moves(), self._waits()
+        largest = max((step.block for step in plan.schedule.steps), default=0)
+        counts = [len(each.sizes) for each in self.moves] + [len(each.pending) for each in self.waits]
+        self.block_bits = max(largest, max(counts, default=1) - 1).bit_length()
+        self.codes: NDArray[np.uint32] = np.array(list(self._codes(of_step)), np.uint32)
+
+    def record_of(self, entry: int) -> tuple[int, int]:
+        """The number of the record that an entry of the tape runs by, and its block."""
+        code = int(self.codes[entry])
+        return code >> self.block_bits, code & ((1 << self.block_bits) - 1)
+
+    def is_spread(self, named: Named) -> bool:
+        """Whether a tensor is in several memories."""
+        where, table = self._versions.find(named)
+        return len(where.memories(table.name)) > 1
+
+    def _codes(self, of_step: Sequence[int]) -> Iterator[int]:
+        records = iter(of_step)
+        numbers = {each: at for at, each in enumerate((*map(_way, self.moves), *self._waiting()))}
+        made = Counter[tuple[str, ...]]()
+        for entry in self.plan.tape:
+            if isinstance(entry, Run):
+                yield next(records) << self.block_bits | entry.block
+                continue
+            key: tuple[str, ...] = (entry.engine,)
+            if isinstance(entry, Transfer):
+                key += tuple(each.memory for each in self.plan.layout.way(entry))
+            yield len(self.records) + numbers[key] << self.block_bits | made[key]
+            made[key] += 1
+
+    def _waiting(self) -> list[tuple[str, ...]]:
+        return [(each.engine,) for each in self.waits]
+
+    def stored(self, named: Named, version: int) -> Stored:
+        """A tensor, or scratch, in one of its versions. Where it changes its place every offset is listed."""
+        where, table = self._versions.find(named)
+        offsets = where.offsets(table, version)
+        row_bytes, block_rows = self._rows(named)
+        pitch = row_bytes * block_rows
+        if not where.changes(table) and all(at == offsets[0] + i * pitch for i, at in enumerate(offsets)):
+            # in one piece (scratch: in one place): one offset serves all rows
+            return Stored(named.memory, offsets[:1], row_bytes, ONE_PIECE)
+        return Stored(named.memory, offsets, row_bytes, block_rows)
+
+    def number(self, named: Named, version: int) -> int:
+        """The number of a version among those of a tensor, or of scratch, in all memories."""
+        where, table = self._versions.find(named)
+        before = where.memories(table.name)[: where.memories(table.name).index(table.memory)]
+        return version + sum(where.changes(Table(table.name, memory)) + 1 for memory in before)
+
+    def _rows(self, named: Named) -> tuple[int, int]:
+        """Bytes of a row, 0 of scratch, and rows of a block."""
+        if named.is_scratch:
+            return 0, self.plan.block_rows[named.name]
+        tiled, tensor = self._versions.tiled, self.plan.graph.tensors[named.name]
+        is_view = tiled.flow.roots[named.name] != named.name
+        return tensor.row_bytes, tensor.shape[0] if is_view else tiled.tensor_block_rows(named.name)
+
+    def _moves(self) -> list[Moves]:
+        """The transfers by their engines and memories."""
+        ways: dict[tuple[str, str, str], list[tuple[int, int, int, bool]]] = {}
+        ending = _ending(self.plan)
+        for number, transfer in enumerate(self.plan.layout.transfers):
+            old, new = self.plan.layout.way(transfer)
+            size = self._versions.tiled.block_bytes(transfer.tensor, transfer.block)
+            ends = old.memory != new.memory and number in ending
+            key = transfer.engine, old.memory, new.memory
+            ways.setdefault(key, []).append((old.offset, new.offset, size, ends))
+        found = []
+        for (engine, one, other), each in sorted(ways.items()):
+            olds, news, sizes, ended = zip(*each, strict=True)
+            found.append(Moves(engine, Stored(one, olds, 0, 1), Stored(other, news, 0, 1), sizes, ended))
+        return found
+
+    def _waits(self) -> list[Waits]:
+        """The waits by engine."""
+        begun: dict[str, list[int]] = {}
+        pending: dict[str, list[int]] = {}
+        numbers = iter(range(len(self.plan.layout.transfers)))
+        for entry in self.plan.tape:
+            if isinstance(entry, Transfer):
+                begun.setdefault(entry.engine, []).append(next(numbers))
+            elif isinstance(entry, Wait):
+                later = sum(number > entry.transfer for number in begun[entry.engine])
+                pending.setdefault(entry.engine, []).append(later)
+        return [Waits(engine, tuple(each)) for engine, each in sorted(pending.items())]
+
+    def all_stored(self) -> Iterator[Stored]:
+        """Every record with offsets, in the order of the table."""
+        yield from (self.stored(*each) for each in self.stored_as)
+        for moves in self.moves:
+            yield from (moves.old, moves.new)
+
+
+def _ending(plan: Plan) -> set[int]:
+    """The transfers, by number, with whose wait (maybe one for another, before their end) the source ends."""
+    last: dict[tuple[str, int, int], tuple[int, int]] = {}
+    unfinished: dict[str, list[int]] = {}
+    numbers, time = iter(range(len(plan.layout.transfers))), 0
+    for entry in plan.tape:
+        finished: list[int] = []
+        if isinstance(entry, Run):
+            time += 1
+        elif isinstance(entry, Wait):
+            queue = unfinished[entry.engine]
+            finished = [number for number in queue if number <= entry.transfer]
+            del queue[: len(finished)]
+        elif entry.engine == CPU:
+            finished.append(next(numbers))
+        else:
+            unfinished.setdefault(entry.engine, []).append(next(numbers))
+        for one, number in ((plan.layout.transfers[number], number) for number in finished):
+            last[one.tensor, one.block, one.source] = number, time
+    found = ((plan.layout.way(plan.layout.transfers[number])[0], number, at) for number, at in last.values())
+    return {number for source, number, at in found if source.life.hi <= at}
+
+
+def _way(moves: Moves) -> tuple[str, ...]:
+    return moves.engine, moves.old.memory, moves.new.memory
+
+
+def _records(plan: Plan, versions: _Versions) -> tuple[list[Record], list[int]]:
+    """The records in the order of operators, and for each step the place of its record.
+
+    Each version has a table: stretches of all operators take the same as far as they can.
+    """
+    stretches, of_step = _stretches(plan, versions)
+    chosen: dict[Named, list[int]] = {}
+    found = [pair for mine in stretches for fitting in mine for pair in fitting]
+    for named, same in sorted(found, key=lambda pair: -pair[1].lo):
+        if not any(version in same for version in chosen.setdefault(named, [])):
+            chosen[named].append(same.lo)
+    first = [0, *accumulate(len(mine) for mine in stretches)]
+    records = []
+    for at, mine in enumerate(stretches):
+        for number, fitting in enumerate(mine):
+            touched = (
+                (named, min(version for version in chosen[named] if version in one)) for named, one in fitting
+            )
+            records.append(Record(at, number, tuple(touched)))
+    return records, [first[step.operator] + of_step[time] for time, step in enumerate(plan.schedule.steps)]
+
+
+def _stretches(plan: Plan, versions: _Versions) -> tuple[list[list[Fitting]], list[int]]:
+    """For each operator its stretches of steps, as long as they go, each with the versions that would do for
+    all that it touches; and for each step the number of its operator's stretch.
+    """
+    found: list[list[Fitting]] = [[] for _ in plan.graph.operators]
+    of_step = []
+    for time, step in enumerate(plan.schedule.steps):
+        mine, fitting = found[step.operator], versions.fitting(step, time)
+        at = next((at for at in reversed(range(len(mine))) if _agree(mine[at], fitting)), len(mine))
+        mine[at:] = [*([_both(mine[at], fitting)] if at < len(mine) else [fitting]), *mine[at + 1 :]]
+        of_step.append(at)
+    for operator, mine in zip(plan.graph.operators, found, strict=True):
+        if not mine and not operator.op.is_view:
+            mine.append([(named, Interval(0, 1)) for named in versions.touched(operator)])
+    return found, of_step
+
+
+def _agree(one: Fitting, other: Fitting) -> bool:
+    """Whether one record would do for both."""
+    return all(
+        named == too and here.overlaps(there) for (named, here), (too, there) in zip(one, other, strict=True)
+    )
+
+
+def _both(one: Fitting, other: Fitting) -> Fitting:
+    """What would do for both."""
+    return [(named, here.clip(it.lo, it.hi)) for (named, here), (_, it) in zip(one, other, strict=True)]
+
+
+def integer_bits(largest: int) -> int:
+    """Width of a table's integers."""
+    return 16 if largest < 2**16 else 32
+
+
+def handed_over(plan: Plan, board: Board) -> dict[str, int]:
+    """Operators with a kernel that a compute unit other than the first runs: its number among the board's."""
+    numbers = {unit.name: number for number, unit in enumerate(board.units)}
+    names = unit_names(plan.graph, board, plan.functions)
+    kernels = (operator.name for operator in plan.graph.operators if not operator.op.is_view)
+    return {name: number for name in kernels if (number := numbers[names[name]])}

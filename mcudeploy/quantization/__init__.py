@@ -1,0 +1,1 @@
+"""Float models to int8, by ONNX Runtime's quantiser."""

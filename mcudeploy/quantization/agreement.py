@@ -1,0 +1,189 @@
+"""How far an int8 model is from the float model it was made of, by ONNX Runtime without optimisations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from onnx import ModelProto
+
+from mcudeploy.frontend.onnx.nodes import Info
+from mcudeploy.quantization.data import Array, Sample
+from mcudeploy.verify.reference import Reference
+
+Told = Callable[[int], None]
+"""Told of the number of samples that are done."""
+
+_EXACT = 1e-30
+_ENOUGH = 20
+"""With fewer samples, how many of them get the same class is chance."""
+
+_SUFFIX = "_QuantizeLinear_Input"
+"""What ONNX Runtime adds to the name of a graph output before it is quantised."""
+
+_MOVERS = frozenset(("Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
+"""Operators that make no value of their own: their results are as good as what they read."""
+
+
+@dataclass(slots=True)
+class Noise:
+    """Powers of a signal and of what was added to it, and the largest difference."""
+
+    signal: float = 0.0
+    noise: float = 0.0
+    worst: float = 0.0
+
+    def add(self, wanted: Array, found: Array) -> None:
+        """Takes in one value of each, of the same shape."""
+        reference = wanted.astype(np.float64)
+        error = found.astype(np.float64) - reference
+        self.signal += float(np.sum(reference * reference))
+        self.noise += float(np.sum(error * error))
+        self.worst = max(self.worst, float(np.max(np.abs(error), initial=0.0)))
+
+    @property
+    def decibels(self) -> float:
+        """Signal to quantisation noise; infinite where nothing differs."""
+        if self.noise <= 0:
+            return math.inf
+        return 10 * math.log10(max(self.signal, _EXACT) / self.noise)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Classes:
+    """Which class each sample got, by one model, in the order of the samples."""
+
+    found: Array
+
+    def share(self, other: Array) -> float:
+        """The share of samples for which `other` says the same."""
+        return float(np.mean(self.found == other))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agreement:
+    """The outputs of an int8 model against those of the float model, in `samples` samples. `agreement` is the
+    share of them with the same first class, None where no output is a vector of classes.
+    """
+
+    outputs: Mapping[str, Noise]
+    agreement: float | None
+    classes: Classes | None
+    samples: int
+
+    @property
+    def telling(self) -> float | None:
+        """The share of samples with the same class, where there are enough of them to tell chance apart."""
+        return self.agreement if self.samples >= _ENOUGH else None
+
+    @property
+    def decibels(self) -> float:
+        """Of the worst output."""
+        return min(noise.decibels for noise in self.outputs.values())
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """The greater the better."""
+        return (self.telling or 0.0, self.decibels)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A tensor of the int8 model: its node, its distance from the float model, and that of the worst tensor
+    that the node reads.
+    """
+
+    node: str
+    op: str
+    decibels: float
+    input_decibels: float
+
+    @property
+    def lost(self) -> float:
+        """What the node itself adds: noise by signal, as a ratio of powers."""
+        return float(10 ** (-self.decibels / 10) - 10 ** (-self.input_decibels / 10))
+
+
+def class_output(inputs: Sequence[Info], outputs: Sequence[Info]) -> str | None:
+    """The first output that is a vector of classes: one axis above 1, and no copy of an input's shape."""
+    shapes = {info.shape for info in inputs}
+    for info in outputs:
+        sizes = [size for size in info.shape or () if size != 1]
+        if len(sizes) == 1 and info.shape not in shapes and info.dtype == "float32":
+            return info.name
+    return None
+
+
+@dataclass(slots=True)
+class Floats:
+    """The outputs of the float model, kept: every method is compared with them."""
+
+    path: Path
+    names: Sequence[str]
+    class_name: str | None
+    values: list[Mapping[str, Array]] = field(default_factory=list)
+
+    def run(self, samples: Iterable[Sample], told: Told) -> Classes | None:
+        """Runs all samples; the classes they get."""
+        reference = Reference(self.path, self.names)
+        for done, sample in enumerate(samples, 1):
+            self.values.append(reference.run(sample))
+            told(done)
+        return _classes(self.values, self.class_name)
+
+    def against(self, model: Path, samples: Iterable[Sample], told: Told) -> Agreement:
+        """The same samples through an int8 model."""
+        reference = Reference(model, self.names)
+        noises = {name: Noise() for name in self.names}
+        kept = []
+        for done, (wanted, sample) in enumerate(zip(self.values, samples, strict=True), 1):
+            found = reference.run(sample)
+            for name, noise in noises.items():
+                noise.add(wanted[name], found[name])
+            if self.class_name is not None:
+                kept.append({self.class_name: found[self.class_name]})
+            told(done)
+        mine, other = _classes(self.values, self.class_name), _classes(kept, self.class_name)
+        share = None if mine is None or other is None else other.share(mine.found)
+        return Agreement(noises, share, other, len(self.values))
+
+
+def _classes(values: Sequence[Mapping[str, Array]], name: str | None) -> Classes | None:
+    if name is None:
+        return None
+    return Classes(np.array([int(np.argmax(value[name])) for value in values], np.int64))
+
+
+def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Sample]) -> list[Layer]:
+    """Every quantised tensor of the int8 `model`, which lies at `path`, the worst first."""
+    stored = {
+        node.input[0]: node.output[0] for node in model.graph.node if node.op_type == "DequantizeLinear"
+    }
+    real = {
+        node.input[0]: stored[node.output[0]]
+        for node in model.graph.node
+        if node.op_type == "QuantizeLinear" and node.output[0] in stored
+    }
+    makers = {name: node for node in model.graph.node for name in node.output}
+    tensors = {source: source.removesuffix(_SUFFIX) for source in real if source in makers}
+    if not tensors:
+        return []
+    noises = {source: Noise() for source in real}
+    floats = Reference(prepared, list(tensors.values()))
+    found = Reference(path, list(real.values()))
+    for sample in samples:
+        wanted, got = {**floats.run(sample), **sample}, found.run(sample)
+        for source, noise in noises.items():
+            noise.add(wanted[tensors.get(source, source)], got[real[source]])
+    sources = {output: source for source, output in real.items()}
+    listed = []
+    for source in tensors:
+        node = makers[source]
+        if node.op_type in _MOVERS:
+            continue
+        read = [noises[sources[name]].decibels for name in node.input if name in sources]
+        listed.append(Layer(node.name, node.op_type, noises[source].decibels, min(read, default=math.inf)))
+    return sorted(listed, key=lambda layer: layer.decibels)

@@ -1,0 +1,304 @@
+"""Samples for calibration and comparison: a folder of .npy files, an .npz, or one .npy."""
+
+from __future__ import annotations
+
+import math
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import read_limited
+from mcudeploy.common.text import agree, count_text
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.nodes import Info
+from mcudeploy.verify.preprocessing import array_header
+
+Array = NDArray[Any]
+Sample = Mapping[str, Array]
+"""Values by input name, in the model's own shapes and types."""
+
+_MOST_BYTES = 2**30
+"""More than this is not loaded from one .npz; a folder of files is read sample by sample."""
+_MOST_LABEL_BYTES = 2**26
+_NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
+_FAULTS = (OSError, ValueError, EOFError, OverflowError, MemoryError, KeyError, NotImplementedError)
+_DAMAGED = (*_FAULTS, zipfile.BadZipFile, zlib.error)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """`count` samples; `load` reads one of them, and raises UsageError that names its file."""
+
+    count: int
+    load: Callable[[int], Sample]
+
+
+def open_samples(path: Path, inputs: Sequence[Info]) -> Samples:
+    """The samples in a folder or file, for the inputs of a model (static shapes).
+
+    - A folder: one .npy file for each sample, in the order of their names. Several inputs: a subfolder for
+      each, called `folder_name` of the input, with the same file names in all of them.
+    - .npz: an array for each input, by its name; the first axis counts samples.
+    - .npy, for a single input: the first axis counts samples.
+
+    A sample has the shape of the input; a leading axis of 1 may be left out. Raises UsageError that names
+    the file, what it has and what is needed.
+    """
+    if path.is_dir():
+        return _from_folder(path, inputs)
+    head = _head(path)
+    if head.startswith(_ZIP):
+        return _stacked(_arrays(path, inputs), inputs)
+    if head.startswith(_NPY):
+        if len(inputs) != 1:
+            raise UsageError(
+                f"{path} is one array; the model has {len(inputs)} inputs ({_listed(inputs)}): give an .npz "
+                "with an array for each, or a folder"
+            )
+        return _stacked({inputs[0].name: (str(path), _load(path))}, inputs)
+    raise UsageError(
+        f"{path} is neither a folder, nor an .npz or .npy file: write samples with numpy.savez or numpy.save"
+    )
+
+
+def folder_name(name: str) -> str:
+    """What the subfolder of an input is called: its name, with `_` for what has no place in a path."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".") or "_"
+
+
+def _listed(inputs: Sequence[Info]) -> str:
+    return ", ".join(printable(info.name) for info in inputs)
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_NPY))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _load(path: Path) -> Array:
+    """The array of a file, of which nothing is read yet but its shape and type."""
+    if not _head(path).startswith(_NPY):
+        raise UsageError(f"{path} is not a .npy file: write the values with numpy.save")
+    try:
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except _DAMAGED as error:
+        raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
+
+
+def _from_folder(folder: Path, inputs: Sequence[Info]) -> Samples:
+    single = inputs[0]
+    files = {single.name: _files(folder)}
+    if len(inputs) > 1 or not files[single.name]:
+        files = {info.name: _files(folder / folder_name(info.name)) for info in inputs}
+    if not any(files.values()):
+        wanted = f"{folder} needs .npy files, one for each sample"
+        if len(inputs) > 1:
+            names = ", ".join(f"{folder_name(info.name)}/" for info in inputs)
+            wanted = f"{folder} needs a subfolder of .npy files for each input: {names}"
+        raise UsageError(f"{wanted}; it has {_contents(folder)}")
+    every = sorted({path.name for paths in files.values() for path in paths})
+    for info in inputs:
+        missing = sorted(set(every) - {path.name for path in files[info.name]})
+        if missing:
+            raise UsageError(
+                f"{folder / folder_name(info.name)} has no {missing[0]}: each sample needs a file of the "
+                f"same name for every input ({count_text(len(missing), 'file')} missing)"
+            )
+
+    def load(index: int) -> Sample:
+        return {
+            info.name: _fit(_load(files[info.name][index]), info, str(files[info.name][index]))
+            for info in inputs
+        }
+
+    return Samples(len(every), load)
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        found = [path for path in folder.iterdir() if path.suffix == ".npy" and not path.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be read: {error.strerror}") from error
+    return sorted(path for path in found if path.is_file())
+
+
+def _contents(folder: Path) -> str:
+    """What a folder has, by kind."""
+    kinds = Counter("folder" if path.is_dir() else path.suffix or "other" for path in folder.iterdir())
+    return ", ".join(
+        count_text(number, "folder") if kind == "folder" else f"{number:,} {printable(kind)}"
+        for kind, number in kinds.most_common(4)
+    ) or "nothing"  # fmt: skip
+
+
+def _arrays(path: Path, inputs: Sequence[Info]) -> dict[str, tuple[str, Array]]:
+    """For each input what messages call its array, and the array."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+            names = list(members)
+            keys = {info.name: info.name for info in inputs}
+            if len(inputs) == 1 and len(names) == 1:
+                keys = {inputs[0].name: names[0]}
+            missing = [key for key in keys.values() if key not in names]
+            if missing:
+                raise UsageError(
+                    f"{path} has no array {printable(missing[0])!r}; it has "
+                    f"{', '.join(map(printable, names[:8])) or 'none'}. It needs one for each input of the "
+                    f"model: {_listed(inputs)}"
+                )
+            told = {name: f"{path} ({printable(key)})" for name, key in keys.items()}
+            for info in inputs:
+                entry = members[keys[info.name]]
+                _require_stacked(told[info.name], _shape_of(archive, entry), info)
+            size = sum(members[key].file_size for key in set(keys.values()))
+            if size > _MOST_BYTES:
+                raise UsageError(
+                    f"{path} unpacks to {size / 2**30:.1f} GiB; the limit is {_MOST_BYTES // 2**30} GiB: "
+                    "give a folder with a file for each sample"
+                )
+            return {name: (told[name], _unpacked(archive, members[key])) for name, key in keys.items()}
+    except _DAMAGED as error:
+        raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
+
+
+def _shape_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[int, ...]:
+    """The shape of an array, by its header; ValueError if it has not the size that the archive states."""
+    with archive.open(entry) as stream:
+        shape, dtype = array_header(stream)
+        if dtype.hasobject or stream.tell() + math.prod(shape) * dtype.itemsize != entry.file_size:
+            raise ValueError("it holds objects, or is not whole")
+    return shape
+
+
+def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
+    with archive.open(entry) as stream:
+        return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+
+
+def _require_stacked(where: str, found: tuple[int, ...], info: Info) -> None:
+    """Raises UsageError for a shape that is not that of samples along the first axis."""
+    shape = tuple(info.shape or ())
+    if not found or found[1:] not in (shape, _without_batch(shape)):
+        raise UsageError(
+            f"{where} has the shape {list(found)}; input {printable(info.name)!r} of the model "
+            f"needs {_wanted(shape, stacked=True)}, the first axis counting samples"
+        )
+    if not found[0]:
+        raise UsageError(f"{where} has the shape {list(found)}: no samples")
+
+
+def _stacked(arrays: Mapping[str, tuple[str, Array]], inputs: Sequence[Info]) -> Samples:
+    """Samples along the first axis."""
+    for info in inputs:
+        where, array = arrays[info.name]
+        _require_stacked(where, array.shape, info)
+    counts = {name: len(array) for name, (_, array) in arrays.items()}
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{printable(name)}: {number:,}" for name, number in counts.items())
+        raise UsageError(f"the inputs have different numbers of samples: {found}")
+
+    def load(index: int) -> Sample:
+        return {
+            info.name: _fit(np.asarray(array[index]), info, f"{where}, sample {index}")
+            for info in inputs
+            for where, array in (arrays[info.name],)
+        }
+
+    return Samples(next(iter(counts.values())), load)
+
+
+def _without_batch(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape[1:] if shape[:1] == (1,) else shape
+
+
+def _wanted(shape: tuple[int, ...], *, stacked: bool = False) -> str:
+    forms = [
+        ["N", *form] if stacked else list(form) for form in dict.fromkeys((_without_batch(shape), shape))
+    ]
+    return " or ".join(f"[{', '.join(map(str, form))}]" for form in forms)
+
+
+def _fit(value: Array, info: Info, where: str) -> Array:
+    """One sample in the shape and type of its input. Raises UsageError that names `where` it is from."""
+    shape, name = tuple(info.shape or ()), printable(info.name)
+    if value.shape not in (shape, _without_batch(shape)):
+        raise UsageError(
+            f"{where} has the shape {list(value.shape)}; input {name!r} of the model needs {_wanted(shape)}"
+        )
+    wanted = np.dtype(info.dtype)
+    if wanted.kind == "f" and value.dtype.kind != "f":
+        raise UsageError(
+            f"{where} holds {value.dtype.name}; input {name!r} of the model is {info.dtype}: scale the "
+            "values as in training, and save them as float32"
+        )
+    if wanted.kind != "f" and not np.can_cast(value.dtype, wanted, "same_kind"):
+        raise UsageError(f"{where} holds {value.dtype.name}; input {name!r} of the model is {info.dtype}")
+    with np.errstate(over="ignore"):
+        fitted = value.astype(wanted).reshape(shape)
+    if wanted.kind == "f":
+        bad = int(np.count_nonzero(~np.isfinite(fitted)))
+        if bad:
+            raise UsageError(
+                f"{where} has {count_text(bad, 'value')} that {agree(bad, 'is', 'are')} not finite: NaN and "
+                "infinity have no place among int8"
+            )
+    return np.ascontiguousarray(fitted)
+
+
+def load_labels(path: Path, count: int) -> NDArray[np.int64]:
+    """The class of each sample, in the order of the samples: a .npy of integers, or text with one a line.
+
+    Raises UsageError where the file is something else, or has another number of labels.
+    """
+    found = _label_array(path) if _head(path).startswith(_NPY) else _label_lines(path)
+    if len(found) != count:
+        raise UsageError(
+            f"{path} has {count_text(len(found), 'label')} for {count_text(count, 'sample')}: one is needed "
+            "for each, in the same order"
+        )
+    if (found < 0).any():
+        raise UsageError(f"{path} has the label {found.min()}: classes are counted from 0")
+    return found
+
+
+def _label_array(path: Path) -> NDArray[np.int64]:
+    value = _load(path)
+    if value.nbytes > _MOST_LABEL_BYTES:
+        raise UsageError(f"{path} has {value.nbytes:,} bytes; the limit is {_MOST_LABEL_BYTES:,}")
+    if value.dtype.kind not in "iu" or value.ndim == 0 or value.size != len(value):
+        raise UsageError(
+            f"{path} holds {value.dtype.name} of the shape {list(value.shape)}; labels are integers, one for "
+            "each sample"
+        )
+    return value.reshape(-1).astype(np.int64)
+
+
+def _label_lines(path: Path) -> NDArray[np.int64]:
+    try:
+        lines = read_limited(path, _MOST_LABEL_BYTES).decode().split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is neither a .npy file nor text: write one class number a line") from error
+    labels = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text:
+            continue
+        if not (text.isascii() and text.lstrip("-").isdigit() and len(text) < 10):
+            raise UsageError(f"{path}, line {number}: {printable(text)!r} is not a class number")
+        labels.append(int(text))
+    return np.array(labels, np.int64)

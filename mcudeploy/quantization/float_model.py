@@ -1,0 +1,129 @@
+"""The float model that is to be quantised, and what of it stays float."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import onnx
+from onnx import ModelProto
+
+from mcudeploy import frontend
+from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.common.text import agree, count_text
+from mcudeploy.frontend.onnx.convert import info_of
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.nodes import Info
+from mcudeploy.frontend.onnx.shapes import Shapes
+from mcudeploy.frontend.reader import read_proto
+from mcudeploy.ir.graph import DType
+
+_INTEGER_OPS = ("QLinear", "QuantizeLinear", "DequantizeLinear", "DynamicQuantize", "QGemm")
+_INTEGER_ENDS = ("Integer", "IntegerToFloat")
+_CONVERSIONS = frozenset(("QuantizeLinear", "DequantizeLinear"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FloatModel:
+    """A checked float model with static shapes. `notes` say what was taken for granted."""
+
+    proto: ModelProto
+    inputs: tuple[Info, ...]
+    outputs: tuple[Info, ...]
+    notes: tuple[str, ...]
+
+
+def read_float(path: Path, shapes: Shapes) -> FloatModel:
+    """The model in the file, its open dimensions as `shapes` say. Raises ModelError for a file that is
+    malformed or quantised already.
+    """
+    proto, notes = read_proto(path, shapes)
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    model = FloatModel(
+        proto,
+        tuple(info_of(value) for value in proto.graph.input if value.name not in constants),
+        tuple(info_of(value) for value in proto.graph.output),
+        notes,
+    )
+    _require_float(model, path)
+    return model
+
+
+def _require_float(model: FloatModel, path: Path) -> None:
+    found = Counter(node.op_type for node in model.proto.graph.node if _is_integer(node.op_type))
+    if found:
+        named = ", ".join(f"{number:,} {printable(op)}" for op, number in found.most_common(3))
+        raise ModelError(
+            f"{path.name} is quantised already: it has {named}. Run it as it is (mcudeploy run), or give the "
+            "float model that it was made of"
+        )
+    if not model.inputs:
+        raise ModelError(f"{path.name} has no inputs: there is nothing to calibrate")
+    for info in (*model.inputs, *model.outputs):
+        if info.dtype != "float32":
+            raise ModelError(
+                f"{printable(info.name)!r} of the model is {info.dtype}: inputs and outputs of a model to "
+                "quantise are float32. Export it in float32"
+            )
+
+
+def _is_integer(op: str) -> bool:
+    return op.startswith(_INTEGER_OPS) or op.endswith(_INTEGER_ENDS)
+
+
+def excluded(prepared: Path, patterns: Iterable[str]) -> list[str]:
+    """The nodes of the prepared model that stay float: by name (globs), or by operator.
+
+    Raises UsageError for a pattern that is of no node.
+    """
+    nodes = [(node.name, node.op_type) for node in onnx.load(prepared).graph.node]
+    chosen: list[str] = []
+    for pattern in patterns:
+        found = [name for name, op in nodes if pattern in (name, op) or fnmatchcase(name, pattern)]
+        if not found:
+            near = difflib.get_close_matches(pattern, [name for pair in nodes for name in pair], n=1)
+            hint = f"; did you mean {printable(near[0])!r}?" if near else ""
+            raise UsageError(
+                f"--keep-float {printable(pattern)}: no node of the prepared model has this name or operator"
+                f"{hint} (batch norms and the like are fused into the nodes before them)"
+            )
+        chosen += found
+    return list(dict.fromkeys(chosen))
+
+
+@dataclass(frozen=True, slots=True)
+class FloatNode:
+    """An operator of the int8 model that computes in float, with the ONNX nodes that it stands for."""
+
+    nodes: tuple[str, ...]
+    op: str
+
+
+def float_nodes(path: Path) -> list[FloatNode]:
+    """What the boards compute in float of an int8 model. Raises ModelError with all nodes that cannot be
+    deployed.
+    """
+    graph = frontend.load(path)
+    made = {node.name: node.op_type for node in onnx.load(path).graph.node}
+    found = []
+    for operator in graph.operators:
+        tensors = [graph.tensors[name] for name in (*operator.inputs, operator.output)]
+        names = tuple(name for name in operator.onnx_nodes if made.get(name) not in _CONVERSIONS)
+        if names and any(tensor.dtype is DType.FLOAT32 for tensor in tensors):
+            found.append(FloatNode(names, "+".join(made.get(name, "?") for name in names)))
+    return found
+
+
+def left_float(found: Sequence[FloatNode]) -> str:
+    """A note on operators that stay float; "" for none."""
+    if not found:
+        return ""
+    number = len(found)
+    return (
+        f"{count_text(number, 'operator')} {agree(number, 'runs', 'run')} in float on the board: four times "
+        "the RAM of int8, and slow without an FPU"
+    )

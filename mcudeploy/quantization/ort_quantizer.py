@@ -1,0 +1,224 @@
+"""onnxruntime.quantization, kept quiet: prepare a float model, find ranges of its tensors, write it as QDQ.
+
+Its calibrators are fed one sample at a time, so that memory does not grow with their number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+
+from mcudeploy import __version__
+from mcudeploy.common.errors import DeployError, ModelError
+from mcudeploy.quantization.data import Sample
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in verify/reference.py
+
+import onnxruntime
+from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType
+from onnxruntime.quantization.calibrate import HistogramCollector, TensorsData, create_calibrator
+from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+from onnxruntime.quantization.quant_utils import load_model_with_shape_infer
+from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+Method = Literal["minmax", "entropy", "percentile"]
+METHODS: tuple[Method, ...] = ("minmax", "entropy", "percentile")
+QUANTIZED_OPS = tuple(sorted({*QDQRegistry, *QLinearOpsRegistry}))
+"""The operators that ONNX Runtime can quantise; the others stay float."""
+
+_BINS = {"entropy": 256, "percentile": 2048}
+"""Bins of histograms. From 128, the library's default for entropy, 128 levels can be made in one way only;
+more than 256 take minutes.
+"""
+
+_PERCENTILE = 99.99
+_LEVELS = 128
+_WARNING, _FATAL = 2, 4
+_OPTIONS = {"ActivationSymmetric": False, "WeightSymmetric": True}
+PRODUCER = "mcudeploy"
+"""What the files written here say of their maker; by it they are known as ours."""
+
+
+def prepare(proto: ModelProto, folder: Path) -> Path:
+    """The model as a file in `folder`: constants folded, batch norms and the like fused, shapes inferred.
+
+    Every node has a name. Raises ModelError where ONNX Runtime refuses the model.
+    """
+    given, prepared = folder / "float.onnx", folder / "prepared.onnx"
+    onnx.save(_with_constants(proto), given)
+    try:
+        with _quiet():
+            quant_pre_process(str(given), str(prepared), skip_symbolic_shape=True)
+    except Exception as error:  # onnxruntime has no common base of its errors
+        raise ModelError(f"ONNX Runtime does not prepare the model: {_first_line(error)}") from error
+    model = onnx.load(prepared)
+    taken = {node.name for node in model.graph.node}
+    for at, node in enumerate(model.graph.node):
+        if not node.name:
+            node.name = next(
+                name
+                for name in (f"{node.op_type}_{at}{'_' * more}" for more in range(99))
+                if name not in taken
+            )
+            taken.add(node.name)
+    onnx.save(model, prepared)
+    return prepared
+
+
+def _with_constants(proto: ModelProto) -> ModelProto:
+    """The model without inputs that have a value: older exporters list weights there, which keeps them from
+    being folded and quantised.
+    """
+    model = ModelProto()
+    model.CopyFrom(proto)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    kept = [value for value in model.graph.input if value.name not in constants]
+    if len(kept) < len(model.graph.input):
+        del model.graph.input[:]
+        model.graph.input.extend(kept)
+        model.ir_version = max(model.ir_version, 4)  # the first that knows constants apart from inputs
+    return model
+
+
+class Calibration:
+    """Finds the ranges of a prepared model's tensors, by one method after the other."""
+
+    def __init__(self, prepared: Path, folder: Path) -> None:
+        self._prepared = prepared
+        self._augmented = str(folder / "augmented.onnx")
+        self._whole: Any = None
+
+    def ranges(self, method: Method, samples: Iterable[Sample]) -> TensorsData:
+        """The range of every tensor over all samples. `minmax` comes first: histograms need to know how far
+        they go. Raises ModelError where ONNX Runtime fails.
+        """
+        try:
+            with _quiet():
+                found = self._found(method, samples)
+        except DeployError:  # of a sample that can no longer be read
+            raise
+        except Exception as error:  # as above
+            raise ModelError(f"ONNX Runtime does not calibrate by {method}: {_first_line(error)}") from error
+        if method == "minmax":
+            self._whole = found
+        return found
+
+    def _found(self, method: Method, samples: Iterable[Sample]) -> TensorsData:
+        kind = {
+            "minmax": CalibrationMethod.MinMax,
+            "entropy": CalibrationMethod.Entropy,
+            "percentile": CalibrationMethod.Percentile,
+        }[method]
+        calibrator = create_calibrator(
+            self._prepared,
+            list(QUANTIZED_OPS),
+            augmented_model_path=self._augmented,
+            calibrate_method=kind,
+            extra_options={"symmetric": False},
+        )
+        if method != "minmax":
+            calibrator.collector = self._histograms(method)
+        for sample in samples:
+            calibrator.collect_data(_Reader([sample]))
+        return calibrator.compute_data()
+
+    def _histograms(self, method: Method) -> HistogramCollector:
+        """Empty histograms as wide as the values turned out to be: what is collected moves no edges."""
+        collector = HistogramCollector(
+            method=method,
+            symmetric=False,
+            num_bins=_BINS[method],
+            num_quantized_bins=_LEVELS,
+            percentile=_PERCENTILE,
+            scenario="same",
+        )
+        for name, data in self._whole.data.items():
+            low, high = (np.asarray(value, np.float32).reshape(()) for value in data.range_value)
+            widest = np.maximum(np.abs(low), np.abs(high))
+            counts, edges = np.histogram(
+                np.empty(0, np.float32), _BINS[method], range=(-float(widest), float(widest))
+            )
+            collector.histogram_dict[name] = (counts, edges.astype(np.float32), low, high, widest)
+        return collector
+
+
+def insert(prepared: Path, ranges: TensorsData, excluded: Sequence[str]) -> ModelProto:
+    """The model with pairs of QuantizeLinear and DequantizeLinear around its activations, int8 and
+    asymmetric, and int8 weights, symmetric and per channel. The nodes `excluded` stay float.
+
+    Raises ModelError where ONNX Runtime fails.
+    """
+    try:
+        with _quiet():
+            quantizer = QDQQuantizer(
+                load_model_with_shape_infer(prepared),
+                True,
+                False,
+                QuantType.QInt8,
+                QuantType.QInt8,
+                ranges,
+                [],
+                list(excluded),
+                list(QUANTIZED_OPS),
+                dict(_OPTIONS),
+            )
+            quantizer.quantize_model()
+            quantizer.model.topological_sort()
+    except Exception as error:  # as above
+        raise ModelError(f"ONNX Runtime does not quantise the model: {_first_line(error)}") from error
+    return _tidied(quantizer.model.model)
+
+
+def _tidied(model: ModelProto) -> ModelProto:
+    """Without operator sets that no node is of, and with our name."""
+    used = {node.domain or "" for node in model.graph.node} | {""}
+    kept = [entry for entry in model.opset_import if (entry.domain or "") in used]
+    del model.opset_import[:]
+    model.opset_import.extend(kept)
+    del model.metadata_props[:]
+    model.producer_name, model.producer_version = PRODUCER, __version__
+    return model
+
+
+class _Reader(CalibrationDataReader):  # type: ignore[misc]
+    """Hands samples to a calibrator."""
+
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        self._samples = iter(samples)
+
+    def get_next(self) -> dict[str, Any] | None:
+        """The next sample, None after the last."""
+        found = next(self._samples, None)
+        return None if found is None else dict(found)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The library prints and logs; stdout is for results, and what matters comes as an exception."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    onnxruntime.set_default_logger_severity(_FATAL)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+        onnxruntime.set_default_logger_severity(_WARNING)
+        root.handlers[:] = handlers
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

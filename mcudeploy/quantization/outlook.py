@@ -1,0 +1,49 @@
+"""What a float model would be as int8: its sizes, before anybody has samples to quantise it with."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from mcudeploy.common.errors import DeployError
+from mcudeploy.ir.graph import DType
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.quantization.data import Sample
+from mcudeploy.quantization.float_model import read_float
+from mcudeploy.quantization.ort_quantizer import Calibration, insert, prepare
+
+_MOST_BYTES = 64 * 2**20
+"""Larger models take longer than a hint is worth."""
+
+
+def as_int8(model: Model) -> Model | None:
+    """The model as `quantize` would make it, but with the ranges of one drawn input; None where it is int8
+    already, too large to try, or cannot be quantised. It has the right sizes and no right outputs.
+    """
+    if not any(tensor.dtype is DType.FLOAT32 for tensor in model.graph.tensors.values()):
+        return None
+    if model.path.stat().st_size > _MOST_BYTES:
+        return None
+    try:
+        with tempfile.TemporaryDirectory(prefix="mcudeploy-int8-") as folder:
+            made = Path(folder) / "int8.onnx"
+            _quantise(model, Path(folder), made)
+            found = load_model(made, vectors=model.vectors)
+    except DeployError:
+        return None
+    return replace(found, path=model.path)
+
+
+def _quantise(model: Model, folder: Path, made: Path) -> None:
+    given = read_float(model.path, model.shapes)
+    prepared = prepare(given.proto, folder)
+    drawn = np.random.default_rng(0)
+    sample: Sample = {
+        info.name: drawn.standard_normal(info.shape or ()).astype(np.float32) for info in given.inputs
+    }
+    ranges = Calibration(prepared, folder).ranges("minmax", [sample])
+    onnx.save(insert(prepared, ranges, ()), made)

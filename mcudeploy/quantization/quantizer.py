@@ -1,0 +1,277 @@
+"""From a float model and samples to an int8 model in QDQ form, and a report on what it lost."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import ModelProto
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import same_file, write_file
+from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.common.text import count_text
+from mcudeploy.frontend.onnx.parsing import parse
+from mcudeploy.frontend.onnx.shapes import Shapes
+from mcudeploy.frontend.onnx.tensors import external_files
+from mcudeploy.quantization import agreement as compare
+from mcudeploy.quantization import ort_quantizer as library
+from mcudeploy.quantization import weights
+from mcudeploy.quantization.agreement import Agreement, Classes, Floats, Layer
+from mcudeploy.quantization.data import Sample, Samples, load_labels, open_samples
+from mcudeploy.quantization.float_model import (
+    FloatModel,
+    FloatNode,
+    excluded,
+    float_nodes,
+    left_float,
+    read_float,
+)
+from mcudeploy.quantization.ort_quantizer import METHODS, Calibration, Method
+
+JsonObject = dict[str, Any]
+
+_FEWEST = 8
+"""With fewer samples than this none are held out."""
+
+_HELD_OUT = 0.25
+_LAYER_SAMPLES = 32
+_WORST = 8
+_LOW_AGREEMENT, _LOW_DECIBELS = 0.95, 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user wants. `samples` limits those to calibrate with, and those to compare with; `shapes` are
+    those of inputs; `keep_float` names nodes or operators.
+    """
+
+    data: Path
+    labels: Path | None = None
+    method: Literal["auto", "minmax", "entropy", "percentile"] = "auto"
+    samples: int = 200
+    seed: int = 0
+    keep_float: tuple[str, ...] = ()
+    shapes: Shapes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """Some of the samples, read whenever they are gone through."""
+
+    samples: Samples
+    indices: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (self.samples.load(int(index)) for index in self.indices)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """An int8 model by one method."""
+
+    method: Method
+    proto: ModelProto
+    path: Path
+    agreement: Agreement
+
+
+def quantize_model(path: Path, asked: Asked, destination: Path, progress: Progress = SILENT) -> JsonObject:
+    """Quantise a float model, write it to `destination`, and report.
+
+    Raises ModelError for a model that is quantised already or that the boards cannot run, UsageError for data
+    that do not fit it. Nothing is written before all of it is known.
+    """
+    progress.stage(f"reading {path.name}")
+    _require_apart(path, destination)
+    model = read_float(path, asked.shapes)
+    samples = open_samples(asked.data, model.inputs)
+    labels = None if asked.labels is None else load_labels(asked.labels, samples.count)
+    name = compare.class_output(model.inputs, model.outputs)
+    if labels is not None:
+        _require_classes(model, name, labels, asked)
+    calibration, comparison = _split(samples, asked)
+    _read_once(samples, calibration, comparison, progress)
+    with tempfile.TemporaryDirectory(prefix="mcudeploy-quantize-") as folder:
+        work = _Work(Path(folder), model, calibration, comparison, progress)
+        prepared = library.prepare(model.proto, work.folder)
+        made, left = work.all_made(prepared, asked, Floats(prepared, [it.name for it in model.outputs], name))
+        best = max(made, key=lambda one: one.agreement.rank)
+        progress.stage("comparing layers")
+        shown = _Part(samples, comparison.indices[:_LAYER_SAMPLES])
+        layers = compare.layers(prepared, best.proto, best.path, shown)
+        content = best.path.read_bytes()
+        wide = weights.outliers(onnx.load(prepared))
+    write_file(destination, content)
+    report = _report(made, best, layers, left)
+    report["output"] = str(destination)
+    report["samples"] = {
+        "found": samples.count,
+        "calibration": len(calibration),
+        "comparison": len(comparison),
+        "held_out": samples.count >= _FEWEST,
+    }
+    report["accuracy"] = _accuracy(labels, work.classes, best.agreement.classes, comparison)
+    report["weight_outliers"] = [
+        {"node": it.node, "channel": it.channel, "range": it.range, "times_median": it.times}
+        for it in wide[:_WORST]
+    ]
+    report["size_bytes"] = {"float": len(model.proto.SerializeToString()), "int8": len(content)}
+    report["notes"] = _notes(report, model, best.agreement, left)
+    report["next"] = f"mcudeploy run {shlex.quote(str(destination))} --board BOARD"
+    return report
+
+
+def _require_apart(path: Path, destination: Path) -> None:
+    """Raises UsageError for a destination that holds weights of the float model."""
+    if any(same_file(destination, file) for file in external_files(parse(path).proto.graph, path)):
+        raise UsageError(f"--output {destination} holds weights of {path.name}: choose another file")
+
+
+@dataclass(slots=True)
+class _Work:
+    """What all methods share. `classes` are those of the float model, once it has run."""
+
+    folder: Path
+    model: FloatModel
+    calibration: _Part
+    comparison: _Part
+    progress: Progress
+    classes: Classes | None = None
+
+    def all_made(self, prepared: Path, asked: Asked, floats: Floats) -> tuple[list[_Made], list[FloatNode]]:
+        """The int8 models of all methods that are asked for, and what stays float in them."""
+        kept = excluded(prepared, asked.keep_float)
+        calibration = Calibration(prepared, self.folder)
+        wanted = METHODS if asked.method == "auto" else (asked.method,)
+        made: list[_Made] = []
+        left: list[FloatNode] = []
+        for method in METHODS:
+            if method != "minmax" and method not in wanted:
+                continue
+            ranges = calibration.ranges(method, self._told(f"calibrating: {method}", self.calibration))
+            if method not in wanted:
+                continue
+            proto = library.insert(prepared, ranges, kept)
+            path = self.folder / f"{method}.onnx"
+            onnx.save(proto, path)
+            if not made:  # what boards cannot run is known before the other methods take their time
+                left = float_nodes(path)
+                self.progress.stage("running the float model")
+                self.classes = floats.run(self.comparison, self._advance)
+            self.progress.stage(f"comparing: {method}")
+            made.append(_Made(method, proto, path, floats.against(path, self.comparison, self._advance)))
+        return made, left
+
+    def _advance(self, done: int) -> None:
+        self.progress.advance(done, len(self.comparison))
+
+    def _told(self, stage: str, part: _Part) -> Iterator[Sample]:
+        self.progress.stage(stage)
+        for done, sample in enumerate(part, 1):
+            yield sample
+            self.progress.advance(done, len(part))
+
+
+def _require_classes(model: FloatModel, name: str | None, labels: NDArray[np.int64], asked: Asked) -> None:
+    """Raises UsageError where labels have no output to be compared with, or are none of its classes."""
+    if name is None:
+        shapes = ", ".join(str(list(info.shape or ())) for info in model.outputs)
+        raise UsageError(f"--labels needs an output that is a vector of classes; the model's have {shapes}")
+    shape = next(info.shape for info in model.outputs if info.name == name) or ()
+    if labels.max() >= max(shape):
+        raise UsageError(
+            f"{asked.labels} has the label {labels.max()}; the model has {max(shape)} classes, from 0"
+        )
+
+
+def _split(samples: Samples, asked: Asked) -> tuple[_Part, _Part]:
+    """The samples to calibrate with and those to compare with, in an order drawn from the seed."""
+    order = np.random.default_rng(asked.seed).permutation(samples.count)
+    if samples.count < _FEWEST:
+        return _Part(samples, order[: asked.samples]), _Part(samples, order)
+    held_out = min(asked.samples, max(1, int(samples.count * _HELD_OUT)))
+    calibration = order[held_out:][: asked.samples]
+    return _Part(samples, calibration), _Part(samples, order[:held_out])
+
+
+def _read_once(samples: Samples, calibration: _Part, comparison: _Part, progress: Progress) -> None:
+    """A file that does not fit is known before anything is computed."""
+    progress.stage("reading samples")
+    indices = sorted({int(index) for part in (calibration, comparison) for index in part.indices})
+    for done, index in enumerate(indices, 1):
+        samples.load(index)
+        progress.advance(done, len(indices))
+
+
+def _report(
+    made: Sequence[_Made], best: _Made, layers: Sequence[Layer], left: Sequence[FloatNode]
+) -> JsonObject:
+    return {
+        "method": best.method,
+        "methods": [{"method": one.method} | _figures(one.agreement) for one in made],
+        "outputs": [
+            {"name": name, "sqnr_db": noise.decibels, "max_abs_error": noise.worst}
+            for name, noise in best.agreement.outputs.items()
+        ],
+        "top1_agreement": best.agreement.agreement,
+        "layers": [
+            {"node": it.node, "op": it.op, "sqnr_db": it.decibels, "input_sqnr_db": it.input_decibels}
+            for it in layers[:_WORST]
+        ],
+        "worst_step": _worst_step(layers),
+        "float_nodes": [{"nodes": it.nodes, "op": it.op} for it in left],
+    }
+
+
+def _figures(agreement: Agreement) -> JsonObject:
+    return {
+        "top1_agreement": agreement.agreement,
+        "sqnr_db": agreement.decibels,
+        "max_abs_error": max(noise.worst for noise in agreement.outputs.values()),
+    }
+
+
+def _worst_step(layers: Sequence[Layer]) -> str | None:
+    """The node that adds most noise to what it reads."""
+    return max(layers, key=lambda layer: layer.lost).node if layers else None
+
+
+def _accuracy(
+    labels: NDArray[np.int64] | None, wanted: Classes | None, found: Classes | None, part: _Part
+) -> JsonObject | None:
+    if labels is None or wanted is None or found is None:
+        return None
+    right = labels[part.indices]
+    return {"float": wanted.share(right), "int8": found.share(right)}
+
+
+def _notes(
+    report: JsonObject, model: FloatModel, agreement: Agreement, left: Sequence[FloatNode]
+) -> list[str]:
+    notes = list(model.notes)
+    used = report["samples"]
+    if not used["held_out"]:
+        notes.append(
+            f"{count_text(used['found'], 'sample')}: too few to hold any out, so that the comparison is with "
+            "those of the calibration; some 100 that look like those in use make both better"
+        )
+    if left:
+        notes.append(left_float(left))
+    same = agreement.telling
+    if agreement.decibels < _LOW_DECIBELS if same is None else same < _LOW_AGREEMENT:
+        notes.append(
+            "the int8 model is far from the float model: more samples help, or --keep-float with the worst "
+            "nodes; docs/quantize.md says more"
+        )
+    return notes

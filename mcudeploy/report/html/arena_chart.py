@@ -1,0 +1,56 @@
+"""The blocks of an arena map as data, for what is shown where the pointer is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.report.chart.drawing import Drawing
+from mcudeploy.report.chart.svg import scales, visible
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+
+
+def blocks_of(made: Deployment, drawing: Drawing) -> dict[str, Any]:
+    """Names, and for each panel its place in the picture and its blocks: name, first row and the one behind
+    the last (both -1: scratch), first step and the one behind the last, offset, bytes.
+    """
+    plan = made.plan
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    work = made.model.work
+    names = [*plan.layout.blocks, *plan.layout.scratch]
+    first_scratch = len(plan.layout.blocks)
+    panels = []
+    for panel, scale in zip(drawing.panels, scales(drawing), strict=True):
+        found: list[list[int]] = []
+        for number, (name, blocks) in enumerate(plan.layout.blocks.items()):
+            for block, residences in enumerate(blocks):
+                rows = tiled.block_interval(name, block)
+                size = tiled.block_bytes(name, block)
+                found += (
+                    [number, rows.lo, rows.hi, each.life.lo, each.life.hi, each.offset, size]
+                    for each in residences
+                    if each.memory == panel.memory and len(each.life)
+                )
+        for number, (name, blocks) in enumerate(plan.layout.scratch.items(), first_scratch):
+            found += (
+                [number, -1, -1, each.life.lo, each.life.hi, each.offset, sum(work[name])]
+                for residences in blocks
+                for each in residences
+                if each.memory == panel.memory and len(each.life)
+            )
+        panels.append(
+            {
+                "memory": panel.memory,
+                "frame": [scale.left, scale.bottom, scale.per_step, scale.per_byte],
+                "blocks": found,
+            }
+        )
+    operators = [plan.graph.operators[step.operator].name for step in plan.schedule.steps]
+    known = {name: number for number, name in enumerate(dict.fromkeys(operators))}
+    return {
+        "names": [visible(name) for name in names],
+        "operators": [visible(name) for name in known],
+        "steps": [known[name] for name in operators],
+        "panels": panels,
+    }

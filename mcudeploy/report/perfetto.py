@@ -1,0 +1,90 @@
+"""A plan's steps over time as a trace for Perfetto or chrome://tracing: a thread for each core."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.ir.clock import milliseconds, source_of
+from mcudeploy.ir.plan import Measurement, Part, Plan, Run
+from mcudeploy.planner.cores.core_timeline import critical_path
+from mcudeploy.report.chart.svg import visible
+from mcudeploy.report.times import step_times
+
+Event = dict[str, Any]
+
+
+def trace(made: Deployment, measured: Measurement | None) -> str:
+    """The trace as JSON: times in microseconds at the board's clock, by what was measured of the operators,
+    or by estimates. What cores wait for each other follows from the tapes.
+    """
+    alone = replace(made, model=replace(made.model, cores=1))
+    times = step_times(alone, measured)
+    spent = iter(times.ticks)
+    ticks = [next(spent) if isinstance(entry, Run) else 0.0 for entry in made.plan.tape]
+    events = [*_threads(made), *_slices(made, ticks, times.unit)]
+    about = {
+        "model": visible(made.model.path.name),
+        "board": made.board.name,
+        "unit": times.unit,
+        "milliseconds_by": source_of(times.unit),
+        "times": "measured by operator" if times.measured else "estimated",
+    }
+    return json.dumps({"displayTimeUnit": "ms", "otherData": about, "traceEvents": events}, indent=0) + "\n"
+
+
+def _threads(made: Deployment) -> Iterator[Event]:
+    title = f"{visible(made.model.path.name)} on {made.board.name}"
+    yield {"ph": "M", "pid": 1, "tid": 0, "name": "process_name", "args": {"name": title}}
+    for core in range(max(1, len(made.plan.lanes))):
+        yield {"ph": "M", "pid": 1, "tid": core, "name": "thread_name", "args": {"name": f"core {core}"}}
+
+
+def _slices(made: Deployment, ticks: list[float], unit: str) -> Iterator[Event]:
+    """A complete event for each step, or for each core's part of it."""
+    plan, tape = made.plan, made.plan.tape
+    for core, number, start, duration in _spans(plan, ticks):
+        entry = tape[number]
+        if not isinstance(entry, Run):
+            continue
+        operator = plan.graph.operators[entry.operator]
+        begin, length = (1000 * milliseconds(it, unit, made.board.clock_hz) for it in (start, duration))
+        yield {
+            "ph": "X",
+            "pid": 1,
+            "tid": core,
+            "name": visible(operator.name),
+            "cat": operator.op.kind,
+            "ts": round(begin, 4),
+            "dur": round(length, 4),
+            "args": {"block": entry.block, "kernel": plan.kernels.get(operator.name, ""), unit: duration},
+        }
+
+
+def _spans(plan: Plan, ticks: list[float]) -> Iterator[tuple[int, int, float, float]]:
+    """Core, entry of the tape, begin and duration in ticks."""
+    if not plan.lanes:
+        now = 0.0
+        for number, spent in enumerate(ticks):
+            yield 0, number, now, spent
+            now += spent
+        return
+    parts = [[each for each in lane if isinstance(each, Part)] for lane in plan.lanes]
+    whole = defaultdict[int, int](int)
+    for lane in parts:
+        for part in lane:
+            whole[part.entry] += _cells(part)
+    shares = [[ticks[part.entry] * _cells(part) / whole[part.entry] for part in lane] for lane in parts]
+    line = critical_path(plan.lanes, shares)
+    for core, lane in enumerate(parts):
+        for part, begin, spent in zip(lane, line.start[core], shares[core], strict=True):
+            yield core, part.entry, begin, spent
+
+
+def _cells(part: Part) -> int:
+    """How much of an entry a part is, in rows, or in columns of its one row; transfers count as one."""
+    return max(1, len(part.rows if part.columns is None else part.columns))

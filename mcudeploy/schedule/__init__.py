@@ -1,1 +1,0 @@
-"""Orders of steps with the least peak."""

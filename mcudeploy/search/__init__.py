@@ -1,1 +1,0 @@
-"""From a model and a board to plans: candidates, the budgeted search, and what finishes its plans."""

@@ -1,0 +1,1 @@
+"""Tensors in row blocks: dataflow, liveness and traffic."""

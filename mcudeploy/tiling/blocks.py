@@ -1,0 +1,118 @@
+"""How a cut graph moves data: which blocks every step reads and writes.
+
+Blocks of a tensor are runs of rows; the last one may be shorter. A tensor is cut as its producer is; the
+result of an operator that accumulates is one block. A graph input has a block for each row as soon as
+anything is cut, so that it can die from its top. Views, and what they look at, are one block.
+
+Steps and blocks are numbered through, so that the inner loops of the search work on plain integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import accumulate
+
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Step
+from mcudeploy.tiling.dataflow import Flow
+
+BlockId = tuple[str, int]
+"""A tensor that owns memory, and the number of one of its blocks."""
+
+
+class TiledGraph:
+    """A graph and the number of iteration rows each operator takes in one step. Immutable."""
+
+    def __init__(self, flow: Flow, block_rows: Mapping[str, int]) -> None:
+        graph = flow.graph
+        self.flow, self.graph = flow, graph
+        self.block_rows = dict(block_rows)
+        sizes = [self.block_rows[operator.name] for operator in graph.operators]
+        counts = [
+            0 if operator.op.is_view else -(-rows // size)
+            for operator, rows, size in zip(graph.operators, flow.iteration_rows, sizes, strict=True)
+        ]
+        self.step_rows = sizes
+        self.step_counts = counts
+        self.first_step = [0, *accumulate(counts)]
+        cut = any(count > 1 for count in counts)
+        self._rows_of: dict[str, int] = {
+            border.tensor: flow.input_rows(border.tensor, cut=cut) for border in graph.resident_inputs()
+        }
+        for operator, size in zip(graph.operators, sizes, strict=True):
+            rows = graph.tensors[operator.output].shape[0]
+            self._rows_of[operator.output] = rows if operator.op.accumulates else min(size, rows)
+        owners = [name for name in self._rows_of if flow.roots[name] == name]
+        ends = list(accumulate(self.block_count(name) for name in owners))
+        self.first_block = dict(zip(owners, [0, *ends], strict=False))
+        self.blocks = ends[-1] if ends else 0
+        self.reads = self._all_reads()
+
+    def _all_reads(self) -> list[tuple[tuple[int, int], ...]]:
+        """For each step and input the range of blocks that is read."""
+        result: list[tuple[tuple[int, int], ...]] = []
+        for position, readings in enumerate(self.flow.readings):
+            size, total = self.step_rows[position], self.flow.iteration_rows[position]
+            sources = [(r, self.first_block[r.root], self._rows_of[r.root]) for r in readings]
+            for block in range(self.step_counts[position]):
+                first = block * size
+                end = min(first + size, total)
+                ranges = []
+                for reading, base, rows in sources:
+                    if reading.whole:
+                        ranges.append((base, base + self.block_count(reading.root)))
+                        continue
+                    lo, hi = reading.reach(first, end)
+                    ranges.append((base + lo // rows, base + (hi - 1) // rows + 1) if lo < hi else (0, 0))
+                result.append(tuple(ranges))
+        return result
+
+    def written(self, position: int, block: int) -> int:
+        """The block that a step of an operator writes."""
+        operator = self.graph.operators[position]
+        return self.first_block[operator.output] + (0 if operator.op.accumulates else block)
+
+    def tensor_block_rows(self, root: str) -> int:
+        """Rows in a block of a tensor that owns memory."""
+        return self._rows_of[root]
+
+    def block_count(self, root: str) -> int:
+        """Number of blocks of a tensor that owns memory."""
+        return -(-self.graph.tensors[root].shape[0] // self._rows_of[root])
+
+    def block_interval(self, root: str, block: int) -> Interval:
+        """The rows of one block."""
+        size, rows = self._rows_of[root], self.graph.tensors[root].shape[0]
+        return Interval(block * size, min(rows, (block + 1) * size))
+
+    def block_bytes(self, root: str, block: int) -> int:
+        """Size of one block."""
+        return len(self.block_interval(root, block)) * self.graph.tensors[root].row_bytes
+
+    def stacked_outputs(self) -> tuple[str, ...]:
+        """The graph outputs that are made in parts; the application reads each as one array."""
+        roots = dict.fromkeys(self.flow.roots[border.tensor] for border in self.graph.outputs)
+        resident = {border.tensor for border in self.graph.resident_inputs()}
+        return tuple(name for name in roots if self.block_count(name) > 1 and name not in resident)
+
+    def block_ids(self) -> list[BlockId]:
+        """Tensor and number of every block, by its number in the whole."""
+        return [(name, block) for name in self.first_block for block in range(self.block_count(name))]
+
+    def blocks_read(self, step: Step) -> list[list[BlockId]]:
+        """For each input of a step the blocks that it reads."""
+        operator = self.graph.operators[step.operator]
+        ranges = self.reads[self.first_step[step.operator] + step.block]
+        roots = (self.flow.roots[name] for name in operator.inputs)
+        return [
+            [(root, block - self.first_block[root]) for block in range(lo, hi)] if lo < hi else []
+            for root, (lo, hi) in zip(roots, ranges, strict=True)
+        ]
+
+
+def whole(graph: Graph) -> TiledGraph:
+    """The graph unsplit: every operator makes its output in one step."""
+    flow = Flow.of(graph)
+    names = (operator.name for operator in graph.operators)
+    return TiledGraph(flow, dict(zip(names, flow.iteration_rows, strict=True)))

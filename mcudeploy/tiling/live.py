@@ -1,0 +1,270 @@
+"""Live ranges: when each block of a tensor must be in memory, and how much that adds up to.
+
+A block lives in [first write, last read + 1), in steps. A step that is repeated makes its block again; from
+the last read before that on the block need not be in memory. Graph inputs are there from step 0, graph
+outputs until the end. Scratch lives for its step, the state of an operator that accumulates from its first
+step to its last, which is the one that writes its output. An output block takes over an input block in
+place where the operator allows it, both have the same rows and size, and the input block is read for the
+last time by the very step that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Step
+from mcudeploy.tiling.blocks import BlockId, TiledGraph
+
+ANY_ALIGNMENT = 64
+"""A multiple of every alignment that a memory may have, in bytes."""
+
+WorkBytes = Mapping[str, tuple[int, int]]
+"""Operator to the bytes of its scratch and of its state."""
+
+
+_CORE_GRAIN = 8
+"""Bytes that the scratch of each of several cores begins at a multiple of."""
+
+
+def core_scratch(size_bytes: int) -> int:
+    """Bytes from the scratch of one core to that of the next, in the scratch of a step."""
+    return -(-size_bytes // _CORE_GRAIN) * _CORE_GRAIN
+
+
+def scratch_bytes(call: KernelCall, cores: int) -> int:
+    """Scratch of a step by this call, of all cores."""
+    return cores * core_scratch(call.scratch_bytes) if cores > 1 else call.scratch_bytes
+
+
+def work_bytes(calls: Mapping[str, KernelCall], cores: int = 1) -> dict[str, tuple[int, int]]:
+    """Scratch and state of every operator that has a kernel; several cores have scratch each."""
+    return {name: (scratch_bytes(call, cores), call.state_bytes) for name, call in calls.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Bytes that need a place for one life: a block, several blocks that take over from each other in place,
+    or the scratch of a step (`scratch_of`; the state of an operator is that of all its steps, block 0).
+
+    What is made again has a buffer for each life, with the same members, not all of which live in it. A
+    `stack` is a whole graph output that is made in parts: its members lie one behind the other.
+    """
+
+    members: tuple[BlockId, ...]
+    size_bytes: int
+    life: Interval
+    scratch_of: BlockId | None = None
+    stack: bool = False
+
+    @property
+    def key(self) -> tuple[bool, BlockId]:
+        """What the buffers of one block, or of one step's scratch, have in common."""
+        return (False, self.members[0]) if self.scratch_of is None else (True, self.scratch_of)
+
+
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """By block number: first step, last step + 1, and the block that takes over in place (-1: none).
+
+    `gaps`: for blocks that are made again, when they need not be in memory in between, ascending.
+    """
+
+    first: list[int]
+    end: list[int]
+    heir: list[int]
+    gaps: dict[int, list[Interval]] = field(default_factory=dict)
+
+    def of(self, block: int) -> tuple[Interval, ...]:
+        """The lives of a block."""
+        starts, ends = [self.first[block]], []
+        for gap in self.gaps.get(block, ()):
+            ends.append(gap.lo)
+            starts.append(gap.hi)
+        return tuple(Interval(lo, hi) for lo, hi in zip(starts, [*ends, self.end[block]], strict=True))
+
+
+def lives(tiled: TiledGraph, steps: tuple[Step, ...], apart: Collection[tuple[str, str]] = ()) -> Lives:
+    """The live range of every block of every tensor that owns memory.
+
+    `apart`: tensors that are read and made by one operator, but must not take over from each other.
+    """
+    total = max(len(steps), 1)
+    first, end = [0] * tiled.blocks, [0] * tiled.blocks
+    written = [False] * tiled.blocks
+    gaps: dict[int, list[Interval]] = {}
+    for border in tiled.graph.resident_inputs():
+        base = tiled.first_block[border.tensor]
+        for block in range(base, base + tiled.block_count(border.tensor)):
+            end[block] = 1
+            written[block] = True
+    for time, step in enumerate(steps):
+        block = tiled.written(step.operator, step.block)
+        if not written[block] or tiled.graph.operators[step.operator].op.accumulates:  # its last step writes
+            written[block] = True
+            first[block] = time
+        elif end[block] < time:
+            gaps.setdefault(block, []).append(Interval(end[block], time))
+        end[block] = time + 1
+        for lo, hi in tiled.reads[tiled.first_step[step.operator] + step.block]:
+            for read in range(lo, hi):
+                end[read] = time + 1
+    for border in tiled.graph.outputs:
+        root = tiled.flow.roots[border.tensor]
+        base = tiled.first_block[root]
+        count = tiled.block_count(root)
+        end[base : base + count] = [total] * count
+        first[base : base + count] = [min(first[base : base + count])] * count  # it is in one piece
+        for block in range(base, base + count):
+            gaps.pop(block, None)
+    return Lives(first, end, _heirs(tiled, steps, (first, end), apart), gaps)
+
+
+def _heirs(
+    tiled: TiledGraph,
+    steps: tuple[Step, ...],
+    spans: tuple[list[int], list[int]],
+    apart: Collection[tuple[str, str]],
+) -> list[int]:
+    first, end = spans
+    ids = tiled.block_ids() if apart else []
+    heir = [-1] * tiled.blocks
+    taken = [False] * tiled.blocks
+    for time, read, made in in_place_chances(tiled, steps):
+        if apart and (ids[read][0], ids[made][0]) in apart:
+            continue
+        if heir[read] < 0 and not taken[made] and end[read] == time + 1 and first[made] == time:
+            heir[read] = made
+            taken[made] = True
+    return heir
+
+
+def in_place_chances(tiled: TiledGraph, steps: Sequence[Step]) -> Iterator[tuple[int, int, int]]:
+    """Where a step may write over what it reads, if nobody reads that later and the step makes its output the
+    first time: the step's place, the block it reads and the block it makes; the best for a step first.
+    """
+    stacked = tiled.stacked_outputs()
+    stays = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}  # it is read after the run
+    stays |= {  # or its rows lie where the application's array has them
+        border.tensor
+        for border in tiled.graph.resident_inputs()
+        if tiled.block_count(border.tensor) > 1
+        and tiled.graph.tensors[border.tensor].row_bytes % ANY_ALIGNMENT
+    }
+    tensors = tiled.graph.tensors
+    for time, step in enumerate(steps):
+        operator = tiled.graph.operators[step.operator]
+        for operand in tiled.flow.overwrites[step.operator]:
+            root = tiled.flow.readings[step.operator][operand].root
+            lo, hi = tiled.reads[tiled.first_step[step.operator] + step.block][operand]
+            if hi - lo != 1 or root in stays or operator.output in stacked:
+                continue
+            rows = tiled.block_interval(root, lo - tiled.first_block[root])
+            same_rows = rows == tiled.block_interval(operator.output, step.block)
+            if same_rows and tensors[root].row_bytes == tensors[operator.output].row_bytes:
+                yield time, lo, tiled.written(step.operator, step.block)
+
+
+def buffers(
+    tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, apart: Collection[tuple[str, str]] = ()
+) -> tuple[Buffer, ...]:
+    """The rectangles to place: blocks, joined where an operator works in place, scratch and state.
+
+    `apart`: as in `lives`.
+    """
+    found = lives(tiled, steps, apart)
+    ids = tiled.block_ids()
+    inherited = set(found.heir)
+    stacked = tiled.stacked_outputs()
+    result = [_stack(tiled, name, found) for name in stacked]
+    for number, block_id in enumerate(ids):
+        if number in inherited or block_id[0] in stacked:
+            continue
+        chain = [number]
+        while found.heir[chain[-1]] >= 0:
+            chain.append(found.heir[chain[-1]])
+        members, size = tuple(ids[i] for i in chain), tiled.block_bytes(*block_id)
+        spans = joined(span for link in chain for span in found.of(link))
+        result += [Buffer(members, size, span) for span in spans]
+    return (*result, *_work_buffers(tiled, steps, work))
+
+
+def joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
+    """The union of intervals, as few as possible."""
+    result: list[Interval] = []
+    for span in sorted(spans, key=lambda one: one.lo):
+        if result and span.lo <= result[-1].hi:
+            result[-1] = result[-1].hull(span)
+        else:
+            result.append(span)
+    return tuple(result)
+
+
+def _stack(tiled: TiledGraph, name: str, found: Lives) -> Buffer:
+    base, count = tiled.first_block[name], tiled.block_count(name)
+    members = tuple((name, block) for block in range(count))
+    span = Interval(found.first[base], found.end[base])
+    return Buffer(members, tiled.graph.tensors[name].size_bytes, span, stack=True)
+
+
+def _work_buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> list[Buffer]:
+    result: list[Buffer] = []
+    states: dict[str, Interval] = {}
+    for time, step in enumerate(steps):
+        name = tiled.graph.operators[step.operator].name
+        scratch_bytes, state_bytes = work[name]
+        if scratch_bytes > 0:
+            result.append(Buffer((), scratch_bytes, Interval(time, time + 1), (name, step.block)))
+        if state_bytes > 0:
+            states[name] = states.get(name, Interval(time, time)).hull(Interval(time, time + 1))
+    return result + [Buffer((), work[name][1], span, (name, 0)) for name, span in states.items()]
+
+
+def peak(items: Iterable[Buffer]) -> tuple[int, int]:
+    """The largest sum of live bytes over all steps, and the first step where it occurs."""
+    change: dict[int, int] = {}
+    for item in items:
+        change[item.life.lo] = change.get(item.life.lo, 0) + item.size_bytes
+        change[item.life.hi] = change.get(item.life.hi, 0) - item.size_bytes
+    best = load = best_step = 0
+    for time in sorted(change):
+        load += change[time]
+        if load > best:
+            best, best_step = load, time
+    return best, best_step
+
+
+def live_peak(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tuple[int, int]:
+    """The peak of `buffers`, without making them: for the search."""
+    best = best_step = 0
+    for time, load in enumerate(live_loads(tiled, steps, work)):
+        if load > best:
+            best, best_step = load, time
+    return best, best_step
+
+
+def live_loads(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> Iterator[int]:
+    """Live bytes of every step, in order; behind the last one those of the end, then 0."""
+    found = lives(tiled, steps)
+    change = [0] * (len(steps) + 2)
+    for name, base in tiled.first_block.items():
+        rows, row_bytes = tiled.tensor_block_rows(name), tiled.graph.tensors[name].row_bytes
+        left = tiled.graph.tensors[name].shape[0]
+        for number in range(base, base + tiled.block_count(name)):
+            size = min(rows, left) * row_bytes
+            left -= rows
+            change[found.first[number]] += size
+            change[found.end[number]] -= size
+            for gap in found.gaps.get(number, ()):
+                change[gap.lo] -= size
+                change[gap.hi] += size
+            if found.heir[number] >= 0:  # its last step is the heir's first: one memory for both
+                change[found.first[found.heir[number]]] -= size
+                change[found.first[found.heir[number]] + 1] += size
+    for item in _work_buffers(tiled, steps, work):
+        change[item.life.lo] += item.size_bytes
+        change[item.life.hi] -= item.size_bytes
+    return accumulate(change)

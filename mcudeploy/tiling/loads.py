@@ -1,0 +1,43 @@
+"""How many bytes of each memory a plan has in use at every step, read from its residences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Plan, Residence
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.live import WorkBytes
+
+
+def live_in(plan: Plan, work: WorkBytes) -> dict[str, tuple[int, ...]]:
+    """By memory the bytes in use at each step. Bytes of two blocks, one of which takes over from the other in
+    place, count once.
+    """
+    steps = max(len(plan.schedule.steps), 1)
+    spans: dict[tuple[str, int, int], list[Interval]] = {}
+    for place, size in _used(plan, work):
+        spans.setdefault((place.memory, place.offset, size), []).append(place.life)
+    changes = {memory: [0] * (steps + 1) for memory in plan.layout.arenas}
+    for (memory, _, size), lives in spans.items():
+        change, last = changes[memory], 0
+        for life in sorted(lives, key=lambda one: one.lo):
+            lo = max(life.lo, last)
+            if lo < life.hi:
+                change[lo] += size
+                change[life.hi] -= size
+                last = life.hi
+    return {memory: tuple(accumulate(change[:-1])) for memory, change in changes.items()}
+
+
+def _used(plan: Plan, work: WorkBytes) -> Iterator[tuple[Residence, int]]:
+    """Every residence and its bytes."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    for name, blocks in plan.layout.blocks.items():
+        for number, block in enumerate(blocks):
+            yield from ((each, tiled.block_bytes(name, number)) for each in block)
+    for name, steps in plan.layout.scratch.items():
+        for step in steps:
+            yield from ((each, sum(work[name])) for each in step)

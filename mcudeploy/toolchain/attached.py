@@ -1,0 +1,161 @@
+"""What is attached to this computer: probes, boot loaders, serial ports; which board of a family it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mcudeploy.boards.board import Board, family, list_boards
+from mcudeploy.boards.flashers import OpenOcd
+from mcudeploy.boards.usb import boards_behind, kind_of
+from mcudeploy.common.errors import BoardNotFoundError
+from mcudeploy.common.programs import find_program
+from mcudeploy.toolchain.ports import SERIAL, list_serial_ports
+from mcudeploy.toolchain.tools import run_tool
+
+_USB_FOLDER = Path("/sys/bus/usb/devices")
+_PROBE_S = 20.0
+_ID_BITS = 0xFFF
+_WRITES = ("probe", "boot loader")
+_ST_INFO = re.compile(r"serial:\s*(\S+).*?chipid:\s*(0x[0-9a-fA-F]+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device on USB, or a serial port; what is not known of it is empty. `boards`: those that it may be or
+    lead to.
+    """
+
+    name: str
+    kind: str
+    usb_id: str = ""
+    serial: str = ""
+    port: str = ""
+    allowed: bool = True
+    boards: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = (f"serial {self.serial}" if self.serial else "no serial number", self.port)
+        return f"{self.name} ({', '.join(filter(None, parts))})"
+
+
+def list_devices() -> tuple[Device, ...]:
+    """All serial ports, and of what else is on USB the devices that are known."""
+    ports = list_serial_ports()
+    with_port = {it.location for it in ports if it.location}
+    found = [
+        replace(_device(it.usb_id, it.serial, it.description), port=it.name, allowed=it.allowed)
+        for it in ports
+    ]
+    for folder in sorted(_USB_FOLDER.glob("*")):
+        usb_id = f"{_text(folder / 'idVendor')}:{_text(folder / 'idProduct')}"
+        device = _device(usb_id, _text(folder / "serial"), _text(folder / "product"))
+        known = device.boards or kind_of(usb_id, _text(folder / "product"))
+        if known and folder.name not in with_port:
+            found.append(device)
+    return tuple(found)
+
+
+def _device(usb_id: str, serial: str, product: str) -> Device:
+    kind = kind_of(usb_id, product) if usb_id else None
+    return Device(
+        kind.name if kind else product or "serial port",
+        kind.kind if kind else "serial port",
+        usb_id,
+        serial,
+        boards=boards_behind(usb_id, product) if usb_id else (),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def attached_board(name: str, ports: Sequence[str] = (), probe: str | None = None) -> tuple[Board, str]:
+    """The board of a family that is attached, at one of these ports or behind this probe where any is given;
+    and how that is known, "" where it is only the family's default since none is attached.
+
+    Raises BoardNotFoundError for several devices that may be it, and where the chip behind a probe remains
+    unknown or is none of the family.
+    """
+    default = family(name)[0]
+    members = {it.name: it for it in list_boards() if it.family == default.family}
+    found = [it for it in list_devices() if members.keys() & set(it.boards)]
+    devices = [it for it in found if it.kind in _WRITES] or found
+    devices = [it for it in devices if not ports or it.port in ports]
+    if probe is not None:
+        devices = [it for it in devices if it.serial == probe]
+        if not devices:
+            raise BoardNotFoundError(f"no {name} is attached by a probe {probe}: see `mcudeploy devices`.")
+    distinct = list({(it.usb_id, it.serial or it.port): it for it in devices}.values())
+    if not distinct:
+        return default, ""
+    if len(distinct) > 1 and not ports:
+        listed = "; ".join(map(str, distinct))
+        raise BoardNotFoundError(
+            f"{len(distinct)} devices may be {name}: {listed}. Choose one with --probe SERIAL, or --port."
+        )
+    device = distinct[0]
+    candidates = [members[it] for it in device.boards if it in members]
+    if len(candidates) == 1:
+        return candidates[0], str(device)
+    return _by_chip(name, device, candidates)
+
+
+def _by_chip(name: str, device: Device, candidates: list[Board]) -> tuple[Board, str]:
+    chip = _chip_id(device, candidates) if device.kind == "probe" else None
+    if chip is None:
+        raise BoardNotFoundError(
+            f"{device} may be {', '.join(it.name for it in candidates)}; which one is not known, since its "
+            "chip tells no id. Check power and wires, install st-info (sudo apt-get install stlink-tools), "
+            "or name the board."
+        )
+    matching = [it for it in candidates if it.chip_id is not None and it.chip_id.value == chip]
+    if not matching:
+        raise BoardNotFoundError(
+            f"the chip behind {device} has id {chip:#05x}, which no board of the family {name} has: give the "
+            "file of a board of your own, see `mcudeploy boards --new`."
+        )
+    if len(matching) > 1:  # also where one is library only: its power supply may differ
+        names = ", ".join(it.name for it in matching)
+        raise BoardNotFoundError(f"the chip behind {device} has id {chip:#05x}, as {names}: name the board.")
+    return matching[0], f"{device}, chip id {chip:#05x}"
+
+
+def _chip_id(device: Device, candidates: list[Board]) -> int | None:
+    """The id of the chip behind a probe, told by st-info or else by OpenOCD; None where neither can."""
+    if find_program("st-info"):
+        found = dict(_ST_INFO.findall(_said(["st-info", "--probe"])))
+        told = found.get(device.serial, next(iter(found.values()), None) if len(found) == 1 else None)
+        if told is not None and int(told, 16):
+            return int(told, 16) & _ID_BITS
+    if find_program("openocd"):
+        return next(_asked(device, candidates), None)
+    return None
+
+
+def _asked(device: Device, candidates: list[Board]) -> Iterator[int]:
+    """What the id register of each candidate holds, where that is the candidate's id."""
+    serial = ["-c", f"adapter serial {device.serial}"] if SERIAL.fullmatch(device.serial) else []
+    for board in candidates:
+        flasher = next((it for it in board.flashers if isinstance(it, OpenOcd)), None)
+        if flasher is None or board.chip_id is None:
+            continue
+        read = ["-c", "init", "-c", f"mdw {board.chip_id.address:#x}", "-c", "exit"]
+        said = _said(["openocd", *flasher.args, *serial, *read])
+        word = re.search(rf"{board.chip_id.address:#x}: ([0-9a-f]{{8}})", said)
+        if word and int(word[1], 16) & _ID_BITS == board.chip_id.value:
+            yield board.chip_id.value
+
+
+def _said(command: list[str]) -> str:
+    """What a tool printed; nothing where it does not start."""
+    try:
+        return run_tool(command, _PROBE_S).output
+    except OSError:
+        return ""

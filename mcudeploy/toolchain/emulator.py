@@ -1,0 +1,216 @@
+"""A board in QEMU, its serial line on a socket that nobody else can reach."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import socket
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cache as memoize
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.facts import EmulatorFacts
+from mcudeploy.common.errors import BoardNotFoundError, UsageError
+from mcudeploy.common.programs import empty_folder, find_program, start
+from mcudeploy.toolchain.tools import ending, process_group, run_tool, told
+
+QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
+_VERSION_S = 20.0
+_ENDING_S = 0.5
+_EXIT = ("-semihosting-config", "enable=on,target=gdb")
+"""Cortex-M ends a program by semihosting. Its files and commands would be this computer's if the target were
+`native`; they go to a debugger, and there is none. A RISC-V machine has a device that ends it.
+"""
+_LOG_TAIL_BYTES = 1024
+_REPORT = re.compile(rb"(?:\0[\x20-\x7e\n]+)+\Z")
+"""The last that a fault handler sends: texts with a NUL before each (firmware/hal/report.c)."""
+FAULT_EXIT = 86  # the status of a program that ended in its fault handler
+
+
+def emulator_of(board: Board) -> EmulatorFacts:
+    """The machine that stands for a board. Raises UsageError for a board without one."""
+    if board.emulator is None:
+        raise UsageError(
+            f"{board.name} cannot be emulated: connect it and leave out --emulate, or take another board. "
+            "`mcudeploy boards` names the machine of those that can."
+        )
+    return board.emulator
+
+
+def qemu_command(board: Board, elf: Path, serial: Sequence[str]) -> list[str]:
+    """QEMU's command line for a program; `serial` are the arguments that connect its serial line.
+
+    Raises UsageError for a board without emulator, BoardNotFoundError where its QEMU is not installed.
+    """
+    facts = emulator_of(board)
+    if find_program(facts.qemu) is None:
+        raise BoardNotFoundError(
+            f"{board.name} needs {facts.qemu}, which is not installed: "
+            f"sudo apt-get install {QEMU_PACKAGES[facts.qemu]}"
+        )
+    return [
+        facts.qemu,
+        *("-M", facts.machine, *facts.args),
+        *("-kernel", str(elf)),
+        *("-icount", f"shift={facts.icount_shift}"),
+        *("-display", "none", "-monitor", "none", "-nodefaults", "-no-user-config"),
+        *(_EXIT if facts.qemu == "qemu-system-arm" else ()),
+        *serial,
+    ]
+
+
+def emulated_board(board: Board) -> Board:
+    """The board with its memories where the installed QEMU has them.
+
+    Where no QEMU is installed, or its version cannot be told, they are where the chip has them.
+    """
+    facts = board.emulator
+    if facts is None or _qemu_version(facts.qemu) >= facts.own_map_since:
+        return board
+    return board.model_copy(update={"memories": board.memories_as_emulated()})
+
+
+@memoize
+def _qemu_version(program: str) -> float:
+    """QEMU's major version."""
+    try:
+        said = run_tool([program, "--version"], _VERSION_S).output
+    except OSError:
+        return math.inf
+    found = re.search(r"version (\d+)\.", said)
+    return int(found[1]) if found else math.inf
+
+
+def _ports(wires: Sequence[int | None]) -> list[str]:
+    """QEMU's arguments that connect further serial lines to descriptors."""
+    found = []
+    for number, wire in enumerate(wires):
+        if wire is None:
+            found += ["-serial", "null"]
+        else:
+            found += ["-chardev", f"socket,id=port{number},fd={wire}", "-serial", f"chardev:port{number}"]
+    return found
+
+
+class Emulator:
+    """Context manager: the board runs while inside, and is gone afterwards however this process ends.
+    QEMU also gets `arguments`, and the descriptors `wires`: what the board's serial ports to other boards are
+    connected to, in the order of the board file; None where nothing is.
+
+    The program starts when something connects to `url`, so that no byte of it is lost. The socket is bound
+    and listens here before QEMU inherits it: connecting is never too early. It lies in a folder of this user,
+    in which QEMU runs; QEMU also writes there what the program sends.
+    """
+
+    def __init__(
+        self, board: Board, elf: Path, arguments: Sequence[str] = (), wires: Sequence[int | None] = ()
+    ) -> None:
+        self.board = board
+        self.elf = elf
+        self.arguments = arguments
+        self.wires = wires
+        self.url = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._group = ExitStack()
+        self._messages: IO[bytes] | None = None
+        self._sent = Path()
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:  # also an interrupt: QEMU may already wait for its connection
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def alive(self) -> bool:
+        """Whether QEMU still runs."""
+        if self._process is None:
+            return False
+        return self._process.poll() is None
+
+    def wait(self, timeout_s: float) -> int | None:
+        """The exit status when the program ends within that time, None otherwise."""
+        if self._process is None:
+            return None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+        return None if self.alive() else self._process.returncode
+
+    def messages(self) -> str:
+        """What QEMU has printed, and what the program's fault handler has sent."""
+        if self._messages is None:
+            return ""
+        self._messages.seek(0)
+        lines = self._messages.read().decode("utf-8", errors="replace").splitlines()
+        said = [it for it in lines if ": info: " not in it and ": warning: " not in it]
+        report = _REPORT.search(self._last_sent())
+        if report is not None:
+            said.append(report[0].replace(b"\0", b"").decode("ascii"))
+        return "\n".join(said).strip()
+
+    def _last_sent(self) -> bytes:
+        try:
+            with self._sent.open("rb") as stream:
+                stream.seek(max(0, self._sent.stat().st_size - _LOG_TAIL_BYTES))
+                return stream.read()
+        except OSError:
+            return b""
+
+    def why_dead(self) -> str | None:
+        """Why the board stopped, in one line for an error message; None while it runs. What closes its socket
+        as it ends takes a moment longer.
+        """
+        if self._process is None or self.wait(_ENDING_S) is None:
+            return None
+        status = self._process.returncode
+        what = "the program faulted" if status == FAULT_EXIT else f"the emulator {ending(status)}"
+        said = self.messages()
+        return f"{what}: {said}" if said else what
+
+    def close(self) -> None:
+        """Ends QEMU; does nothing the second time."""
+        self._group.close()
+        if self._process is not None:
+            self._process.wait()
+        if self._messages is not None and not self._messages.closed:
+            self._messages.close()
+        self._messages = None
+
+    def _start(self) -> None:
+        folder = Path(self._group.enter_context(empty_folder()))
+        self._sent = folder / "sent"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(folder / "line"))
+            listener.listen(1)
+            log = str(self._sent).replace(",", ",,")
+            chardev = f"socket,id=uart,fd={listener.fileno()},server=on,wait=on,logfile={log}"
+            serial = ("-chardev", chardev, "-serial", "chardev:uart")
+            elf = self.elf.absolute()
+            command = [*qemu_command(self.board, elf, serial), *_ports(self.wires), *self.arguments]
+            self.url = f"unix://{folder / 'line'}"
+            self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+            # a group of its own: an interrupt of ours is not one of QEMU
+            group = self._group.enter_context(process_group())
+            told(command)
+            self._process = start(
+                command,
+                folder,
+                stdin=subprocess.DEVNULL,
+                stdout=self._messages,
+                stderr=subprocess.STDOUT,
+                pass_fds=(listener.fileno(), *(wire for wire in self.wires if wire is not None)),
+                process_group=group,
+            )

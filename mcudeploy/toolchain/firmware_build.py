@@ -1,0 +1,275 @@
+"""Builds firmware: PlatformIO for boards, the C compiler itself for the host. Results are cached."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache as memoize
+from pathlib import Path
+
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.platformio import SETTINGS, users_environment
+from mcudeploy.boards.trust import require_trusted
+from mcudeploy.common.errors import BuildError, DeployError, FitError
+from mcudeploy.common.programs import find_program, python_module
+from mcudeploy.toolchain import cache, framework
+from mcudeploy.toolchain.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
+from mcudeploy.toolchain.project import Project, SoftEngine, assemble
+from mcudeploy.toolchain.tools import ending, run_tool
+
+HOST_FLAGS = (
+    *("-std=c99", "-O2", "-g", "-fno-pie", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
+    *("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict"),
+)
+SANITIZE_FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+COMPILER_PACKAGES = {
+    "arm-none-eabi": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
+    "riscv64-unknown-elf": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
+    "host": "gcc",
+}
+_TIMEOUT_S = 900
+_VERSION_S = 20.0
+_OVERFLOW = re.compile(r"region [`'](\w+)' overflowed by (\d+) bytes")
+_COMPLAINT = re.compile(
+    r"^.*(?:\berror: |undefined reference|multiple definition|cannot find -l|memory exhausted|out of memory|"
+    r"annot allocate memory).*$",
+    re.M,
+)
+_STATUS = re.compile(r"^\*\*\* \[.*?([^/\]]*)\] Error (-?\d+)$", re.M)
+"""What SCons says of a compiler that failed: the object file, and the exit status."""
+
+
+def build_firmware(
+    board: Board,
+    files: Mapping[str, str],
+    kernels: Sequence[str],
+    *,
+    emulate: bool,
+    sanitize: bool = False,
+    measurer: bool = True,
+    engine: SoftEngine | None = None,
+    port_baud: int | None = None,
+) -> Firmware:
+    """Compiles and links generated C `files` (by name) with the board's HAL, the kernels and the measurer.
+
+    `emulate` makes the program for the board's emulator instead of the hardware; `sanitize` (host only) adds
+    address and undefined-behaviour checks; without `measurer`, `files` bring their own main(). Transfers are
+    done by the driver of the board's links, by an `engine` in software, or else by the core. With
+    `port_baud` it is for one board of a chain, with lines of that rate to the others.
+
+    Raises FitError where a memory of the board is too small, BuildError where a tool is missing or refuses,
+    UsageError where the board has no such form, and ConfigError where it is not trusted.
+    """
+    require_trusted(board)
+    sanitize = sanitize and board.is_host
+    project = _project(
+        board,
+        files,
+        kernels,
+        emulate=emulate,
+        sanitize=sanitize,
+        measurer=measurer,
+        engine=engine,
+        port_baud=port_baud,
+    )
+    compiler = _compiler(board.toolchain)
+    entry = cache.lookup(project.name)
+    firmware = load(entry, board, project.firmware_hash, project.emulated) if entry else None
+    if firmware is None:
+        entry = _build(project, compiler, sanitize)
+        firmware = load(entry, board, project.firmware_hash, project.emulated)
+    if firmware is None:
+        raise BuildError(f"the build in {entry} is damaged: remove that folder and try again")
+    return firmware
+
+
+def firmware_hash(board: Board, files: Mapping[str, str], kernels: Sequence[str], *, emulate: bool) -> int:
+    """The hash that `build_firmware` would give the firmware; builds nothing. Raises what it raises."""
+    return _project(board, files, kernels, emulate=emulate).firmware_hash
+
+
+def _project(
+    board: Board,
+    files: Mapping[str, str],
+    kernels: Sequence[str],
+    *,
+    emulate: bool,
+    sanitize: bool = False,
+    measurer: bool = True,
+    engine: SoftEngine | None = None,
+    port_baud: int | None = None,
+) -> Project:
+    compiler = _version(_compiler(board.toolchain))
+    salt = f"{compiler} {sanitize} {' '.join(HOST_FLAGS) if board.is_host else ''}"
+    if board.framework is not None:
+        salt += f" {board.framework.platform} {board.framework.version}"
+    return assemble(
+        board,
+        files,
+        kernels,
+        emulate=emulate,
+        measurer=measurer,
+        engine=engine,
+        port_baud=port_baud,
+        salt=salt,
+    )
+
+
+def write_project(project: Project, folder: Path) -> None:
+    """Writes the project's files; a user can then call `pio run -e <board>` there."""
+    for name, text in project.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _build(project: Project, compiler: str, sanitize: bool) -> Path:
+    with cache.workshop() as workshop:
+        sources, ready = workshop / "project", workshop / "ready"
+        write_project(project, sources)
+        ready.mkdir()
+        if project.board.is_host:
+            sizes = _build_host(project, sources, ready, compiler, sanitize)
+        elif project.board.framework is not None:
+            sizes = _build_framework(project, sources, ready)
+        else:
+            sizes = _build_board(project, sources, ready)
+        save(ready, sizes)
+        return cache.store(ready, project.name)
+
+
+def _build_board(project: Project, sources: Path, ready: Path) -> Sizes:
+    name = project.board.name
+    # A core folder of its own: builds neither wait for each other nor meet what else uses PlatformIO here.
+    environment = platformio_environment(sources.parent / "core")
+    jobs = str(os.cpu_count() or 1)
+    command = [*python_module("platformio"), "run", "-d", str(sources), "-e", name, "-j", jobs]
+    status, log = run_logged(command, environment, sources)
+    elf = sources / ".pio" / "build" / name / "firmware.elf"
+    if status != 0 or not elf.is_file():
+        raise explain(project, log)
+    shutil.copyfile(elf, ready / "firmware.elf")
+    calls = sorted(elf.parent.rglob("*.ci"))
+    (ready / CALLS_NAME).write_text("".join(it.read_text("utf-8") for it in calls), encoding="utf-8")
+    return measure(elf)
+
+
+def _build_framework(project: Project, sources: Path, ready: Path) -> Sizes:
+    command = framework.run_command(sources, "-j", str(os.cpu_count() or 1))
+    status, log = run_logged(command, users_environment(), sources)
+    if status != 0:
+        raise explain(project, log)
+    return framework.keep(sources, ready, log, project.board)
+
+
+def _build_host(project: Project, sources: Path, ready: Path, compiler: str, sanitize: bool) -> Sizes:
+    flags = [*HOST_FLAGS, *(SANITIZE_FLAGS if sanitize else ())]
+    defines = [
+        f"-DMCUD_EMULATED={int(project.emulated)}",
+        f"-DMCUD_FIRMWARE_HASH={project.firmware_hash:#010x}u",
+        f'-DMCUD_BOARD_NAME="{project.board.name}"',
+        *(f"-D{name}={value}" for name, value in project.defines.items()),
+    ]
+    folders = [f"-I{it}" for it in ("include", "src/generated", "src/kernels", "src/hal", "src/measurer")]
+    objects = [f"{name[:-2]}.o" for name in sorted(project.files) if name.endswith(".c")]
+
+    def compile_one(target: str) -> tuple[int, str]:
+        source = f"{target[:-2]}.c"
+        return run_logged([compiler, *flags, *defines, *folders, "-c", source, "-o", target], None, sources)
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        results = list(pool.map(compile_one, objects))
+    log = "".join(text for _, text in results)
+    if any(status for status, _ in results):
+        raise explain(project, log)
+    elf = ready / "firmware.elf"
+    link = [compiler, *flags, "-no-pie", "-Wl,--gc-sections", *objects, "-lm", "-pthread", "-o", str(elf)]
+    status, text = run_logged(link, None, sources)
+    if status:
+        raise explain(project, log + text)
+    sizes = measure(elf)
+    generated = sources / "src/generated"
+    weights = constant_bytes(generated.glob("weights.o"))
+    tables = constant_bytes(generated.glob("model.o"))
+    return replace(
+        sizes, code_bytes=sizes.code_bytes - weights - tables, weights_bytes=weights, tables_bytes=tables
+    )
+
+
+def platformio_environment(core: Path) -> dict[str, str]:
+    """This process's environment with only our settings for PlatformIO, which never asks the net."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PLATFORMIO_", "SCONS"))}
+    return {**kept, "PLATFORMIO_CORE_DIR": str(core), **SETTINGS}
+
+
+def run_logged(
+    command: Sequence[str], environment: Mapping[str, str] | None, folder: Path
+) -> tuple[int, str]:
+    """Runs a tool to its end; (exit status, all it printed). Our interrupt ends it and its children."""
+    ended = run_tool(command, _TIMEOUT_S, environment, folder)
+    if ended.status is None:
+        raise BuildError(f"{command[0]} did not finish within {_TIMEOUT_S} s")
+    if ended.status < 0:  # it had no time to say why
+        return ended.status, f"{ended.output}error: {command[0]} {ending(ended.status)}\n"
+    return ended.status, ended.output
+
+
+def explain(project: Project, log: str) -> DeployError:
+    """The error behind a failed build: which memory is too small, or the tool's first complaints."""
+    board = project.board
+    overflows = _OVERFLOW.findall(log)
+    if overflows:
+        # The linker repeats a region for every section that no longer fits: the last figure is the total.
+        missing = {region: int(count) for region, count in overflows}
+        sizes = {"flash": board.flash_bytes} | {it.name: it.bytes for it in board.memories}
+        stated = {name: f" ({sizes[name]} B)" if name in sizes else "" for name in missing}
+        parts = (f"{name}{stated[name]} is {count} B too small" for name, count in missing.items())
+        return FitError(
+            f"the firmware does not fit {board.name}: {'; '.join(parts)} "
+            f"(at least {board.stack_bytes} B of {board.memories[0].name} are kept for the stack)."
+        )
+    path = cache.keep_log(project.name, log)
+    lines = _COMPLAINT.findall(log)[:5] or _killed(log) or log.strip().splitlines()[-8:]
+    excerpt = "\n".join(lines)
+    return BuildError(f"the firmware for {board.name} does not build:\n{excerpt}\nlog: {path}")
+
+
+def _killed(log: str) -> list[str]:
+    """A line for each compiler that a signal ended, of those that SCons reports."""
+    ended = ((name, int(status)) for name, status in _STATUS.findall(log))
+    return [f"{name}: the compiler {ending(status)}" for name, status in ended if status < 0 or status > 128]
+
+
+def compiler_names(toolchain: str) -> tuple[str, ...]:
+    """The C compilers that will do, best first; for the host $CC where that is set."""
+    if toolchain != "host":
+        return (f"{toolchain}-gcc",)
+    chosen = os.environ.get("CC")
+    return (chosen,) if chosen else ("cc", "gcc", "clang")
+
+
+def find_compiler(toolchain: str) -> str | None:
+    """Path of the C compiler; None where there is none on this computer."""
+    return next((path for name in compiler_names(toolchain) if (path := find_program(name))), None)
+
+
+def _compiler(toolchain: str) -> str:
+    if toolchain == "platformio":  # which brings its own; the board names its version
+        return ""
+    path = find_compiler(toolchain)
+    if path is None:
+        names = " or ".join(compiler_names(toolchain))
+        remedy = f"sudo apt-get install {COMPILER_PACKAGES[toolchain]}"
+        raise BuildError(f"no C compiler {names} on this computer. Install one: {remedy}")
+    return path
+
+
+@memoize
+def _version(compiler: str) -> str:
+    if not compiler:
+        return ""
+    return run_tool([compiler, "--version"], _VERSION_S).output.partition("\n")[0]

@@ -1,0 +1,284 @@
+"""The tools that write boards: how each is called, what installs it, and what its complaints mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from mcudeploy.boards import flashers as facts
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.flashers import Flasher
+from mcudeploy.boards.platformio import users_environment
+from mcudeploy.common.errors import FlashError
+from mcudeploy.common.programs import find_program
+from mcudeploy.toolchain import images
+from mcudeploy.toolchain.framework import PROJECT, run_command
+
+Lines = list[list[str]]
+_PROBE_ABSENT = "no probe is attached: connect the board, or its probe, by USB"
+_WIRES = "the probe does not reach the chip: check power and SWD wires, hold reset meanwhile"
+_HOLD_BOOT = "the chip is not in its boot loader"
+_DRIVE_FOLDERS = ("/media/*", "/media", "/run/media/*", "/mnt")
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """What a flasher reaches a board through, as far as it is known: the serial port, and serial number and
+    USB id of the probe or boot loader.
+    """
+
+    port: str | None = None
+    serial: str | None = None
+    usb_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """`programs`: the names it is installed under; none for what this computer does itself. `suffix` and
+    `form`: the file that it takes, where that is not the ELF file. `remedies`: (a part of its output in lower
+    case, what to do). `note`: what the user does meanwhile. `environment`: what it is called with, this
+    process's own where there is none. `by_port`: it reaches a board through its port alone, which may be one
+    of another computer.
+    """
+
+    programs: tuple[str, ...]
+    install: str
+    lines: Callable[[Flasher, Board, Path, Attached], Lines]
+    suffix: str = ".elf"
+    form: Callable[[Flasher, bytes, int], bytes | str] | None = None
+    remedies: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+    environment: Callable[[], dict[str, str]] | None = None
+    by_port: bool = False
+
+    @property
+    def program(self) -> str | None:
+        """The name of the program that is installed; None where none is."""
+        return next((name for name in self.programs if find_program(name)), None)
+
+
+def command_lines(flasher: Flasher, board: Board, elf: Path, attached: Attached) -> Lines:
+    """The command lines that write, verify where the tool can, and start a program, in this order."""
+    tool = TOOLS[flasher.tool]
+    lines = tool.lines(flasher, board, elf.with_suffix(tool.suffix), attached)
+    name = tool.program
+    return [[name if name and line[0] in tool.programs else line[0], *line[1:]] for line in lines]
+
+
+def make_image(flasher: Flasher, board: Board, elf: Path) -> None:
+    """Writes the file that the flasher takes beside the ELF file, where it does not take that one."""
+    tool = TOOLS[flasher.tool]
+    if tool.form is not None:
+        images.write_image(elf, board.flash, tool.suffix, partial(tool.form, flasher))
+
+
+def drive_of(flasher: facts.Uf2) -> Path | None:
+    """The mounted drive of a UF2 boot loader; None where there is none. FlashError for several."""
+    found = sorted(
+        {
+            drive
+            for folder in _DRIVE_FOLDERS
+            for drive in Path("/").glob(f"{folder.lstrip('/')}/{flasher.drive}*")
+            if (drive / "INFO_UF2.TXT").is_file()
+        }
+    )
+    if len(found) > 1:
+        names = ", ".join(map(str, found))
+        raise FlashError(f"{len(found)} boards wait for a file: {names}. Unplug all but one.")
+    return found[0] if found else None
+
+
+def _optional(option: str, value: str | None) -> list[str]:
+    return [option, value] if value else []
+
+
+def _openocd(flasher: Flasher, _: Board, image: Path, attached: Attached) -> Lines:
+    assert isinstance(flasher, facts.OpenOcd)
+    choose = _optional("-c", attached.serial and f"adapter serial {attached.serial}")
+    return [["openocd", *flasher.args, *choose, "-c", f"program {{{image}}} verify reset exit"]]
+
+
+def _pyocd(flasher: Flasher, _: Board, image: Path, attached: Attached) -> Lines:
+    assert isinstance(flasher, facts.PyOcd)
+    choose = _optional("--uid", attached.serial)
+    return [
+        ["pyocd", "load", "--no-wait", "--target", flasher.target, *choose, "--format", "elf", str(image)]
+    ]
+
+
+def _probe_rs(flasher: Flasher, _: Board, image: Path, attached: Attached) -> Lines:
+    assert isinstance(flasher, facts.ProbeRs)
+    probe = attached.usb_id and attached.serial and f"{attached.usb_id}:{attached.serial}"
+    chip = ["--chip", flasher.chip, *_optional("--probe", probe)]
+    # `download` leaves the chip halted.
+    return [["probe-rs", "download", *chip, "--verify", str(image)], ["probe-rs", "reset", *chip]]
+
+
+def _st_flash(_: Flasher, board: Board, image: Path, attached: Attached) -> Lines:
+    choose = _optional("--serial", attached.serial)
+    return [["st-flash", "--reset", *choose, "write", str(image), f"{board.flash.origin:#010x}"]]
+
+
+def _esptool(flasher: Flasher, _: Board, image: Path, attached: Attached) -> Lines:
+    assert isinstance(flasher, facts.EspTool)
+    written = image.with_suffix(".esp.bin")
+    chip = ["--chip", flasher.chip]
+    port = _optional("--port", attached.port)
+    return [
+        ["esptool", *chip, "elf2image", "-o", str(written), str(image)],
+        ["esptool", *chip, *port, "write_flash", f"{flasher.address:#x}", str(written)],
+    ]
+
+
+def _picotool(_: Flasher, __: Board, image: Path, attached: Attached) -> Lines:
+    return [["picotool", "load", "-v", "-x", str(image), *_optional("--ser", attached.serial)]]
+
+
+def _platformio(flasher: Flasher, _: Board, image: Path, attached: Attached) -> Lines:
+    assert isinstance(flasher, facts.PlatformIo)
+    # What was built is there, without its objects: PlatformIO must neither clean nor build.
+    ready = ("--disable-auto-clean", "-t", "nobuild", "-t", "upload")
+    port = _optional("--upload-port", attached.port if flasher.needs_port else None)
+    return [run_command(image.parent / PROJECT, *ready, *port)]
+
+
+def _uf2(flasher: Flasher, _: Board, image: Path, __: Attached) -> Lines:
+    assert isinstance(flasher, facts.Uf2)
+    return [["cp", str(image), str(drive_of(flasher) or Path("/media") / flasher.drive)]]
+
+
+def _uf2_form(flasher: Flasher, content: bytes, origin: int) -> bytes:
+    assert isinstance(flasher, facts.Uf2)
+    return images.uf2(content, origin, flasher.family)
+
+
+def _dfu_util(flasher: Flasher, board: Board, image: Path, attached: Attached) -> Lines:
+    assert isinstance(flasher, facts.DfuUtil)
+    device = ["-d", flasher.usb_id, *_optional("-S", attached.serial)]
+    # `leave`: start the program.
+    target = ["-a", str(flasher.alt), "-s", f"{board.flash.origin:#010x}:leave"]
+    return [["dfu-util", *device, *target, "-D", str(image)]]
+
+
+def _teensy(flasher: Flasher, _: Board, image: Path, __: Attached) -> Lines:
+    assert isinstance(flasher, facts.TeensyLoader)
+    return [["teensy_loader_cli", f"--mcu={flasher.mcu}", "-w", "-v", str(image)]]
+
+
+def _command(flasher: Flasher, board: Board, image: Path, attached: Attached) -> Lines:
+    assert isinstance(flasher, facts.Command)
+    known = {
+        "{elf}": str(image),
+        "{port}": attached.port or "",
+        "{probe}": attached.serial or "",
+        "{board}": board.name,
+    }
+    names = re.compile("|".join(map(re.escape, known)))
+    return [[names.sub(lambda found: known[found[0]], word) for word in flasher.line]]
+
+
+def _plain(_: Flasher, content: bytes, __: int) -> bytes:
+    return content
+
+
+def _hex(_: Flasher, content: bytes, origin: int) -> str:
+    return images.intel_hex(content, origin)
+
+
+TOOLS: dict[str, Tool] = {
+    "command": Tool((), "", _command, by_port=True),
+    "openocd": Tool(
+        ("openocd",),
+        "sudo apt-get install openocd",
+        _openocd,
+        remedies=(
+            (
+                "libusb_error_access",
+                "the probe may not be opened: install the udev rules of openocd, then plug it in again",
+            ),
+            ("unable to find a matching cmsis-dap", _PROBE_ABSENT),
+            ("open failed", _PROBE_ABSENT),
+            ("init mode failed", _WIRES),
+            (
+                "couldn't find script",
+                "this OpenOCD has no script for the board: sudo apt-get install openocd",
+            ),
+            ("checksum mismatch", "flash does not hold what was written: is it write-protected?"),
+        ),
+    ),
+    "pyocd": Tool(
+        ("pyocd",),
+        "pipx install pyocd",
+        _pyocd,
+        remedies=(
+            ("no connected debug probes", _PROBE_ABSENT),
+            ("no available debug probes", _PROBE_ABSENT),
+            ("no target device available", _PROBE_ABSENT),
+            ("not recognized", "pyOCD does not know the chip yet: pyocd pack install TARGET"),
+            ("no ack", _WIRES),
+        ),
+    ),
+    "probe-rs": Tool(
+        ("probe-rs",),
+        "cargo install probe-rs-tools --locked",
+        _probe_rs,
+        remedies=(
+            ("no connected probes were found", _PROBE_ABSENT),
+            ("no probes were found", _PROBE_ABSENT),
+            ("no probe was found", _PROBE_ABSENT),
+            ("connecting to the chip was unsuccessful", _WIRES),
+        ),
+    ),
+    "st-flash": Tool(
+        ("st-flash",),
+        "sudo apt-get install stlink-tools",
+        _st_flash,
+        ".bin",
+        _plain,
+        (("couldn't find any st-link", _PROBE_ABSENT), ("failed to connect to target", _WIRES)),
+    ),
+    "esptool": Tool(
+        ("esptool", "esptool.py"),
+        "pipx install esptool",
+        _esptool,
+        by_port=True,
+        remedies=(
+            ("no serial data received", f"{_HOLD_BOOT}: hold BOOT, press RESET, and retry"),
+            ("failed to connect", f"{_HOLD_BOOT}: hold BOOT, press RESET, and retry"),
+        ),
+    ),
+    "picotool": Tool(
+        ("picotool",),
+        "sudo apt-get install picotool  # Debian 13 or newer",
+        _picotool,
+        remedies=(
+            ("no accessible", f"{_HOLD_BOOT}: hold BOOTSEL while you plug it in"),
+            ("unable to connect", "the chip may not be opened: install the udev rules of picotool"),
+        ),
+    ),
+    "platformio": Tool((), "", _platformio, environment=users_environment),
+    "uf2": Tool((), "", _uf2, ".uf2", _uf2_form),
+    "dfu-util": Tool(
+        ("dfu-util",),
+        "sudo apt-get install dfu-util",
+        _dfu_util,
+        ".bin",
+        _plain,
+        (
+            ("no dfu capable usb device", f"{_HOLD_BOOT}: set BOOT0 high, and press reset"),
+            ("cannot open dfu device", "the chip may not be opened: add a udev rule for its USB id"),
+        ),
+    ),
+    "teensy_loader_cli": Tool(
+        ("teensy_loader_cli",),
+        "sudo apt-get install teensy-loader-cli",
+        _teensy,
+        ".hex",
+        _hex,
+        (("unable to open", f"{_HOLD_BOOT}: press the button of the board"),),
+        note="press the button of the board",
+    ),
+}

@@ -1,0 +1,137 @@
+"""Writes a program into a board's flash, with the first of its flashers that is installed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import time
+from pathlib import Path
+
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.flashers import Flasher, Uf2
+from mcudeploy.boards.trust import require_trusted
+from mcudeploy.common.errors import FlashError, UsageError
+from mcudeploy.toolchain.flash_tools import TOOLS, Attached, command_lines, drive_of, make_image
+from mcudeploy.toolchain.tools import run_tool
+
+_LOG = logging.getLogger(__name__)
+_TIMEOUT_S = 120.0
+_LEAVES_S = 20.0
+"""How long the drive of a boot loader may stay after its file has been copied."""
+_LAST_LINES = 3
+
+
+def installed(flasher: Flasher) -> bool:
+    """Whether a flasher can be called on this computer."""
+    tool = TOOLS[flasher.tool]
+    return not tool.programs or tool.program is not None
+
+
+def choose_flasher(board: Board, name: str | None = None, *, needed: bool = True) -> Flasher:
+    """The flasher of that name, or else the first of the board's that is installed.
+
+    Raises UsageError for one that the board file does not name; FlashError with what installs them where
+    none is installed and it is `needed`.
+    """
+    if not board.flashers:
+        raise UsageError(f"{board.name} cannot be flashed: its board file names no flasher.")
+    asked = [it for it in board.flashers if name in (None, it.tool)]
+    if not asked:
+        known = ", ".join(it.tool for it in board.flashers)
+        raise UsageError(f"{board.name} is not flashed by {name}; its board file names {known}.")
+    found = next((it for it in asked if installed(it)), None)
+    if found is None and needed:
+        ways = "; or ".join(f"{it.tool}: {TOOLS[it.tool].install}" for it in asked)
+        none = "is not installed" if len(asked) == 1 else "none of its flashers is installed"
+        raise FlashError(
+            f"{board.name} cannot be flashed, {none if name is None else name + ' ' + none}: {ways}"
+        )
+    return found or asked[0]
+
+
+def flash_commands(
+    board: Board, elf: Path, attached: Attached | None = None, name: str | None = None
+) -> list[list[str]]:
+    """The command lines of a flasher, installed or not; the file that they name is made."""
+    flasher = choose_flasher(board, name, needed=False)
+    make_image(flasher, board, elf)
+    return command_lines(flasher, board, elf, attached or Attached())
+
+
+def flash(
+    board: Board,
+    elf: Path,
+    attached: Attached | None = None,
+    name: str | None = None,
+    *,
+    timeout_s: float = _TIMEOUT_S,
+) -> None:
+    """Writes the program and starts it; FlashError names the cause and the way out. Raises ConfigError for a
+    board that is not trusted.
+    """
+    require_trusted(board)
+    flasher = choose_flasher(board, name)
+    make_image(flasher, board, elf)
+    if TOOLS[flasher.tool].note:
+        _LOG.warning("%s: %s", board.name, TOOLS[flasher.tool].note)
+    drive = drive_of(flasher) if isinstance(flasher, Uf2) else None
+    if isinstance(flasher, Uf2) and drive is None:
+        raise FlashError(
+            f"{board.name} was not flashed: no drive {flasher.drive} is mounted. Hold the button of the boot "
+            "loader (BOOTSEL) while you plug the board in."
+        )
+    timeout_s *= board.patience
+    deadline = time.monotonic() + timeout_s
+    for line in command_lines(flasher, board, elf, attached or Attached()):
+        _run(flasher, board, line, max(0.0, deadline - time.monotonic()), timeout_s)
+    if drive is not None:
+        _require_gone(board, drive)
+
+
+def _run(flasher: Flasher, board: Board, line: list[str], left_s: float, timeout_s: float) -> None:
+    environment = TOOLS[flasher.tool].environment
+    try:
+        ended = run_tool(line, left_s, environment() if environment else None)
+    except OSError as error:
+        raise FlashError(
+            f"{board.name} was not flashed: {line[0]} does not start: {error.strerror}"
+        ) from error
+    if ended.status is None:
+        note = TOOLS[flasher.tool].note or "unplug the board, plug it in again, and retry"
+        said = _last_lines(ended.output)
+        raise FlashError(
+            f"{board.name} was not flashed: {flasher.tool} did not finish within {timeout_s:g} s"
+            f"{f' ({said})' if said else ''}: {note}."
+        )
+    if ended.status:
+        raise FlashError(explain(flasher, board, line, ended.output))
+
+
+def explain(flasher: Flasher, board: Board, line: list[str], output: str) -> str:
+    """The message for a flasher that failed: its last lines, and what to do."""
+    heard = output.lower()
+    remedy = next((text for sign, text in TOOLS[flasher.tool].remedies if sign in heard), None)
+    hint = remedy or f"run it by hand for the whole output: {shlex.join(line)}"
+    said = _last_lines(output) or "without a word"
+    return f"{board.name} was not flashed, {flasher.tool} failed: {said}. {hint[0].upper()}{hint[1:]}."
+
+
+def _last_lines(output: str) -> str:
+    """The first errors of a program, or else its last lines."""
+    said = [text for line in output.splitlines() if (text := line.strip().rstrip("."))]
+    lines = [line for line in said if "error" in line.lower() or "**" in line][:_LAST_LINES]
+    return "; ".join(lines or said[-_LAST_LINES:])
+
+
+def _require_gone(board: Board, drive: Path) -> None:
+    """A boot loader that has taken a file starts it, and its drive goes."""
+    os.sync()
+    deadline = time.monotonic() + _LEAVES_S
+    while (drive / "INFO_UF2.TXT").exists():
+        if time.monotonic() > deadline:
+            raise FlashError(
+                f"{board.name} was not flashed: its boot loader has not taken the file, {drive} is still "
+                f"there {_LEAVES_S:g} s after the copy. Unplug the board, plug it in again, and retry."
+            )
+        time.sleep(0.05)

@@ -1,0 +1,159 @@
+"""Twister's hardware maps: YAML files that list the boards of a desk, with their ports and probes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.usb import usb_kinds
+from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
+from mcudeploy.common.files import read_limited, write_file
+from mcudeploy.toolchain.attached import Device
+from mcudeploy.toolchain.ports import SERIAL
+
+_MOST_BYTES = 2**20
+_UNKNOWN = "unknown"
+_RUNNERS = {"esp32": "esptool", "teensy": "teensy_loader_cli", "rp2040": "picotool"}
+"""What Zephyr calls a flasher, where that is not the tool's own name."""
+_TWISTERS = {tool: runner for runner, tool in _RUNNERS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A board of the desk: its port, and, where the map names them, serial number of its probe, flasher."""
+
+    platform: str
+    port: str
+    probe: str | None = None
+    flasher: str | None = None
+
+
+def entries_for(board: Board, path: Path) -> list[Entry]:
+    """The connected boards of a map that are of this kind: by `platform`, or by `product` where that is
+    unknown. ConfigError for a file that is no map, BoardNotFoundError where none fits.
+    """
+    rows = [row for row in _read(path) if row.get("connected") and row.get("available", True)]
+    found = [_entry(row, board) for row in rows if _fits(row, board) and _text(row, "serial")]
+    if not found:
+        there = sorted({_text(row, "platform") or _UNKNOWN for row in rows})
+        raise BoardNotFoundError(
+            f"{path} has no connected {board.name} with a `serial` port; connected are: "
+            f"{', '.join(there) or 'none'}. `platform: {board.name}` says that an entry is one."
+        )
+    ports = [it.port for it in found]
+    twice = next((port for index, port in enumerate(ports) if port in ports[:index]), None)
+    if twice is not None:
+        raise ConfigError(f"{path} names {twice} twice")
+    return found
+
+
+def write_map(path: Path, devices: Iterable[Device]) -> list[dict[str, Any]]:
+    """Writes the attached boards with a serial port, as twister does: what a map has already is kept, and is
+    not connected where it is not attached, unless its port is a URL. What was written.
+    """
+    rows = _read(path) if path.exists() else []
+    for row in rows:
+        if "://" not in _text(row, "serial"):
+            row |= {"connected": False, "serial": None}
+    for device in devices:
+        if not device.port or not device.usb_id:
+            continue
+        key = device.serial or _UNKNOWN, device.name
+        same = (it for it in rows if (_text(it, "id"), _text(it, "product")) == key)
+        row = next((it for it in same if not it.get("connected")), {})
+        if not row:
+            rows.append(row)
+        known = {"platform": _UNKNOWN, "runner": _UNKNOWN} | _facts(device)
+        row |= {name: text for name, text in known.items() if _text(row, name) in ("", _UNKNOWN)}
+        row |= {"connected": True, "id": key[0], "product": key[1], "serial": device.port}
+    content = _yaml().safe_dump(rows, allow_unicode=True)
+    try:
+        write_file(path, content)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+    return rows
+
+
+def _facts(device: Device) -> dict[str, str]:
+    """Platform and runner of a device that can be but one board."""
+    if len(device.boards) != 1:
+        return {}
+    tool = next((it.tool for it in load_board(device.boards[0]).flashers), _UNKNOWN)
+    return {"platform": device.boards[0], "runner": _TWISTERS.get(tool, tool)}
+
+
+def _entry(row: Mapping[str, Any], board: Board) -> Entry:
+    probe = _text(row, "probe_id") or _text(row, "id")
+    runner = _text(row, "runner")
+    tool = _RUNNERS.get(runner, runner)
+    return Entry(
+        _text(row, "platform"),
+        _text(row, "serial"),
+        probe if SERIAL.fullmatch(probe) and probe != _UNKNOWN else None,
+        tool if any(it.tool == tool for it in board.flashers) else None,
+    )
+
+
+def _fits(row: Mapping[str, Any], board: Board) -> bool:
+    platform, product = _text(row, "platform"), _text(row, "product")
+    if platform and platform != _UNKNOWN:
+        return _names(platform, board)
+    words = _words(product)
+    families = {
+        family for kind in usb_kinds() if product and kind.name == product for family in kind.families
+    }
+    return board.name in words or board.family in (*words, *families)
+
+
+def _names(platform: str, board: Board) -> bool:
+    """Whether Zephyr's name of a board, such as `nucleo_h743zi/stm32h743xx`, is of this one's chip."""
+    words = _words(platform)
+    own = _words(board.name)
+    if any(words[at : at + len(own)] == own for at in range(len(words))):
+        return _revisions(words) == _revisions(own)
+    short = board.name.removeprefix("stm32")
+    begins = (board.name, short) if len(own) == 1 else ()
+    return any(word.startswith(begins) for word in words)
+
+
+def _revisions(words: list[str]) -> set[str]:
+    return {word for word in words if re.fullmatch(r"v\d+", word)}
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+def _text(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key)
+    return "" if value is None else str(value).strip()
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    yaml = _yaml()
+    try:
+        content = yaml.safe_load(read_limited(path, _MOST_BYTES).decode())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+    if content is None:
+        return []
+    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
+        raise ConfigError(
+            f"{path} is no hardware map: it must be a list of entries with `platform`, `serial`"
+        )
+    return content
+
+
+def _yaml() -> Any:
+    """PyYAML, which comes with an extra."""
+    try:
+        import yaml  # noqa: PLC0415
+    except ImportError:
+        raise UsageError("hardware maps need PyYAML: pip install 'mcudeploy[fleet]'") from None
+    return yaml

@@ -1,0 +1,101 @@
+"""Serial ports of this machine, and the boards whose debug probes they belong to."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from serial.tools import list_ports
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import BoardNotFoundError
+from mcudeploy.common.text import agree, count_text
+from mcudeploy.toolchain.flash_tools import Attached
+
+SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._-]{0,79}")
+"""A serial number that can stand in a command line; those of some copies of probes are no text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A serial port. `usb_id` is `vendor:product` in lower-case hex, empty where it is no USB port.
+
+    `allowed`: whether this user may open it; `serial`: serial number of the USB device; `location`: the
+    socket that it is plugged into.
+    """
+
+    name: str
+    description: str
+    usb_id: str = ""
+    boards: tuple[str, ...] = ()
+    allowed: bool = True
+    serial: str = ""
+    location: str = ""
+
+
+def list_serial_ports(boards: Iterable[Board] = ()) -> tuple[Port, ...]:
+    """All serial ports by name; `Port.boards` names those of `boards` whose USB ids match."""
+    known = tuple(boards)
+    return tuple(sorted((_port(info, known) for info in list_ports.comports()), key=lambda port: port.name))
+
+
+def _port(info: object, boards: tuple[Board, ...]) -> Port:
+    name = str(getattr(info, "device", ""))
+    vendor, product = getattr(info, "vid", None), getattr(info, "pid", None)
+    usb_id = f"{vendor:04x}:{product:04x}" if vendor is not None and product is not None else ""
+    return Port(
+        name=name,
+        description=str(getattr(info, "description", "") or ""),
+        usb_id=usb_id,
+        boards=tuple(board.name for board in boards if usb_id and usb_id in board.usb_ids),
+        allowed=sys.platform == "win32" or not Path(name).exists() or os.access(name, os.R_OK | os.W_OK),
+        serial=str(getattr(info, "serial_number", "") or ""),
+        location=str(getattr(info, "location", "") or "").partition(":")[0],
+    )
+
+
+def find_port(board: Board, probe: str | None = None) -> str:
+    """The port of the one attached board of this kind.
+
+    A port matches by the serial number of the probe, or by the USB id of the board's probes; where none does,
+    the only USB port is taken. Raises BoardNotFoundError where there is none, or more than one.
+    """
+    ports = list_serial_ports((board,))
+    usb = [port for port in ports if port.usb_id]
+    chosen = [port for port in usb if probe is not None and port.serial == probe]
+    matching = chosen or [port for port in usb if port.boards] or usb
+    if len(matching) == 1:
+        return matching[0].name
+    if not matching:
+        raise BoardNotFoundError(
+            f"no {board.name} is attached: {_count(len(ports))} on this machine, none of them USB. "
+            f"Connect the board or give --port; --emulate runs it in QEMU where that can."
+        )
+    names = ", ".join(f"{port.name} ({port.description}{_serial(port)})" for port in matching)
+    raise BoardNotFoundError(
+        f"{len(matching)} ports may be {board.name}: {names}. Choose one with --port, or with --probe SERIAL."
+    )
+
+
+def attached_by(board: Board, port: str | None, probe: str | None = None) -> Attached:
+    """How flashers reach a board: through the probe of that serial number, or else the one that offers the
+    port, where it is a probe.
+    """
+    ports = list_serial_ports((board,))
+    if probe is not None:
+        usb_id = next((it.usb_id for it in ports if it.serial == probe), None)
+        return Attached(port, probe, usb_id)
+    found = next((it for it in ports if it.name == port and it.boards and SERIAL.fullmatch(it.serial)), None)
+    return Attached(port, found.serial, found.usb_id) if found else Attached(port)
+
+
+def _serial(port: Port) -> str:
+    return f", serial {port.serial}" if port.serial else ""
+
+
+def _count(ports: int) -> str:
+    return f"{count_text(ports, 'serial port') if ports else 'no serial ports'} {agree(ports, 'is', 'are')}"

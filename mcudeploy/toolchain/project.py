@@ -1,0 +1,339 @@
+"""One firmware's sources as a PlatformIO project: which files go where. Writes nothing to disk."""
+
+from __future__ import annotations
+
+import configparser
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Literal, get_args
+
+from mcudeploy.boards.board import CORE_STACK_BYTES, Board, Timer
+from mcudeploy.boards.facts import SerialLine, Uart, pin_number
+from mcudeploy.boards.flashers import OpenOcd
+from mcudeploy.codegen.kernelfiles import AWAIT, ON_UNIT, RUN_CORES, START, kernel_files, read_source
+from mcudeploy.common.errors import BuildError, ConfigError, UsageError
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.toolchain import framework
+from mcudeploy.toolchain.emulator import emulated_board
+
+SoftEngine = Literal["start", "wait", "half"]
+"""When an engine in software copies: at the start of a transfer, at its wait, or half at each. For tests: it
+writes over what nobody may read (firmware/hal/dma_soft.c).
+"""
+_SOFT_ENGINE = "dma_soft.c"
+_DRIVER_INTERFACE = "mcud_dma.h"
+_CORE_INTERFACES = ("mcud_cores.h", "mcud_unit.h")  # one HAL may serve both
+_INTERFACES = (
+    "mcud_cores.h",
+    "mcud_hal.h",
+    "mcud_measurer.h",
+    "mcud_ports.h",
+)  # beside kernels' own
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The files of one firmware by path, and the hash of all of them (and of `compiler`)."""
+
+    board: Board
+    files: Mapping[str, str]
+    emulated: bool
+    digest: str
+    defines: Mapping[str, int] = field(default_factory=dict)
+    """What the compiler is told beside the board."""
+
+    @property
+    def firmware_hash(self) -> int:
+        """32 bits that the firmware reports as its own."""
+        return int(self.digest[:8], 16)
+
+    @property
+    def name(self) -> str:
+        """Name of its cache entry."""
+        return f"{self.board.name.replace(':', '-')}-{self.digest[:20]}"
+
+
+def assemble(
+    board: Board,
+    files: Mapping[str, str],
+    kernels: Sequence[str],
+    *,
+    emulate: bool,
+    measurer: bool = True,
+    engine: SoftEngine | None = None,
+    port_baud: int | None = None,
+    salt: str = "",
+) -> Project:
+    """Collects everything a firmware is made of.
+
+    `files` are the generated C and header files by name; `kernels` the kernels to compile in (what they
+    include comes along); without `measurer` the generated files bring their own main(). `engine`: transfers
+    are done by software, see `SoftEngine`. `port_baud`: the rate of the lines to other boards, for one of a
+    chain. `salt` stands for whatever else the result depends on (compiler,
+    options). Raises UsageError where the board lacks the wanted form, BuildError where a source is missing.
+    """
+    firmware = resource_dir("firmware")
+    timer = None if board.is_host else _timer(board, emulate)
+    if ON_UNIT in kernels and not board.unit_hal:
+        raise BuildError(
+            f"nothing runs steps on the other compute units of {board.name}: name the source of a HAL that "
+            "does as unit_hal in its board file, or plan without --assign."
+        )
+    if RUN_CORES in kernels and not board.core_hal:
+        raise BuildError(
+            f"nothing runs programs on several cores of {board.name}: name the source of a HAL that does as "
+            "core_hal in its board file, or plan for one core."
+        )
+    chained = port_baud is not None
+    if chained and not board.has_ports:
+        raise BuildError(
+            f"{board.name} cannot be one of a chain: name its lines to other boards as [[port]] in its file."
+        )
+    collected = {f"src/generated/{name}": text for name, text in files.items()}
+    drivers = _drivers(board, kernels, engine)
+    others = _other_cores(board, kernels)
+    interfaces = (
+        *_INTERFACES,
+        *([_DRIVER_INTERFACE] if drivers else []),
+        *(_CORE_INTERFACES if others else ()),
+    )
+    for name in interfaces:
+        collected[f"include/{name}"] = read_source(firmware / "include" / name)
+    linked = bool(drivers) and engine is None
+    collected["include/mcud_board.h"] = board_header(board, timer, linked=linked, port_baud=port_baud)
+    for path in kernel_files(kernels):
+        folder = "include" if path.parent.name == "include" else "src/kernels"
+        collected[f"{folder}/{path.name}"] = read_source(path)
+    if measurer:
+        folders = ("measurer", "chain") if chained else ("measurer",)
+        for path in sorted(path for name in folders for path in (firmware / name).glob("*.[ch]")):
+            collected[f"src/measurer/{path.name}"] = read_source(path)
+    if framework.has_entry(board):
+        collected.pop("src/measurer/main.c", None)
+    sources = [
+        *board.hal,
+        *([timer.source] if timer else []),
+        *others,
+        *drivers,
+        *(board.port_hal if chained else ()),
+    ]
+    for source in sources:
+        collected |= _hal_files(source, firmware / "hal")
+    _check_pins(board, collected)
+    for path in sorted((firmware / "hal").glob("*.h")):
+        collected[f"src/hal/{path.name}"] = read_source(path)
+    if board.framework is not None:
+        collected |= framework.project_files(board, 0, {})
+    elif not board.is_host:
+        collected |= _platform(emulated_board(board) if emulate else board, firmware)
+    inputs = json.dumps([board.name, board.cpu_flags, emulate, engine, salt, sorted(collected.items())])
+    digest = hashlib.sha256(inputs.encode()).hexdigest()
+    defines = engine_defines(engine) | ({"MCUD_CHAIN": 1} if chained else {})
+    if board.framework is not None:
+        collected |= framework.project_files(board, int(digest[:8], 16), defines)
+    elif not board.is_host:
+        collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16), defines)
+    return Project(board, collected, emulate, digest, defines)
+
+
+def _pins(uart: Uart) -> list[tuple[str, str]]:
+    """The pins of the line to the host that the board file names."""
+    return [(name, pin) for name, pin in (("TX", uart.tx), ("RX", uart.rx)) if pin is not None]
+
+
+def _check_pins(board: Board, files: Mapping[str, str]) -> None:
+    """Raises ConfigError if the board names pins that its HAL does not take, or lacks those that it takes."""
+    if board.uart is None:
+        return
+    sources = (name for name in files if name.startswith("src/hal/") and not name.endswith(".h"))
+    hal = "".join(files[name] for name in sources)
+    named = dict(_pins(board.uart))
+    for name in ("TX", "RX"):
+        if (f"MCUD_UART_{name}_PIN" in hal) != (name in named):
+            fault = "no source of its hal takes it" if name in named else "its hal needs this pin"
+            raise ConfigError(f"{board.name}: [uart] {name.lower()}: {fault}")
+
+
+def _hal_files(source: str, hal: Path) -> dict[str, str]:
+    """A source of the HAL and the headers beside it; what lies beside the board file goes into `own`."""
+    path = hal / source
+    own = Path(source).is_absolute()
+    folder = Path("src/hal/own") if own else Path("src/hal", source).parent
+    found = (path, *sorted(path.parent.glob("*.h")))
+    return {(folder / it.name).as_posix(): read_source(it) for it in found}
+
+
+def engine_defines(engine: SoftEngine | None) -> dict[str, int]:
+    """The macros that choose an engine in software."""
+    return {"MCUD_DMA_SOFT": 1 + get_args(SoftEngine).index(engine)} if engine else {}
+
+
+def _drivers(board: Board, kernels: Sequence[str], engine: SoftEngine | None) -> list[str]:
+    """The HAL sources of what does transfers; none where the core itself copies."""
+    if engine is not None:
+        return [_SOFT_ENGINE]
+    used = {START, AWAIT}.intersection(kernels)
+    return sorted({link.source for link in board.links if link.source and used})
+
+
+def _other_cores(board: Board, kernels: Sequence[str]) -> list[str]:
+    """The HAL sources of other compute units and of further cores, which may be the same."""
+    used = (board.unit_hal if ON_UNIT in kernels else (), board.core_hal if RUN_CORES in kernels else ())
+    return sorted({*chain(*used)})
+
+
+def board_header(
+    board: Board, timer: Timer | None, *, linked: bool = False, port_baud: int | None = None
+) -> str:
+    """The board's facts for the HAL as mcud_board.h; `linked`: the engines of its links among them. With
+    `port_baud`, its lines to other boards as well.
+    """
+    facts = [("MCUD_CLOCK_HZ", f"{board.clock_hz}u")]
+    if board.framework is not None:
+        facts += framework.header_facts(board)
+    if board.cores > 1:
+        facts += [("MCUD_CORES", f"{board.cores}u"), ("MCUD_CORE_STACK_BYTES", f"{CORE_STACK_BYTES}u")]
+    irqs = [link.irq for link in board.links if linked and link.irq is not None]
+    if board.uart is not None:
+        ports = board.ports if port_baud else ()
+        uarts: list[SerialLine] = [board.uart, *ports]
+        send_irqs = [it.irq if it.send_irq is None else it.send_irq for it in ports]
+        all_irqs = sorted({*(it.irq for it in uarts), *send_irqs})
+        facts += [
+            ("MCUD_UART_BASE", f"{board.uart.base:#010x}u"),
+            ("MCUD_UART_IRQ", str(board.uart.irq)),
+            ("MCUD_UART_BAUD", f"{board.uart.baud}u"),
+            *((f"MCUD_UART_{name}_PIN", f"{pin_number(pin)}u") for name, pin in _pins(board.uart)),
+            ("MCUD_UARTS", str(len(uarts))),
+            ("MCUD_UART_BASES", ", ".join(f"{it.base:#010x}u" for it in uarts)),
+            ("MCUD_UART_IRQS", ", ".join(str(it.irq) for it in uarts)),
+            ("MCUD_UART_SEND_IRQS", ", ".join(map(str, [board.uart.irq, *send_irqs]))),
+            ("MCUD_UART_VECTORS", " ".join(f"[{irq}] = uart_interrupt," for irq in all_irqs)),
+            *([("MCUD_PORT_BAUD", f"{port_baud}u")] if port_baud else ()),
+            ("MCUD_LAST_IRQ", str(max([*all_irqs, *irqs]))),
+            ("MCUD_DMA_VECTORS", " ".join(f"[{irq}] = dma_interrupt," for irq in irqs)),
+        ]
+    if timer is not None:
+        facts += [
+            ("MCUD_TIMER_BASE", f"{timer.base:#010x}u"),
+            ("MCUD_TIMER_HZ", f"{timer.hz}u"),
+        ]
+    if timer is not None and timer is board.timer.emulated and board.emulator is not None:
+        facts.append(("MCUD_ICOUNT_SHIFT", str(board.emulator.icount_shift)))
+    if linked:
+        facts += [
+            ("MCUD_DMA_ENGINES", f"{len(board.links)}u"),
+            ("MCUD_DMA_BASES", ", ".join(f"{link.base:#010x}u" for link in board.links)),
+            ("MCUD_DMA_IRQS", ", ".join(map(str, irqs))),
+        ]
+    for number, unit in enumerate(board.units):
+        if unit.stack is not None:
+            facts += [
+                (f"MCUD_UNIT{number}_STACK_BYTES", f"{unit.stack.bytes}u"),
+                (f"MCUD_UNIT{number}_STACK_SECTION", f'".arena.{unit.name}_stack"'),
+            ]
+    lines = [
+        f"/* Made from the board file of {board.name}. */",
+        "#ifndef MCUD_BOARD_H",
+        "#define MCUD_BOARD_H",
+        "",
+        *(f"#define {name} {value}" for name, value in facts),
+        "",
+        "#endif",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def board_json(board: Board, emulated: bool, firmware_hash: int, defines: Mapping[str, int]) -> str:
+    """PlatformIO's description of the board; `defines`: what the compiler is told beside it."""
+    build = {
+        "mcu": board.core,
+        "f_cpu": f"{board.clock_hz}L",
+        "mcud": {
+            "board": board.name,
+            "toolchain": board.toolchain,
+            "cpu_flags": list(board.cpu_flags),
+            "emulated": emulated,
+            "firmware_hash": f"{firmware_hash:#010x}",
+            "defines": dict(defines),
+        },
+    }
+    upload = {
+        "maximum_size": board.flash_bytes,
+        "maximum_ram_size": board.ram_bytes,
+        "openocd": next((list(it.args) for it in board.flashers if isinstance(it, OpenOcd)), []),
+    }
+    manifest = {"name": board.title, "vendor": "mcudeploy", "url": "", "build": build, "upload": upload}
+    return json.dumps(manifest, indent=2) + "\n"
+
+
+def memory_script(board: Board) -> str:
+    """The linker's regions: flash, memories by name, RAM for the first one, stacks of further units."""
+    regions = [
+        f"  {name} ({access}) : ORIGIN = {region.origin:#010x}, LENGTH = {region.bytes:#x}"
+        for name, access, region in (
+            ("flash", "rx", board.flash),
+            *((it.name, "rwx", it) for it in board.memories),
+            *((f"{it.name}_stack", "rw", it.stack) for it in board.units if it.stack is not None),
+        )
+    ]
+    return (
+        f"/* Made from the board file of {board.name}. */\n"
+        + "MEMORY\n{\n"
+        + "\n".join(regions)
+        + f'\n}}\nREGION_ALIAS("RAM", {board.memories[0].name});\n'
+        + f"mcud_stack_bytes = {board.stack_bytes};\n"
+    )
+
+
+def arena_script(board: Board) -> str:
+    """Output sections .arena.<region> for arrays in further memories, and stacks; not cleared at start."""
+    regions = [(it.name, max(it.alignment, 8)) for it in board.memories[1:]]
+    regions += [(f"{it.name}_stack", 8) for it in board.units if it.stack is not None]
+    lines = [
+        f"  .arena.{name} (NOLOAD) : ALIGN({alignment}) {{ *(.arena.{name}) }} > {name}\n"
+        for name, alignment in regions
+    ]
+    return f"/* Made from the board file of {board.name}. */\n" + "".join(lines)
+
+
+def environments(text: str, board: Board) -> str:
+    """platformio.ini with the environments of a board."""
+    ini = configparser.ConfigParser(interpolation=None)
+    ini.read_string(text)
+    ini[f"env:{board.name}"] = {"extends": "local", "board": board.name}
+    out = io.StringIO()
+    out.write(f"; pio run -e {board.name}: compilers of the system\n")
+    if board.registry is not None:
+        out.write(f"; pio run -e {board.name}_registry: packages of PlatformIO's registry\n")
+        known = {"platform": board.registry.platform, "board": board.registry.board}
+        ini[f"env:{board.name}_registry"] = {"extends": "registry", **known, "custom_mcud_board": board.name}
+    out.write("\n")
+    ini.write(out)
+    return out.getvalue()
+
+
+def _timer(board: Board, emulate: bool) -> Timer:
+    timer = board.timer.emulated if emulate else board.timer.hardware
+    if timer is None:
+        way_out = "it cannot be emulated" if emulate else "it exists only in the emulator: add --emulate"
+        raise UsageError(f"{board.name}: {way_out}.")
+    return timer
+
+
+def _platform(board: Board, firmware: Path) -> dict[str, str]:
+    files = {
+        "platformio.ini": environments(read_source(firmware / "platformio.ini"), board),
+        "linker/mcudeploy.ld": read_source(firmware / "linker" / "mcudeploy.ld"),
+        "linker/memory.ld": memory_script(board),
+        "linker/arenas.ld": arena_script(board),
+    }
+    for path in sorted((firmware / "platform").rglob("*")):
+        if path.suffix in (".json", ".py"):
+            files[path.relative_to(firmware).as_posix()] = read_source(path)
+    return files

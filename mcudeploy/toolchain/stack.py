@@ -1,0 +1,175 @@
+"""How deep the stack of a firmware can get: a bound from GCC's call graph and the linked program.
+
+Frames and calls of what is compiled from source are those of `-fcallgraph-info=su`; those of C library
+functions are read from their instructions. The tape calls kernels through pointers, which can be any kernel
+that is linked. What an application hooks in (feeds, hooks) and its interrupts are not part of the bound.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache as memoize
+from pathlib import Path
+
+from mcudeploy.codegen.kernelfiles import ON_UNIT
+from mcudeploy.common.errors import BuildError
+from mcudeploy.toolchain.firmware import CALLS_NAME, Firmware
+from mcudeploy.toolchain.stack_frames import LibraryFunctions
+
+_LOG = logging.getLogger(__name__)
+INDIRECT = "__indirect_call"
+_NODE = re.compile(
+    r'^node: \{ title: "([^"]*)" label: "[^"]*?\\n([^"]*):\d+:\d+\\n(\d+) bytes \(([^)]*)\)', re.M
+)
+_EDGE = re.compile(r'^edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"', re.M)
+_TAPE = re.compile(r"mcud_step|mcud_run(_o\d+_c\d+_a\d+)?")
+_CORES = re.compile(r"mcud_run_cores(_o\d+_c\d+_a\d+)?")
+_LANE = "mcud_core_run"
+_HANDLERS = ("uart_interrupt", "core_timer_interrupt", "dma_interrupt", "trap_entry")
+_ENTRY_BYTES = {"arm-none-eabi": 108, "riscv64-unknown-elf": 0}
+"""What the core itself pushes for an interrupt at most; on Arm 8 words, 18 of the FPU, one for alignment."""
+_UNPAINTED_BYTES = 64  # FRAME_MARGIN of firmware/measurer/timing.c
+
+
+@dataclass(frozen=True, slots=True)
+class StackBound:
+    """Bytes of stack that are never exceeded.
+
+    program: the firmware with the measurer, from the top of the stack, as `stack_bytes` of a run counts.
+    library: any function of the generated header, from the stack pointer of its caller on.
+    interrupt: what one interrupt of the firmware adds at any time; in neither of the others.
+    """
+
+    program_bytes: int
+    library_bytes: int
+    interrupt_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A function as GCC compiled it: bytes of its frame, what it calls, its source file."""
+
+    frame_bytes: int
+    calls: frozenset[str]
+    source: Path
+
+
+def stack_bound(firmware: Firmware) -> StackBound | None:
+    """The bound of a firmware with the measurer; None for the host, whose C library is not in it.
+
+    None as well where the functions of a toolchain allow no bound, which is warned of.
+    """
+    return _bound_or_warning(firmware.elf, firmware.board.toolchain)
+
+
+@memoize
+def _bound_or_warning(elf: Path, toolchain: str) -> StackBound | None:
+    listing = elf.with_name(CALLS_NAME)
+    if not listing.is_file():
+        return None
+    try:
+        return bound_of(read_calls(listing.read_text("utf-8")), LibraryFunctions(elf, toolchain), toolchain)
+    except BuildError as error:
+        _LOG.warning("warning: %s", error)
+        return None
+
+
+def bound_of(compiled: Mapping[str, Compiled], others: LibraryFunctions, toolchain: str) -> StackBound:
+    """The bound of a program with the measurer, of compiled functions and others.
+
+    Raises BuildError for recursion, for an indirect call that is not the tape's, and for a function without a
+    source whose frame cannot be read.
+    """
+    depths = Depths(compiled, others)
+    library = (
+        name
+        for name, function in compiled.items()
+        if function.source.parent.name == "generated" or _TAPE.fullmatch(name) or _CORES.fullmatch(name)
+    )
+    painted = depths.above("stack_paint") + compiled["stack_paint"].frame_bytes + _UNPAINTED_BYTES
+    return StackBound(
+        max(depths.above("timing_run") + depths.of("timing_run"), painted),
+        max(map(depths.of, library)),
+        _ENTRY_BYTES[toolchain] + max(map(depths.of, _HANDLERS)),
+    )
+
+
+def read_calls(text: str) -> dict[str, Compiled]:
+    """The functions of the VCG graphs that GCC writes, by title: a static function's begins with its file.
+
+    Of a weak function and the one in its place both frames and calls count. Raises BuildError for a frame
+    that grows at run time.
+    """
+    calls: dict[str, set[str]] = {}
+    for caller, callee in _EDGE.findall(text):
+        calls.setdefault(caller, set()).add(callee)
+    found: dict[str, Compiled] = {}
+    for title, source, frame, kind in _NODE.findall(text):
+        if kind == "dynamic":
+            raise BuildError(f"no bound for the stack: the frame of {_plain(title)} grows at run time")
+        known = found[title].frame_bytes if title in found else 0
+        found[title] = Compiled(max(known, int(frame)), frozenset(calls.get(title, ())), Path(source))
+    return found
+
+
+class Depths:
+    """The bytes of stack below and above functions of one program."""
+
+    def __init__(self, compiled: Mapping[str, Compiled], library: LibraryFunctions) -> None:
+        self._compiled = compiled
+        self._library = library
+        self._known: dict[str, int] = {}
+        self._open: list[str] = []
+
+    def of(self, name: str) -> int:
+        """What a call of the function needs: its frame and those below. Raises BuildError for recursion."""
+        if name in self._open:
+            circle = " -> ".join(map(_plain, [*self._open[self._open.index(name) :], name]))
+            raise BuildError(f"no bound for the stack: {circle} is a recursion")
+        if name not in self._known:
+            self._open.append(name)
+            frame, callees = self._function(name)
+            self._known[name] = frame + max(map(self.of, callees), default=0)
+            self._open.pop()
+        return self._known[name]
+
+    def above(self, name: str) -> int:
+        """The frames of the deepest chain of direct callers of a compiled function."""
+        callers = [it for it, function in self._compiled.items() if name in function.calls]
+        return max((self._compiled[it].frame_bytes + self.above(it) for it in callers), default=0)
+
+    def _function(self, name: str) -> tuple[int, Iterable[str]]:
+        function = self._compiled.get(name)
+        if function is None:
+            return self._library.frame(name)
+        if INDIRECT not in function.calls:
+            return function.frame_bytes, function.calls
+        return function.frame_bytes, (function.calls - {INDIRECT}) | self._pointed_to(name)
+
+    def _pointed_to(self, caller: str) -> set[str]:
+        """What the pointers that a function calls can point to."""
+        kernels = {
+            title
+            for title, function in self._compiled.items()
+            if function.source.parent.name == "kernels" and title == f"mcud_{function.source.stem}"
+        }
+        if _TAPE.fullmatch(caller) or _plain(caller) == _LANE:
+            return kernels
+        if caller == "timing_run":
+            return {title for title in self._compiled if _CORES.fullmatch(title)}
+        if caller == "mcud_unit_run":  # a kernel that hands on is not handed on
+            return kernels - {f"mcud_{ON_UNIT}"}
+        if caller == "mcud_feed":
+            return {title for title in self._compiled if title.endswith(":feed_rows")}
+        if self._compiled[caller].source.parent.name == "generated":
+            return set()  # the application's feed or hook
+        raise BuildError(
+            f"no bound for the stack: nothing is known of what {_plain(caller)} calls by a pointer"
+        )
+
+
+def _plain(title: str) -> str:
+    return title.rpartition(":")[2]

@@ -1,0 +1,106 @@
+"""A PlatformIO project to begin with: a board's start-up code, a main() that runs the model, its library."""
+
+from __future__ import annotations
+
+import configparser
+import io
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.boards.board import Board, list_boards
+from mcudeploy.boards.flashers import OpenOcd
+from mcudeploy.boards.trust import require_trusted
+from mcudeploy.codegen.exporters import example_values
+from mcudeploy.codegen.folder import Content
+from mcudeploy.codegen.licences import licensed
+from mcudeploy.codegen.render import Member, render
+from mcudeploy.common.errors import BoardNotFoundError, UsageError
+from mcudeploy.toolchain.emulator import emulator_of, qemu_command
+from mcudeploy.toolchain.project import assemble
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+
+def require_start(board: Board, *, emulate: bool = False) -> None:
+    """Raises UsageError for a board without start-up code or emulator, and for a framework but Arduino;
+    ConfigError for one that is not trusted.
+    """
+    require_trusted(board)
+    if emulate:
+        emulator_of(board)
+    if board.is_host:
+        raise UsageError("a project is for a board; for this computer there is build --for cmake")
+    if board.facts_only and board.framework is None:
+        raise UsageError(
+            f"there is no start-up code for {board.name}: name it as PlatformIO does, --board pio:ID, or put "
+            "the library into a project of your own with build --for"
+        )
+    if board.framework is not None and board.framework.name != "arduino":
+        build_system = {"espidf": "esp-idf"}.get(board.framework.name, board.framework.name)
+        raise UsageError(
+            f"{board.name}: a project to begin with is a sketch for Arduino; build --for {build_system} "
+            "writes a library with an example"
+        )
+
+
+def starter_files(
+    member: Member, name: str, board: Board, model: str, *, emulate: bool
+) -> dict[str, Content]:
+    """The project's files by path, without the library and the model's own file, which is called `model`."""
+    emulate = emulate or board.emulated_only
+    values = example_values([member], name, board) | {
+        "model": model,
+        "emulate": emulate,
+        "emulator": _emulator(board) if emulate else "",
+        "uploads": any(isinstance(it, OpenOcd) for it in board.flashers),
+        "stated": board.framework is not None or board in list_boards(),
+    }
+    made = {"README.md": "project.md", "mcudeploy.toml": "mcudeploy.toml"}
+    if board.framework is not None:
+        made |= {"platformio.ini": "framework.ini", "src/main.cpp": "sketch.cpp"}
+        return licensed(_rendered(made, values))
+    files = assemble(board, {}, [], emulate=emulate, measurer=False).files
+    rendered = _rendered(made | {"src/main.c": "board_main.c"}, values)
+    kept = {name: text for name, text in files.items() if not name.startswith(("src/kernels/", "include/"))}
+    headers = {name: text for name, text in files.items() if name.startswith("include/")}
+    kept["platformio.ini"] = _with_libraries(files["platformio.ini"])
+    sources = [*kept.values(), str(rendered["src/main.c"])]
+    return licensed({**kept, **_reached(sources, headers), **rendered})
+
+
+def _rendered(made: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Content]:
+    return {path: render(f"exporters/{template}.j2", **values) for path, template in made.items()}
+
+
+def _with_libraries(text: str) -> str:
+    """platformio.ini that looks into lib/."""
+    ini = configparser.ConfigParser(interpolation=None)
+    ini.read_string(text)
+    ini["env"]["lib_ldf_mode"] = "chain"
+    ini["env"]["build_flags"] = "-Isrc/hal -Llinker"
+    out = io.StringIO()
+    ini.write(out)
+    return out.getvalue().rstrip() + "\n"
+
+
+def _reached(sources: Iterable[str], headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that the sources include, and what these include."""
+    pending = [name for text in sources for name in _INCLUDE.findall(text)]
+    found: dict[str, str] = {}
+    while pending:
+        path = f"include/{pending.pop()}"
+        if path in headers and path not in found:
+            found[path] = headers[path]
+            pending += _INCLUDE.findall(headers[path])
+    return found
+
+
+def _emulator(board: Board) -> str:
+    elf = Path(".pio", "build", board.name, "firmware.elf")
+    try:
+        return shlex.join(qemu_command(board, elf, ("-serial", "stdio")))
+    except BoardNotFoundError as error:
+        return f"# {error}"

@@ -1,1 +1,0 @@
-"""Operators on compute units: functions, what each needs, the routes between them."""

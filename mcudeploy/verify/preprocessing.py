@@ -1,0 +1,301 @@
+"""Values of a model's input or output from a file: an array, a picture, sound, text, or plain bytes."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import wave
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import read_limited
+from mcudeploy.common.text import agree, count_text
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, Border, Quantization
+from mcudeploy.ops.requantize import quantize
+
+Array = NDArray[Any]
+Resize = Literal["stretch", "crop", "none"]
+_MOST_BYTES = 512 * 2**20
+"""No tensor of a model that can be deployed is larger."""
+_HEADING_BYTES, _NUMBER_BYTES = 2**16, 64
+_MOST_PIXELS = 2**26
+_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+"""Pillow's names of pixels, by their channels."""
+_KINDS = "a .npy, .png, .jpg, .wav, .csv, .bin or .raw file"
+_ENDINGS = (".npy", ".png", ".jpg", ".jpeg", ".wav")
+"""Of files that are known by their first bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How pictures become an input: what pixel values 0 and 255 stand for (None: 0 and 1, or 0 and 255 of an
+    input of integers without a scale), from which the mean is taken, and which are divided by `std`, each
+    one number or one for each channel; and how a picture gets the input's size. `told` takes notes.
+    """
+
+    pixels: tuple[float, float] | None = None
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+    resize: Resize = "stretch"
+    told: Callable[[str], object] = lambda _: None
+
+
+AS_USUAL = Reading()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a file is read for: a border of the model, and what its int8 values mean, if they do."""
+
+    border: Border
+    quantization: Quantization | None
+
+    @property
+    def counts(self) -> bool:
+        """Whether its elements are integers that mean nothing but themselves."""
+        return not self.border.dtype.startswith("float") and self.quantization is None
+
+
+def read_values(path: Path, wanted: Wanted, reading: Reading = AS_USUAL) -> Array:
+    """The values of a file, in the border's shape and type but for a .npy file, which has its own.
+
+    Raises UsageError that names the file, what it has and what is needed.
+    """
+    try:
+        content = read_limited(path, _MOST_BYTES)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    if content.startswith(b"\x93NUMPY"):
+        return _array(path, content)
+    if content.startswith((b"\x89PNG\r\n", b"\xff\xd8\xff")):
+        return _picture(path, content, wanted, reading)
+    if content.startswith(b"RIFF") and content[8:12] == b"WAVE":
+        return _sound(path, content, wanted, reading)
+    ending = path.suffix.lower()
+    if ending == ".csv":
+        return _text(path, content, wanted.border, reading)
+    if ending in (".bin", ".raw"):
+        return _raw(path, content, wanted.border)
+    if not content:
+        raise UsageError(f"{path} is empty")
+    if ending in _ENDINGS:
+        raise UsageError(f"{path} is damaged: it does not begin as {ending} files do")
+    raise UsageError(f"{path} is not {_KINDS}: write the values with numpy.save")
+
+
+def array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array in a .npy file, of which no more than the header is read; ValueError for
+    another file.
+    """
+    formats = np.lib.format
+    read = formats.read_array_header_1_0 if formats.read_magic(stream) == (1, 0) else None
+    shape, _, dtype = (read or formats.read_array_header_2_0)(stream)
+    return shape, dtype
+
+
+def _array(path: Path, content: bytes) -> Array:
+    try:
+        shape, dtype = array_header(io.BytesIO(content))
+        if math.prod(shape) * dtype.itemsize > len(content):  # before there is room for it
+            raise ValueError("it is not whole")
+        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
+    except (OSError, ValueError, EOFError, OverflowError, MemoryError) as error:
+        raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
+
+
+def _picture(path: Path, content: bytes, wanted: Wanted, reading: Reading) -> Array:
+    """Pixels in the layout of the border, scaled as stated."""
+    height, width, channels, first = _image_shape(path, wanted.border)
+    pixels = _decoded(path, content, (width, height), channels, reading.resize)
+    low, high = reading.pixels or ((0.0, 255.0) if wanted.counts else (0.0, 1.0))
+    for name, values in (("mean", reading.mean), ("std", reading.std)):
+        if len(values) not in (1, channels):
+            raise UsageError(
+                f"--{name} has {count_text(len(values), 'number')}, the picture for "
+                f"{printable(wanted.border.name)!r} has {count_text(channels, 'channel')}: give one for all, "
+                "or one for each"
+            )
+    size = f"{width} x {height} pixels of {count_text(channels, 'channel')}"
+    reading.told(f"{path.name} as {size} from {low:g} to {high:g}{_normalised(reading)}")
+    real = low + pixels.astype(np.float64) * ((high - low) / 255)
+    real = (real - np.array(reading.mean)) / np.array(reading.std)
+    if first:
+        real = np.moveaxis(real, -1, 0)
+    return _as_stated(path, real.reshape(wanted.border.shape), wanted)
+
+
+def _normalised(reading: Reading) -> str:
+    if (reading.mean, reading.std) == (AS_USUAL.mean, AS_USUAL.std):
+        return ""
+    mean, std = (", ".join(f"{it:g}" for it in values) for values in (reading.mean, reading.std))
+    return f", less {mean}, divided by {std}"
+
+
+def _image_shape(path: Path, border: Border) -> tuple[int, int, int, bool]:
+    """Height, width and channels of a border, and whether channels come first."""
+    shape = border.shape[1:] if len(border.shape) == 4 and border.shape[0] == 1 else border.shape
+    for channels in (3, 1, 4) if len(shape) == 3 else ():
+        if shape[0] == channels:
+            return shape[1], shape[2], channels, True
+        if shape[2] == channels:
+            return shape[0], shape[1], channels, False
+    if len(shape) == 2:
+        return shape[-2], shape[-1], 1, False
+    raise UsageError(
+        f"{path} is a picture; {printable(border.name)!r} of the model has the shape {list(border.shape)}, "
+        "which is none of one image with 1, 3 or 4 channels"
+    )
+
+
+def _decoded(
+    path: Path, content: bytes, size: tuple[int, int], channels: int, resize: Resize
+) -> NDArray[np.uint8]:
+    """The pixels [height, width, channels] of a picture of this size (width, height)."""
+    try:
+        from PIL import Image, ImageOps  # noqa: PLC0415
+    except ImportError as error:
+        raise UsageError(
+            f"{path} is a picture, which Pillow reads: pip install 'mcudeploy[images]', or give a .npy file"
+        ) from error
+    try:
+        opened = Image.open(io.BytesIO(content), formats=("PNG", "JPEG"))
+        if opened.width * opened.height > _MOST_PIXELS:
+            found = f"{opened.width} x {opened.height} pixels"
+            raise UsageError(f"{path} has {found}; the limit is {_MOST_PIXELS:,}")
+        image = ImageOps.exif_transpose(opened).convert(_MODES[channels])
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise UsageError(f"{path} is a damaged picture: {error}") from error
+    if image.size != size:
+        if resize == "none":
+            raise UsageError(
+                f"{path} has {image.width} x {image.height} pixels, the model needs {size[0]} x {size[1]}: "
+                "resize it, or choose --resize stretch or crop"
+            )
+        resample = Image.Resampling.BILINEAR
+        image = (
+            image.resize(size, resample)
+            if resize == "stretch"
+            else ImageOps.fit(image, size, method=resample)
+        )
+    return np.asarray(image, np.uint8).reshape(size[1], size[0], channels)
+
+
+def _sound(path: Path, content: bytes, wanted: Wanted, reading: Reading) -> Array:
+    """The samples of a WAV file, from -1 to 1; integers without a scale are samples of 16 bits."""
+    try:
+        with wave.open(io.BytesIO(content)) as file:
+            channels, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
+            frames = file.readframes(file.getnframes())
+    except (wave.Error, EOFError, ValueError, RuntimeError) as error:
+        raise UsageError(f"{path} is no WAV file of plain samples (PCM): {error}") from error
+    if channels != 1 or width not in (1, 2, 3, 4):
+        found = f"{count_text(channels, 'channel')} of {8 * width} bits"
+        raise UsageError(f"{path} has {found}: give one channel of 8 to 32 bits")
+    border, count = wanted.border, len(frames) // width
+    _require_count(path, count, "sample", border)
+    reading.told(f"{path.name} as {count_text(count, 'sample')}, {rate:,} a second, from -1 to 1")
+    if width == 1:
+        codes = (np.frombuffer(frames, np.uint8).astype(np.int64) - 128) << 24
+    else:
+        wide = np.zeros((count, 4), np.uint8)
+        wide[:, 4 - width :] = np.frombuffer(frames, np.uint8).reshape(-1, width)
+        codes = wide.view("<i4").reshape(-1).astype(np.int64)
+    real = codes / (2.0**16 if wanted.counts else 2.0**31)
+    return _as_stated(path, real.reshape(border.shape), wanted)
+
+
+def _text(path: Path, content: bytes, border: Border, reading: Reading) -> Array:
+    """Numbers of the model's own type, in its order; a first line of words is a heading."""
+    most = _HEADING_BYTES + _NUMBER_BYTES * math.prod(border.shape)
+    if len(content) > most:  # a number takes far more memory than its text
+        raise UsageError(
+            f"{path} has {len(content):,} bytes; the limit for {printable(border.name)!r} of the model, "
+            f"{list(border.shape)}, is {most:,}"
+        )
+    try:
+        rows = [line for line in content.decode("utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no text: write numbers in the order of the model") from error
+    values: list[float] = []
+    for number, row in enumerate(rows):
+        cells = [cell for cell in re.split(r"[,;\s]+", row.strip()) if cell]
+        try:
+            values += map(_number, cells)
+        except ValueError as error:
+            if number == 0 and len(rows) > 1 and not any(map(_is_number, cells)):
+                reading.told(f"{path.name} without its first line, {printable(row)[:40]!r}")
+                continue
+            raise UsageError(f"{path}: {error}") from error
+    _require_count(path, len(values), "number", border)
+    found = np.array(values, np.float64)
+    if not border.dtype.startswith("float") and (found != np.round(found)).any():
+        raise UsageError(f"{path} has fractions, {printable(border.name)!r} of the model is {border.dtype}")
+    return _typed(path, found, border).reshape(border.shape)
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise ValueError(f"{printable(cell)[:40]!r} is no number") from None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _raw(path: Path, content: bytes, border: Border) -> Array:
+    """Bytes of the model's own type and order, the least significant first."""
+    dtype = np.dtype(border.dtype).newbyteorder("<")
+    needed = int(np.prod(border.shape)) * dtype.itemsize
+    if len(content) != needed:
+        raise UsageError(
+            f"{path} has {count_text(len(content), 'byte')}; {printable(border.name)!r} of the model, "
+            f"{border.dtype} {list(border.shape)}, has {needed:,}"
+        )
+    return np.frombuffer(content, dtype).astype(border.dtype).reshape(border.shape)
+
+
+def _require_count(path: Path, found: int, what: str, border: Border) -> None:
+    needed = int(np.prod(border.shape))
+    if found != needed:
+        raise UsageError(
+            f"{path} has {count_text(found, what)}; {printable(border.name)!r} of the model, "
+            f"{list(border.shape)}, {agree(needed, 'needs one', f'needs {needed:,}')}"
+        )
+
+
+def _as_stated(path: Path, real: NDArray[np.float64], wanted: Wanted) -> Array:
+    """Real numbers in the border's type, by the scale of its int8 values where they have one."""
+    border = wanted.border
+    if wanted.quantization is not None and not border.dtype.startswith("float"):
+        codes = quantize(real.astype(np.float32), wanted.quantization)
+        if border.dtype == "uint8":
+            return (codes.astype(np.int16) + UNSIGNED_OFFSET).astype(np.uint8)
+        return codes.astype(border.dtype)
+    return _typed(path, real if border.dtype.startswith("float") else np.round(real), border)
+
+
+def _typed(path: Path, values: NDArray[np.float64], border: Border) -> Array:
+    dtype = np.dtype(border.dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if values.size and not (values.min() >= limits.min and values.max() <= limits.max):
+            raise UsageError(
+                f"{path} has values from {values.min():g} to {values.max():g}: {printable(border.name)!r} of "
+                f"the model is {border.dtype}"
+            )
+    with np.errstate(over="ignore"):
+        return values.astype(dtype)
