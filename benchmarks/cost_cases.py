@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.cast import Cast
@@ -92,9 +92,9 @@ def one_operator(
         for name, shape, of, step in (*named, output)
     }
 
-    def border(name: str) -> Border:
+    def border(name: str) -> GraphIO:
         tensor = tensors[name]
-        return Border(name, name, tensor.shape, tensor.dtype, np.arange(tensor.elements, dtype=np.int32))
+        return GraphIO(name, name, tensor.shape, tensor.dtype, np.arange(tensor.elements, dtype=np.int32))
 
     names = tuple(name for name, *_ in named)
     operator = Operator("operator", op, names, "y", constants or {})

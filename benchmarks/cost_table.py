@@ -36,7 +36,7 @@ from mcudeploy.cost.tiles import Costs
 from mcudeploy.device.image import build_bench
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.device.tile import KernelTable, Region, TileTimer
+from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
 from mcudeploy.execution.cycles.plugin import plugin_arguments, read_windows
 from mcudeploy.execution.cycles.profile import CORES, core_of, profile
 from mcudeploy.execution.deployment import Deployment
@@ -45,7 +45,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts
 from mcudeploy.planner.planner import Options
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import Functions
 
@@ -87,7 +87,7 @@ def samples(board: Board, chosen: Collection[str] = ()) -> dict[str, list[Sample
         counted = _counting(target, firmware, Path(folder) / "counts")
         with open_device(target, firmware, emulator_arguments=counted) as device:
             kernels = KernelTable.of(device.session, all_kernels())
-            any_bytes, floats = Region.of(board), fill(device.session)
+            any_bytes, floats = FlashRegion.of(board), fill(device.session)
             for dtype in (DType.INT8, DType.FLOAT32):
                 flash = floats if dtype is DType.FLOAT32 else any_bytes
                 timer = TileTimer(device.session, kernels, flash=flash)
@@ -124,7 +124,7 @@ def calls_of_kernels(target: Target, firmware: Firmware, counted: Path) -> Itera
         yield sum(cycles.typical for cycles in found.cycles(window, core).values())
 
 
-def fill(session: Session) -> Region:
+def fill(session: Session) -> FlashRegion:
     """Random floats where the tensors of tiles will lie, and others to take as constants.
 
     The time of floats in software hangs on their values.
@@ -134,7 +134,7 @@ def fill(session: Session) -> Region:
     middle = arena.size_bytes // 2
     session.write(0, 0, values)
     session.write(0, middle, values)
-    return Region(arena.base + middle, len(values))
+    return FlashRegion(arena.base + middle, len(values))
 
 
 def times(
@@ -251,7 +251,7 @@ def check(models: Iterable[Path], boards: Iterable[str], *, streamed: bool) -> I
 
 def predicted_ticks(made: Deployment) -> dict[str, float]:
     """What the shipped table foretells of every operator of a plan; nothing of views and of fed rows."""
-    graph, tiled = made.plan.graph, TiledGraph(Flow.of(made.plan.graph), made.plan.block_rows)
+    graph, tiled = made.plan.graph, TiledGraph(Dataflow.of(made.plan.graph), made.plan.block_rows)
     costs = Costs(tiled.flow, estimated_tile_time(graph, made.model.calls, made.board.core))
     steps = Counter(step.operator for step in made.plan.schedule.steps)
     ticks = {}

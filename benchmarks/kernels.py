@@ -26,7 +26,7 @@ from mcudeploy.commands.commands import measure_model, plan_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.image import build_bench
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.device.tile import KernelTable, Region, TileTimer
+from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
 from mcudeploy.execution.cycles.profile import CORES
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.interval import Interval
@@ -115,7 +115,7 @@ def sweep(board: str, cases: Iterable[Case], dtype: DType) -> Iterator[tuple[obj
     bench = build_bench(target)
     with open_device(target, bench) as device:
         kernels = KernelTable.of(device.session, all_kernels())
-        timer = TileTimer(device.session, kernels, flash=Region.of(target.board))
+        timer = TileTimer(device.session, kernels, flash=FlashRegion.of(target.board))
         for case in cases:
             graph = graph_of(case, dtype)
             (operator,) = graph.operators

@@ -23,12 +23,12 @@ from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.planner.search.placing import placed
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 
 def greedy_bytes(plan: Plan, model: Model, board: Board) -> int:
     """The arena with the offsets of first fit."""
-    tiled = TiledGraph(Flow.of(model.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(model.graph), plan.block_rows)
     return placed(model, board, tiled, plan.schedule).layout.arena_bytes
 
 

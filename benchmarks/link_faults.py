@@ -25,10 +25,10 @@ from mcudeploy.boards.board import load_board  # noqa: E402
 from mcudeploy.common.errors import ProtocolError  # noqa: E402
 from mcudeploy.common.progress import SILENT  # noqa: E402
 from mcudeploy.device.target import Target  # noqa: E402
-from mcudeploy.multiboard.chain_firmware import Member  # noqa: E402
+from mcudeploy.multiboard.chain_firmware import ChainBoard  # noqa: E402
 from mcudeploy.multiboard.frames import Chain  # noqa: E402
 from mcudeploy.multiboard.link import line_of  # noqa: E402
-from mcudeploy.multiboard.run import Asked, plan_chain  # noqa: E402
+from mcudeploy.multiboard.run import ChainRequest, plan_chain  # noqa: E402
 from mcudeploy.planner.model.model import load_model  # noqa: E402
 from mcudeploy.planner.planner import Options  # noqa: E402
 
@@ -48,7 +48,7 @@ def main() -> int:
     parser.add_argument("--boards", default="host,host,host")
     arguments = parser.parse_args()
     targets = tuple(Target(load_board(name), emulate=name != "host") for name in arguments.boards.split(","))
-    asked = Asked(targets, _LINE, _FRAMES)
+    asked = ChainRequest(targets, _LINE, _FRAMES)
     members = plan_chain(load_model(arguments.model), asked, Options(time_limit=3), SILENT)
     frames = _frames(members, arguments.seed)
     expected, _, _ = _run(members, frames, arguments.seed, _NO_FAULTS)
@@ -73,14 +73,14 @@ def main() -> int:
     return 0
 
 
-def _frames(members: tuple[Member, ...], seed: int) -> list[bytes]:
+def _frames(members: tuple[ChainBoard, ...], seed: int) -> list[bytes]:
     size = members[0].stage.received.size_bytes
     rng = np.random.default_rng(seed)
     return [rng.integers(0, 256, size, np.uint8).tobytes() for _ in range(_FRAMES)]
 
 
 def _run(
-    members: tuple[Member, ...], frames: list[bytes], seed: int, mean_bytes: int
+    members: tuple[ChainBoard, ...], frames: list[bytes], seed: int, mean_bytes: int
 ) -> tuple[list[bytes], Counter[str], int]:
     """Results, faults that happened, packets sent again."""
     wires = [FaultyWire(seed * 10 + number, mean_bytes) for number in range(len(members) - 1)]

@@ -17,23 +17,23 @@ from unittest.mock import patch
 from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.order import portfolio
-from mcudeploy.planner.order.order_problem import Outcome, Problem
+from mcudeploy.planner.order.order_problem import OrderOutcome, OrderProblem
 from mcudeploy.planner.order.portfolio import DEFAULT, Ordered, best_order
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.order.tiled import problem_of
 from mcudeploy.planner.plain.plaingraph import load_plain_graph
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
-Case = tuple[str, Problem, tuple[int, ...]]
+Case = tuple[str, OrderProblem, tuple[int, ...]]
 """A name, a problem, and the steps that may be deferred."""
 
 
-def _uncut(problem: Problem) -> list[tuple[list[int], Problem]]:
+def _uncut(problem: OrderProblem) -> list[tuple[list[int], OrderProblem]]:
     return [(list(range(problem.steps)), problem)]
 
 
-def _as_it_is(problem: Problem, _: Effort) -> tuple[Problem, list[int]]:
+def _as_it_is(problem: OrderProblem, _: Effort) -> tuple[OrderProblem, list[int]]:
     return problem, list(range(problem.steps))
 
 
@@ -41,7 +41,7 @@ PARTS: dict[str, tuple[str, Callable[..., object]]] = {
     "series decomposition": ("in_series", _uncut),
     "contraction": ("contracted", _as_it_is),
     "minimum cuts": ("least_needs", lambda problem, needs, effort, most: needs),
-    "best-first search": ("best_first", lambda problem, floor, beat, effort: Outcome(None, floor)),
+    "best-first search": ("best_first", lambda problem, floor, beat, effort: OrderOutcome(None, floor)),
 }
 """Parts that are no methods: a name in `portfolio`, and what stands there without them."""
 
@@ -50,7 +50,7 @@ def case(path: Path, rows: int | None) -> Case:
     """The problem of a file, models in blocks of some rows."""
     if path.suffix == ".onnx":
         model = load_model(path)
-        flow = Flow.of(model.graph)
+        flow = Dataflow.of(model.graph)
         sizes = zip(model.graph.operators, flow.iteration_rows, strict=True)
         tiled = TiledGraph(flow, {operator.name: min(rows or most, most) for operator, most in sizes})
         steps = reverse_post_order(tiled).steps

@@ -15,7 +15,7 @@ from pathlib import Path
 from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
 from mcudeploy.common.errors import ModelError
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.order_problem import OrderProblem
 from mcudeploy.planner.order.portfolio import DEFAULT, METHODS, Ordered, best_order
 from mcudeploy.planner.order.tiled import problem_of
 from mcudeploy.tiling.blocks import whole
@@ -56,7 +56,7 @@ def methods_row(name: str, model: Model, seconds: float) -> list[str]:
     return cells
 
 
-def timed(problem: Problem, seconds: float, methods: Collection[str]) -> tuple[Ordered, float]:
+def timed(problem: OrderProblem, seconds: float, methods: Collection[str]) -> tuple[Ordered, float]:
     """The best order and the CPU seconds that it took: what else runs on the machine changes little."""
     start = time.process_time()
     found = best_order(problem, Effort(seconds * UNITS_PER_SECOND), methods)

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import process_time
 
 from mcudeploy.common.errors import FitError
-from mcudeploy.multiboard.pipeline.division import Mode, Pipeline, Task, divided, task_of
+from mcudeploy.multiboard.pipeline.division import Mode, Pipeline, PipelineTask, divided, task_of
 from mcudeploy.multiboard.pipeline.exact_regions import exact
 from mcudeploy.multiboard.pipeline.pipeline_report import bottleneck
 from mcudeploy.multiboard.pipeline.topology import Topology
@@ -57,7 +57,7 @@ class Models:
         return self._known[name]
 
 
-def ratios(task: Task, model: Model, mode: Mode, objective: Objective) -> tuple[str, Pipeline | None]:
+def ratios(task: PipelineTask, model: Model, mode: Mode, objective: Objective) -> tuple[str, Pipeline | None]:
     """Throughput and latency of one unit over those of the pipeline."""
     try:
         found = divided(model, task, mode, objective)

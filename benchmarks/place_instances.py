@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.planner.place.place import place
-from mcudeploy.planner.place.placement_problem import Problem
+from mcudeploy.planner.place.placement_problem import PlacementProblem
 from mcudeploy.planner.plain.rectangles import judge
 from mcudeploy.planner.plain.rectfile import read_rectangles
 
@@ -22,11 +22,11 @@ from mcudeploy.planner.plain.rectfile import read_rectangles
 def row(path: Path, capacity: int, seconds: float) -> tuple[bool, tuple[str, ...]]:
     """Whether the instance fits, and its line of the table."""
     rectangles = tuple(named.rectangle for named in read_rectangles(path))
-    greedy = place(Problem(rectangles), capacity, Effort(0)).used_bytes
+    greedy = place(PlacementProblem(rectangles), capacity, Effort(0)).used_bytes
     wall, cpu = time.monotonic(), time.process_time()
-    placed = place(Problem(rectangles), capacity, Effort.of(seconds))
+    placed = place(PlacementProblem(rectangles), capacity, Effort.of(seconds))
     wall, cpu = time.monotonic() - wall, time.process_time() - cpu
-    judge(Problem(rectangles), placed.offsets)
+    judge(PlacementProblem(rectangles), placed.offsets)
     used = placed.used_bytes
     cells = (
         path.name, f"{len(rectangles)}", f"{greedy / capacity:.3f}", f"{used:,}", f"{used / capacity:.3f}",

@@ -18,7 +18,7 @@ from mcudeploy.planner.offload.check import check
 from mcudeploy.planner.offload.exact_cycles import exact_cycles
 from mcudeploy.planner.offload.offload import plan_residency
 from mcudeploy.planner.offload.passive import passive_plan
-from mcudeploy.planner.offload.trace import Link, Trace
+from mcudeploy.planner.offload.trace import MemoryLink, Trace
 from mcudeploy.planner.order.portfolio import DEFAULT, best_order
 from mcudeploy.planner.plain.plaingraph import load_plain_graph
 from mcudeploy.planner.plain.traces import trace_of
@@ -55,7 +55,7 @@ def row(graphs: Graphs, case: tuple[str, float, float], recompute: bool, seconds
     """One line of a table, for a graph, percent of its peak and bytes per cycle."""
     name, percent, rate = case
     trace, peak = graphs[name]
-    limit, link = int(peak * percent / 100), Link(rate, rate)
+    limit, link = int(peak * percent / 100), MemoryLink(rate, rate)
     base = sum(step.cycles for step in trace.steps)
     start = process_time()
     head = f"| {name} | {percent:g} % | {rate:g} |"
@@ -100,7 +100,7 @@ def tables(graphs: Graphs, seconds: float) -> Iterator[tuple[str, Iterator[str]]
 def passive_row(graphs: Graphs, name: str, percent: float) -> str:
     """What evicting on demand costs."""
     trace, peak = graphs[name]
-    limit, link = int(peak * percent / 100), Link(0.2, 0.2)
+    limit, link = int(peak * percent / 100), MemoryLink(0.2, 0.2)
     plan = passive_plan(trace, limit, link)
     if plan is None:
         return f"| {name} | {percent:g} % | no plan |"
@@ -111,7 +111,7 @@ def passive_row(graphs: Graphs, name: str, percent: float) -> str:
 
 def exact_row(seed: int, steps: int, rate: float, seconds: float) -> str:
     """A random training step beside the exact model."""
-    trace, link = training_step(seed, steps), Link(rate, rate)
+    trace, link = training_step(seed, steps), MemoryLink(rate, rate)
     needed = max(sum(trace.items[a.item].size_bytes for a in step.accesses) for step in trace.steps)
     limit = max(needed, int(0.6 * peak_bytes(trace)))
     base = sum(step.cycles for step in trace.steps)

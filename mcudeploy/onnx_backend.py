@@ -25,7 +25,7 @@ from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.ir.graph import Border
+from mcudeploy.ir.graph import GraphIO
 from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.planner.planner import Options
 from mcudeploy.toolchain import Firmware
@@ -82,7 +82,7 @@ class HostProgram(BackendRep):
             }
         return tuple(found[name].astype(dtype, copy=False) for name, dtype in self.outputs.items())
 
-    def _own(self, border: Border, given: Mapping[str, Array]) -> Array:
+    def _own(self, border: GraphIO, given: Mapping[str, Array]) -> Array:
         """An input in the type of its border, which is another than the model's where numpy has none such."""
         value = given[border.name]
         fits = value.dtype == self.inputs[border.name]

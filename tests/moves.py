@@ -11,7 +11,7 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import lives
 from tests.residing import Move, elsewhere, moving, offsets_of
 
@@ -36,7 +36,7 @@ class _Mover:
 
     def moved(self, share: float) -> Plan:
         steps = self.plan.schedule.steps
-        self.tiled = TiledGraph(Flow.of(self.plan.graph), self.plan.block_rows)
+        self.tiled = TiledGraph(Dataflow.of(self.plan.graph), self.plan.block_rows)
         self.ids, self.lives = self.tiled.block_ids(), lives(self.tiled, steps)
         ((self.memory, self.base),) = self.plan.layout.arenas.items()
         self.movable = set(self._movable())
@@ -59,8 +59,8 @@ class _Mover:
                 yield number
 
     def _bear(self, made: int, time: int) -> None:
-        for number, heir in enumerate(self.lives.heir):
-            inherits = heir == made and self.lives.first[made] == time and made in self.movable
+        for number, reuses in enumerate(self.lives.reuses):
+            inherits = reuses == made and self.lives.first[made] == time and made in self.movable
             if inherits and self.ids[number] in self.above and self.random.random() < 0.7:
                 self.above[self.ids[made]] = place = self.above[self.ids[number]]
                 self.births[self.ids[made]] = place.lo

@@ -88,3 +88,17 @@ def test_a_cycle_is_found() -> None:
 
 def test_few_modules_stand_on_top() -> None:
     assert sum(path.parent == ROOT for path in MODULES.values()) <= 3
+
+
+def test_names_stand_once() -> None:
+    """A name that stands twice is a notion that stands twice, or two notions with one word."""
+    classes = [
+        node.name
+        for path in MODULES.values()
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert [name for name in set(classes) if classes.count(name) > 1] == []
+    modules = [path.stem for path in MODULES.values() if path.stem != "__init__"]
+    twice = {name for name in modules if modules.count(name) > 1}
+    assert len(twice) <= 12, "an operator's module in ops and frontend may share its name; others may not"

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 from mcudeploy.boards.consistency import check_links, check_own_sources, check_units
 from mcudeploy.boards.facts import (
     BoardName,
+    ChainPort,
     ChipId,
     Core,
     CpuFlag,
@@ -27,7 +28,6 @@ from mcudeploy.boards.facts import (
     Link,
     Memory,
     Patience,
-    Port,
     Registry,
     Timer,
     Timers,
@@ -98,7 +98,7 @@ class Board(Facts):
     units: Annotated[tuple[Unit, ...], Field(alias="unit", min_length=1)] = (Unit(name="core"),)
     links: Annotated[tuple[Link, ...], Field(alias="link", max_length=MOST_LINKS)] = ()
     uart: Uart | None = None
-    ports: Annotated[tuple[Port, ...], Field(alias="port", max_length=2)] = ()
+    ports: Annotated[tuple[ChainPort, ...], Field(alias="port", max_length=2)] = ()
     port_hal: tuple[HalSource, ...] = ()
     timer: Timers = Timers()
     emulator: EmulatorFacts | None = None

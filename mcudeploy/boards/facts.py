@@ -103,7 +103,7 @@ class Facts(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Region(Facts):
+class BoardRegion(Facts):
     origin: Address
     bytes: Size
 
@@ -113,7 +113,7 @@ class Region(Facts):
         return Interval(self.origin, self.origin + self.bytes)
 
 
-class Flash(Region):
+class Flash(BoardRegion):
     """Where the program and its constants lie. `read_rate`: the bytes that it gives in a clock of the first
     unit where no cache has them; None: as fast as the core asks. No plan goes by it.
     """
@@ -124,7 +124,7 @@ class Flash(Region):
 Alignment = Literal[1, 2, 4, 8, 16, 32, 64]
 
 
-class Memory(Region):
+class Memory(BoardRegion):
     """Memory for arenas; the first one of a board also holds .data, .bss and the stack.
 
     `read_rate` and `write_rate` are the bytes that it gives and takes in a clock of the first unit; None: as
@@ -199,7 +199,7 @@ class Link(Facts):
         return fixed + size_bytes * max(own, origin.read_cost, to.write_cost)
 
 
-class Stack(Region):
+class StackRegion(BoardRegion):
     """The stack of a compute unit that has one of its own: a region outside of the memories for arenas."""
 
 
@@ -220,7 +220,7 @@ class Unit(Facts):
     cached: tuple[Identifier, ...] = ()
     cache_line: Alignment = 32
     prefers: tuple[str, ...] = ()
-    stack: Stack | None = None
+    stack: StackRegion | None = None
 
 
 class SerialLine(Facts):
@@ -247,7 +247,7 @@ def pin_number(pin: str) -> int:
     return 16 * (ord(pin[1]) - ord("A")) + int(pin[2:])
 
 
-class Port(SerialLine):
+class ChainPort(SerialLine):
     """The serial line to another board. `send_irq`: the transmitter's interrupt, where it has its own;
     `most_baud`: what its clock allows.
     """

@@ -28,7 +28,7 @@ class UsbKind(Facts):
         return usb_id in self.ids or bool(self.product and self.product.lower() in product.lower())
 
 
-class _File(Facts):
+class _UsbFile(Facts):
     devices: Annotated[tuple[UsbKind, ...], Field(alias="device")]
 
 
@@ -36,7 +36,7 @@ class _File(Facts):
 def usb_kinds() -> tuple[UsbKind, ...]:
     """All kinds of devices that are known."""
     text = (resource_dir("boards") / "usb" / "devices.toml").read_text("utf-8")
-    return _File.model_validate(tomllib.loads(text)).devices
+    return _UsbFile.model_validate(tomllib.loads(text)).devices
 
 
 def kind_of(usb_id: str, product: str) -> UsbKind | None:

@@ -17,7 +17,7 @@ from mcudeploy.checker.owners import PlanFaultError, Shapes, Span
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CoreWait, Part, Plan, Residence, Run, Transfer, Wait
+from mcudeploy.ir.plan import Plan, Residence, Run, Sync, Transfer, Wait, WorkSlice
 
 _GRAIN = 8
 """Bytes that the scratch of a core begins at a multiple of, behind that of the one before."""
@@ -45,10 +45,10 @@ def require_no_races(plan: Plan, shapes: Shapes) -> None:
 
 def _require_whole(plan: Plan) -> None:
     """Every entry is done once: all columns of all rows of a step, the rest by core 0."""
-    parts: dict[int, list[tuple[int, Part]]] = {}
+    parts: dict[int, list[tuple[int, WorkSlice]]] = {}
     for core, lane in enumerate(plan.lanes):
         for each in lane:
-            if isinstance(each, Part):
+            if isinstance(each, WorkSlice):
                 parts.setdefault(each.entry, []).append((core, each))
     if set(parts) != set(range(len(plan.tape))):
         raise PlanFaultError("the tapes of the cores have other entries than the program's")
@@ -111,7 +111,7 @@ class _Races:
                 while at[core] < len(lane) and lane[at[core]].entry == number:
                     each = lane[at[core]]
                     at[core] += 1
-                    if isinstance(each, CoreWait):
+                    if isinstance(each, Sync):
                         self._await(core, each)
                     else:
                         self._part(core, each, list(self._accesses(entry, each, core, time)))
@@ -120,7 +120,7 @@ class _Races:
             elif isinstance(entry, Transfer):
                 self._begun.append(entry)
 
-    def _await(self, core: int, each: CoreWait) -> None:
+    def _await(self, core: int, each: Sync) -> None:
         if not (0 <= each.core < len(self._plan.lanes) and each.core != core):
             raise PlanFaultError(f"core {core} waits for core {each.core} before entry {each.entry}")
         done = self._entry_of[each.core]
@@ -131,7 +131,7 @@ class _Races:
             )
         self._clocks[core] = np.maximum(self._clocks[core], self._history[each.core][each.parts - 1])
 
-    def _part(self, core: int, part: Part, accesses: list[_Access]) -> None:
+    def _part(self, core: int, part: WorkSlice, accesses: list[_Access]) -> None:
         clock = self._clocks[core]
         for access in accesses:
             memory, (lo, hi) = access.span.memory, (access.span.bytes.lo, access.span.bytes.hi)
@@ -154,7 +154,9 @@ class _Races:
             touched = self._wrote if access.writes else self._read
             touched[memory][core, lo:hi] = clock[core]
 
-    def _accesses(self, entry: Run | Transfer | Wait, part: Part, core: int, time: int) -> Iterator[_Access]:
+    def _accesses(
+        self, entry: Run | Transfer | Wait, part: WorkSlice, core: int, time: int
+    ) -> Iterator[_Access]:
         if isinstance(entry, Run):
             yield from self._of_step(entry, part, core, time)
             return
@@ -166,7 +168,7 @@ class _Races:
                 yield _Access(_span(source, 0, size), writes=False)
                 yield _Access(_span(target, 0, size), writes=True)
 
-    def _of_step(self, entry: Run, part: Part, core: int, time: int) -> Iterator[_Access]:
+    def _of_step(self, entry: Run, part: WorkSlice, core: int, time: int) -> Iterator[_Access]:
         plan = self._plan
         operator = plan.graph.operators[entry.operator]
         accumulates, nest = operator.op.accumulates, plan.graph.loops(operator)
@@ -214,7 +216,7 @@ class _Races:
                 return each
         return None
 
-    def _made(self, entry: Run, operator: Operator, part: Part, time: int) -> Span:
+    def _made(self, entry: Run, operator: Operator, part: WorkSlice, time: int) -> Span:
         output = self._plan.graph.tensors[operator.output]
         block = 0 if operator.op.accumulates else entry.block
         found = list(enumerate(self._plan.layout.blocks[operator.output][block]))

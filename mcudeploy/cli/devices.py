@@ -236,10 +236,10 @@ def chain_options(command: Command) -> Command:
         **rest: Any,
     ) -> None:
         from mcudeploy.multiboard.link import line_of
-        from mcudeploy.multiboard.run import Asked
+        from mcudeploy.multiboard.run import ChainRequest
 
         if _is_chain(boards, board):
-            asked = Asked(_chained(str(boards), port, flasher, emulate), line_of(link), frames)
+            asked = ChainRequest(_chained(str(boards), port, flasher, emulate), line_of(link), frames)
             command(*args, target=None, chain=asked, **rest)
         elif board is not None:
             command(*args, target=target_of(board, port, probe, flasher, emulate), chain=None, **rest)

@@ -59,7 +59,7 @@ _OTHER_MEANING = {
 """Options of commands that are not what the settings mean by that name."""
 
 
-class Program(click.RichGroup):
+class CommandLine(click.RichGroup):
     """A group with options from `mcudeploy.toml` and variables, and one way to end for every error."""
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
@@ -171,7 +171,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     context.exit()
 
 
-@click.group(name="mcudeploy", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(name="mcudeploy", cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,

@@ -20,7 +20,7 @@ from mcudeploy.cli.parameter_types import (
     InputShape,
     Limit,
     NewFile,
-    Size,
+    SizeType,
 )
 from mcudeploy.common.errors import UsageError
 
@@ -128,7 +128,9 @@ def planning_options(command: Command) -> Command:
         help="How long planning may take on an ordinary PC. Work is counted, not timed: a busy machine takes "
         "longer and finds the same plan.",
     )
-    @click.option("--ram-limit", type=Size(), help="Bytes that the arena may take, such as 96k, 64KiB or 1M.")
+    @click.option(
+        "--ram-limit", type=SizeType(), help="Bytes that the arena may take, such as 96k, 64KiB or 1M."
+    )
     @click.option(
         "--memory",
         "memory_limits",

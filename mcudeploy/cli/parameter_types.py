@@ -14,7 +14,7 @@ from mcudeploy.cli.config import parse_cores, parse_limit, parse_shape, parse_si
 from mcudeploy.common.formats import way_in
 
 
-class Size(click.ParamType[int]):
+class SizeType(click.ParamType[int]):
     """A number of bytes: 49152, 96k, 64KiB, 1M."""
 
     name = "size"

@@ -9,13 +9,13 @@ import rich_click as click
 from mcudeploy.cli import graphtables
 from mcudeploy.cli.options import files_option, output_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, Size
+from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, SizeType
 from mcudeploy.common.text import count_text
 
 
 @click.command()
 @click.argument("rects", type=InputFile(pipes=True))
-@click.option("--capacity", type=Size(), required=True, help="Bytes there are, such as 96k, 64KiB or 1M.")
+@click.option("--capacity", type=SizeType(), required=True, help="Bytes there are, such as 96k, 64KiB or 1M.")
 @click.option(
     "--time-limit",
     metavar="SECONDS",
@@ -48,12 +48,12 @@ def place(
     from mcudeploy.common.effort import Effort
     from mcudeploy.common.errors import FitError
     from mcudeploy.planner.place.place import place as place_problem
-    from mcudeploy.planner.place.placement_problem import Problem, lower_bound
+    from mcudeploy.planner.place.placement_problem import PlacementProblem, lower_bound
     from mcudeploy.planner.plain.rectangles import judge
     from mcudeploy.planner.plain.rectfile import read_rectangles, write_offsets
 
     named = read_rectangles(rects)
-    problem = Problem(tuple(one.rectangle for one in named))
+    problem = PlacementProblem(tuple(one.rectangle for one in named))
     least = lower_bound(problem)
     if least > capacity:
         missing = least - capacity

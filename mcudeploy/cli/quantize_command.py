@@ -88,14 +88,14 @@ def quantize(
     output: Output,
 ) -> None:
     """Turn a float model into int8, for `run` and the rest, and say what that loses where."""
-    from mcudeploy.quantization.quantizer import Asked, quantize_model
+    from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model
 
     if destination.suffix.lower() == ".tflite":
         raise UsageError(f"--output {destination} would be an ONNX file: give it the ending .onnx")
     if destination.resolve().parent == data.resolve() or same_file(destination, data):
         raise UsageError(f"--output {destination} is among the samples of --data: choose another file")
     kept = tuple(name.strip() for text in keep_float for name in text.split(",") if name.strip())
-    asked = Asked(data, labels, method, samples, seed, kept, dict(shapes))
+    asked = QuantizeRequest(data, labels, method, samples, seed, kept, dict(shapes))
     with output.progress() as progress:
         report = quantize_model(model, asked, destination, progress)
         interrupts.close()

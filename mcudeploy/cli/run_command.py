@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from mcudeploy.device.target import Target
     from mcudeploy.execution.counted import Timing
     from mcudeploy.execution.running import Ran
-    from mcudeploy.multiboard.run import Asked
+    from mcudeploy.multiboard.run import ChainRequest
     from mcudeploy.planner.planner import Options
-    from mcudeploy.verify.preprocessing import Reading
+    from mcudeploy.verify.preprocessing import Preprocessing
 
 
 @click.command()
@@ -73,10 +73,10 @@ def run(
     *,
     model: Path,
     target: Target | None,
-    chain: Asked | None,
+    chain: ChainRequest | None,
     inputs: tuple[Path, ...],
     expected: tuple[Path, ...],
-    reading: Reading,
+    reading: Preprocessing,
     labels: Path | None,
     timing: Timing,
     guards: bool,

@@ -110,9 +110,9 @@ def sample_options(command: Command) -> Command:
         resize: Resize,
         **rest: Any,
     ) -> None:
-        from mcudeploy.verify.preprocessing import Reading
+        from mcudeploy.verify.preprocessing import Preprocessing
 
-        reading = Reading(pixels, mean, std, resize)
+        reading = Preprocessing(pixels, mean, std, resize)
         command(*args, inputs=inputs, expected=expected, reading=reading, **rest)
 
     return packed

@@ -12,7 +12,7 @@ from mcudeploy.codegen.folder import Content
 from mcudeploy.codegen.kernelfiles import ON_UNIT
 from mcudeploy.codegen.library import c_files, finished
 from mcudeploy.codegen.program import Program
-from mcudeploy.codegen.render import Member, render, render_readme
+from mcudeploy.codegen.render import LibraryModel, render, render_readme
 from mcudeploy.common.errors import UsageError
 
 Kind = Literal["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "rust"]
@@ -120,7 +120,7 @@ class _Exported:
         return "".join(part.capitalize() for part in self.p.prefix.split("_")) + "Model"
 
 
-def export_files(kind: Kind, members: Sequence[Member], name: str, board: Board) -> dict[str, Content]:
+def export_files(kind: Kind, members: Sequence[LibraryModel], name: str, board: Board) -> dict[str, Content]:
     """The library `name` by path. Raises UsageError for programs that need more of an application than calls:
     those of several cores or compute units.
     """
@@ -157,7 +157,7 @@ def export_files(kind: Kind, members: Sequence[Member], name: str, board: Board)
     return finished(found)
 
 
-def example_values(members: Sequence[Member], name: str, board: Board) -> dict[str, Any]:
+def example_values(members: Sequence[LibraryModel], name: str, board: Board) -> dict[str, Any]:
     """What every template of an example may ask for."""
     return {
         "name": name,

@@ -8,11 +8,11 @@ import numpy as np
 
 from mcudeploy.codegen.ctext import c_elements, c_float, comment_text
 from mcudeploy.common.text import count_text
-from mcudeploy.ir.graph import Border, DType, Tensor
+from mcudeploy.ir.graph import DType, GraphIO, Tensor
 from mcudeploy.ir.plan import Plan, Run, memories_of
 from mcudeploy.ops.host_io import is_channels_last
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import lives
 
 _C_TYPES = {DType.INT8: "int8_t", DType.INT32: "int32_t", DType.FLOAT32: "float"}
@@ -67,7 +67,7 @@ def entries_of(plan: Plan) -> list[int]:
 
 def arena_map(plan: Plan) -> list[MapLine]:
     """A line for every tensor. Live ranges count the entries of the tape."""
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     found = lives(tiled, plan.schedule.steps)
     lines, places = [], entries_of(plan)
     for name, tensor in plan.graph.tensors.items():
@@ -98,9 +98,9 @@ def _shape(tensor: Tensor) -> str:
     return "".join(f"[{size}]" for size in tensor.shape)
 
 
-def borders_text(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[BorderText]:
+def borders_text(plan: Plan, borders: tuple[GraphIO, ...], kind: str) -> list[BorderText]:
     """The inputs or the outputs, which are called `kind`. Raises ValueError for an order without a name."""
-    texts, roots = [], Flow.of(plan.graph).roots
+    texts, roots = [], Dataflow.of(plan.graph).roots
     for position, border in enumerate(borders):
         tensor = plan.graph.tensors[border.tensor]
         first = plan.layout.blocks[roots[border.tensor]][0][0]
@@ -139,7 +139,7 @@ def states_text(plan: Plan) -> list[StateText]:
     ]
 
 
-def _border_layout(border: Border, tensor: Tensor) -> str:
+def _border_layout(border: GraphIO, tensor: Tensor) -> str:
     """What an index means: "ONNX x float32 [1,3,32,32] as [32][32][3], channels last"."""
     sizes = ",".join(str(size) for size in border.shape)
     if np.array_equal(border.order, np.arange(border.order.size)):

@@ -9,7 +9,7 @@ from pathlib import Path
 from mcudeploy.codegen.folder import Content, write_folder
 from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES, START, kernel_files
 from mcudeploy.codegen.licences import licence_text, licensed
-from mcudeploy.codegen.render import Member, render_arena, render_model, render_package, render_selftest
+from mcudeploy.codegen.render import LibraryModel, render_arena, render_model, render_package, render_selftest
 from mcudeploy.codegen.sbom import SBOM_NAME, bill_of_materials
 from mcudeploy.common.errors import UsageError
 
@@ -23,7 +23,7 @@ _INTERFACES = {
 
 
 def write_library(
-    members: Sequence[Member],
+    members: Sequence[LibraryModel],
     name: str,
     directory: Path,
     firmware: Sequence[Path],
@@ -45,12 +45,12 @@ def write_library(
     return write_folder(directory, with_sbom(files, members, name) if sbom else files, read=read, force=force)
 
 
-def with_sbom(files: Mapping[str, Content], members: Sequence[Member], name: str) -> dict[str, Content]:
+def with_sbom(files: Mapping[str, Content], members: Sequence[LibraryModel], name: str) -> dict[str, Content]:
     """The files, and their bill of materials."""
     return {**files, SBOM_NAME: bill_of_materials(members, name, files)}
 
 
-def library_files(members: Sequence[Member], name: str) -> dict[str, Content]:
+def library_files(members: Sequence[LibraryModel], name: str) -> dict[str, Content]:
     """The sources by path, and the files around them. Raises what `c_files` raises."""
     return finished(c_files(members) | render_package(name, members))
 
@@ -60,7 +60,7 @@ def finished(files: Mapping[str, Content]) -> dict[str, Content]:
     return licensed(files) | {"LICENSE": licence_text()}
 
 
-def c_files(members: Sequence[Member]) -> dict[str, Content]:
+def c_files(members: Sequence[LibraryModel]) -> dict[str, Content]:
     """The sources below src and include: kernels are shared, and the types of mcud_config.h hold the tables
     of all models.
 

@@ -13,7 +13,7 @@ from mcudeploy.ir.opdef import ArrayPointer, ConstantArray, KernelCall, Symbol
 from mcudeploy.planner.tape.core_tables import PartEntry, PartRecord
 
 
-class Constants:
+class ConstantPool:
     """Arrays in flash; equal arrays are stored once."""
 
     def __init__(self, prefix: str) -> None:
@@ -34,7 +34,7 @@ class Constants:
         return self._names[key]
 
 
-def params_text(operator: str, call: KernelCall, constants: Constants) -> list[tuple[str, str]]:
+def params_text(operator: str, call: KernelCall, constants: ConstantPool) -> list[tuple[str, str]]:
     """The parameters of a call by name."""
     params: list[tuple[str, str]] = []
     for name, value in call.params.items():
@@ -55,7 +55,7 @@ def params_text(operator: str, call: KernelCall, constants: Constants) -> list[t
 
 
 def part_text(
-    part: PartRecord, base: OperatorText, tensors: Mapping[str, TensorText], constants: Constants
+    part: PartRecord, base: OperatorText, tensors: Mapping[str, TensorText], constants: ConstantPool
 ) -> OperatorText:
     """The record of parts: that of their step, with what is theirs."""
     mark, about = f"k{part.core}", f"{base.name}, whole rows on core {part.core}"

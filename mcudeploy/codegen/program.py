@@ -22,7 +22,7 @@ from mcudeploy.codegen.header import (
     states_text,
 )
 from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, RUN_CORES, START
-from mcudeploy.codegen.operators import Constants, each_once, lane_text, params_text, part_text
+from mcudeploy.codegen.operators import ConstantPool, each_once, lane_text, params_text, part_text
 from mcudeploy.codegen.texts import (
     ArenaText,
     ConstantText,
@@ -39,7 +39,7 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.solve import base_alignments
 from mcudeploy.planner.tape.core_tables import LaneTables
-from mcudeploy.planner.tape.tape import Moves, Named, Record, Stored, Tape, handed_over, integer_bits
+from mcudeploy.planner.tape.tape import Moves, NamedRange, Record, Stored, Tape, handed_over, integer_bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     """The program of a plan for a board, whose operators call these kernels."""
     handed = handed_over(plan, board)
     tape = Tape(plan)
-    constants = Constants(prefix)
+    constants = ConstantPool(prefix)
     records = [_operator_text(tape, record, calls, constants, handed) for record in tape.records]
     kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
     offsets = _OffsetTable(board.offset_unit)
@@ -220,11 +220,11 @@ def _symbol(kind: str, number: int, name: str) -> str:
     return f"{kind}{number or ''}_{name}"
 
 
-def _stored_symbol(tape: Tape, named: Named, version: int) -> str:
+def _stored_symbol(tape: Tape, named: NamedRange, version: int) -> str:
     return _symbol("s" if named.is_scratch else "t", tape.number(named, version), named.name)
 
 
-def _stored_text(tape: Tape, named: Named, version: int) -> str:
+def _stored_text(tape: Tape, named: NamedRange, version: int) -> str:
     """What a table is of, for a comment."""
     where = f" in {named.memory}" if tape.is_spread(named) else ""
     return f"{named.name}{where}" + (f" after {count_text(version, 'move')}" if version else "")
@@ -258,7 +258,7 @@ def _operator_text(
     tape: Tape,
     record: Record,
     calls: Mapping[str, KernelCall],
-    constants: Constants,
+    constants: ConstantPool,
     handed: Mapping[str, int],
 ) -> OperatorText:
     plan = tape.plan

@@ -26,7 +26,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Member:
+class LibraryModel:
     """One model of a library."""
 
     program: Program
@@ -63,7 +63,7 @@ def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]
     return files | {"mcud_config.h": render("config.h.j2", alignment=program.alignment, **widths)}
 
 
-def render_selftest(member: Member) -> dict[str, str]:
+def render_selftest(member: LibraryModel) -> dict[str, str]:
     """The check of a model on one input; nothing where it has none."""
     if member.selftest is None:
         return {}
@@ -100,7 +100,7 @@ def render_firmware(program: Program, plan: Plan, source: Source) -> dict[str, s
     return files | {"deployed.c": _render("deployed.c.j2", program, plan, source)}
 
 
-def render_package(name: str, members: Sequence[Member]) -> dict[str, str]:
+def render_package(name: str, members: Sequence[LibraryModel]) -> dict[str, str]:
     """The files around the C of a library folder: build scripts, and an example for each model."""
     prefixes = [member.program.prefix for member in members]
     examples = [
@@ -119,7 +119,9 @@ def render_package(name: str, members: Sequence[Member]) -> dict[str, str]:
     return texts | {"README.md": render_readme(name, members)}
 
 
-def render_readme(name: str, members: Sequence[Member], kind: str = "", *, toolchain: bool = False) -> str:
+def render_readme(
+    name: str, members: Sequence[LibraryModel], kind: str = "", *, toolchain: bool = False
+) -> str:
     """How a library is used in a build system, the usual ones where it is for none; and where it is from."""
     return render(
         "exporters/README.md.j2",

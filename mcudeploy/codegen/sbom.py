@@ -16,7 +16,7 @@ from typing import Any
 from mcudeploy import __version__
 from mcudeploy.codegen.folder import Content
 from mcudeploy.codegen.licences import CODE_LICENCE, MODEL_LICENCE, licence_of
-from mcudeploy.codegen.render import Member
+from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.common.errors import UsageError
 
 SBOM_NAME = "sbom.cdx.json"
@@ -24,7 +24,7 @@ _NAMESPACE = uuid.UUID("6d637564-6570-4c6f-9900-73626f6d0001")
 JsonObject = dict[str, Any]
 
 
-def bill_of_materials(members: Sequence[Member], name: str, files: Mapping[str, Content]) -> str:
+def bill_of_materials(members: Sequence[LibraryModel], name: str, files: Mapping[str, Content]) -> str:
     """Of the library `name` with these files. Raises UsageError where SOURCE_DATE_EPOCH is no time."""
     digests = {path: hashlib.sha256(_bytes(content)).hexdigest() for path, content in sorted(files.items())}
     runtime = _component("library", "runtime", "mcudeploy-runtime", CODE_LICENCE)

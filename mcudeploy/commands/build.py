@@ -15,7 +15,7 @@ from mcudeploy.codegen.exporters import Kind, export_files
 from mcudeploy.codegen.folder import require_no_links, require_ours, write_folder
 from mcudeploy.codegen.library import with_sbom, write_library
 from mcudeploy.codegen.program import Program
-from mcudeploy.codegen.render import Member
+from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest
 from mcudeploy.commands.commands import cost_report, plan_model, verdict_on_host
 from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
@@ -87,7 +87,7 @@ def build_models(
     if several:
         require_room(shares, options.limited(board), arena)
     members = [
-        Member(program, each.made.plan, each.made.source, each.selftest)
+        LibraryModel(program, each.made.plan, each.made.source, each.selftest)
         for program, each in zip(programs, built, strict=True)
     ]
     elves = [each.firmware.elf for each in built if each.firmware is not None and not bare]
@@ -125,7 +125,7 @@ def init_project(
         require_ours(library, {})
         require_ours(directory, {})
     built = _built(path, board, options, (True, True), progress)
-    member = Member(built.program, built.made.plan, built.made.source, built.selftest)
+    member = LibraryModel(built.program, built.made.plan, built.made.source, built.selftest)
     model = name + path.suffix.lower()
     files = starter_files(member, name, board, model, emulate=emulate)
     files[f"model/{model}"] = path.read_bytes()

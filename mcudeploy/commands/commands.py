@@ -25,7 +25,7 @@ from mcudeploy.execution.counted import Timing, by_operator, count_steps, counte
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.running import Ran, known_within_limit, run_within_limit
 from mcudeploy.frontend.onnx.parameters import parameter_count
-from mcudeploy.ir.plan import Form
+from mcudeploy.ir.plan import Rewrites
 from mcudeploy.planner import planfile
 from mcudeploy.planner.fit import estimated_latency, longest_step, rank_boards
 from mcudeploy.planner.model.model import Model
@@ -39,7 +39,7 @@ from mcudeploy.report.outputs import outputs, read_labels, require_labels
 from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.ports import attached_by, find_port
-from mcudeploy.verify.preprocessing import AS_USUAL, Reading
+from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import Verdict, judge
 
@@ -266,7 +266,7 @@ def _time_variants(path: Path, target: Target, options: Options, progress: Progr
     """Have the times of all kernels that are to be chosen from in the database."""
     model = read_model(path, options, vectors=target.board.vectors)
     known = known_times(target.board)
-    forms = (Form(options.stream_input), Form(options.stream_input, accumulating=True))
+    forms = (Rewrites(options.stream_input), Rewrites(options.stream_input, accumulating=True))
     models = [model.in_form(form) for form in forms]
     if not any(_unknown(one, known) for one in models):
         return
@@ -295,7 +295,7 @@ def run_model(
     *,
     inputs: list[Path],
     expected: list[Path],
-    reading: Reading = AS_USUAL,
+    reading: Preprocessing = AS_USUAL,
     labels: Path | None = None,
     timing: Timing = "instructions",
     told: Callable[[Ran], None] | None = None,

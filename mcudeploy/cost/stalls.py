@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import Memory
-from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.plan import Plan, Run, Stalls, Transfer
 from mcudeploy.tiling.blocks import TiledGraph
@@ -22,7 +22,7 @@ class Pace:
     """Ticks of every step of a schedule, and the price of moves."""
 
     steps: Sequence[float]
-    price: MovePrice
+    price: CopyCost
 
 
 def stalls(plan: Plan, tiled: TiledGraph, board: Board, work: WorkBytes, pace: Pace | None = None) -> Stalls:
@@ -36,10 +36,10 @@ def stalls(plan: Plan, tiled: TiledGraph, board: Board, work: WorkBytes, pace: P
         memory = memories[access.memory]
         direct[access.time] += access.read_bytes * memory.read_cost
         direct[access.time] += access.written_bytes * memory.write_cost
-    return _Clock(plan, tiled, board, memories).run(direct, pace)
+    return _TapeClock(plan, tiled, board, memories).run(direct, pace)
 
 
-class _Clock:
+class _TapeClock:
     """The tape on the core and its engines."""
 
     def __init__(self, plan: Plan, tiled: TiledGraph, board: Board, memories: Mapping[str, Memory]) -> None:

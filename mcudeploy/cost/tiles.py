@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Step
 from mcudeploy.ops.transfer import Copy
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 STEP_TICKS = 21
 """Instructions of the tape for each step: reading its code, the division into blocks, the call."""
@@ -54,7 +54,7 @@ asked for, as far as that is known.
 
 
 @dataclass(frozen=True, slots=True)
-class MovePrice:
+class CopyCost:
     """Ticks of a move: for itself, for each piece that is copied at once, and for each byte."""
 
     move: float
@@ -70,7 +70,7 @@ _COPIED = 256
 """Bytes of a narrow row whose copying, beside that of a row of twice as many, tells the price of moves."""
 
 
-def move_price(tiles: TileSource) -> MovePrice:
+def move_price(tiles: TileSource) -> CopyCost:
     """The price of moves: a piece is copied as a row of the operator Copy is."""
     narrow, wide = _copying(_COPIED), _copying(2 * _COPIED)
     rows = Interval(0, 1), Interval(0, 2)
@@ -85,13 +85,13 @@ def move_price(tiles: TileSource) -> MovePrice:
     (one, two), (twice_as_wide, _) = times(narrow), times(wide)
     byte = max(0.0, (twice_as_wide - one) / _COPIED)
     piece = max(0.0, two - one - byte * _COPIED)
-    return MovePrice(STEP_TICKS + max(0.0, one - piece - byte * _COPIED), piece, byte)
+    return CopyCost(STEP_TICKS + max(0.0, one - piece - byte * _COPIED), piece, byte)
 
 
 def _copying(row_bytes: int) -> Graph:
     shape = (2, 1, row_bytes)
     source, target = (Tensor(name, shape, DType.INT8, Quantization(1.0, 0)) for name in ("x", "y"))
-    border = Border("x", "x", shape, "int8", np.arange(source.elements, dtype=np.int32))
+    border = GraphIO("x", "x", shape, "int8", np.arange(source.elements, dtype=np.int32))
     copying = Operator("copy", Copy(), ("x",), "y")
     return Graph("copy", {"x": source, "y": target}, (copying,), (border,), (replace(border, tensor="y"),))
 
@@ -101,7 +101,7 @@ def by_calls(time: CallTime, calls: Mapping[str, KernelCall]) -> TileTime:
     return lambda operator, rows: time(operator, calls[operator.name], rows)
 
 
-def timed_blocks(flow: Flow, position: int, block_rows: int) -> Iterator[tuple[Interval, int]]:
+def timed_blocks(flow: Dataflow, position: int, block_rows: int) -> Iterator[tuple[Interval, int]]:
     """The blocks that stand for all of an operator cut into blocks of so many rows, and for how many each.
 
     Those whose windows reach into the padding, a shorter last one, and the first and last of an operator that
@@ -124,7 +124,7 @@ class Costs:
     each step, `share` is the largest part of it that one of them makes, which the others wait for.
     """
 
-    flow: Flow
+    flow: Dataflow
     tile_time: TileTime
     share: TileShare | None = None
     _known: dict[tuple[int, int], float] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mcudeploy.codegen.program import Program
 from mcudeploy.common.errors import DeployError
-from mcudeploy.device.replies import Stack
+from mcudeploy.device.replies import StackReport
 from mcudeploy.device.target import Device
 
 GUARD = bytes.fromhex("a5c35a3c 0ff0e11e 7e81bd42 d14b66f9")
@@ -26,7 +26,7 @@ def arm(device: Device, program: Program) -> None:
         device.write(number, arena.size_bytes, GUARD)
 
 
-def require_intact(device: Device, program: Program, stack: Stack) -> None:
+def require_intact(device: Device, program: Program, stack: StackReport) -> None:
     """Raises DeployError naming every guard that was overwritten, and its first byte."""
     dead = []
     for number, arena in enumerate(program.arenas):

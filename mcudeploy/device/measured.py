@@ -23,7 +23,7 @@ Advance = Callable[[int, int], None]
 """Told how many tiles of how many are timed."""
 
 
-class Timer(Protocol):
+class TileClock(Protocol):
     """Times tiles on one device; see `BoardTimer`."""
 
     def ready(self) -> bool:
@@ -75,7 +75,11 @@ class MeasuredTiles:
     """
 
     def __init__(
-        self, device: tuple[str, int], database: Database, timers: Sequence[Timer], alive: Alive | None = None
+        self,
+        device: tuple[str, int],
+        database: Database,
+        timers: Sequence[TileClock],
+        alive: Alive | None = None,
     ) -> None:
         self._timers, self._database = timers, database
         self._device = device
@@ -205,7 +209,7 @@ class MeasuredTiles:
                     self._alive.lose(number, error)
             time.sleep(POLL_S)
 
-    def _time_one(self, timer: Timer, key: TileKey, tile: _Tile) -> bool:
+    def _time_one(self, timer: TileClock, key: TileKey, tile: _Tile) -> bool:
         """Have the time of a tile stored; False where another process measures it at the moment."""
         with self._claims.of(str(key)) as ours:
             if not ours:
@@ -221,7 +225,7 @@ class MeasuredTiles:
         return True
 
 
-def _measure(timer: Timer, tile: _Tile) -> float:
+def _measure(timer: TileClock, tile: _Tile) -> float:
     graph, operator, call, rows = tile
     part = len(rows)
     while True:

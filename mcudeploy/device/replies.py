@@ -81,7 +81,7 @@ class StepTicks:
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class StackReport:
     """Bytes of stack that the last RUN reached, and how many there are."""
 
     used_bytes: int
@@ -158,10 +158,10 @@ def step_ticks(data: bytes) -> StepTicks:
     return StepTicks(tuple(ticks), _flag("disturbed", disturbed))
 
 
-def stack_of(data: bytes) -> Stack:
+def stack_of(data: bytes) -> StackReport:
     """From the data of a STACK reply."""
     used, size = struct.unpack("<II", data)
-    return Stack(within("used", used, 0, size), size)
+    return StackReport(within("used", used, 0, size), size)
 
 
 def kernel_addresses(data: bytes, info: DeviceInfo, left: int) -> tuple[int, ...]:

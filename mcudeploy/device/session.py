@@ -17,7 +17,7 @@ from mcudeploy.device.hints import flash_hint, silence_hint
 from mcudeploy.device.replies import (
     DeviceInfo,
     FieldError,
-    Stack,
+    StackReport,
     StepTicks,
     Ticks,
     device_info,
@@ -180,7 +180,7 @@ class Session:
         """Set what the program keeps between runs to what it is at first."""
         self._request(Request.RESET, b"", reply_bytes=0)
 
-    def stack(self) -> Stack:
+    def stack(self) -> StackReport:
         """How deep the stack went in the last `run`."""
         data = self._request(Request.STACK, b"", reply_bytes=8)
         return self.parsed(Request.STACK, stack_of, data)

@@ -55,14 +55,14 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class FlashRegion:
     """Readable bytes of flash, any content."""
 
     base: int
     size_bytes: int
 
     @classmethod
-    def of(cls, board: Board) -> Region | None:
+    def of(cls, board: Board) -> FlashRegion | None:
         """The flash of a board but its first bytes, which may be at address 0; None where nothing is known of
         its place: for the host, and where a framework links.
         """
@@ -129,7 +129,7 @@ def pack(
     *,
     at: int,
     memory: int = 0,
-    flash: Region | None = None,
+    flash: FlashRegion | None = None,
 ) -> Image:
     """The image of a tile for offset `at` (a multiple of 8) of arena `memory`.
 
@@ -162,7 +162,7 @@ def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
     return builder.add(head + struct.pack("<II", tensor.row_bytes, tensor.block_rows))
 
 
-def _params(call: KernelCall, builder: _Builder, flash: Region | None) -> bytes:
+def _params(call: KernelCall, builder: _Builder, flash: FlashRegion | None) -> bytes:
     addresses: list[int] = []
     scalars = bytearray()
     for name, value in call.params.items():
@@ -177,7 +177,7 @@ def _params(call: KernelCall, builder: _Builder, flash: Region | None) -> bytes:
     return builder.pointers(addresses) + bytes(scalars)
 
 
-def _constant(array: ConstantArray, builder: _Builder, flash: Region | None) -> int:
+def _constant(array: ConstantArray, builder: _Builder, flash: FlashRegion | None) -> int:
     # unsigned arrays are positions: with any others a kernel would read anywhere
     if flash is not None and array.dtype.kind in "if" and array.nbytes <= flash.size_bytes:
         return flash.base
@@ -198,7 +198,7 @@ class TileTimer:
         kernels: KernelTable,
         *,
         memory: int = 0,
-        flash: Region | None = None,
+        flash: FlashRegion | None = None,
     ) -> None:
         self._session, self._kernels, self._memory, self._flash = session, kernels, memory, flash
         self._sent = b""

@@ -11,7 +11,7 @@ from mcudeploy.device.fleet import LOST, POLL_S
 from mcudeploy.device.lease import Lease
 from mcudeploy.device.replies import Ticks
 from mcudeploy.device.target import Target, open_board, open_device, require_port
-from mcudeploy.device.tile import KernelTable, Region, TileTimer
+from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
@@ -96,7 +96,7 @@ class BoardTimer:
         self._since = time.monotonic()
         if self._kernels is None:
             self._kernels = KernelTable.of(device.session, all_kernels())
-        return TileTimer(device.session, self._kernels, flash=Region.of(self._target.board))
+        return TileTimer(device.session, self._kernels, flash=FlashRegion.of(self._target.board))
 
     def _give_way(self) -> None:
         if self._timer is None or self._lease is None or time.monotonic() - self._since < _SLICE_S:

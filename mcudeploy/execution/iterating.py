@@ -20,7 +20,7 @@ from mcudeploy.common.progress import Progress
 from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.stalls import Pace, stalls
-from mcudeploy.cost.tiles import MovePrice, move_price
+from mcudeploy.cost.tiles import CopyCost, move_price
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.running import Observation, run_on
@@ -28,13 +28,13 @@ from mcudeploy.ir.plan import Layout, Plan, Run
 from mcudeploy.ir.plan import Wait as Waiting
 from mcudeploy.planner.offload.feedback import earlier, with_late_triggers
 from mcudeploy.planner.offload.iterations import SLACK, Iterations
-from mcudeploy.planner.offload.timeline import Timeline, Wait, fast_loads, timeline
+from mcudeploy.planner.offload.timeline import Stall, Timeline, fast_loads, timeline
 from mcudeploy.planner.offload.trace import Residency
-from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.solve import estimate
 from mcudeploy.planner.search.placing import moves_ticks
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.verify.samples import Sample
 
 _LOG = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class Loop:
     samples: list[Sample]
     effort: Effort
     progress: Progress
-    price: MovePrice
+    price: CopyCost
     tiled: TiledGraph
 
     @classmethod
@@ -123,7 +123,7 @@ class Loop:
     ) -> Loop:
         """That of a deployment."""
         board = made.board.limited(made.planned.limits)
-        tiled = TiledGraph(Flow.of(made.plan.graph), made.plan.block_rows)
+        tiled = TiledGraph(Dataflow.of(made.plan.graph), made.plan.block_rows)
         return cls(made, board, target, samples[:1], effort, progress, _price(made), tiled)
 
     def run(self) -> Iterator[Iteration]:
@@ -147,8 +147,8 @@ class Loop:
                 return
 
     @property
-    def _relocation(self) -> Relocation:
-        return Relocation(self.price, self.effort.part(_SHARE))
+    def _relocation(self) -> Budget:
+        return Budget(self.price, self.effort.part(_SHARE))
 
     def _late(self, stage: Iterations, found: Found | None) -> Found | None:
         """The plan with transfers that begin as late as they end in time, if that packs."""
@@ -198,14 +198,14 @@ class Loop:
 def with_times(made: Deployment, observed: Observation) -> Deployment:
     """A deployment whose plan has the ticks and stalls that the observed times of its steps come to."""
     plan, board = made.plan, made.board.limited(made.planned.limits)
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     cycles, price = step_times(plan, observed.entries), _price(made)
     waits = stalls(plan, tiled, board, made.model.work, Pace(cycles, price))
     ticks = sum(cycles) + moves_ticks(plan, tiled, price)
     return made.with_plan(replace(plan, estimate=replace(plan.estimate, ticks=ticks, stalls=waits)))
 
 
-def _price(made: Deployment) -> MovePrice:
+def _price(made: Deployment) -> CopyCost:
     return move_price(estimated(load_costs(made.board.core, made.planned.objective)))
 
 
@@ -218,7 +218,7 @@ def waited(plan: Plan, stage: Iterations, found: Residency, entries: Sequence[in
     """What a device with an engine of its own waited for: a wait that takes longer than the least one."""
     times = list(zip(plan.tape, entries, strict=True))
     idle = min((ticks for entry, ticks in times if isinstance(entry, Waiting)), default=0)
-    now, starts, waits = 0.0, list[float](), list[Wait]()
+    now, starts, waits = 0.0, list[float](), list[Stall]()
     for entry, ticks in times:
         if isinstance(entry, Run):
             starts.append(now)
@@ -226,6 +226,6 @@ def waited(plan: Plan, stage: Iterations, found: Residency, entries: Sequence[in
             transfer = plan.layout.transfers[entry.transfer]
             number = stage.passage_of(found, plan.layout, transfer)
             if number is not None:
-                waits.append(Wait(len(starts), number, ticks - idle))
+                waits.append(Stall(len(starts), number, ticks - idle))
         now += ticks
     return Timeline((*starts, now), fast_loads(found), tuple(waits), (), (0.0,) * len(starts))

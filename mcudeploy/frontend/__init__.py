@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.lower.lowering import lower
-from mcudeploy.frontend.lower.tidy_trim import trim
+from mcudeploy.frontend.lower.tidy_trim import prune_channels
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.passes.folding import fold
 from mcudeploy.frontend.passes.simplify import drop_dead, drop_identities, fold_pads
@@ -39,6 +39,6 @@ def load(
     model = drop_dead(fold_pads(drop_dead(drop_identities(model))))
     try:
         graph = lower(model, {**model.refusals, **reasons}, float_io=float_io)
-        return graph if keep_constant else trim(graph)
+        return graph if keep_constant else prune_channels(graph)
     except MemoryError as fault:
         raise ModelError("the model is too large to be read in the memory of this computer") from fault

@@ -20,7 +20,7 @@ from mcudeploy.frontend.onnx.convert import (
 )
 from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.onnx.nodes import Info, Model
+from mcudeploy.frontend.onnx.nodes import Info, OnnxModel
 from mcudeploy.frontend.onnx.parsing import is_tflite, parse
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, opset_of
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes, fix_inputs
@@ -36,7 +36,7 @@ from mcudeploy.frontend.passes.versions import drop_equal_versions, modern, requ
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 
 
-def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> Model:
+def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> OnnxModel:
     """The checked model in the file, its inputs of the given `shapes`; `stateful`: recurrent nodes keep their
     states between runs.
 

@@ -85,14 +85,14 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Border:
+class GraphIO:
     """How a tensor relates to a tensor of the ONNX model.
 
     `shape` and `dtype` (a numpy name) are the ONNX model's own. `order[i]` is the position in the
     flattened tensor of element i of the flattened ONNX tensor. A uint8 ONNX tensor is held as int8
     (see `UNSIGNED_OFFSET`); a float32 one may be held quantised (see `Tensor.quantization`). Elements of
-    channels that the tensor does not have (see `Trimmed`) are at -1. An int64 ONNX tensor is held as int32, a
-    bool one as int8: 0 or 1. `declared`: what the file has instead of a float32 one.
+    channels that the tensor does not have (see `RemovedChannels`) are at -1. An int64 ONNX tensor is held as
+    int32, a bool one as int8: 0 or 1. `declared`: what the file has instead of a float32 one.
     """
 
     tensor: str
@@ -117,8 +117,8 @@ class State:
     holds `initial`.
     """
 
-    before: Border
-    after: Border
+    before: GraphIO
+    after: GraphIO
     initial: ConstantArray
 
     @property
@@ -128,7 +128,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Trimmed:
+class RemovedChannels:
     """What was removed because it always has one value, or nobody reads it: channels of tensors, the
     multiply-accumulates of an inference, bytes of weights.
     """
@@ -168,11 +168,11 @@ class Graph:
     name: str
     tensors: Mapping[str, Tensor]
     operators: tuple[Operator, ...]
-    inputs: tuple[Border, ...]
-    outputs: tuple[Border, ...]
-    references: Mapping[str, Border] = field(default_factory=dict)
+    inputs: tuple[GraphIO, ...]
+    outputs: tuple[GraphIO, ...]
+    references: Mapping[str, GraphIO] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    trimmed: Trimmed | None = None
+    trimmed: RemovedChannels | None = None
     states: tuple[State, ...] = ()
 
     def __post_init__(self) -> None:
@@ -195,20 +195,20 @@ class Graph:
                 found[name].append(position)
         return found
 
-    def resident_inputs(self) -> tuple[Border, ...]:
+    def resident_inputs(self) -> tuple[GraphIO, ...]:
         """The graph inputs that are in memory before the first step; the others are fed row by row."""
         fed = {operator.output for operator in self.operators if not operator.inputs}
         return tuple(border for border in self.inputs if border.tensor not in fed)
 
-    def own_inputs(self) -> tuple[Border, ...]:
+    def own_inputs(self) -> tuple[GraphIO, ...]:
         """The inputs that the application gives: all but states."""
         return self._own(self.inputs)
 
-    def own_outputs(self) -> tuple[Border, ...]:
+    def own_outputs(self) -> tuple[GraphIO, ...]:
         """The outputs that the application takes: all but states."""
         return self._own(self.outputs)
 
-    def _own(self, borders: tuple[Border, ...]) -> tuple[Border, ...]:
+    def _own(self, borders: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
         kept = {state.tensor for state in self.states}
         return tuple(border for border in borders if border.tensor not in kept)
 

@@ -87,7 +87,7 @@ Entry = Run | Transfer | Wait
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WorkSlice:
     """An entry of a core's tape: its share of an entry of the program's tape, by number. Of a step these rows
     of the output; where there are `columns`, these columns of one row, or channels of its only pixel.
     Transfers and waits for engines have no rows: core 0 does them whole.
@@ -99,7 +99,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class CoreWait:
+class Sync:
     """An entry of a core's tape, in front of a part of the same entry: it waits until another core has done
     so many parts of its tape.
     """
@@ -109,7 +109,7 @@ class CoreWait:
     parts: int
 
 
-Lane = tuple[Part | CoreWait, ...]
+Lane = tuple[WorkSlice | Sync, ...]
 """The tape of one core, in the order of the program's."""
 
 
@@ -189,7 +189,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Rewrites:
     """Which rewrites a graph has gone through: inputs fed by the application while the model runs; operators
     that read all rows once in the form that takes them in parts.
     """
@@ -251,7 +251,7 @@ class Plan:
     schedule: Schedule
     layout: Layout
     estimate: Estimate
-    form: Form = field(default_factory=Form)
+    form: Rewrites = field(default_factory=Rewrites)
     splits: tuple[Split, ...] = ()
     functions: tuple[Function, ...] = ()
     kernels: Mapping[str, str] = field(default_factory=dict)

@@ -10,16 +10,15 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import FitError
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.tiles import by_calls, nothing_known
-from mcudeploy.multiboard.link import LINK_RAM_BYTES, Line
-from mcudeploy.multiboard.pipeline.cost import Link, core_operators
-from mcudeploy.multiboard.pipeline.group_line import Line as GroupLine
-from mcudeploy.multiboard.pipeline.group_line import Needs, Units, line_of
+from mcudeploy.multiboard.link import LINK_RAM_BYTES, UartLink
+from mcudeploy.multiboard.pipeline.cost import UnitLink, core_operators
+from mcudeploy.multiboard.pipeline.group_line import GroupLine, OperatorBytes, Units, line_of
 from mcudeploy.multiboard.pipeline.groups import single_groups
 from mcudeploy.multiboard.pipeline.workgraph import work_graph
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search.kernels import alternatives, fastest
 from mcudeploy.planner.tape.footprint import weights_bytes
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 CODE_BYTES = 32 * 1024
 """Flash that is left for code and tables beside a stage's weights."""
@@ -29,7 +28,7 @@ Bounds = tuple[tuple[int, int], ...]
 """The stretch of operators of each board, [first, end)."""
 
 
-def cuts_of(model: Model, boards: Sequence[Board], line: Line) -> Bounds:
+def cuts_of(model: Model, boards: Sequence[Board], line: UartLink) -> Bounds:
     """The cuts with the shortest longest stage or transfer, by estimates, for unsplit stages that fit.
 
     Where none fits unsplit, RAM is left to the planner, which cuts operators into rows. Raises FitError
@@ -53,18 +52,18 @@ def cuts_of(model: Model, boards: Sequence[Board], line: Line) -> Bounds:
 def _line(model: Model, board: Board) -> GroupLine:
     """Operators one by one, with their ticks and bytes on a board."""
     model = model.of_graph(model.graph, model.sha256, vectors=board.vectors)
-    flow = Flow.of(model.graph)
+    flow = Dataflow.of(model.graph)
     graph, positions = work_graph(flow)
     source = estimated(load_costs(board.core))
     known = nothing_known(model.graph)
     chosen = fastest(model, source(model.graph, alternatives(model)), known)
     ticks = core_operators(flow, positions, by_calls(source(model.graph, ()), chosen.calls))
     calls = [chosen.calls[name] for name in graph.names]
-    needs = Needs(
+    needs = OperatorBytes(
         tuple(weights_bytes({"": call}) for call in calls),
         tuple(call.scratch_bytes + call.state_bytes for call in calls),
     )
-    return line_of(graph, single_groups(graph), Units(1), (ticks, Link(inf)), needs)
+    return line_of(graph, single_groups(graph), Units(1), (ticks, UnitLink(inf)), needs)
 
 
 def _least(

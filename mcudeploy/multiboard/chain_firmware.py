@@ -12,7 +12,7 @@ from mcudeploy.common.progress import Progress
 from mcudeploy.device.image import known_times
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.multiboard.link import LINK_RAM_BYTES, Line
+from mcudeploy.multiboard.link import LINK_RAM_BYTES, UartLink
 from mcudeploy.multiboard.stages import Payload, Stage
 from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.toolchain import Firmware, build_firmware
@@ -30,7 +30,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class PayloadRange:
     """Bytes of the payload received that are part of the one sent: `chain_passed` in C."""
 
     start: int
@@ -39,7 +39,7 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Member:
+class ChainBoard:
     """A board of a chain: its stage, planned. `target` says how to reach it, `home` is the memory that its
     payloads are in.
     """
@@ -67,7 +67,7 @@ def buffer_bytes(stage: Stage) -> int:
     return stage.received.size_bytes + stage.sent.size_bytes + held
 
 
-def planned(number: int, stage: Stage, target: Target, options: Options, progress: Progress) -> Member:
+def planned(number: int, stage: Stage, target: Target, options: Options, progress: Progress) -> ChainBoard:
     """Plan a stage for its board, with room for its payloads. Raises FitError, which names the board."""
     board, size = target.board, buffer_bytes(stage)
     home = _home(board, size)
@@ -88,7 +88,7 @@ def planned(number: int, stage: Stage, target: Target, options: Options, progres
         found = find_plans(stage.model, board, own, progress=progress, known=known_times(board))
     except FitError as error:
         raise FitError(f"board {number + 1}: {error}") from error
-    return Member(number, stage, target, home.name, Deployment.of(found, found.plans[0], board, own))
+    return ChainBoard(number, stage, target, home.name, Deployment.of(found, found.plans[0], board, own))
 
 
 def _home(board: Board, size: int) -> Memory | None:
@@ -103,7 +103,7 @@ def _home(board: Board, size: int) -> Memory | None:
     return min(fitting, key=lambda it: rooms[it.name], default=None)
 
 
-def built(member: Member, count: int, line: Line, *, sanitize: bool = False) -> Firmware:
+def built(member: ChainBoard, count: int, line: UartLink, *, sanitize: bool = False) -> Firmware:
     """Build the firmware of one of `count` boards; `sanitize` on this computer only."""
     made = member.made
     files = render_firmware(made.program, made.plan, made.source)
@@ -120,7 +120,7 @@ def built(member: Member, count: int, line: Line, *, sanitize: bool = False) -> 
     )
 
 
-def _tables(member: Member) -> dict[str, object]:
+def _tables(member: ChainBoard) -> dict[str, object]:
     stage, plan = member.stage, member.made.plan
     storage = Storage.of(plan)
     inputs, outputs = (
@@ -140,7 +140,7 @@ def _tables(member: Member) -> dict[str, object]:
             for piece in _pieces(storage, stage.sent, name, storage.read_at(blocks, end))
         ],
         "passed": [
-            Passed(stage.received.span(name).start, span.start, span.stop - span.start)
+            PayloadRange(stage.received.span(name).start, span.start, span.stop - span.start)
             for name in stage.passed
             for span in [stage.sent.span(name)]
         ],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcudeploy.multiboard.run import Ran, RanBoard
+from mcudeploy.multiboard.run import ChainRan, RanBoard
 
 
-def report(ran: Ran) -> dict[str, Any]:
+def report(ran: ChainRan) -> dict[str, Any]:
     """The JSON object of `run --boards`. Seconds are modelled: latencies and payloads over rates."""
     boards = [_board(each) for each in ran.boards]
     stages = [float(board["seconds"]) for board in boards]

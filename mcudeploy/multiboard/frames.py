@@ -24,7 +24,7 @@ _LOOK_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class BoardStatus:
     """What a board of a chain says of itself. `ticks`: of all its runs, with what interrupted them."""
 
     session: int
@@ -36,7 +36,7 @@ class State:
     flags: int
 
     @classmethod
-    def of(cls, data: bytes) -> State:
+    def of(cls, data: bytes) -> BoardStatus:
         """From the data of a STATE reply. Raises FieldError for a field out of its bounds."""
         state = cls(*_STATE.unpack(data))
         within("payloads done", state.done, 0, state.taken)
@@ -56,7 +56,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class RunningBoard:
     """A board of a chain that runs, and what messages call it. `resend_us`: after so much of its time it
     sends a packet again that nobody confirms, later ones after longer.
     """
@@ -77,11 +77,11 @@ class Node:
         except ProtocolError as error:
             raise ProtocolError(f"{self.title}: {error}") from error
 
-    def state(self) -> State:
+    def state(self) -> BoardStatus:
         """Ask it."""
         with self.named():
             data = self.session.request(Request.STATE, reply_bytes=_STATE.size)
-            return self.session.parsed(Request.STATE, State.of, data)
+            return self.session.parsed(Request.STATE, BoardStatus.of, data)
 
     def start(self, number: int) -> None:
         """Have it forget all payloads."""
@@ -112,7 +112,7 @@ class Chain:
     Progress is a payload more that a board has begun, done or passed on: a run has a known number of them.
     """
 
-    def __init__(self, nodes: Sequence[Node], patience_s: float) -> None:
+    def __init__(self, nodes: Sequence[RunningBoard], patience_s: float) -> None:
         self.nodes = tuple(nodes)
         self._patience_s = patience_s
 
@@ -129,7 +129,7 @@ class Chain:
         results: list[bytes] = []
         given = 0
         moved = looked = time.monotonic()
-        seen: list[State] = []
+        seen: list[BoardStatus] = []
         changes = _CHANGES * len(payloads) * len(self.nodes)
         while len(results) < len(payloads):
             progress = False
@@ -154,7 +154,7 @@ class Chain:
             time.sleep(_POLL_S)
         return results
 
-    def _known(self, node: Node, number: int, payloads: int) -> State:
+    def _known(self, node: RunningBoard, number: int, payloads: int) -> BoardStatus:
         """The state of a node, of this session."""
         state = node.state()
         if state.session != number:
@@ -165,7 +165,7 @@ class Chain:
             node.session.parsed(Request.STATE, within, "payloads begun", state.taken, 0, payloads)
         return state
 
-    def _still(self, states: Sequence[State], waited_s: float) -> ProtocolError:
+    def _still(self, states: Sequence[BoardStatus], waited_s: float) -> ProtocolError:
         """Why nothing moves."""
         for node, following, state, after in zip(
             self.nodes, self.nodes[1:], states, states[1:], strict=False
@@ -178,7 +178,7 @@ class Chain:
         return ProtocolError(f"no frame came out of the chain for {waited_s:.0f} s, though all boards answer")
 
 
-def _alike(before: Sequence[State], now: Sequence[State]) -> bool:
+def _alike(before: Sequence[BoardStatus], now: Sequence[BoardStatus]) -> bool:
     """Whether nothing has happened but that packets were sent again."""
     still = [replace(state, resends=0, damaged=0) for state in now]
     return still == [replace(state, resends=0, damaged=0) for state in before]

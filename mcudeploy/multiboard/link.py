@@ -21,7 +21,7 @@ _LEAST_BAUD, _MOST_BAUD = 9600, 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class UartLink:
     """A UART of so many bits a second, ten of them for a byte."""
 
     baud: int
@@ -37,7 +37,7 @@ class Line:
         return f"uart:{self.baud}"
 
 
-def line_of(text: str) -> Line:
+def line_of(text: str) -> UartLink:
     """The line that `uart:2M` and the like name. Raises UsageError."""
     found = _TEXT.fullmatch(text)
     if found is None:
@@ -47,4 +47,4 @@ def line_of(text: str) -> Line:
     baud = round(float(found["number"]) * _UNITS[found["unit"]])
     if not _LEAST_BAUD <= baud <= _MOST_BAUD:
         raise UsageError(f"--link {text}: a rate is from {_LEAST_BAUD:,} to {_MOST_BAUD:,} bits a second")
-    return Line(baud)
+    return UartLink(baud)

@@ -18,16 +18,16 @@ from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.graph import Graph
 from mcudeploy.multiboard.board_cuts import cuts_of
-from mcudeploy.multiboard.chain_firmware import Member, built, planned
-from mcudeploy.multiboard.frames import Chain, Node, State
-from mcudeploy.multiboard.link import WINDOW_BYTES, Line
+from mcudeploy.multiboard.chain_firmware import ChainBoard, built, planned
+from mcudeploy.multiboard.frames import BoardStatus, Chain, RunningBoard
+from mcudeploy.multiboard.link import WINDOW_BYTES, UartLink
 from mcudeploy.multiboard.stages import stages_of
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.planner import Options, find_plans, read_model
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.toolchain import Firmware
 from mcudeploy.verify.compare import as_array
-from mcudeploy.verify.preprocessing import AS_USUAL, Reading
+from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import Verdict, judge
 
@@ -38,11 +38,11 @@ _DRAWN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChainRequest:
     """What the user asks of a chain."""
 
     targets: tuple[Target, ...]
-    line: Line
+    line: UartLink
     frames: int
 
 
@@ -59,31 +59,31 @@ class Alone:
 class RanBoard:
     """A board of a chain that ran. `state`: after all frames."""
 
-    member: Member
+    member: ChainBoard
     firmware: Firmware
     alone: Alone
-    state: State
+    state: BoardStatus
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ran:
+class ChainRan:
     """What became of it; boards in the order of the chain."""
 
-    asked: Asked
+    asked: ChainRequest
     boards: tuple[RanBoard, ...]
     verdict: Verdict
 
 
 def run_chain(
     path: Path,
-    asked: Asked,
+    asked: ChainRequest,
     options: Options,
     *,
     inputs: list[Path],
     expected: list[Path],
-    reading: Reading = AS_USUAL,
+    reading: Preprocessing = AS_USUAL,
     progress: Progress,
-) -> Ran:
+) -> ChainRan:
     """Run frames of a model on boards in a row, and judge every result. Raises FitError where a stage does
     not fit its board.
     """
@@ -118,10 +118,12 @@ def run_chain(
     )
     outputs = [_outputs(model.graph, members[-1], result) for result in results]
     boards = tuple(map(RanBoard, members, firmware, alone, states))
-    return Ran(asked, boards, every.with_device(outputs))
+    return ChainRan(asked, boards, every.with_device(outputs))
 
 
-def plan_chain(model: Model, asked: Asked, options: Options, progress: Progress) -> tuple[Member, ...]:
+def plan_chain(
+    model: Model, asked: ChainRequest, options: Options, progress: Progress
+) -> tuple[ChainBoard, ...]:
     """Cut a model, and plan each part for its board; the search time is shared out."""
     boards = [target.board for target in asked.targets]
     _require_memories(boards, options)
@@ -137,7 +139,7 @@ def plan_chain(model: Model, asked: Asked, options: Options, progress: Progress)
     return tuple(members)
 
 
-def _require_rate(board: Board, line: Line) -> None:
+def _require_rate(board: Board, line: UartLink) -> None:
     """Raises UsageError for a rate that a board's lines do not reach."""
     most = min((port.most_baud for port in board.ports if port.most_baud is not None), default=line.baud)
     if line.baud > most:
@@ -155,7 +157,9 @@ def _require_memories(boards: Sequence[Board], options: Options) -> None:
 
 
 @contextmanager
-def _started(members: Sequence[Member], firmware: Sequence[Firmware], line: Line) -> Iterator[list[Node]]:
+def _started(
+    members: Sequence[ChainBoard], firmware: Sequence[Firmware], line: UartLink
+) -> Iterator[list[RunningBoard]]:
     """All boards, joined by pairs of sockets where this computer emulates them."""
     with ExitStack() as stack:
         pairs = [socket.socketpair() for _ in members[1:]]
@@ -168,7 +172,7 @@ def _started(members: Sequence[Member], firmware: Sequence[Firmware], line: Line
             behind = pairs[number][0].fileno() if number < len(pairs) else None
             device = open_device(member.target, each, member.made.patience_s, wires=(before, behind))
             delay = resend_us(member.target, line)
-            nodes.append(Node(member.title, stack.enter_context(device), delay))
+            nodes.append(RunningBoard(member.title, stack.enter_context(device), delay))
         for pair in pairs:  # what has a line now holds it itself: the end of a board is the end of its lines
             for end in pair:
                 end.close()
@@ -179,7 +183,7 @@ def _started(members: Sequence[Member], firmware: Sequence[Firmware], line: Line
             raise next((ProtocolError(f"{title}: {why}") for title, why in dead if why), error) from error
 
 
-def resend_us(target: Target, line: Line) -> int:
+def resend_us(target: Target, line: UartLink) -> int:
     """After how much of its time a board sends again what nobody confirms: far longer than a confirmation
     takes. Emulated boards run at rates of their own: there it is so many instructions. A process of this
     computer may have an emulated neighbour.
@@ -196,7 +200,7 @@ def _require_frames(samples: int, frames: int) -> None:
         raise UsageError(f"{samples} samples need --frames {samples}, or more")
 
 
-def _alone(node: Node, member: Member) -> Alone:
+def _alone(node: RunningBoard, member: ChainBoard) -> Alone:
     with node.named():
         ticks = node.device.run(0, len(member.made.plan.tape))
         unit, convert = node.device.time_unit(member.target)
@@ -204,8 +208,8 @@ def _alone(node: Node, member: Member) -> Alone:
 
 
 def _results(
-    nodes: Sequence[Node],
-    members: Sequence[Member],
+    nodes: Sequence[RunningBoard],
+    members: Sequence[ChainBoard],
     samples: Sequence[Sample],
     frames: int,
     progress: Progress,
@@ -219,9 +223,9 @@ def _results(
     return chain.run(given, last.size_bytes, lambda done: progress.advance(done, frames))
 
 
-def _outputs(graph: Graph, last: Member, result: bytes) -> dict[str, Any]:
+def _outputs(graph: Graph, last: ChainBoard, result: bytes) -> dict[str, Any]:
     """The stored outputs of the model that a payload holds."""
-    roots, sent = Flow.of(graph).roots, last.stage.sent
+    roots, sent = Dataflow.of(graph).roots, last.stage.sent
     names = [border.tensor for border in graph.outputs]
     return {name: as_array(result[sent.span(roots[name])], graph.tensors[name]) for name in names}
 

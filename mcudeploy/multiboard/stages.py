@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcudeploy.boards.board import Board
-from mcudeploy.ir.graph import Border, Graph, Operator, Tensor
+from mcudeploy.ir.graph import Graph, GraphIO, Operator, Tensor
 from mcudeploy.planner.model.model import Model
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def operators_without_views(graph: Graph) -> list[int]:
 
 def stages_of(model: Model, bounds: Sequence[tuple[int, int]], boards: Sequence[Board]) -> tuple[Stage, ...]:
     """Stages with stretches [first, end) of a model's operators, views not counted, one for each board."""
-    flow = Flow.of(model.graph)
+    flow = Dataflow.of(model.graph)
     places = operators_without_views(model.graph)
     payloads = [_payload(flow, places, cut) for cut in (0, *(end for _, end in bounds))]
     stages = []
@@ -76,7 +76,7 @@ def stages_of(model: Model, bounds: Sequence[tuple[int, int]], boards: Sequence[
     return tuple(stages)
 
 
-def _payload(flow: Flow, places: Sequence[int], cut: int) -> Payload:
+def _payload(flow: Dataflow, places: Sequence[int], cut: int) -> Payload:
     """What passes in front of the operator with this number."""
     graph = flow.graph
     made = {border.tensor for border in graph.resident_inputs()}
@@ -86,7 +86,7 @@ def _payload(flow: Flow, places: Sequence[int], cut: int) -> Payload:
     return Payload(tuple(graph.tensors[name] for name in graph.tensors if name in made & read))
 
 
-def _part(flow: Flow, places: Sequence[int], sent: Payload) -> Graph:
+def _part(flow: Dataflow, places: Sequence[int], sent: Payload) -> Graph:
     """The graph of some operators, with the views that they read through."""
     graph, chosen = flow.graph, set(places)
     operators: list[Operator] = []
@@ -107,6 +107,6 @@ def _part(flow: Flow, places: Sequence[int], sent: Payload) -> Graph:
     )
 
 
-def _border(tensor: Tensor) -> Border:
+def _border(tensor: Tensor) -> GraphIO:
     order = np.arange(tensor.elements, dtype=np.int32)
-    return Border(tensor.name, tensor.name, (tensor.elements,), tensor.dtype.value, order)
+    return GraphIO(tensor.name, tensor.name, (tensor.elements,), tensor.dtype.value, order)

@@ -9,7 +9,7 @@ from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.feed import Feed
+from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.grid_sample import GridSample
 from mcudeploy.ops.integer import IntegerBinary
@@ -49,7 +49,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Conv2dToRows,
     Copy,
     Dequantize,
-    Feed,
+    StreamedInput,
     Gather,
     GridSample,
     GatherRows,

@@ -23,14 +23,14 @@ FOUR = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constants:
+class ConvConstants:
     """The constants of a convolution, not packed yet; float32 ones have no multipliers."""
 
     weights: NDArray[Any]
     bias: NDArray[Any]
     multipliers: NDArray[np.int32] | None = None
 
-    def same_as(self, other: Constants) -> bool:
+    def same_as(self, other: ConvConstants) -> bool:
         """Whether all arrays are equal."""
         mine, others = self.arrays(), other.arrays()
         return mine.keys() == others.keys() and all(np.array_equal(mine[it], others[it]) for it in mine)  # type: ignore[arg-type]
@@ -72,13 +72,13 @@ def check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
 
 def numbers_of(
     conv: Conv2d | Conv2dByRows | Conv2dToRows, operator: Operator, source: Tensor, output: Tensor
-) -> tuple[Constants, dict[str, ParamValue]]:
+) -> tuple[ConvConstants, dict[str, ParamValue]]:
     """The constant arrays and the arithmetic parameters."""
     if source.dtype is not output.dtype:
         raise ValueError(f"{operator.name}: a convolution from {source.dtype} to {output.dtype}")
     if source.dtype is graph.DType.FLOAT32:
         low, high = conv.low, conv.high
-        floats = Constants(
+        floats = ConvConstants(
             np.ascontiguousarray(operator.constants["weights"], np.float32),
             np.ascontiguousarray(operator.constants["bias"], np.float32),
         )
@@ -98,7 +98,7 @@ def numbers_of(
         "low": low_q,
         "high": high_q,
     }
-    return Constants(weights, bias, multipliers), scalars
+    return ConvConstants(weights, bias, multipliers), scalars
 
 
 def without(params: dict[str, ParamValue], *names: str) -> dict[str, ParamValue]:

@@ -11,7 +11,7 @@ from mcudeploy.ir import graph
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, conv_counts_f32, conv_mve, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
-from mcudeploy.ops.conv_constants import FOUR, Constants, check_constants, numbers_of, without
+from mcudeploy.ops.conv_constants import FOUR, ConvConstants, check_constants, numbers_of, without
 from mcudeploy.ops.packing import GROUP, padded
 from mcudeploy.ops.windows import sliding
 
@@ -76,7 +76,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
 
 
 def _general_kernel(
-    conv: Conv2d, constants: Constants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
     """conv2d_s8 and conv2d_s8_deep, the latter first where the other's expanded windows are large."""
     kernel_rows, kernel_cols = conv.kernel_shape
@@ -119,7 +119,7 @@ def _general_kernel(
 
 
 def _depthwise_kernel(
-    conv: Conv2d, constants: Constants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
     """dwconv2d_s8, or dwconv2d_s8_multiplied where an input channel has several output channels."""
     channels = source.shape[2]
@@ -150,7 +150,7 @@ def _depthwise_kernel(
 
 def _by_columns(
     conv: Conv2d,
-    constants: Constants,
+    constants: ConvConstants,
     numbers: dict[str, ParamValue],
     fields: dict[str, ParamValue],
     zero_point: int,

@@ -15,7 +15,7 @@ from mcudeploy.ops.conv_constants import without
 from mcudeploy.ops.packing import VECTOR, pack_blocks, pack_records, pack_vector_taps, padded
 
 if TYPE_CHECKING:
-    from mcudeploy.ops.conv_constants import Constants
+    from mcudeploy.ops.conv_constants import ConvConstants
 
 Params = dict[str, ParamValue]
 
@@ -27,7 +27,7 @@ _MOST_GATHERED_BYTES = 2048
 """What the windows of these pixels may take of the arena; where they are deeper, fewer are taken."""
 
 
-def pointwise(constants: Constants, numbers: Params, fields: Params) -> KernelCall:
+def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCall:
     """conv2d_s8_1x1_mve; `fields` are conv2d_s8_1x1's."""
     params = _records(constants) | without(fields, "groups") | numbers
     return KernelCall(
@@ -35,7 +35,7 @@ def pointwise(constants: Constants, numbers: Params, fields: Params) -> KernelCa
     )
 
 
-def general(constants: Constants, numbers: Params, fields: Params, groups: int) -> tuple[KernelCall, ...]:
+def general(constants: ConvConstants, numbers: Params, fields: Params, groups: int) -> tuple[KernelCall, ...]:
     """conv2d_s8_mve by so many pixels; `fields` are those that conv2d_s8 and conv2d_s8_deep share."""
     _, *kernel_shape, _ = constants.weights.shape
     patch = constants.weights[0].size
@@ -61,13 +61,13 @@ def general(constants: Constants, numbers: Params, fields: Params, groups: int) 
     return by(usual), *(by(pixels) for pixels in range(_PIXELS, 0, -1) if pixels != usual)
 
 
-def full(constants: Constants, numbers: Params, fields: Params, rows: int) -> KernelCall:
+def full(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
     """conv2d_s8_full_mve; `fields` are conv2d_s8_full's, which takes in `rows` rows."""
     params = _records(constants, runs=rows) | fields | numbers
     return KernelCall("conv2d_s8_full_mve", params, needs_vectors=True, counts=conv_counts_mve.full(fields))
 
 
-def by_rows(constants: Constants, numbers: Params, fields: Params, rows: int) -> KernelCall:
+def by_rows(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
     """conv2d_s8_by_rows_mve; `fields` are conv2d_s8_by_rows', which takes in `rows` rows."""
     outputs = padded(len(constants.weights), _PAIR)
     known = fields | {"padded_outputs": outputs} | without(numbers, "padded_outputs")
@@ -78,7 +78,7 @@ def by_rows(constants: Constants, numbers: Params, fields: Params, rows: int) ->
 
 
 def depthwise(
-    constants: Constants, numbers: Params, fields: Params, padding: NDArray[np.int8], scratch_bytes: int
+    constants: ConvConstants, numbers: Params, fields: Params, padding: NDArray[np.int8], scratch_bytes: int
 ) -> tuple[KernelCall, ...]:
     """dwconv2d_s8_mve; `fields` and scratch are dwconv2d_s8's.
 
@@ -108,7 +108,7 @@ def _columns_inside(fields: Mapping[str, Any]) -> dict[str, int]:
     return {"first_inside": min(-(-pad // step), end), "end_inside": end}
 
 
-def _records(constants: Constants, *, runs: int = 1, groups: int = 1) -> dict[str, NDArray[np.int32]]:
+def _records(constants: ConvConstants, *, runs: int = 1, groups: int = 1) -> dict[str, NDArray[np.int32]]:
     assert constants.multipliers is not None
     weights = pack_blocks(constants.weights, groups, runs, _PAIR, VECTOR)
     return {"records": pack_records(constants.bias, weights, constants.multipliers, groups, _PAIR)}

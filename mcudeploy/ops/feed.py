@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class StreamedInput:
     """Model input number `position`, of `shape`; it reads nothing, the application writes its rows."""
 
     kind: ClassVar[str] = "Feed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import UNSIGNED_OFFSET, Border, DType, Quantization, Tensor
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, GraphIO, Quantization, Tensor
 from mcudeploy.ops.requantize import dequantize, quantize
 
 Array = NDArray[np.generic]
@@ -29,7 +29,7 @@ def is_channels_last(shape: tuple[int, ...], order: NDArray[np.int32]) -> bool:
     return bool(np.array_equal(moved, np.arange(moved.size)))
 
 
-def to_device(border: Border, tensor: Tensor, array: Array) -> Array:
+def to_device(border: GraphIO, tensor: Tensor, array: Array) -> Array:
     """The stored tensor, int8 or float32 of tensor.shape, for an array of the ONNX tensor's shape and dtype.
 
     For one of another type that is computed in float32 the array may also be float32. A float array for an
@@ -57,7 +57,7 @@ def to_device(border: Border, tensor: Tensor, array: Array) -> Array:
     return border.stored(stored).reshape(tensor.shape)
 
 
-def from_device(border: Border, tensor: Tensor, stored: Array) -> Array:
+def from_device(border: GraphIO, tensor: Tensor, stored: Array) -> Array:
     """The array of the ONNX tensor's shape and dtype for a stored tensor that has all of its elements."""
     values: Array = stored.reshape(-1)[border.order]
     if border.dtype == "uint8":
@@ -68,14 +68,14 @@ def from_device(border: Border, tensor: Tensor, stored: Array) -> Array:
         return values.astype(border.dtype).reshape(border.shape)
 
 
-def _int32(border: Border, values: Array) -> Array:
+def _int32(border: GraphIO, values: Array) -> Array:
     narrow = values.astype(np.int32)
     if not np.array_equal(narrow, values):
         raise ValueError(f"{border.name!r} has integers beyond 32 bits, in which they are held")
     return narrow
 
 
-def _require(border: Border, tensor: Tensor) -> None:
+def _require(border: GraphIO, tensor: Tensor) -> None:
     if border.dtype not in HELD[tensor.dtype]:
         raise ValueError(f"{border.name!r} is {border.dtype}; {tensor.dtype} {tensor.name} cannot hold that")
     elements = int((border.order >= 0).sum())
@@ -83,7 +83,7 @@ def _require(border: Border, tensor: Tensor) -> None:
         raise ValueError(f"{border.name!r} has {elements} elements, {tensor.name} has {tensor.elements}")
 
 
-def _quantization(border: Border, tensor: Tensor) -> Quantization:
+def _quantization(border: GraphIO, tensor: Tensor) -> Quantization:
     if tensor.quantization is None:
         raise ValueError(f"{border.name!r} is float32, {tensor.name} is int8 without a quantisation")
     return tensor.quantization

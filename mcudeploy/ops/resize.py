@@ -38,7 +38,7 @@ scales from 2^-16 to 2^9."""
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class ResizeSamples:
     """Where each output position of one axis comes from.
 
     Position i is (1 - fraction[i]) * input[first[i]] + fraction[i] * input[first[i] + 1], and
@@ -86,7 +86,7 @@ def resize_samples(
     mode: str,
     coordinates: str = "half_pixel",
     nearest_mode: str = "round_prefer_floor",
-) -> Samples:
+) -> ResizeSamples:
     """The samples of one axis as ONNX Resize defines them, in float32 as ONNX Runtime computes them.
 
     `scale` as in ResizedAxis. Raises ValueError for attributes that are not supported.
@@ -99,15 +99,15 @@ def resize_samples(
     if nearest_mode not in NEAREST_MODES:
         raise ValueError(f"nearest_mode {nearest_mode!r} is not supported")
     if in_size == out_size and scale == 1:
-        return Samples(tuple(range(in_size)), (0.0,) * in_size)
+        return ResizeSamples(tuple(range(in_size)), (0.0,) * in_size)
     places = [coordinate(position, axis) for position in range(out_size)]
     if mode == "nearest":
         nearest = tuple(min(max(_round(place, nearest_mode), 0), in_size - 1) for place in places)
-        return Samples(nearest, (0.0,) * out_size)
+        return ResizeSamples(nearest, (0.0,) * out_size)
     inside = [min(max(place, np.float32(0)), np.float32(in_size - 1)) for place in places]
     first = [int(place) for place in inside]
     fraction = [float(place - np.float32(low)) for place, low in zip(inside, first, strict=True)]
-    return Samples(tuple(first), tuple(fraction))
+    return ResizeSamples(tuple(first), tuple(fraction))
 
 
 def coordinate(position: int, axis: ResizedAxis) -> np.float32:
@@ -164,8 +164,8 @@ class Resize:
     accumulates: ClassVar[bool] = False
 
     mode: ResizeMode
-    rows: Samples
-    cols: Samples
+    rows: ResizeSamples
+    cols: ResizeSamples
 
     @property
     def out_size(self) -> tuple[int, int]:

@@ -15,13 +15,13 @@ from mcudeploy.cost.tiles import move_price
 from mcudeploy.ir.clock import LEAST, milliseconds, source_of
 from mcudeploy.ir.plan import MODEL_UNIT, Layout, Plan, Residences
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.planner import Options, Planned, search_plans
 from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 SEARCH_S, _PLACING_S = 1.0, 0.3
 """Effort of a search for the boards of a core, of which there are three at most, and of placing a plan in
@@ -225,14 +225,14 @@ def _moved_into(layout: Layout, memory: Memory) -> Layout:
 def _spread(plan: Plan, model: Model, board: Board) -> Plan:
     """A plan placed anew in all memories of a board."""
     costs = estimated(load_costs(board.core))
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     times = shared_costs(model, tiled.flow, costs(plan.graph, ()))
-    relocation = Relocation(move_price(costs), Effort.of(_PLACING_S), times)
+    relocation = Budget(move_price(costs), Effort.of(_PLACING_S), times)
     ways = (
         placing.placed(model, board, tiled, plan.schedule, splits=plan.splits, relocation=each)
         for each in (None, relocation)
     )
-    best = min(ways, key=lambda one: placing.demand(one, board))
+    best = min(ways, key=lambda one: placing.cost_key(one, board))
     return placing.timed(best, model, board, costs, move_price(costs))
 
 

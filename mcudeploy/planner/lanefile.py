@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CoreWait, Lane, Part
+from mcudeploy.ir.plan import Lane, Sync, WorkSlice
 
 Offset = Annotated[int, Field(ge=0, lt=2**32)]
 Rows = Annotated[int, Field(ge=1, lt=2**32)]
@@ -47,9 +47,9 @@ EntryModel = Annotated[
 ]
 
 
-def lane_entry(entry: Part | CoreWait) -> PartModel | WaitModel:
+def lane_entry(entry: WorkSlice | Sync) -> PartModel | WaitModel:
     """An entry of a core's tape as a plan file has it."""
-    if isinstance(entry, CoreWait):
+    if isinstance(entry, Sync):
         return WaitModel(entry=entry.entry, core=entry.core, parts=entry.parts)
     columns = None if entry.columns is None else (entry.columns.lo, entry.columns.hi)
     return PartModel(entry=entry.entry, rows=(entry.rows.lo, entry.rows.hi), columns=columns)
@@ -58,8 +58,10 @@ def lane_entry(entry: Part | CoreWait) -> PartModel | WaitModel:
 def lane_of(entries: Sequence[PartModel | WaitModel]) -> Lane:
     """The tape of a core. Raises ValueError for rows or columns that end before they begin."""
     return tuple(
-        CoreWait(each.entry, each.core, each.parts)
+        Sync(each.entry, each.core, each.parts)
         if isinstance(each, WaitModel)
-        else Part(each.entry, Interval(*each.rows), None if each.columns is None else Interval(*each.columns))
+        else WorkSlice(
+            each.entry, Interval(*each.rows), None if each.columns is None else Interval(*each.columns)
+        )
         for each in entries
     )

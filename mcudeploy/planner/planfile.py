@@ -19,12 +19,12 @@ from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import (
-    Form,
     Function,
     Layout,
     Plan,
     Residence,
     Residences,
+    Rewrites,
     Schedule,
     Split,
     Step,
@@ -35,7 +35,7 @@ from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import estimate
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes, buffers, joined, lives
 
 _FORMAT: Literal[10] = 10
@@ -155,14 +155,14 @@ def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
 
 def load_form(
     path: Path, model_sha256: str, board: str
-) -> tuple[Form, tuple[Function, ...], Mapping[str, str], int]:
+) -> tuple[Rewrites, tuple[Function, ...], Mapping[str, str], int]:
     """The form that the graph of a plan must have, what units run, the kernel variant of every operator, and
     how many cores run the plan.
 
     Raises ConfigError for a file that is no plan, or is one of another model or board.
     """
     content = _read(path, model_sha256, board)
-    form = Form(content.streamed, content.accumulating)
+    form = Rewrites(content.streamed, content.accumulating)
     return form, _functions(content), content.kernels, max(1, len(content.lanes))
 
 
@@ -187,7 +187,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
     another model or board, or is not of one piece.
     """
     content = _read(path, model_sha256, board)
-    flow = Flow.of(graph)
+    flow = Dataflow.of(graph)
     fault = next(_faults(content, flow, work), None)
     if fault is not None:
         raise no_plan(path, fault)
@@ -223,7 +223,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
         schedule=schedule,
         layout=replace(layout, status=status),
         estimate=predicted,
-        form=Form(content.streamed, content.accumulating),
+        form=Rewrites(content.streamed, content.accumulating),
         kernels=content.kernels,
         splits=tuple(Split(tuple(s.operators), s.axis, s.rows, s.apart) for s in content.splits),
         functions=_functions(content),
@@ -234,7 +234,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
     return plan
 
 
-def _faults(content: _PlanFile, flow: Flow, work: WorkBytes) -> Iterator[str]:
+def _faults(content: _PlanFile, flow: Dataflow, work: WorkBytes) -> Iterator[str]:
     """What of a plan does not go together: every table has the entries, and every entry the size, that the
     graph cut by `block_rows` gives it. Whether the plan computes what it should is for the checker.
     """

@@ -22,20 +22,20 @@ from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import Unit, estimated, load_costs
 from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
 from mcudeploy.frontend.onnx.shapes import Sizes
-from mcudeploy.ir.plan import Form, Part, Plan, Run, Search
+from mcudeploy.ir.plan import Plan, Rewrites, Run, Search, WorkSlice
 from mcudeploy.planner import planfile
 from mcudeploy.planner.cores.functions import Assignment, assign
 from mcudeploy.planner.cores.lanes import on_cores
 from mcudeploy.planner.cores.parts import WorkSharing
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.search.kernels import alternatives, fastest
 from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
 from mcudeploy.planner.search.splitting import front, split_plans
-from mcudeploy.planner.search.task import Task
+from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 _LOG = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class Planned:
     latency of every split plan that was made.
     """
 
-    models: Mapping[Form, Model]
+    models: Mapping[Rewrites, Model]
     plans: tuple[Plan, ...]
     unsplit: Plan
     search: Search
@@ -202,7 +202,7 @@ def search_plans(
     """The plans that `find_plans` chooses from: they may not fit, and have not passed the checker."""
     costs = load_costs(board.core, options.objective)
     source, costs_of = tiles or estimated(costs), None if tiles else costs.core
-    stored, models = None, dict[Form, Model]()
+    stored, models = None, dict[Rewrites, Model]()
     if options.plan_file is None:
         model = model.on_units(board, assign(model.graph, board, options.assign))
         model = replace(model, cores=_cores(board, options))
@@ -218,19 +218,19 @@ def search_plans(
     if model.cores > 1:
         board = _shared_by_cores(board, options)
 
-    def fastest_in(form: Form) -> Model:
+    def fastest_in(form: Rewrites) -> Model:
         made = model.in_form(form)
         models[form] = fastest(made, source(made.graph, alternatives(made)), known(made.graph))
         return models[form]
 
-    base = fastest_in(Form(streamed=options.stream_input))
+    base = fastest_in(Rewrites(streamed=options.stream_input))
     effort = Effort.of(options.time_limit)
     if options.placement == "tags":
         unsplit = tagged_plan(base, board)
     else:
         schedule = unsplit_schedule(base, effort.part(_UNSPLIT_SHARE))
-        times = shared_costs(base, Flow.of(base.graph), estimated(costs)(base.graph, ()))
-        relocation = Relocation(move_price(estimated(costs)), effort.part(_UNSPLIT_SHARE), times)
+        times = shared_costs(base, Dataflow.of(base.graph), estimated(costs)(base.graph, ()))
+        relocation = Budget(move_price(estimated(costs)), effort.part(_UNSPLIT_SHARE), times)
         unsplit = unsplit_plan(base, board, schedule, relocation)
     searching = options.split and (stored is None or options.resume)
     searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # else no search helps
@@ -242,8 +242,8 @@ def search_plans(
             stored = timed(stored, kernels, board, source, move_price(source))
         return Planned(models, (stored or unsplit,), unsplit, Search(), costs_of)
     unsplit = timed(unsplit, base, board, source, move_price(source))
-    task = Task.of(
-        fastest_in(Form(options.stream_input, accumulating=True)),
+    task = SearchTask.of(
+        fastest_in(Rewrites(options.stream_input, accumulating=True)),
         board,
         source,
         order=tuple(step.operator for step in unsplit.schedule.steps),
@@ -319,8 +319,8 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
 
 def _require_columns(plan: Plan, model: Model, path: Path) -> None:
     """Raises ConfigError where a part of a stored plan has columns that no kernel makes."""
-    sharing = WorkSharing.of(Flow.of(plan.graph), model.calls, model.cores)
-    for part in (each for lane in plan.lanes for each in lane if isinstance(each, Part)):
+    sharing = WorkSharing.of(Dataflow.of(plan.graph), model.calls, model.cores)
+    for part in (each for lane in plan.lanes for each in lane if isinstance(each, WorkSlice)):
         entry, columns = plan.tape[part.entry], part.columns
         if columns is None:
             continue

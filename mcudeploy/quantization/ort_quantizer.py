@@ -130,7 +130,7 @@ class Calibration:
         if method != "minmax":
             calibrator.collector = self._histograms(method)
         for sample in samples:
-            calibrator.collect_data(_Reader([sample]))
+            calibrator.collect_data(_CalibrationReader([sample]))
         return calibrator.compute_data()
 
     def _histograms(self, method: Method) -> HistogramCollector:
@@ -191,7 +191,7 @@ def _tidied(model: ModelProto) -> ModelProto:
     return model
 
 
-class _Reader(CalibrationDataReader):  # type: ignore[misc]
+class _CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
     """Hands samples to a calibrator."""
 
     def __init__(self, samples: Iterable[Sample]) -> None:

@@ -48,7 +48,7 @@ _LOW_AGREEMENT, _LOW_DECIBELS = 0.95, 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuantizeRequest:
     """What the user wants. `samples` limits those to calibrate with, and those to compare with; `shapes` are
     those of inputs; `keep_float` names nodes or operators.
     """
@@ -63,7 +63,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class _SamplePart:
     """Some of the samples, read whenever they are gone through."""
 
     samples: Samples
@@ -86,7 +86,9 @@ class _Made:
     agreement: Agreement
 
 
-def quantize_model(path: Path, asked: Asked, destination: Path, progress: Progress = SILENT) -> JsonObject:
+def quantize_model(
+    path: Path, asked: QuantizeRequest, destination: Path, progress: Progress = SILENT
+) -> JsonObject:
     """Quantise a float model, write it to `destination`, and report.
 
     Raises ModelError for a model that is quantised already or that the boards cannot run, UsageError for data
@@ -108,7 +110,7 @@ def quantize_model(path: Path, asked: Asked, destination: Path, progress: Progre
         made, left = work.all_made(prepared, asked, Floats(prepared, [it.name for it in model.outputs], name))
         best = max(made, key=lambda one: one.agreement.rank)
         progress.stage("comparing layers")
-        shown = _Part(samples, comparison.indices[:_LAYER_SAMPLES])
+        shown = _SamplePart(samples, comparison.indices[:_LAYER_SAMPLES])
         layers = compare.layers(prepared, best.proto, best.path, shown)
         content = best.path.read_bytes()
         wide = weights.outliers(onnx.load(prepared))
@@ -144,12 +146,14 @@ class _Work:
 
     folder: Path
     model: FloatModel
-    calibration: _Part
-    comparison: _Part
+    calibration: _SamplePart
+    comparison: _SamplePart
     progress: Progress
     classes: Classes | None = None
 
-    def all_made(self, prepared: Path, asked: Asked, floats: Floats) -> tuple[list[_Made], list[FloatNode]]:
+    def all_made(
+        self, prepared: Path, asked: QuantizeRequest, floats: Floats
+    ) -> tuple[list[_Made], list[FloatNode]]:
         """The int8 models of all methods that are asked for, and what stays float in them."""
         kept = excluded(prepared, asked.keep_float)
         calibration = Calibration(prepared, self.folder)
@@ -176,14 +180,16 @@ class _Work:
     def _advance(self, done: int) -> None:
         self.progress.advance(done, len(self.comparison))
 
-    def _told(self, stage: str, part: _Part) -> Iterator[Sample]:
+    def _told(self, stage: str, part: _SamplePart) -> Iterator[Sample]:
         self.progress.stage(stage)
         for done, sample in enumerate(part, 1):
             yield sample
             self.progress.advance(done, len(part))
 
 
-def _require_classes(model: FloatModel, name: str | None, labels: NDArray[np.int64], asked: Asked) -> None:
+def _require_classes(
+    model: FloatModel, name: str | None, labels: NDArray[np.int64], asked: QuantizeRequest
+) -> None:
     """Raises UsageError where labels have no output to be compared with, or are none of its classes."""
     if name is None:
         shapes = ", ".join(str(list(info.shape or ())) for info in model.outputs)
@@ -195,17 +201,19 @@ def _require_classes(model: FloatModel, name: str | None, labels: NDArray[np.int
         )
 
 
-def _split(samples: Samples, asked: Asked) -> tuple[_Part, _Part]:
+def _split(samples: Samples, asked: QuantizeRequest) -> tuple[_SamplePart, _SamplePart]:
     """The samples to calibrate with and those to compare with, in an order drawn from the seed."""
     order = np.random.default_rng(asked.seed).permutation(samples.count)
     if samples.count < _FEWEST:
-        return _Part(samples, order[: asked.samples]), _Part(samples, order)
+        return _SamplePart(samples, order[: asked.samples]), _SamplePart(samples, order)
     held_out = min(asked.samples, max(1, int(samples.count * _HELD_OUT)))
     calibration = order[held_out:][: asked.samples]
-    return _Part(samples, calibration), _Part(samples, order[:held_out])
+    return _SamplePart(samples, calibration), _SamplePart(samples, order[:held_out])
 
 
-def _read_once(samples: Samples, calibration: _Part, comparison: _Part, progress: Progress) -> None:
+def _read_once(
+    samples: Samples, calibration: _SamplePart, comparison: _SamplePart, progress: Progress
+) -> None:
     """A file that does not fit is known before anything is computed."""
     progress.stage("reading samples")
     indices = sorted({int(index) for part in (calibration, comparison) for index in part.indices})
@@ -248,7 +256,7 @@ def _worst_step(layers: Sequence[Layer]) -> str | None:
 
 
 def _accuracy(
-    labels: NDArray[np.int64] | None, wanted: Classes | None, found: Classes | None, part: _Part
+    labels: NDArray[np.int64] | None, wanted: Classes | None, found: Classes | None, part: _SamplePart
 ) -> JsonObject | None:
     if labels is None or wanted is None or found is None:
         return None

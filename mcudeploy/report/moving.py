@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from mcudeploy.ir.plan import CoreWait, Measurement, Part, Plan
+from mcudeploy.ir.plan import Measurement, Plan, Sync, WorkSlice
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 from mcudeploy.tiling.traffic import by_core
 
@@ -18,7 +18,7 @@ def transfers(plan: Plan, measured: Measurement | None) -> JsonObject:
     """Transfers between different memories, by way and by engine, and the modelled clocks that the core
     waits: in steps, for its own copies, for engines. `percent`: of the latency, measured or else estimated.
     """
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     counts, sizes, engines = Counter[str](), Counter[str](), Counter[str]()
     for transfer in plan.layout.transfers:
         old, new = plan.layout.way(transfer)
@@ -43,7 +43,7 @@ def transfers(plan: Plan, measured: Measurement | None) -> JsonObject:
 
 def predicted(plan: Plan, work: WorkBytes) -> JsonObject:
     """By memory the bytes that the core is predicted to load and store: what `traffic_counted` is beside."""
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     found = by_core(tiled, plan.schedule.steps, work, plan.layout)
     return {name: {"loaded": loaded, "stored": stored} for name, (loaded, stored) in found.items()}
 
@@ -52,7 +52,7 @@ def moves(plan: Plan) -> JsonObject:
     """All transfers, within a memory and between memories, and the bytes that lie at another place after one,
     all of them together.
     """
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     moved = sum(tiled.block_bytes(each.tensor, each.block) for each in plan.layout.transfers)
     return {"moves": len(plan.layout.transfers), "moved_bytes": moved}
 
@@ -75,8 +75,8 @@ def parallel(plan: Plan, measured: Measurement | None) -> JsonObject | None:
     one_core = None if cores is None or measured is None else sum(each.ticks for each in measured.operators)
     return {
         "cores": len(plan.lanes),
-        "parts": [sum(isinstance(each, Part) for each in lane) for lane in plan.lanes],
-        "waits": [sum(isinstance(each, CoreWait) for each in lane) for lane in plan.lanes],
+        "parts": [sum(isinstance(each, WorkSlice) for each in lane) for lane in plan.lanes],
+        "waits": [sum(isinstance(each, Sync) for each in lane) for lane in plan.lanes],
         "one_core": one_core,
         "total": cores and cores.total,
         "busy": cores and list(cores.busy),

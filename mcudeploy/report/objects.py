@@ -18,7 +18,7 @@ from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.sharing import sharing
 from mcudeploy.planner.tape.footprint import missing, tables_bytes, weights_bytes
 from mcudeploy.report import moving
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import StackBound, stack_bound
 from mcudeploy.verify.difference import FLOAT_FLOOR, OUTPUT_LSB, operator_stands, output_share
@@ -132,7 +132,7 @@ def _sharing(made: Deployment) -> JsonObject | None:
 def _elsewhere(made: Deployment) -> dict[str, list[str]]:
     """By memory the tensors that are in it at any time, for all memories but the board's first."""
     found: dict[str, list[str]] = {}
-    for name, root in Flow.of(made.plan.graph).roots.items():
+    for name, root in Dataflow.of(made.plan.graph).roots.items():
         for memory in memories_of(made.plan.layout.blocks[root]):
             if memory != made.board.memories[0].name:
                 found.setdefault(memory, []).append(name)

@@ -13,7 +13,7 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import read_limited
 from mcudeploy.common.text import count_text
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.ir.graph import Border, Graph
+from mcudeploy.ir.graph import Graph, GraphIO
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.ops.requantize import dequantize
 
@@ -66,7 +66,7 @@ def outputs(graph: Graph, results: Sequence[Mapping[str, Any]], labels: Labels =
     ]
 
 
-def _output(graph: Graph, border: Border, stored: NDArray[Any], labels: Labels) -> dict[str, Any]:
+def _output(graph: Graph, border: GraphIO, stored: NDArray[Any], labels: Labels) -> dict[str, Any]:
     tensor = graph.tensors[border.tensor]
     values = from_device(border, tensor, stored).reshape(-1)
     real: NDArray[Any] | None = None
@@ -94,6 +94,6 @@ def _output(graph: Graph, border: Border, stored: NDArray[Any], labels: Labels) 
     }
 
 
-def _is_labelled(border: Border, labels: Labels) -> bool:
+def _is_labelled(border: GraphIO, labels: Labels) -> bool:
     """Whether an output has a value for each label, and nothing else."""
     return bool(labels) and max(border.shape, default=1) == int(np.prod(border.shape)) == len(labels)

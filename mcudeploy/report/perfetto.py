@@ -10,7 +10,7 @@ from typing import Any
 
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds, source_of
-from mcudeploy.ir.plan import Measurement, Part, Plan, Run
+from mcudeploy.ir.plan import Measurement, Plan, Run, WorkSlice
 from mcudeploy.planner.cores.core_timeline import critical_path
 from mcudeploy.report.chart.svg import visible
 from mcudeploy.report.times import step_times
@@ -73,7 +73,7 @@ def _spans(plan: Plan, ticks: list[float]) -> Iterator[tuple[int, int, float, fl
             yield 0, number, now, spent
             now += spent
         return
-    parts = [[each for each in lane if isinstance(each, Part)] for lane in plan.lanes]
+    parts = [[each for each in lane if isinstance(each, WorkSlice)] for lane in plan.lanes]
     whole = defaultdict[int, int](int)
     for lane in parts:
         for part in lane:
@@ -85,6 +85,6 @@ def _spans(plan: Plan, ticks: list[float]) -> Iterator[tuple[int, int, float, fl
             yield core, part.entry, begin, spent
 
 
-def _cells(part: Part) -> int:
+def _cells(part: WorkSlice) -> int:
     """How much of an entry a part is, in rows, or in columns of its one row; transfers count as one."""
     return max(1, len(part.rows if part.columns is None else part.columns))

@@ -13,7 +13,7 @@ from mcudeploy.ir.clock import milliseconds, source_of, time_text
 from mcudeploy.ir.plan import Measurement
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def latency_text(ticks: float, unit: str, board: Board) -> str:
 def step_times(made: Deployment, measured: Measurement | None) -> StepTimes:
     """The times of a plan's steps; those of a measured operator are shared out by the estimates."""
     plan, costs = made.plan, best_costs(made.board.core)
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     times = shared_costs(made.model, tiled.flow, estimated(costs)(plan.graph, ()))
     ticks = step_ticks(tiled, plan.schedule.steps, times)
     if measured is None:

@@ -15,7 +15,7 @@ from itertools import accumulate
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Step
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 BlockId = tuple[str, int]
 """A tensor that owns memory, and the number of one of its blocks."""
@@ -24,7 +24,7 @@ BlockId = tuple[str, int]
 class TiledGraph:
     """A graph and the number of iteration rows each operator takes in one step. Immutable."""
 
-    def __init__(self, flow: Flow, block_rows: Mapping[str, int]) -> None:
+    def __init__(self, flow: Dataflow, block_rows: Mapping[str, int]) -> None:
         graph = flow.graph
         self.flow, self.graph = flow, graph
         self.block_rows = dict(block_rows)
@@ -113,6 +113,6 @@ class TiledGraph:
 
 def whole(graph: Graph) -> TiledGraph:
     """The graph unsplit: every operator makes its output in one step."""
-    flow = Flow.of(graph)
+    flow = Dataflow.of(graph)
     names = (operator.name for operator in graph.operators)
     return TiledGraph(flow, dict(zip(names, flow.iteration_rows, strict=True)))

@@ -13,7 +13,7 @@ from mcudeploy.ir.opdef import Index, LoopNest, TableIndex
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RowAccess:
     """Which rows of one input the steps of an operator read.
 
     Iteration rows [first, end) read rows [step * first + lo, step * (end - 1) + hi) where step >= 0 (and
@@ -48,7 +48,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flow:
+class Dataflow:
     """A graph with its roots (the tensor whose memory a tensor is), and the readings of each operator.
 
     `iteration_rows` is what an operator's steps run through: rows of its output, or of its input where
@@ -58,7 +58,7 @@ class Flow:
 
     graph: Graph
     roots: dict[str, str]
-    readings: tuple[tuple[Reading, ...], ...]
+    readings: tuple[tuple[RowAccess, ...], ...]
     iteration_rows: tuple[int, ...]
     overwrites: tuple[tuple[int, ...], ...]
     viewed: frozenset[str]
@@ -68,7 +68,7 @@ class Flow:
         return 1 if cut and name not in self.viewed else self.graph.tensors[name].shape[0]
 
     @classmethod
-    def of(cls, graph: Graph) -> Flow:
+    def of(cls, graph: Graph) -> Dataflow:
         """The flow of a graph."""
         roots = {name: name for name in graph.tensors}
         for operator in graph.operators:
@@ -92,16 +92,16 @@ def _iteration_rows(graph: Graph, operator: Operator) -> int:
     return graph.tensors[tensor].shape[0]
 
 
-def _readings(graph: Graph, operator: Operator, roots: dict[str, str]) -> tuple[Reading, ...]:
+def _readings(graph: Graph, operator: Operator, roots: dict[str, str]) -> tuple[RowAccess, ...]:
     nest = graph.loops(operator)
     readings = []
     for operand, name in enumerate(operator.inputs):
-        start = Reading(roots[name], graph.tensors[name].shape[0], roots[name] != name, step=1, lo=0, hi=1)
+        start = RowAccess(roots[name], graph.tensors[name].shape[0], roots[name] != name, step=1, lo=0, hi=1)
         readings.append(start if operator.op.accumulates else _reading(nest, operand, start))
     return tuple(readings)
 
 
-def _reading(nest: LoopNest, operand: int, start: Reading) -> Reading:
+def _reading(nest: LoopNest, operand: int, start: RowAccess) -> RowAccess:
     index, write = nest.reads[operand][0], nest.write[0]
     axes = {axis.name: axis for axis in nest.axes}
     if not isinstance(write, Index) or len(write.steps) > 1 or any(step != 1 for _, step in write.steps):

@@ -75,7 +75,7 @@ class Lives:
 
     first: list[int]
     end: list[int]
-    heir: list[int]
+    reuses: list[int]
     gaps: dict[int, list[Interval]] = field(default_factory=dict)
 
     def of(self, block: int) -> tuple[Interval, ...]:
@@ -131,15 +131,15 @@ def _heirs(
 ) -> list[int]:
     first, end = spans
     ids = tiled.block_ids() if apart else []
-    heir = [-1] * tiled.blocks
+    reuses = [-1] * tiled.blocks
     taken = [False] * tiled.blocks
     for time, read, made in in_place_chances(tiled, steps):
         if apart and (ids[read][0], ids[made][0]) in apart:
             continue
-        if heir[read] < 0 and not taken[made] and end[read] == time + 1 and first[made] == time:
-            heir[read] = made
+        if reuses[read] < 0 and not taken[made] and end[read] == time + 1 and first[made] == time:
+            reuses[read] = made
             taken[made] = True
-    return heir
+    return reuses
 
 
 def in_place_chances(tiled: TiledGraph, steps: Sequence[Step]) -> Iterator[tuple[int, int, int]]:
@@ -177,15 +177,15 @@ def buffers(
     """
     found = lives(tiled, steps, apart)
     ids = tiled.block_ids()
-    inherited = set(found.heir)
+    inherited = set(found.reuses)
     stacked = tiled.stacked_outputs()
     result = [_stack(tiled, name, found) for name in stacked]
     for number, block_id in enumerate(ids):
         if number in inherited or block_id[0] in stacked:
             continue
         chain = [number]
-        while found.heir[chain[-1]] >= 0:
-            chain.append(found.heir[chain[-1]])
+        while found.reuses[chain[-1]] >= 0:
+            chain.append(found.reuses[chain[-1]])
         members, size = tuple(ids[i] for i in chain), tiled.block_bytes(*block_id)
         spans = joined(span for link in chain for span in found.of(link))
         result += [Buffer(members, size, span) for span in spans]
@@ -261,9 +261,9 @@ def live_loads(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> I
             for gap in found.gaps.get(number, ()):
                 change[gap.lo] -= size
                 change[gap.hi] += size
-            if found.heir[number] >= 0:  # its last step is the heir's first: one memory for both
-                change[found.first[found.heir[number]]] -= size
-                change[found.first[found.heir[number]] + 1] += size
+            if found.reuses[number] >= 0:  # its last step is the heir's first: one memory for both
+                change[found.first[found.reuses[number]]] -= size
+                change[found.first[found.reuses[number]] + 1] += size
     for item in _work_buffers(tiled, steps, work):
         change[item.life.lo] += item.size_bytes
         change[item.life.hi] -= item.size_bytes

@@ -8,7 +8,7 @@ from itertools import accumulate
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Residence
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 
 
@@ -34,7 +34,7 @@ def live_in(plan: Plan, work: WorkBytes) -> dict[str, tuple[int, ...]]:
 
 def _used(plan: Plan, work: WorkBytes) -> Iterator[tuple[Residence, int]]:
     """Every residence and its bytes."""
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     for name, blocks in plan.layout.blocks.items():
         for number, block in enumerate(blocks):
             yield from ((each, tiled.block_bytes(name, number)) for each in block)

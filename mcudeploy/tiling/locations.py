@@ -12,7 +12,7 @@ from mcudeploy.ir.plan import Layout, Residence, Residences, Transfer, memories_
 from mcudeploy.tiling.blocks import BlockId
 
 
-class Table(NamedTuple):
+class BlockTable(NamedTuple):
     """The blocks of a tensor that owns memory, or the scratch of an operator, as far as a memory has them."""
 
     name: str
@@ -35,20 +35,20 @@ class Locations:
     ) -> None:
         self._residences, self._memories = residences, tuple(memories)
         self._ends = {(each.tensor, each.block, each.to): each.end for each in transfers}
-        self._changes: dict[Table, list[tuple[int, int, int]]] = {}
-        self._versions_of: dict[tuple[Table, int], list[int]] = defaultdict(list)
+        self._changes: dict[BlockTable, list[tuple[int, int, int]]] = {}
+        self._versions_of: dict[tuple[BlockTable, int], list[int]] = defaultdict(list)
         self._in: dict[str, tuple[str, ...]] = {}
         for name, blocks in residences.items():
             self._in[name] = memories_of(blocks)
             for memory in self._in[name]:
-                self._take_in(Table(name, memory), blocks)
+                self._take_in(BlockTable(name, memory), blocks)
 
     @classmethod
     def of(cls, layout: Layout) -> Locations:
         """Those of the tensors of a layout."""
         return cls(layout.blocks, layout.transfers, layout.arenas)
 
-    def _take_in(self, table: Table, blocks: Residences) -> None:
+    def _take_in(self, table: BlockTable, blocks: Residences) -> None:
         changes: list[tuple[int, int, int, int]] = []
         for number, block in enumerate(blocks):
             stays = [each for each in block if each.memory == table.memory]
@@ -96,7 +96,7 @@ class Locations:
                 return each
         return None
 
-    def offset(self, table: Table, block: int, time: int) -> int:
+    def offset(self, table: BlockTable, block: int, time: int) -> int:
         """The offset of a block in a step. Before its first life: the one that it will have; after a life:
         the one that it had.
         """
@@ -104,22 +104,22 @@ class Locations:
         begun = bisect_right(stays, time, key=lambda each: each.life.lo)
         return stays[max(begun - 1, 0)].offset
 
-    def changes(self, table: Table) -> int:
+    def changes(self, table: BlockTable) -> int:
         """How often a block comes to lie elsewhere in the memory."""
         return len(self._changes.get(table, ()))
 
-    def version(self, table: Table, time: int) -> int:
+    def version(self, table: BlockTable, time: int) -> int:
         """The version of a table that holds in a step."""
         return bisect_right(self._changes.get(table, []), time, key=lambda change: change[0])
 
-    def unmoved(self, table: Table, block: int, version: int) -> Interval:
+    def unmoved(self, table: BlockTable, block: int, version: int) -> Interval:
         """The versions of a table, among them this one, that have a block in one place."""
         changes = self._versions_of.get((table, block), [])
         at = bisect_right(changes, version)
         ends = [0, *changes, self.changes(table) + 1]
         return Interval(ends[at], ends[at + 1])
 
-    def offsets(self, table: Table, version: int) -> tuple[int, ...]:
+    def offsets(self, table: BlockTable, version: int) -> tuple[int, ...]:
         """The places of all blocks in one version of a table; 0 for a block that has none."""
         offsets = [
             next((each.offset for each in block if each.memory == table.memory), 0)

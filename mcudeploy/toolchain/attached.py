@@ -23,7 +23,7 @@ _ST_INFO = re.compile(r"serial:\s*(\S+).*?chipid:\s*(0x[0-9a-fA-F]+)", re.DOTALL
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class AttachedDevice:
     """A device on USB, or a serial port; what is not known of it is empty. `boards`: those that it may be or
     lead to.
     """
@@ -41,7 +41,7 @@ class Device:
         return f"{self.name} ({', '.join(filter(None, parts))})"
 
 
-def list_devices() -> tuple[Device, ...]:
+def list_devices() -> tuple[AttachedDevice, ...]:
     """All serial ports, and of what else is on USB the devices that are known."""
     ports = list_serial_ports()
     with_port = {it.location for it in ports if it.location}
@@ -58,9 +58,9 @@ def list_devices() -> tuple[Device, ...]:
     return tuple(found)
 
 
-def _device(usb_id: str, serial: str, product: str) -> Device:
+def _device(usb_id: str, serial: str, product: str) -> AttachedDevice:
     kind = kind_of(usb_id, product) if usb_id else None
-    return Device(
+    return AttachedDevice(
         kind.name if kind else product or "serial port",
         kind.kind if kind else "serial port",
         usb_id,
@@ -107,7 +107,7 @@ def attached_board(name: str, ports: Sequence[str] = (), probe: str | None = Non
     return _by_chip(name, device, candidates)
 
 
-def _by_chip(name: str, device: Device, candidates: list[Board]) -> tuple[Board, str]:
+def _by_chip(name: str, device: AttachedDevice, candidates: list[Board]) -> tuple[Board, str]:
     chip = _chip_id(device, candidates) if device.kind == "probe" else None
     if chip is None:
         raise BoardNotFoundError(
@@ -127,7 +127,7 @@ def _by_chip(name: str, device: Device, candidates: list[Board]) -> tuple[Board,
     return matching[0], f"{device}, chip id {chip:#05x}"
 
 
-def _chip_id(device: Device, candidates: list[Board]) -> int | None:
+def _chip_id(device: AttachedDevice, candidates: list[Board]) -> int | None:
     """The id of the chip behind a probe, told by st-info or else by OpenOCD; None where neither can."""
     if find_program("st-info"):
         found = dict(_ST_INFO.findall(_said(["st-info", "--probe"])))
@@ -139,7 +139,7 @@ def _chip_id(device: Device, candidates: list[Board]) -> int | None:
     return None
 
 
-def _asked(device: Device, candidates: list[Board]) -> Iterator[int]:
+def _asked(device: AttachedDevice, candidates: list[Board]) -> Iterator[int]:
     """What the id register of each candidate holds, where that is the candidate's id."""
     serial = ["-c", f"adapter serial {device.serial}"] if SERIAL.fullmatch(device.serial) else []
     for board in candidates:

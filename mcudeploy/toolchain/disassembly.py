@@ -138,7 +138,7 @@ def parse(line: str) -> Instruction | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class ProgramFunction:
     """A function of a program; size in bytes."""
 
     name: str
@@ -153,7 +153,7 @@ class Functions:
         with elf.open("rb") as file:
             tables = [it for it in ELFFile(file).iter_sections() if isinstance(it, SymbolTableSection)]
             found = {
-                Function(symbol.name, symbol["st_value"] & ~1, symbol["st_size"])
+                ProgramFunction(symbol.name, symbol["st_value"] & ~1, symbol["st_size"])
                 for table in tables
                 for symbol in table.iter_symbols()
                 if symbol["st_info"]["type"] == "STT_FUNC"
@@ -162,7 +162,7 @@ class Functions:
         self._starts = [it.address for it in self.all]
         self._by_name = {it.name: it for it in self.all}
 
-    def named(self, name: str) -> Function:
+    def named(self, name: str) -> ProgramFunction:
         """The function of that name; BuildError where the program has none."""
         if name not in self._by_name:
             raise BuildError(f"the firmware has no function {name}")

@@ -12,7 +12,7 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.boards.usb import usb_kinds
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited, write_file
-from mcudeploy.toolchain.attached import Device
+from mcudeploy.toolchain.attached import AttachedDevice
 from mcudeploy.toolchain.ports import SERIAL
 
 _MOST_BYTES = 2**20
@@ -23,7 +23,7 @@ _TWISTERS = {tool: runner for runner, tool in _RUNNERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MappedBoard:
     """A board of the desk: its port, and, where the map names them, serial number of its probe, flasher."""
 
     platform: str
@@ -32,7 +32,7 @@ class Entry:
     flasher: str | None = None
 
 
-def entries_for(board: Board, path: Path) -> list[Entry]:
+def entries_for(board: Board, path: Path) -> list[MappedBoard]:
     """The connected boards of a map that are of this kind: by `platform`, or by `product` where that is
     unknown. ConfigError for a file that is no map, BoardNotFoundError where none fits.
     """
@@ -51,7 +51,7 @@ def entries_for(board: Board, path: Path) -> list[Entry]:
     return found
 
 
-def write_map(path: Path, devices: Iterable[Device]) -> list[dict[str, Any]]:
+def write_map(path: Path, devices: Iterable[AttachedDevice]) -> list[dict[str, Any]]:
     """Writes the attached boards with a serial port, as twister does: what a map has already is kept, and is
     not connected where it is not attached, unless its port is a URL. What was written.
     """
@@ -78,7 +78,7 @@ def write_map(path: Path, devices: Iterable[Device]) -> list[dict[str, Any]]:
     return rows
 
 
-def _facts(device: Device) -> dict[str, str]:
+def _facts(device: AttachedDevice) -> dict[str, str]:
     """Platform and runner of a device that can be but one board."""
     if len(device.boards) != 1:
         return {}
@@ -86,11 +86,11 @@ def _facts(device: Device) -> dict[str, str]:
     return {"platform": device.boards[0], "runner": _TWISTERS.get(tool, tool)}
 
 
-def _entry(row: Mapping[str, Any], board: Board) -> Entry:
+def _entry(row: Mapping[str, Any], board: Board) -> MappedBoard:
     probe = _text(row, "probe_id") or _text(row, "id")
     runner = _text(row, "runner")
     tool = _RUNNERS.get(runner, runner)
-    return Entry(
+    return MappedBoard(
         _text(row, "platform"),
         _text(row, "serial"),
         probe if SERIAL.fullmatch(probe) and probe != _UNKNOWN else None,

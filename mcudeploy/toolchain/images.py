@@ -9,7 +9,7 @@ from pathlib import Path
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
-from mcudeploy.boards.facts import Region
+from mcudeploy.boards.facts import BoardRegion
 from mcudeploy.common.errors import FlashError
 from mcudeploy.common.files import write_file
 
@@ -21,7 +21,7 @@ _UF2_MAGIC = 0x0A324655, 0x9E5D5157, 0x0AB16F30
 _UF2_HAS_FAMILY = 0x2000
 
 
-def flash_content(elf: Path, flash: Region) -> bytes:
+def flash_content(elf: Path, flash: BoardRegion) -> bytes:
     """What the program has in flash, from its origin on; gaps as erased. FlashError for what lies outside."""
     content = bytearray()
     for address, data in _loaded(elf):
@@ -62,7 +62,9 @@ def uf2(content: bytes, origin: int, family: int) -> bytes:
     )
 
 
-def write_image(elf: Path, flash: Region, suffix: str, form: Callable[[bytes, int], bytes | str]) -> Path:
+def write_image(
+    elf: Path, flash: BoardRegion, suffix: str, form: Callable[[bytes, int], bytes | str]
+) -> Path:
     """Writes a form of the program beside it; several processes may do so at once."""
     path = elf.with_suffix(suffix)
     write_file(path, form(flash_content(elf, flash), flash.origin))

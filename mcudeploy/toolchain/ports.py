@@ -21,7 +21,7 @@ SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._-]{0,79}")
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class SerialPort:
     """A serial port. `usb_id` is `vendor:product` in lower-case hex, empty where it is no USB port.
 
     `allowed`: whether this user may open it; `serial`: serial number of the USB device; `location`: the
@@ -37,17 +37,17 @@ class Port:
     location: str = ""
 
 
-def list_serial_ports(boards: Iterable[Board] = ()) -> tuple[Port, ...]:
-    """All serial ports by name; `Port.boards` names those of `boards` whose USB ids match."""
+def list_serial_ports(boards: Iterable[Board] = ()) -> tuple[SerialPort, ...]:
+    """All serial ports by name; `SerialPort.boards` names those of `boards` whose USB ids match."""
     known = tuple(boards)
     return tuple(sorted((_port(info, known) for info in list_ports.comports()), key=lambda port: port.name))
 
 
-def _port(info: object, boards: tuple[Board, ...]) -> Port:
+def _port(info: object, boards: tuple[Board, ...]) -> SerialPort:
     name = str(getattr(info, "device", ""))
     vendor, product = getattr(info, "vid", None), getattr(info, "pid", None)
     usb_id = f"{vendor:04x}:{product:04x}" if vendor is not None and product is not None else ""
-    return Port(
+    return SerialPort(
         name=name,
         description=str(getattr(info, "description", "") or ""),
         usb_id=usb_id,
@@ -93,7 +93,7 @@ def attached_by(board: Board, port: str | None, probe: str | None = None) -> Att
     return Attached(port, found.serial, found.usb_id) if found else Attached(port)
 
 
-def _serial(port: Port) -> str:
+def _serial(port: SerialPort) -> str:
     return f", serial {port.serial}" if port.serial else ""
 
 

@@ -16,7 +16,7 @@ from mcudeploy.boards.trust import require_trusted
 from mcudeploy.codegen.exporters import example_values
 from mcudeploy.codegen.folder import Content
 from mcudeploy.codegen.licences import licensed
-from mcudeploy.codegen.render import Member, render
+from mcudeploy.codegen.render import LibraryModel, render
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
 from mcudeploy.toolchain.emulator import emulator_of, qemu_command
 from mcudeploy.toolchain.project import assemble
@@ -47,7 +47,7 @@ def require_start(board: Board, *, emulate: bool = False) -> None:
 
 
 def starter_files(
-    member: Member, name: str, board: Board, model: str, *, emulate: bool
+    member: LibraryModel, name: str, board: Board, model: str, *, emulate: bool
 ) -> dict[str, Content]:
     """The project's files by path, without the library and the model's own file, which is called `model`."""
     emulate = emulate or board.emulated_only

@@ -25,8 +25,8 @@ from mcudeploy.ir.plan import Entry, Plan, Run, Step
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
-from mcudeploy.tiling.dataflow import Flow
-from mcudeploy.tiling.locations import Locations, Table
+from mcudeploy.tiling.dataflow import Dataflow
+from mcudeploy.tiling.locations import BlockTable, Locations
 from mcudeploy.verify.difference import Difference, difference, operator_stands
 
 Array = NDArray[Any]
@@ -62,7 +62,7 @@ class Storage:
     @classmethod
     def of(cls, plan: Plan) -> Storage:
         """The storage of a plan."""
-        return cls(plan, TiledGraph(Flow.of(plan.graph), plan.block_rows), Locations.of(plan.layout))
+        return cls(plan, TiledGraph(Dataflow.of(plan.graph), plan.block_rows), Locations.of(plan.layout))
 
     def made_at(self, block_id: BlockId, time: int) -> Place:
         """Where a step makes a block; before all steps, at -1: where the application does."""
@@ -75,7 +75,7 @@ class Storage:
             return []
         name = block_ids[0][0]
         memory = self.where.read(name, [block for _, block in block_ids], time)
-        places = (self.where.offset(Table(name, memory), block, time) for _, block in block_ids)
+        places = (self.where.offset(BlockTable(name, memory), block, time) for _, block in block_ids)
         return [self._place(memory, offset) for offset in places]
 
     def _place(self, memory: str, offset: int) -> Place:

@@ -18,7 +18,7 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import read_limited
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.ir.graph import UNSIGNED_OFFSET, Border, Quantization
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, GraphIO, Quantization
 from mcudeploy.ops.requantize import quantize
 
 Array = NDArray[Any]
@@ -35,7 +35,7 @@ _ENDINGS = (".npy", ".png", ".jpg", ".jpeg", ".wav")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Preprocessing:
     """How pictures become an input: what pixel values 0 and 255 stand for (None: 0 and 1, or 0 and 255 of an
     input of integers without a scale), from which the mean is taken, and which are divided by `std`, each
     one number or one for each channel; and how a picture gets the input's size. `told` takes notes.
@@ -48,14 +48,14 @@ class Reading:
     told: Callable[[str], object] = lambda _: None
 
 
-AS_USUAL = Reading()
+AS_USUAL = Preprocessing()
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a file is read for: a border of the model, and what its int8 values mean, if they do."""
 
-    border: Border
+    border: GraphIO
     quantization: Quantization | None
 
     @property
@@ -64,7 +64,7 @@ class Wanted:
         return not self.border.dtype.startswith("float") and self.quantization is None
 
 
-def read_values(path: Path, wanted: Wanted, reading: Reading = AS_USUAL) -> Array:
+def read_values(path: Path, wanted: Wanted, reading: Preprocessing = AS_USUAL) -> Array:
     """The values of a file, in the border's shape and type but for a .npy file, which has its own.
 
     Raises UsageError that names the file, what it has and what is needed.
@@ -111,7 +111,7 @@ def _array(path: Path, content: bytes) -> Array:
         raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
 
 
-def _picture(path: Path, content: bytes, wanted: Wanted, reading: Reading) -> Array:
+def _picture(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -> Array:
     """Pixels in the layout of the border, scaled as stated."""
     height, width, channels, first = _image_shape(path, wanted.border)
     pixels = _decoded(path, content, (width, height), channels, reading.resize)
@@ -132,14 +132,14 @@ def _picture(path: Path, content: bytes, wanted: Wanted, reading: Reading) -> Ar
     return _as_stated(path, real.reshape(wanted.border.shape), wanted)
 
 
-def _normalised(reading: Reading) -> str:
+def _normalised(reading: Preprocessing) -> str:
     if (reading.mean, reading.std) == (AS_USUAL.mean, AS_USUAL.std):
         return ""
     mean, std = (", ".join(f"{it:g}" for it in values) for values in (reading.mean, reading.std))
     return f", less {mean}, divided by {std}"
 
 
-def _image_shape(path: Path, border: Border) -> tuple[int, int, int, bool]:
+def _image_shape(path: Path, border: GraphIO) -> tuple[int, int, int, bool]:
     """Height, width and channels of a border, and whether channels come first."""
     shape = border.shape[1:] if len(border.shape) == 4 and border.shape[0] == 1 else border.shape
     for channels in (3, 1, 4) if len(shape) == 3 else ():
@@ -188,7 +188,7 @@ def _decoded(
     return np.asarray(image, np.uint8).reshape(size[1], size[0], channels)
 
 
-def _sound(path: Path, content: bytes, wanted: Wanted, reading: Reading) -> Array:
+def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -> Array:
     """The samples of a WAV file, from -1 to 1; integers without a scale are samples of 16 bits."""
     try:
         with wave.open(io.BytesIO(content)) as file:
@@ -212,7 +212,7 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Reading) -> Arra
     return _as_stated(path, real.reshape(border.shape), wanted)
 
 
-def _text(path: Path, content: bytes, border: Border, reading: Reading) -> Array:
+def _text(path: Path, content: bytes, border: GraphIO, reading: Preprocessing) -> Array:
     """Numbers of the model's own type, in its order; a first line of words is a heading."""
     most = _HEADING_BYTES + _NUMBER_BYTES * math.prod(border.shape)
     if len(content) > most:  # a number takes far more memory than its text
@@ -256,7 +256,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _raw(path: Path, content: bytes, border: Border) -> Array:
+def _raw(path: Path, content: bytes, border: GraphIO) -> Array:
     """Bytes of the model's own type and order, the least significant first."""
     dtype = np.dtype(border.dtype).newbyteorder("<")
     needed = int(np.prod(border.shape)) * dtype.itemsize
@@ -268,7 +268,7 @@ def _raw(path: Path, content: bytes, border: Border) -> Array:
     return np.frombuffer(content, dtype).astype(border.dtype).reshape(border.shape)
 
 
-def _require_count(path: Path, found: int, what: str, border: Border) -> None:
+def _require_count(path: Path, found: int, what: str, border: GraphIO) -> None:
     needed = int(np.prod(border.shape))
     if found != needed:
         raise UsageError(
@@ -288,7 +288,7 @@ def _as_stated(path: Path, real: NDArray[np.float64], wanted: Wanted) -> Array:
     return _typed(path, real if border.dtype.startswith("float") else np.round(real), border)
 
 
-def _typed(path: Path, values: NDArray[np.float64], border: Border) -> Array:
+def _typed(path: Path, values: NDArray[np.float64], border: GraphIO) -> Array:
     dtype = np.dtype(border.dtype)
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)

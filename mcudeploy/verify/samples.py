@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.ir.graph import Border, DType, Graph
+from mcudeploy.ir.graph import DType, Graph, GraphIO
 from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.ops.requantize import dequantize
-from mcudeploy.verify.preprocessing import AS_USUAL, Reading, Wanted, read_values
+from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing, Wanted, read_values
 
 Array = NDArray[Any]
 _MOST_INTEGERS = 128
@@ -41,7 +41,7 @@ class Sample:
 
 
 def load_samples(
-    graph: Graph, inputs: list[Path], expected: list[Path], seed: int, reading: Reading = AS_USUAL
+    graph: Graph, inputs: list[Path], expected: list[Path], seed: int, reading: Preprocessing = AS_USUAL
 ) -> list[Sample]:
     """Samples from files: one file per model input, in order, as often as there are samples. `reading` says
     what pictures become.
@@ -72,7 +72,7 @@ def load_samples(
 
 
 def _groups(
-    graph: Graph, borders: tuple[Border, ...], files: list[Path], what: str, reading: Reading
+    graph: Graph, borders: tuple[GraphIO, ...], files: list[Path], what: str, reading: Preprocessing
 ) -> list[dict[str, Array]]:
     if len(files) % len(borders):
         raise UsageError(
@@ -89,12 +89,12 @@ def _groups(
     ]
 
 
-def wanted_of(graph: Graph, border: Border) -> Wanted:
+def wanted_of(graph: Graph, border: GraphIO) -> Wanted:
     """What a file for an input or an output is read for."""
     return Wanted(border, None if border.dtype == "bool" else graph.tensors[border.tensor].quantization)
 
 
-def _fit(border: Border, value: Array, path: Path) -> Array:
+def _fit(border: GraphIO, value: Array, path: Path) -> Array:
     declared = border.declared
     if declared is not None and value.dtype.name == declared.dtype:
         value = dequantize(value.astype(np.int64), declared.quantization)
@@ -126,7 +126,7 @@ def _require_indices(graph: Graph, values: Mapping[str, Array]) -> None:
             )
 
 
-def _draw(graph: Graph, border: Border, rng: np.random.Generator) -> Array:
+def _draw(graph: Graph, border: GraphIO, rng: np.random.Generator) -> Array:
     if border.dtype.startswith("float"):
         return rng.standard_normal(border.shape).astype(border.dtype)
     if border.dtype == "bool":

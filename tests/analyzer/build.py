@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Shape, Tensor
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.resize import Resize, ResizeMode, resize_samples
@@ -33,8 +33,8 @@ def graph(inputs: Mapping[str, Shape], operators: Sequence[tuple[str, Any, str]]
     )
 
 
-def _border(name: str, shape: Shape) -> Border:
-    return Border(name, name, shape, "float32", np.arange(np.prod(shape), dtype=np.int32))
+def _border(name: str, shape: Shape) -> GraphIO:
+    return GraphIO(name, name, shape, "float32", np.arange(np.prod(shape), dtype=np.int32))
 
 
 def conv(

@@ -17,7 +17,7 @@ from mcudeploy.device.requests import Request
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Device
 from mcudeploy.multiboard import frames
-from mcudeploy.multiboard.frames import Chain, Node
+from mcudeploy.multiboard.frames import Chain, RunningBoard
 from mcudeploy.toolchain.firmware import Firmware, Sizes
 
 HELLO = struct.pack("<BBBBIIIIIHBBQI", 1, 4, 2, 4, 7, 1, 1, 9, 0, 246, 15, 1, 2**29, 64) + b"\4host"
@@ -63,7 +63,8 @@ def _run(state: Callable[[], Counts]) -> None:
     board = load_board("host")
     firmware = Firmware(Path("x"), board, 7, emulated=False, sizes=Sizes(0, 0, 0, 0, 0, 0))
     nodes = [
-        Node(f"board {number}", Device(Session(_Board(state)), "line", firmware), 1000) for number in (1, 2)
+        RunningBoard(f"board {number}", Device(Session(_Board(state)), "line", firmware), 1000)
+        for number in (1, 2)
     ]
     Chain(nodes, 0.1).run([bytes(8)] * 3, 8)
 

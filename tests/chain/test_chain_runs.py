@@ -20,11 +20,11 @@ from mcudeploy.common.errors import ProtocolError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.device.transport import ProcessTransport
-from mcudeploy.multiboard.chain_firmware import Member, built
+from mcudeploy.multiboard.chain_firmware import ChainBoard, built
 from mcudeploy.multiboard.chain_report import report
-from mcudeploy.multiboard.frames import Chain, Node
+from mcudeploy.multiboard.frames import Chain, RunningBoard
 from mcudeploy.multiboard.link import line_of
-from mcudeploy.multiboard.run import Asked, plan_chain, resend_us, run_chain
+from mcudeploy.multiboard.run import ChainRequest, plan_chain, resend_us, run_chain
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.planner import Options
 
@@ -35,19 +35,19 @@ CLEAN = 10**12
 
 
 @cache
-def _members(*names: str) -> tuple[Member, ...]:
+def _members(*names: str) -> tuple[ChainBoard, ...]:
     targets = tuple(Target(load_board(name), emulate=name != "host") for name in names)
-    return plan_chain(load_model(EXAMPLE), Asked(targets, LINE, 1), QUICK, SILENT)
+    return plan_chain(load_model(EXAMPLE), ChainRequest(targets, LINE, 1), QUICK, SILENT)
 
 
-def _frames(members: tuple[Member, ...], count: int) -> list[bytes]:
+def _frames(members: tuple[ChainBoard, ...], count: int) -> list[bytes]:
     rng = np.random.default_rng(3)
     size = members[0].stage.received.size_bytes
     return [rng.integers(0, 256, size, np.uint8).tobytes() for _ in range(count)]
 
 
 def _run(
-    members: tuple[Member, ...], frames: list[bytes], seed: int, mean: int
+    members: tuple[ChainBoard, ...], frames: list[bytes], seed: int, mean: int
 ) -> tuple[list[bytes], Counter[str]]:
     wires = [FaultyWire(seed + number, mean) for number in range(len(members) - 1)]
     with over_wires(members, LINE, wires) as nodes:
@@ -67,7 +67,7 @@ def test_faults_on_lines_change_no_frame() -> None:
 
 def test_emulated_boards_of_two_kinds_are_verified(tmp_path: Path) -> None:
     targets = tuple(Target(load_board(name), emulate=True) for name in ("stm32f405", "mps2-an505"))
-    ran = run_chain(EXAMPLE, Asked(targets, LINE, 2), QUICK, inputs=[], expected=[], progress=SILENT)
+    ran = run_chain(EXAMPLE, ChainRequest(targets, LINE, 2), QUICK, inputs=[], expected=[], progress=SILENT)
     found = report(ran)
     assert found["verified"], found["reasons"]
     for board in found["boards"]:
@@ -90,7 +90,7 @@ def test_a_run_can_begin_anew_in_the_middle_of_a_frame() -> None:
         assert chain.run(frames, size) == first
 
 
-def _while_running(nodes: list[Node], frames: list[bytes], size: int, act: Callable[[], None]) -> str:
+def _while_running(nodes: list[RunningBoard], frames: list[bytes], size: int, act: Callable[[], None]) -> str:
     """The error of a run in whose middle something happens."""
     later = threading.Timer(0.3, act)
     later.start()
@@ -140,7 +140,7 @@ def test_a_reset_board_is_one_error_that_names_it(tmp_path: Path) -> None:
         ) as second,
     ):
         nodes = [
-            Node(member.title, device, resend_us(member.target, LINE))
+            RunningBoard(member.title, device, resend_us(member.target, LINE))
             for member, device in zip(members, (first, second), strict=True)
         ]
 

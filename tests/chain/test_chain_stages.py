@@ -15,8 +15,8 @@ from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
 from mcudeploy.multiboard.board_cuts import Bounds, _line, cuts_of
 from mcudeploy.multiboard.chain_firmware import built, planned
-from mcudeploy.multiboard.link import Line, line_of
-from mcudeploy.multiboard.run import Asked, run_chain
+from mcudeploy.multiboard.link import UartLink, line_of
+from mcudeploy.multiboard.run import ChainRequest, run_chain
 from mcudeploy.multiboard.stages import operators_without_views, stages_of
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.planner import Options
@@ -43,7 +43,7 @@ def test_random_graphs_on_three_boards_are_verified(seed: int, tmp_path: Path) -
     boards = min(3, len(operators_without_views(model.graph)))
     if boards < 2:
         pytest.skip("one operator")
-    asked = Asked((HOST,) * boards, LINE, 2)
+    asked = ChainRequest((HOST,) * boards, LINE, 2)
     ran = run_chain(path, asked, QUICK, inputs=[], expected=[], progress=SILENT)
     assert not ran.verdict.reasons, ran.verdict.reasons
 
@@ -68,7 +68,7 @@ def test_parts_have_the_kernels_of_their_boards() -> None:
     assert not any(call.needs_vectors for call in others.model.calls.values())
 
 
-def _brute(model: Model, boards: list[Board], line: Line) -> float:
+def _brute(model: Model, boards: list[Board], line: UartLink) -> float:
     """The least longest time of all cuts, by trying them."""
     lines = [_line(model, board) for board in boards]
     count = len(lines[0].groups)
@@ -79,7 +79,7 @@ def _brute(model: Model, boards: list[Board], line: Line) -> float:
     return min(times)
 
 
-def _longest(lines: list, boards: list[Board], line: Line, bounds: Bounds) -> float:  # type: ignore[type-arg]
+def _longest(lines: list, boards: list[Board], line: UartLink, bounds: Bounds) -> float:  # type: ignore[type-arg]
     work = [
         one.work(*bound) / board.clock_hz for one, board, bound in zip(lines, boards, bounds, strict=True)
     ]

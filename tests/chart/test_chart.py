@@ -18,7 +18,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.report import chart
-from mcudeploy.report.chart.drawing import Area, Drawing, Group, Panel, Run
+from mcudeploy.report.chart.drawing import Area, ChartGroup, ChartRun, Drawing, Panel
 from mcudeploy.report.chart.svg import round_steps
 
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
@@ -33,9 +33,9 @@ def _drawing(blocks: int, name: str = "conv_0", memories: int = 1) -> Drawing:
         for step in range(blocks)
     )
     load = tuple(min(step + 1, 2) * 8 for step in range(blocks))
-    groups = (Group(name, "int8", 0, areas), Group(f"scratch of {name}", "4 B", -1, areas[:1]))
+    groups = (ChartGroup(name, "int8", 0, areas), ChartGroup(f"scratch of {name}", "4 B", -1, areas[:1]))
     panels = tuple(Panel(f"{name}{number}", 16, groups, load) for number in range(memories))
-    runs = (Run(name, 0, Interval(0, blocks)),)
+    runs = (ChartRun(name, 0, Interval(0, blocks)),)
     return Drawing(name, name, blocks, panels, runs, (("model", name), ("board", name)))
 
 

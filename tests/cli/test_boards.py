@@ -11,7 +11,7 @@ from click.testing import Result
 
 from mcudeploy.boards.board import Board, list_boards, load_board
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.toolchain.attached import Device
+from mcudeploy.toolchain.attached import AttachedDevice
 from tests.cli.conftest import Deploy
 
 Invoke = Callable[[str], Result]
@@ -115,8 +115,8 @@ def test_flashers_come_from_options_and_settings(
 
 def test_devices_are_listed(mcudeploy_command: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     found = (
-        Device("ST-Link/V2", "probe", "0483:3748", "066D", "", True, ("stm32f405", "stm32f100")),
-        Device("CP210x", "serial bridge", "10c4:ea60", "1", "/dev/ttyUSB0", False),
+        AttachedDevice("ST-Link/V2", "probe", "0483:3748", "066D", "", True, ("stm32f405", "stm32f100")),
+        AttachedDevice("CP210x", "serial bridge", "10c4:ea60", "1", "/dev/ttyUSB0", False),
     )
     monkeypatch.setattr("mcudeploy.toolchain.attached.list_devices", lambda: found)
     table = mcudeploy_command("devices").stdout

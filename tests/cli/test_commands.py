@@ -14,7 +14,7 @@ from rich.console import Console
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.main import cli
-from mcudeploy.verify.preprocessing import Reading
+from mcudeploy.verify.preprocessing import Preprocessing
 from tests.cli.conftest import BUILD, CHECK, FIT, FLASH, MEASURE, OUTPUT, PLAN, RUN, TINY, Deploy
 
 Invoke = Callable[[str], Result]
@@ -125,7 +125,7 @@ def test_run_prints_the_largest_outputs_with_their_labels(mcudeploy_command: Inv
     assert "output map int8 [1,2,2]: 4 values from -105 to 105\n" in text
     asked = deploy.calls["run_model"][1]
     assert asked["labels"] == Path("y.npy")
-    assert asked["reading"] == Reading((-1.0, 1.0), (0.5,), (1.0, 2.0, 3.0))
+    assert asked["reading"] == Preprocessing((-1.0, 1.0), (0.5,), (1.0, 2.0, 3.0))
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_its_settings_name_no_program(line: str, canaries: Path) -> None:
 
 
 def test_probes_and_registry_are_asked_elsewhere(canaries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    probe = attached.Device("probe", "probe", serial="066D")
+    probe = attached.AttachedDevice("probe", "probe", serial="066D")
     assert attached._chip_id(probe, [load_board("stm32f405")]) is None
     monkeypatch.setattr(platformio, "_ASK_S", 5.0)
     assert CliRunner().invoke(cli, ["check", "m.onnx", "--board", "pio:nosuchboard"]).exit_code == 7

@@ -15,7 +15,7 @@ from mcudeploy.cli.proposed import with_commands
 from mcudeploy.codegen.arenas import ArenaKind, Share, require_room, together, with_arenas
 from mcudeploy.codegen.exporters import Kind
 from mcudeploy.codegen.library import write_library
-from mcudeploy.codegen.render import Member
+from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.commands import build as building
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.common.progress import SILENT
@@ -191,7 +191,7 @@ def test_a_stateful_model_has_an_arena_for_itself(models: list[Path], tmp_path: 
     programs = with_arenas([each.made.program for each in found], "shared", "lib")
     assert [program.arena for program in programs] == ["shared", "shared", "own"]
     members = [
-        Member(program, each.made.plan, each.made.source, each.selftest)
+        LibraryModel(program, each.made.plan, each.made.source, each.selftest)
         for program, each in zip(programs, found, strict=True)
     ]
     write_library(members, "lib", tmp_path / "lib", [])

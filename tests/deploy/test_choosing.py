@@ -21,7 +21,7 @@ from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.planner import planfile
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.planner import Options, find_plans
-from mcudeploy.planner.search.kernels import alternatives, fastest, settled
+from mcudeploy.planner.search.kernels import alternatives, choose_kernels, fastest
 from mcudeploy.planner.search.placing import unsplit_schedule
 from mcudeploy.tiling.blocks import whole
 from mcudeploy.tiling.live import live_peak
@@ -100,16 +100,16 @@ def test_less_scratch_is_taken_at_the_peak_as_far_as_time_allows(model: Model) -
 
     quick = fastest(model, time, nothing_known(model.graph))
     assert set(quick.kernels.values()) == {"conv2d_s8:3", "conv2d_s8_1x1"}
-    unlimited, slowest = settled(quick, tiled, steps, time, 1e9)
-    tight, ticks = settled(quick, tiled, steps, time, 0.0)
-    peaks = [live_peak(tiled, steps, one.work)[0] for one in (model.leanest, unlimited, tight, quick)]
+    unlimited, slowest = choose_kernels(quick, tiled, steps, time, 1e9)
+    tight, ticks = choose_kernels(quick, tiled, steps, time, 0.0)
+    peaks = [live_peak(tiled, steps, one.work)[0] for one in (model.min_scratch, unlimited, tight, quick)]
     assert peaks[0] == peaks[1] < peaks[2] == peaks[3]
     assert tight.kernels == quick.kernels and ticks < slowest
     # all are as fast as the peak has room for
     for name, call in unlimited.calls.items():
         for faster in (one for one in model.variants[name] if one.scratch_bytes > call.scratch_bytes):
             assert live_peak(tiled, steps, unlimited.with_calls({name: faster}).work)[0] > peaks[0]
-    between, ticks = settled(quick, tiled, steps, time, slowest - 1)
+    between, ticks = choose_kernels(quick, tiled, steps, time, slowest - 1)
     assert ticks <= slowest - 1 and between.kernels != unlimited.kernels
 
 

@@ -20,7 +20,7 @@ from mcudeploy.common.errors import (
     UsageError,
 )
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.ir.graph import Border, DType, Graph, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Quantization, Tensor
 from mcudeploy.planner.planner import Options
 from mcudeploy.verify.samples import load_samples
 
@@ -67,7 +67,7 @@ def test_weights_without_room_are_known_before_the_search(tmp_path: Path) -> Non
 @pytest.mark.parametrize("dtype", [DType.INT8, DType.FLOAT32])
 def test_an_input_that_is_not_finite_names_the_file(tmp_path: Path, value: float, dtype: DType) -> None:
     order = np.arange(4, dtype=np.int32)
-    border = Border("x", "x", (1, 4), "float32", order)
+    border = GraphIO("x", "x", (1, 4), "float32", order)
     tensor = Tensor("x", (1, 1, 4), dtype, Quantization(0.1, 0) if dtype is DType.INT8 else None)
     graph = Graph("g", {"x": tensor}, (), (border,), (border,), {})
     np.save(tmp_path / "nan.npy", np.array([[0, value, 0, 0]], np.float32))

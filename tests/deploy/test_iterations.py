@@ -13,18 +13,18 @@ from mcudeploy.checker.judge import check
 from mcudeploy.commands import commands as api
 from mcudeploy.commands import tune as tuning
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.iterating import step_times, waited
 from mcudeploy.ir.plan import Plan, Wait
 from mcudeploy.planner.offload.iterations import Iterations
 from mcudeploy.planner.offload.trace import Residency
-from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.solve import estimate
 from mcudeploy.planner.planner import Options
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 BOARD = load_board("mps2-an505")
 LIMITS = (("sram", 33 * 1024),)
@@ -42,14 +42,14 @@ def made(model: Path) -> Deployment:
 
 @pytest.fixture(scope="module")
 def stage(made: Deployment) -> Iterations:
-    tiled = TiledGraph(Flow.of(made.plan.graph), made.plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(made.plan.graph), made.plan.block_rows)
     found = Iterations.of(tiled, made.plan, made.model.work, BOARD.limited(dict(LIMITS)), relocation())
     assert found is not None
     return found
 
 
-def relocation() -> Relocation:
-    return Relocation(MovePrice(21, 50, 0.5), Effort.of(2))
+def relocation() -> Budget:
+    return Budget(CopyCost(21, 50, 0.5), Effort.of(2))
 
 
 def passive(made: Deployment, stage: Iterations) -> tuple[Plan, Residency]:

@@ -18,7 +18,7 @@ from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.planner import Options
 from mcudeploy.report import chart
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.traffic import loads_per_byte, step_loads
 
 BOARD = "mps2-an505"
@@ -110,7 +110,7 @@ def test_what_the_core_loads_from_the_slow_memory_is_what_is_counted(model: Path
 def test_steps_of_a_cut_operator_load_together_what_one_step_does(model: Path, rows: int) -> None:
     found = load_model(model)
     names = [operator.name for operator in found.graph.operators]
-    tiled = TiledGraph(Flow.of(found.graph), dict.fromkeys(names, rows))
+    tiled = TiledGraph(Dataflow.of(found.graph), dict.fromkeys(names, rows))
     factors = step_loads(tiled, found.work)
     for at, operator in enumerate(found.graph.operators):
         steps = [Step(at, block) for block in range(tiled.step_counts[at])]

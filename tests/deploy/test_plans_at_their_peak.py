@@ -13,28 +13,28 @@ from mcudeploy.checker.judge import check
 from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.estimate import estimated, load_costs
-from mcudeploy.cost.tiles import MovePrice, move_price
+from mcudeploy.cost.tiles import CopyCost, move_price
 from mcudeploy.device.target import Target
-from mcudeploy.ir.plan import Form, Plan, Split
+from mcudeploy.ir.plan import Plan, Rewrites, Split
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.place import arena
-from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.planfile import save_plan
 from mcudeploy.planner.planner import Options
 from mcudeploy.planner.search.placing import moved, moves_ticks, placed
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from tests.residing import repeating
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 BOARD = load_board("mps2-an386")
-PRICE = MovePrice(30.0, 60.0, 0.4)
+PRICE = CopyCost(30.0, 60.0, 0.4)
 
 
-def relocation() -> Relocation:
-    return Relocation(PRICE, Effort(2_000_000))
+def relocation() -> Budget:
+    return Budget(PRICE, Effort(2_000_000))
 
 
 CUT = 12
@@ -43,12 +43,12 @@ CUT = 12
 
 @pytest.fixture(scope="module", params=[False, True], ids=["whole", "streamed"])
 def model(request: pytest.FixtureRequest) -> Model:
-    return load_model(EXAMPLE).in_form(Form(streamed=request.param, accumulating=True)).leanest
+    return load_model(EXAMPLE).in_form(Rewrites(streamed=request.param, accumulating=True)).min_scratch
 
 
 @pytest.fixture(scope="module")
 def tiled(model: Model) -> TiledGraph:
-    flow = Flow.of(model.graph)
+    flow = Dataflow.of(model.graph)
     names = [operator.name for operator in model.graph.operators]
     rows = {
         name: 1 if at < CUT else count

@@ -11,9 +11,9 @@ import pytest
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.frontend import load
-from mcudeploy.ir.graph import Border, DType, Graph, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Quantization, Tensor
 from mcudeploy.report.outputs import outputs, read_labels, require_labels
-from mcudeploy.verify.preprocessing import AS_USUAL, Reading, Wanted, read_values
+from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing, Wanted, read_values
 from mcudeploy.verify.samples import load_samples
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww"
@@ -21,7 +21,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww"
 
 def wanted(*shape: int, dtype: str = "float32", scale: Quantization | None = None) -> Wanted:
     order = np.arange(int(np.prod(shape)), dtype=np.int32)
-    return Wanted(Border("x", "x", shape, dtype, order), scale)
+    return Wanted(GraphIO("x", "x", shape, dtype, order), scale)
 
 
 def picture(folder: Path, pixels: np.ndarray, name: str = "p.png") -> Path:
@@ -49,13 +49,13 @@ def test_the_example_s_picture_is_its_array() -> None:
 def test_channels_stand_where_the_model_has_them(tmp_path: Path) -> None:
     pixels = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
     path = picture(tmp_path, pixels)
-    asked = Reading((-1, 1), (0.5, 0, 0), (1, 2, 1), "none")
+    asked = Preprocessing((-1, 1), (0.5, 0, 0), (1, 2, 1), "none")
     real = (pixels / 127.5 - 1 - np.array([0.5, 0, 0])) / np.array([1, 2, 1])
     assert np.allclose(read_values(path, wanted(1, 4, 6, 3), asked)[0], real)
     assert np.allclose(read_values(path, wanted(1, 3, 4, 6), asked)[0], np.moveaxis(real, -1, 0))
-    codes = read_values(path, wanted(4, 6, 3, dtype="uint8"), Reading(resize="none"))
+    codes = read_values(path, wanted(4, 6, 3, dtype="uint8"), Preprocessing(resize="none"))
     assert codes.dtype == np.uint8 and np.array_equal(codes, pixels)
-    grey = read_values(path, wanted(4, 6), Reading((0, 255), resize="none"))
+    grey = read_values(path, wanted(4, 6), Preprocessing((0, 255), resize="none"))
     assert np.allclose(grey, pixels.mean(-1), atol=2)
 
 
@@ -64,10 +64,10 @@ def test_pictures_get_the_size_of_the_model(resize: str, left: int, tmp_path: Pa
     pixels = np.full((8, 16), 255, np.uint8)
     pixels[:, :4] = 0
     path = picture(tmp_path, pixels)
-    found = read_values(path, wanted(1, 1, 4, 4, dtype="uint8"), Reading(resize=resize))  # type: ignore[arg-type]
+    found = read_values(path, wanted(1, 1, 4, 4, dtype="uint8"), Preprocessing(resize=resize))  # type: ignore[arg-type]
     assert np.allclose(found[0, 0, :, 0], left, atol=40), "a bilinear filter reaches over the edge"
     with pytest.raises(UsageError, match="16 x 8 pixels, the model needs 4 x 4"):
-        read_values(path, wanted(1, 1, 4, 4), Reading(resize="none"))
+        read_values(path, wanted(1, 1, 4, 4), Preprocessing(resize="none"))
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
@@ -77,7 +77,7 @@ def test_sound_is_from_minus_one_to_one(width: int, tmp_path: Path) -> None:
     raw = b"".join(int(it).to_bytes(width, "little", signed=width > 1) for it in stored)
     path = sound(tmp_path / "s.wav", raw, width=width)
     notes: list[str] = []
-    assert read_values(path, wanted(1, 3), Reading(told=notes.append)).tolist() == [[-1, 0, 0.5]]
+    assert read_values(path, wanted(1, 3), Preprocessing(told=notes.append)).tolist() == [[-1, 0, 0.5]]
     assert notes == ["s.wav as 3 samples, 16,000 a second, from -1 to 1"]
     scale = Quantization(1 / 64, 3)
     assert read_values(path, wanted(3, dtype="int8", scale=scale)).tolist() == [-61, 3, 35]
@@ -146,7 +146,7 @@ def test_what_does_not_fit_is_refused_by_name(
 def test_outputs_are_told_with_labels(tmp_path: Path) -> None:
     (tmp_path / "labels.txt").write_text("cat\ndog\n \nfox\n\n")
     labels = read_labels(tmp_path / "labels.txt")
-    border = Border("y", "y", (1, 4), "uint8", np.arange(4, dtype=np.int32))
+    border = GraphIO("y", "y", (1, 4), "uint8", np.arange(4, dtype=np.int32))
     tensor = Tensor("y", (1, 1, 4), DType.INT8, Quantization(0.5, -128))
     graph = Graph("g", {"y": tensor}, (), (border,), (border,), {})
     stored = {"y": np.array([[[-128, 127, 0, -126]]], np.int8)}

@@ -23,7 +23,7 @@ from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.multiboard.link import line_of
-from mcudeploy.multiboard.run import Asked, plan_chain
+from mcudeploy.multiboard.run import ChainRequest, plan_chain
 from mcudeploy.planner.planner import Options, find_plans, read_model
 from mcudeploy.verify.samples import load_samples
 
@@ -217,7 +217,7 @@ def test_a_state_that_is_computed_is_refused(tmp_path: Path) -> None:
 
 def test_what_keeps_states_runs_on_one_board_alone(tmp_path: Path) -> None:
     path = saved(network("GRU"), tmp_path)
-    asked = Asked((HOST, HOST), line_of("uart:2M"), 2)
+    asked = ChainRequest((HOST, HOST), line_of("uart:2M"), 2)
     with pytest.raises(UsageError, match="keeps nothing between runs"):
         plan_chain(read_model(path, STATEFUL), asked, STATEFUL, SILENT)
 

@@ -23,7 +23,7 @@ from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.planner.search.placing import placed
 from mcudeploy.planner.tape.tape import handed_over
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
 from mcudeploy.verify.verdict import judge
@@ -81,7 +81,7 @@ def in_blocks(model: Model, rows: int) -> Plan:
     graph = model.graph
     heights = {it.name: graph.tensors[it.output].shape[0] for it in graph.operators}
     block_rows = {name: min(rows, height) for name, height in heights.items()}
-    tiled = TiledGraph(Flow.of(graph), block_rows)
+    tiled = TiledGraph(Dataflow.of(graph), block_rows)
     return placed(model, BOARD, tiled, reverse_post_order(tiled))
 
 

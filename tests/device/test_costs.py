@@ -17,7 +17,7 @@ from mcudeploy.cost.database import Database
 from mcudeploy.cost.tiles import CallTile
 from mcudeploy.device.measured import MeasuredTiles
 from mcudeploy.device.replies import Ticks
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.pool import MaxPool
@@ -55,7 +55,7 @@ def graph(count: int = 4) -> Graph:
     operators = tuple(Operator(f"pool_{at}", pools[at], (f"x{at}",), f"y{at}", {}) for at in range(count))
     borders = tuple(
         tuple(
-            Border(f"{name}{at}", f"{name}{at}", (24, at + 1, 2), "int8", ORDER[: 48 * (at + 1)])
+            GraphIO(f"{name}{at}", f"{name}{at}", (24, at + 1, 2), "int8", ORDER[: 48 * (at + 1)])
             for at in range(count)
         )
         for name in "xy"

@@ -15,15 +15,15 @@ from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.device.replies import Arena, DeviceInfo, Ticks
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.tile import (
+    FlashRegion,
     KernelTable,
-    Region,
     Tile,
     TileTensor,
     TileTimer,
     _changes,
     pack,
 )
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv import Conv2d
@@ -111,7 +111,7 @@ def convolution() -> tuple[Graph, np.ndarray]:
         "weight_scale": rng.uniform(0.01, 0.02, 6).astype(np.float32),
     }
     borders = [
-        (Border(tensor.name, tensor.name, tensor.shape, "int8", np.arange(tensor.elements, dtype=np.int32)),)
+        (GraphIO(tensor.name, tensor.name, tensor.shape, "int8", np.arange(tensor.elements, dtype=np.int32)),)
         for tensor in (x, y)
     ]
     graph = Graph("g", {"x": x, "y": y}, (Operator("conv", conv, ("x",), "y", constants),), *borders)
@@ -161,12 +161,12 @@ def host_output(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture(scope="module", params=["mps2-an386", "stm32f405", "riscv32-virt"])
-def device(request: pytest.FixtureRequest) -> Iterator[tuple[Session, KernelTable, Region]]:
+def device(request: pytest.FixtureRequest) -> Iterator[tuple[Session, KernelTable, FlashRegion]]:
     board = load_board(request.param)
     if board.emulator is None or shutil.which(board.emulator.qemu) is None:
         pytest.skip("its emulator is not installed")
     firmware = build_firmware(board, bench_sources(KERNELS, ARENA_BYTES), KERNELS, emulate=True)
-    flash = Region.of(board)
+    flash = FlashRegion.of(board)
     assert flash is not None
     with (
         Emulator(board, firmware.elf) as emulator,
@@ -176,7 +176,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[tuple[Session, KernelTabl
 
 
 def test_a_device_computes_what_the_host_does(
-    device: tuple[Session, KernelTable, Region], host_output: bytes
+    device: tuple[Session, KernelTable, FlashRegion], host_output: bytes
 ) -> None:
     session, table, _ = device
     assert run_in_blocks(session, table, 6) == host_output
@@ -184,7 +184,7 @@ def test_a_device_computes_what_the_host_does(
     assert len(np.unique(np.frombuffer(host_output, np.int8))) > 10
 
 
-def test_times_are_the_same_each_time(device: tuple[Session, KernelTable, Region]) -> None:
+def test_times_are_the_same_each_time(device: tuple[Session, KernelTable, FlashRegion]) -> None:
     session, table, flash = device
     graph, _ = convolution()
     (operator,) = graph.operators

@@ -12,8 +12,8 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.device.session import connect
-from mcudeploy.device.tile import KernelTable, Region, TileTimer
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.toolchain import Emulator, build_firmware
@@ -31,7 +31,7 @@ def timer() -> Iterator[TileTimer]:
         Emulator(BOARD, firmware.elf) as emulator,
         connect(emulator.url, board=BOARD.name, firmware_hash=firmware.hash, timeout_s=20) as session,
     ):
-        yield TileTimer(session, KernelTable.of(session, KERNELS), flash=Region.of(BOARD))
+        yield TileTimer(session, KernelTable.of(session, KERNELS), flash=FlashRegion.of(BOARD))
 
 
 def convolution(op: Conv2d, shape: Shape) -> Graph:
@@ -44,7 +44,7 @@ def convolution(op: Conv2d, shape: Shape) -> Graph:
     shapes = {"x": shape, "y": op.loops((shape,)).output_shape()}
     tensors = {name: Tensor(name, of, DType.INT8, Quantization(0.1, 0)) for name, of in shapes.items()}
     borders = [
-        Border(name, name, one.shape, "int8", np.arange(one.elements, dtype=np.int32))
+        GraphIO(name, name, one.shape, "int8", np.arange(one.elements, dtype=np.int32))
         for name, one in tensors.items()
     ]
     operator = Operator("conv", op, ("x",), "y", constants)

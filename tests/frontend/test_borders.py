@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.frontend.onnx.values import image_index
-from mcudeploy.ir.graph import Border, DType, Quantization, Tensor
+from mcudeploy.ir.graph import DType, GraphIO, Quantization, Tensor
 from mcudeploy.ops.host_io import from_device, to_device
 
 STORED = (2, 3, 4)
@@ -16,8 +16,8 @@ ORDER = np.ascontiguousarray(image_index(STORED, 4).reshape(-1))
 MEANING = Quantization(0.5, -3)
 
 
-def border(dtype: str) -> Border:
-    return Border("t", "x", (1, 4, 2, 3), dtype, ORDER)
+def border(dtype: str) -> GraphIO:
+    return GraphIO("t", "x", (1, 4, 2, 3), dtype, ORDER)
 
 
 @settings(max_examples=30, deadline=None)

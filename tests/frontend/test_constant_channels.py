@@ -17,8 +17,8 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.frontend import load
 from mcudeploy.frontend.lower.tidy_ranges import ranges_of
-from mcudeploy.frontend.lower.tidy_trim import trim
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.frontend.lower.tidy_trim import prune_channels
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
@@ -117,10 +117,10 @@ class _Net:
         return self.add(name, op, source, weights=weights, bias=bias, weight_scale=scale)
 
     def graph(self, *outputs: str) -> Graph:
-        def border(name: str) -> Border:
+        def border(name: str) -> GraphIO:
             tensor = self.tensors[name]
             order = np.arange(tensor.elements, dtype=np.int32)
-            return Border(name, name, (tensor.elements,), "int8", order)
+            return GraphIO(name, name, (tensor.elements,), "int8", order)
 
         return Graph("net", self.tensors, tuple(self.operators), (border("x"),), tuple(map(border, outputs)))
 
@@ -156,7 +156,7 @@ def test_constants_pass_through_a_network(model: Model) -> None:
     net.add("mean", AveragePool((6, 5), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), False), "joined")
     net.conv("y", "mean", 4)
     graph = net.graph("y")
-    smaller = trim(graph)
+    smaller = prune_channels(graph)
     assert _channels(smaller) == _channels(graph) | {
         "d": 5, "e": 5, "small": 5, "joined": 10, "mean": 10,
     }  # fmt: skip
@@ -173,7 +173,7 @@ def test_a_constant_beside_padding_stays_unless_it_is_the_zero_point(model: Mode
     known = ranges_of(graph)["a"]
     assert known.constant.tolist() == [True, True, True, False, False, False]
     assert known.low[:3].tolist() == [STEP.zero_point + 7, STEP.zero_point, STEP.zero_point - 20]
-    smaller = trim(graph)
+    smaller = prune_channels(graph)
     assert _channels(smaller)["a"] == 5
     _assert_same_bits(model, graph, smaller)
 
@@ -186,7 +186,7 @@ def test_padding_that_an_average_counts_is_no_constant(model: Model) -> None:
     net.conv("y", "pool", 3)
     graph = net.graph("y")
     assert ranges_of(graph)["pool"].constant.tolist() == [False, False, True, False]
-    smaller = trim(graph)
+    smaller = prune_channels(graph)
     assert _channels(smaller) == {"x": 2, "a": 3, "pool": 3, "y": 3}
     _assert_same_bits(model, graph, smaller)
 
@@ -202,7 +202,7 @@ def test_unread_channels_are_removed_with_what_makes_them(model: Model) -> None:
     weights[..., [0, 6]] = 0
     net.operators[-1] = replace(last, constants={**last.constants, "weights": weights})
     graph = net.graph("y")
-    smaller = trim(graph)
+    smaller = prune_channels(graph)
     assert _channels(smaller) == {"x": 4, "a": 6, "b": 6, "y": 3}
     _assert_same_bits(model, graph, smaller)
 
@@ -217,7 +217,7 @@ def test_a_channel_clipped_to_one_value_is_constant(model: Model) -> None:
     bias[3] = 10**6
     net.operators[0] = replace(first, constants={**first.constants, "bias": bias})
     net.conv("y", "a", 3)
-    smaller = trim(net.graph("y"))
+    smaller = prune_channels(net.graph("y"))
     assert _channels(smaller)["a"] == 4
     _assert_same_bits(model, net.graph("y"), smaller)
 
@@ -229,7 +229,7 @@ def test_multiples_of_four_channels_are_left(model: Model) -> None:
     net.conv("b", "a", 6, silent={3: -(2**20)})
     net.conv("y", "b", 3)
     graph = net.graph("y")
-    smaller = trim(graph)
+    smaller = prune_channels(graph)
     assert _channels(smaller) == {"x": 4, "a": 8, "b": 6, "y": 3}
     _assert_same_bits(model, graph, smaller)
 
@@ -239,7 +239,7 @@ def test_outputs_and_what_cannot_be_followed_stay_whole(model: Model) -> None:
     net.conv("a", "x", 5, silent={0: 3})
     net.conv("y", "a", 6, silent={1: 3})
     graph = net.graph("a", "y")
-    assert trim(graph) is graph
+    assert prune_channels(graph) is graph
 
 
 @pytest.mark.usefixtures("one_by_one")
@@ -247,7 +247,7 @@ def test_a_network_of_constants_keeps_a_channel(model: Model) -> None:
     net = _Net((4, 4, 2))
     net.conv("a", "x", 4, silent=dict.fromkeys(range(4), 700))
     net.conv("y", "a", 3)
-    smaller = trim(net.graph("y"))
+    smaller = prune_channels(net.graph("y"))
     assert _channels(smaller) == {"x": 2, "a": 1, "y": 3}
     samples = _inputs(smaller, 3)
     assert _outputs(model.of_graph(smaller, "c" * 64), samples) == _outputs(
@@ -296,7 +296,7 @@ def test_random_networks_keep_their_bits(seed: int, model: Model) -> None:
     rng = np.random.default_rng(seed)
     net = _Net((7, 6, 3))
     graph = net.graph(*[_branch(net, f"b{number}", rng) for number in range(12)])
-    smaller = trim(graph)
+    smaller = prune_channels(graph)
     assert smaller.trimmed is not None and smaller.trimmed.channels > 30
     _assert_same_bits(model, graph, smaller, 10)
 

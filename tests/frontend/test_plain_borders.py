@@ -12,7 +12,7 @@ from evaluate import assert_same, kinds
 from onnx_files import build, node, save
 
 from mcudeploy.frontend.onnx.values import is_plain
-from mcudeploy.ir.graph import Border, Graph
+from mcudeploy.ir.graph import Graph, GraphIO
 
 X = np.random.default_rng(3).standard_normal((1, 4, 2, 3)).astype(np.float32)
 FLIP = {"s": np.array([-1]), "e": np.array([-100]), "a": np.array([1]), "p": np.array([-1])}
@@ -36,7 +36,7 @@ ENDS: list[tuple[str, list[onnx.NodeProto], dict[str, Any], dict[str, int]]] = [
 
 
 def plain(graph: Graph) -> bool:
-    def one(border: Border) -> bool:
+    def one(border: GraphIO) -> bool:
         return is_plain(border.order.reshape(border.shape))
 
     return all(one(border) for border in (*graph.inputs, *graph.outputs))

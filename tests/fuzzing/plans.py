@@ -12,16 +12,16 @@ from residing import repeating
 from mcudeploy.boards.board import Board, Memory, Unit, load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import MovePrice
-from mcudeploy.ir.plan import Form, Plan, Split
+from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.ir.plan import Plan, Rewrites, Split
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.order.rpo import reverse_post_order
-from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.planner import Options, Placement, find_plans
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space
 from mcudeploy.planner.search.placing import placed
 from mcudeploy.tiling.blocks import TiledGraph, whole
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 OFFSET_UNIT = 4
 """Bytes that offsets are counted in, on all boards here."""
@@ -99,10 +99,10 @@ def searched(way: str, model: Model, board: Board, options: Options) -> Made:
 
 def _cut(model: Model, random: np.random.Generator) -> Made:
     """Cuts, kernels and feeds as dice have it: what a search would never take must be right as well."""
-    model = model.in_form(Form(streamed=bool(random.random() < 0.5), accumulating=True))
+    model = model.in_form(Rewrites(streamed=bool(random.random() < 0.5), accumulating=True))
     calls = {name: ways[int(random.integers(len(ways)))] for name, ways in model.variants.items()}
     model = model.with_calls(calls)
-    flow = Flow.of(model.graph)
+    flow = Dataflow.of(model.graph)
     order = tuple(step.operator for step in reverse_post_order(whole(model.graph)).steps)
     space = Space.of(flow, order)
     cuts, first = [], 0
@@ -138,7 +138,7 @@ def _moved(made: Made, seed: int) -> Made:
 def _again(made: Made, random: np.random.Generator) -> Made:
     """Blocks that are made again, elsewhere and with moves where that saves RAM, else with random moves."""
     plan, graph = made.plan, made.model.graph
-    tiled = TiledGraph(Flow.of(graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(graph), plan.block_rows)
     outputs = {tiled.flow.roots[border.tensor] for border in graph.outputs}
     blocks = [
         (step.operator, step.block)
@@ -150,7 +150,7 @@ def _again(made: Made, random: np.random.Generator) -> Made:
     some = random.permutation(len(blocks))[: int(random.integers(1, 12))]
     again = [(graph.operators[blocks[at][0]].output, blocks[at][1]) for at in some]
     schedule = repeating(tiled, plan.schedule, *again)
-    relocation = Relocation(MovePrice(30.0, 60.0, 0.4), Effort(100_000))
+    relocation = Budget(CopyCost(30.0, 60.0, 0.4), Effort(100_000))
     plan = placed(made.model, HOST, tiled, schedule, splits=plan.splits, relocation=relocation)
     check(plan, made.model.work, HOST)
     found = replace(made, way="again", plan=plan)

@@ -17,7 +17,7 @@ from fuzzing.plans import HOST, Made
 from fuzzing.trips import MOST_STEPS, Outputs, Trip, difference_of, models, unsplit, with_splits
 from fuzzing.wandering import BOARDS, wandering
 from mcudeploy.checker.judge import check
-from mcudeploy.ir.plan import CoreWait, Part, Plan
+from mcudeploy.ir.plan import Plan, Sync, WorkSlice
 from mcudeploy.planner.cores import parts
 from mcudeploy.planner.cores.lanes import on_cores
 from mcudeploy.planner.model.model import Model
@@ -44,7 +44,7 @@ class Figures:
     def of(cls, made: Sequence[Plan]) -> Figures:
         """Those of some plans."""
         entries = [entry for plan in made for lane in plan.lanes for entry in lane]
-        found = [entry for entry in entries if isinstance(entry, Part)]
+        found = [entry for entry in entries if isinstance(entry, WorkSlice)]
         columns = sum(part.columns is not None for part in found)
         return cls(len(found), columns, len(entries) - len(found))
 
@@ -52,7 +52,7 @@ class Figures:
 def awaits_of(plan: Plan) -> list[tuple[int, int]]:
     """The waits of the lanes, by core and place."""
     lanes = enumerate(plan.lanes)
-    return [(core, at) for core, lane in lanes for at, it in enumerate(lane) if isinstance(it, CoreWait)]
+    return [(core, at) for core, lane in lanes for at, it in enumerate(lane) if isinstance(it, Sync)]
 
 
 def without(plan: Plan, core: int, at: int) -> Plan:

@@ -27,17 +27,17 @@ from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ModelError
-from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import DType, Graph
-from mcudeploy.ir.plan import Form, Plan, Split
+from mcudeploy.ir.plan import Plan, Rewrites, Split
 from mcudeploy.planner.model.model import Model, kernel_variants, load_model
 from mcudeploy.planner.offload.room import over_time
-from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.planfile import load_plan, plan_text
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import live_peak
 from mcudeploy.toolchain import build_firmware
 from mcudeploy.toolchain.project import SoftEngine
@@ -75,7 +75,7 @@ def graph_model(name: str, graph: Graph) -> Model:
     """The model that a graph is, as if it came from a file."""
     variants = kernel_variants(graph)
     calls = {operator: found[0] for operator, found in variants.items()}
-    return Model(Path(f"{name}.onnx"), "0" * 64, graph, Form(), variants, calls)
+    return Model(Path(f"{name}.onnx"), "0" * 64, graph, Rewrites(), variants, calls)
 
 
 @cache
@@ -115,7 +115,7 @@ def start_of(model: Model, way: str, seed: int) -> Made | None:
 
 def with_splits(made: Made) -> Made:
     """A plan that is cut at random, with a split for each operator, as its file needs them."""
-    tiled = TiledGraph(Flow.of(made.model.graph), made.plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(made.model.graph), made.plan.block_rows)
     rows = zip(made.plan.block_rows.items(), tiled.step_counts, strict=True)
     splits = tuple(Split((name,), "row", size) for (name, size), steps in rows if steps > 1)
     return replace(made, plan=replace(made.plan, splits=splits))
@@ -141,11 +141,14 @@ def planned(model: Model, way: str, seed: int, board: Board) -> Trip | None:
     start = start_of(model, way, seed % 3)
     if start is None:
         return None
-    tiled, steps = TiledGraph(Flow.of(start.model.graph), start.plan.block_rows), start.plan.schedule.steps
+    tiled, steps = (
+        TiledGraph(Dataflow.of(start.model.graph), start.plan.block_rows),
+        start.plan.schedule.steps,
+    )
     work = start.model.work
     room = int(live_peak(tiled, steps, work)[0] * random.uniform(0.3, 0.95)) // 8 * 8
     small = board.limited({board.memories[0].name: max(room, 8)})
-    relocation = Relocation(MovePrice(30.0, 60.0, 0.4), Effort(200_000))
+    relocation = Budget(CopyCost(30.0, 60.0, 0.4), Effort(200_000))
     cycles = [10 ** random.uniform(1, 4) for _ in steps]
     plan = replace(start.plan, board=small.name)
     found = [layout for layout, _ in over_time(tiled, plan, work, small, relocation, cycles)]

@@ -13,9 +13,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Literal, get_args
 
 from mcudeploy.device.target import open_device
-from mcudeploy.multiboard.chain_firmware import Member, built
-from mcudeploy.multiboard.frames import Node
-from mcudeploy.multiboard.link import Line
+from mcudeploy.multiboard.chain_firmware import ChainBoard, built
+from mcudeploy.multiboard.frames import RunningBoard
+from mcudeploy.multiboard.link import UartLink
 from mcudeploy.multiboard.run import resend_us
 
 Fault = Literal["drop", "flip", "repeat", "delay", "insert"]
@@ -73,8 +73,8 @@ class FaultyWire:
 
 @contextmanager
 def over_wires(
-    members: Sequence[Member], line: Line, wires: Sequence[FaultyWire], *, sanitize: bool = True
-) -> Iterator[list[Node]]:
+    members: Sequence[ChainBoard], line: UartLink, wires: Sequence[FaultyWire], *, sanitize: bool = True
+) -> Iterator[list[RunningBoard]]:
     """The boards of a chain, started, with these wires between them, which are cut at the end."""
     with ExitStack() as stack:
         for wire in wires:
@@ -85,5 +85,7 @@ def over_wires(
             behind = wires[number].left.fileno() if number < len(wires) else None
             firmware = built(member, len(members), line, sanitize=sanitize)
             device = open_device(member.target, firmware, wires=(before, behind))
-            nodes.append(Node(member.title, stack.enter_context(device), resend_us(member.target, line)))
+            nodes.append(
+                RunningBoard(member.title, stack.enter_context(device), resend_us(member.target, line))
+            )
         yield nodes

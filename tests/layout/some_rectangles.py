@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.planner.place.greedy import Bundles, used_bytes
-from mcudeploy.planner.place.placement_problem import Problem, Rectangle
+from mcudeploy.planner.place.greedy import Clusters, used_bytes
+from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
 
 QUICK = settings(max_examples=60, deadline=None)
 
@@ -27,30 +27,30 @@ def rectangles(draw: st.DrawFn, alignment: int = 1) -> Rectangle:
 
 
 @st.composite
-def problems(draw: st.DrawFn, most: int = 5) -> Problem:
+def problems(draw: st.DrawFn, most: int = 5) -> PlacementProblem:
     """Of one alignment, some with a stack, or with something that is made again."""
     alignment = draw(st.sampled_from([1, 1, 2]))
     items = draw(st.lists(rectangles(alignment), min_size=2, max_size=most))
     kind, (first, second, *_) = draw(st.sampled_from(["", "stack", "again"])), items
     if kind == "again" and first.life.hi <= second.life.lo:
         items[1] = replace(second, size_bytes=first.size_bytes)
-        return Problem(tuple(items), again=((0, 1),))
-    return Problem(tuple(items), stacks=((0, 1),) if kind == "stack" else ())
+        return PlacementProblem(tuple(items), again=((0, 1),))
+    return PlacementProblem(tuple(items), stacks=((0, 1),) if kind == "stack" else ())
 
 
-def by_permutations(problem: Problem) -> int:
+def by_permutations(problem: PlacementProblem) -> int:
     """The least end of first fit in all orders; one of them is optimal."""
-    bundles = Bundles.of(problem)
+    bundles = Clusters.of(problem)
     orders = permutations(range(len(bundles.parts)))
     return min(used_bytes(problem, bundles.first_fit(order)) for order in orders)
 
 
-def puzzle(count: int, seed: int) -> Problem:
+def puzzle(count: int, seed: int) -> PlacementProblem:
     """So many pieces that fill 400 bytes in 60 steps, shuffled."""
     draw = random.Random(seed)
     pieces = cut_up(Interval(0, 60), 400, count, draw)
     draw.shuffle(pieces)
-    return Problem(tuple(pieces))
+    return PlacementProblem(tuple(pieces))
 
 
 def cut_up(steps: Interval, size: int, pieces: int, draw: random.Random) -> list[Rectangle]:

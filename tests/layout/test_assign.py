@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
-from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Relocation
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.planner.place.assign import assign
-from mcudeploy.planner.place.banks import Assigned, Bank, Group, MemoryTask
-from mcudeploy.planner.place.placement_problem import Problem, Rectangle
+from mcudeploy.planner.place.banks import ArenaMemory, Assigned, MemoryAssignment, RectangleGroup
+from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
 from mcudeploy.planner.plain.rectangles import judge
 
 
-def relocation() -> Relocation:
-    return Relocation(MovePrice(30.0, 60.0, 0.4), Effort(400_000))
+def relocation() -> Budget:
+    return Budget(CopyCost(30.0, 60.0, 0.4), Effort(400_000))
 
 
 def rectangle(size: int, life: tuple[int, int], alignment: int = 1) -> Rectangle:
@@ -29,7 +29,7 @@ def rectangle(size: int, life: tuple[int, int], alignment: int = 1) -> Rectangle
 
 
 @st.composite
-def tasks(draw: st.DrawFn, most: int) -> MemoryTask:
+def tasks(draw: st.DrawFn, most: int) -> MemoryAssignment:
     """Rectangles, some made again or in a stack, in groups, each with some of the banks."""
     life = st.sets(st.integers(0, 6), min_size=2, max_size=4).map(lambda at: sorted(at)[: len(at) // 2 * 2])
     drawn = st.tuples(st.integers(1, 12), life, st.sampled_from([1, 1, 2]))
@@ -41,7 +41,7 @@ def tasks(draw: st.DrawFn, most: int) -> MemoryTask:
         again.append(tuple(range(len(items), len(items) + len(lives))))
         items += lives
     banks = [
-        Bank(
+        ArenaMemory(
             f"m{at}",
             draw(st.sampled_from([0, 8, 16, 24])),
             draw(st.sampled_from([1, 1, 1.5, 3])),
@@ -54,7 +54,7 @@ def tasks(draw: st.DrawFn, most: int) -> MemoryTask:
     if stacks:
         of[1] = of[0]
     groups = [
-        Group(
+        RectangleGroup(
             tuple(index for lives, one in zip(again, of, strict=True) if one == number for index in lives),
             tuple(sorted(draw(st.sets(st.sampled_from(range(len(banks))), min_size=1)))),
             draw(st.integers(0, 9)),
@@ -62,16 +62,16 @@ def tasks(draw: st.DrawFn, most: int) -> MemoryTask:
         for number in sorted(set(of))
     ]
     repeated = tuple(lives for lives in again if len(lives) > 1)
-    return MemoryTask.of(Problem(tuple(items), stacks, repeated), groups, banks)
+    return MemoryAssignment.of(PlacementProblem(tuple(items), stacks, repeated), groups, banks)
 
 
-def costs(task: MemoryTask, banks: tuple[int, ...]) -> tuple[float, int]:
+def costs(task: MemoryAssignment, banks: tuple[int, ...]) -> tuple[float, int]:
     at = list(zip(task.groups, banks, strict=True))
     cost = sum(group.accessed_bytes * task.banks[bank].cost for group, bank in at)
     return cost, sum(max(1, group.accessed_bytes) * bank for group, bank in at)
 
 
-def solve(task: MemoryTask, relocation: Relocation | None) -> Assigned:
+def solve(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
     """The assignment, with rules kept; each memory is judged by itself where nothing moves."""
     found = assign(task, relocation)
     assert all(bank in group.banks for group, bank in zip(task.groups, found.banks, strict=True))
@@ -89,12 +89,12 @@ def solve(task: MemoryTask, relocation: Relocation | None) -> Assigned:
             aligned = (replace(item, alignment=lcm(item.alignment, bank.alignment)) for item in items)
             at = {index: place for place, index in enumerate(indices)}
             stacks = (stack for stack in task.problem.stacks if stack[0] in at)
-            problem = Problem(tuple(aligned), tuple(tuple(at[i] for i in stack) for stack in stacks))
+            problem = PlacementProblem(tuple(aligned), tuple(tuple(at[i] for i in stack) for stack in stacks))
             judge(problem, [found.offsets[index] for index in indices], used)
     return found
 
 
-def loads_fit(task: MemoryTask, banks: tuple[int, ...]) -> bool:
+def loads_fit(task: MemoryAssignment, banks: tuple[int, ...]) -> bool:
     """Whether what is alive keeps the capacities at every step."""
     for number, bank in enumerate(task.banks):
         groups = [group for group, at in zip(task.groups, banks, strict=True) if at == number]
@@ -110,7 +110,7 @@ def loads_fit(task: MemoryTask, banks: tuple[int, ...]) -> bool:
 
 @settings(max_examples=100, deadline=None)
 @given(tasks(most=6))
-def test_a_proven_assignment_is_the_least_by_what_is_alive(task: MemoryTask) -> None:
+def test_a_proven_assignment_is_the_least_by_what_is_alive(task: MemoryAssignment) -> None:
     found = solve(task, relocation())
     choices = sorted(product(*(group.banks for group in task.groups)), key=lambda banks: costs(task, banks))
     least = next((costs(task, banks) for banks in choices if loads_fit(task, banks)), None)
@@ -122,7 +122,7 @@ def test_a_proven_assignment_is_the_least_by_what_is_alive(task: MemoryTask) -> 
 
 @settings(max_examples=200, deadline=None)
 @given(tasks(most=9))
-def test_filling_keeps_every_rule(task: MemoryTask) -> None:
+def test_filling_keeps_every_rule(task: MemoryAssignment) -> None:
     found = solve(task, None)
     if found.fits and found.proven:
         assert costs(task, found.banks) <= costs(task, solve(task, relocation()).banks)
@@ -130,8 +130,14 @@ def test_filling_keeps_every_rule(task: MemoryTask) -> None:
 
 def test_what_is_read_most_lies_where_it_costs_least() -> None:
     items = (rectangle(8, (0, 4)), rectangle(8, (0, 4)), rectangle(8, (2, 6)))
-    groups = [Group((0,), (0, 1), 16), Group((1,), (0, 1), 80), Group((2,), (0, 1), 40)]
-    task = MemoryTask.of(Problem(items), groups, [Bank("fast", 16), Bank("slow", 64, cost=4)])
+    groups = [
+        RectangleGroup((0,), (0, 1), 16),
+        RectangleGroup((1,), (0, 1), 80),
+        RectangleGroup((2,), (0, 1), 40),
+    ]
+    task = MemoryAssignment.of(
+        PlacementProblem(items), groups, [ArenaMemory("fast", 16), ArenaMemory("slow", 64, cost=4)]
+    )
     found = assign(task, relocation())
     assert (found.banks, found.fits, found.proven) == ((1, 0, 0), True, True)
 
@@ -140,9 +146,11 @@ def test_what_has_room_only_with_moves_lies_where_it_costs_least() -> None:
     """Two blocks die and leave two holes for a third one of their size."""
     items = tuple(rectangle(8, life) for life in ((0, 2), (0, 4), (0, 2), (0, 4)))
     wide = rectangle(16, (2, 4))
-    problem = Problem((*items, wide))
-    task = MemoryTask.of(
-        problem, [Group(tuple(range(5)), (0, 1), 10)], [Bank("fast", 32), Bank("slow", 64, cost=4)]
+    problem = PlacementProblem((*items, wide))
+    task = MemoryAssignment.of(
+        problem,
+        [RectangleGroup(tuple(range(5)), (0, 1), 10)],
+        [ArenaMemory("fast", 32), ArenaMemory("slow", 64, cost=4)],
     )
     found = solve(task, relocation())
     assert (found.banks, found.used_bytes) == ((0,), {"fast": 32})
@@ -150,8 +158,11 @@ def test_what_has_room_only_with_moves_lies_where_it_costs_least() -> None:
 
 def test_what_is_alive_beyond_all_memories_is_refused_with_proof() -> None:
     items = (rectangle(12, (0, 2)), rectangle(12, (1, 3)))
-    groups = [Group((index,), (0, 1), 1) for index in range(2)]
-    found = assign(MemoryTask.of(Problem(items), groups, [Bank("one", 16), Bank("two", 8)]), relocation())
+    groups = [RectangleGroup((index,), (0, 1), 1) for index in range(2)]
+    found = assign(
+        MemoryAssignment.of(PlacementProblem(items), groups, [ArenaMemory("one", 16), ArenaMemory("two", 8)]),
+        relocation(),
+    )
     assert (found.fits, found.proven) == (False, True)
 
 
@@ -162,15 +173,15 @@ def test_thousands_of_blocks_are_put_into_two_memories() -> None:
         for tensor in range(60)
         for block in range(50)
     )
-    groups = [Group(tuple(range(50 * t, 50 * t + 50)), (0, 1), 1000 * (t % 7)) for t in range(60)]
-    banks = [Bank("fast", 5200, alignment=4), Bank("slow", 1 << 20, cost=3, alignment=4)]
-    found = assign(MemoryTask.of(Problem(items), groups, banks), relocation())
+    groups = [RectangleGroup(tuple(range(50 * t, 50 * t + 50)), (0, 1), 1000 * (t % 7)) for t in range(60)]
+    banks = [ArenaMemory("fast", 5200, alignment=4), ArenaMemory("slow", 1 << 20, cost=3, alignment=4)]
+    found = assign(MemoryAssignment.of(PlacementProblem(items), groups, banks), relocation())
     assert found.fits
     assert found.used_bytes["fast"] <= 5200
     assert 0 < sum(found.banks) < 60
 
 
 def test_a_group_without_a_memory_is_refused() -> None:
-    problem = Problem((rectangle(8, (0, 2)), rectangle(8, (0, 2))))
+    problem = PlacementProblem((rectangle(8, (0, 2)), rectangle(8, (0, 2))))
     with pytest.raises(ValueError, match="no bank"):
-        assign(MemoryTask.of(problem, [Group((0, 1), (), 1)], [Bank("one", 64)]), None)
+        assign(MemoryAssignment.of(problem, [RectangleGroup((0, 1), (), 1)], [ArenaMemory("one", 64)]), None)

@@ -15,16 +15,16 @@ from graphs import border, conv, residual, tensor
 from mcudeploy.boards.board import Board
 from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.planner.offload.room import over_time
 from mcudeploy.planner.order.rpo import reverse_post_order
-from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.search.placing import placed
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 SHAPE = (8, 8, 4)
 
@@ -32,10 +32,10 @@ SHAPE = (8, 8, 4)
 def layouts(graph: Graph, rows: int, room: int, board: Board) -> list[Plan]:
     """The plans in blocks of so many rows, for so many bytes of fast memory; each has passed the judge."""
     model = graph_model(graph.name, graph)
-    tiled = TiledGraph(Flow.of(graph), dict.fromkeys((it.name for it in graph.operators), rows))
+    tiled = TiledGraph(Dataflow.of(graph), dict.fromkeys((it.name for it in graph.operators), rows))
     small = board.limited({"ram": room})
     plan = placed(model, HOST, tiled, reverse_post_order(tiled))
-    relocation = Relocation(MovePrice(30.0, 60.0, 0.4), Effort(200_000))
+    relocation = Budget(CopyCost(30.0, 60.0, 0.4), Effort(200_000))
     cycles = [500.0] * len(plan.schedule.steps)
     plans = []
     for layout, _ in over_time(tiled, plan, model.work, small, relocation, cycles):

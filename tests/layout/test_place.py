@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.place import canonical
-from mcudeploy.planner.place.greedy import Bundles, fixed_orders, short_lived_at_the_top, used_bytes
+from mcudeploy.planner.place.greedy import Clusters, fixed_orders, short_lived_at_the_top, used_bytes
 from mcudeploy.planner.place.place import place
-from mcudeploy.planner.place.placement_problem import Outcome, Problem, lower_bound
+from mcudeploy.planner.place.placement_problem import PlacementOutcome, PlacementProblem, lower_bound
 from mcudeploy.planner.plain.rectangles import PlacementFaultError, judge
 from tests.layout.some_rectangles import QUICK, by_permutations, problems, puzzle, rectangle, rectangles
 
@@ -24,13 +24,13 @@ FREE = 1 << 30
 def test_scratch_hangs_from_the_top_below_what_lives_of_a_stack() -> None:
     image = rectangle(4, (0, 1)), rectangle(4, (0, 3))
     items = (*image, rectangle(3, (0, 1)), rectangle(3, (1, 2)), rectangle(2, (1, 3)), rectangle(5, (4, 5)))
-    problem = Problem(items, stacks=((0, 1),))
+    problem = PlacementProblem(items, stacks=((0, 1),))
     assert short_lived_at_the_top(problem, 20) == {0: 12, 1: 16, 2: 9, 3: 13, 5: 15}
 
 
 @QUICK
-@given(st.lists(rectangles(), min_size=1, max_size=6).map(lambda items: Problem(tuple(items))))
-def test_rectangles_are_placed_as_low_as_by_all_orders(problem: Problem) -> None:
+@given(st.lists(rectangles(), min_size=1, max_size=6).map(lambda items: PlacementProblem(tuple(items))))
+def test_rectangles_are_placed_as_low_as_by_all_orders(problem: PlacementProblem) -> None:
     placed = place(problem, FREE, Effort.of(5.0))
     judge(problem, placed.offsets)
     assert placed.used_bytes == by_permutations(problem) == placed.lower_bound_bytes
@@ -38,44 +38,44 @@ def test_rectangles_are_placed_as_low_as_by_all_orders(problem: Problem) -> None
 
 def test_what_lies_in_the_padding_of_others_does_not_raise_the_bound() -> None:
     stack = rectangle(1, (0, 1), alignment=2), rectangle(1, (0, 1), alignment=2)
-    problem = Problem((*stack, rectangle(1, (0, 1), alignment=2)), stacks=((0, 1),))
+    problem = PlacementProblem((*stack, rectangle(1, (0, 1), alignment=2)), stacks=((0, 1),))
     judge(problem, (2, 3, 0))
     assert lower_bound(problem) == 3
 
 
 def test_alignments_that_do_not_divide_one_another_need_no_padding() -> None:
-    problem = Problem(tuple(rectangle(1, (0, 1), alignment=alignment) for alignment in (2, 3, 2)))
+    problem = PlacementProblem(tuple(rectangle(1, (0, 1), alignment=alignment) for alignment in (2, 3, 2)))
     judge(problem, (0, 3, 2))
     assert lower_bound(problem) == 3
 
 
 @settings(max_examples=200, deadline=None)
 @given(problems(most=9))
-def test_first_fit_is_sound_and_never_below_the_bound(problem: Problem) -> None:
-    offsets = fixed_orders(Bundles.of(problem), 0)
+def test_first_fit_is_sound_and_never_below_the_bound(problem: PlacementProblem) -> None:
+    offsets = fixed_orders(Clusters.of(problem), 0)
     judge(problem, offsets)
     assert used_bytes(problem, offsets) >= lower_bound(problem)
 
 
 def test_what_is_made_again_has_one_place_by_first_fit() -> None:
     lives = rectangle(8, (0, 2)), rectangle(8, (6, 8))
-    problem = Problem((*lives, rectangle(8, (2, 6)), rectangle(4, (0, 8))), again=((0, 1),))
-    offsets = fixed_orders(Bundles.of(problem), 0)
+    problem = PlacementProblem((*lives, rectangle(8, (2, 6)), rectangle(4, (0, 8))), again=((0, 1),))
+    offsets = fixed_orders(Clusters.of(problem), 0)
     judge(problem, offsets)
     assert (offsets[0], used_bytes(problem, offsets)) == (offsets[1], 12)
 
 
 def test_short_lives_of_one_block_hang_from_the_top_together() -> None:
     items = rectangle(3, (0, 1)), rectangle(3, (2, 3)), rectangle(4, (2, 3)), rectangle(2, (0, 3))
-    problem = Problem(items, again=((0, 1),))
+    problem = PlacementProblem(items, again=((0, 1),))
     assert short_lived_at_the_top(problem, 20) == {0: 17, 1: 17, 2: 13}
 
 
 def test_a_part_of_a_problem_keeps_what_binds_it() -> None:
     items = tuple(rectangle(size, (at, at + 1)) for at, size in enumerate((1, 2, 3, 4, 5)))
-    problem = Problem(items, stacks=((0, 1),), again=((2, 4),))
-    assert problem.part([1, 0, 3]) == Problem((items[1], items[0], items[3]), stacks=((1, 0),))
-    assert problem.part([2, 3, 4]) == Problem(items[2:], again=((0, 2),))
+    problem = PlacementProblem(items, stacks=((0, 1),), again=((2, 4),))
+    assert problem.part([1, 0, 3]) == PlacementProblem((items[1], items[0], items[3]), stacks=((1, 0),))
+    assert problem.part([2, 3, 4]) == PlacementProblem(items[2:], again=((0, 2),))
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_rectangles_are_bound_once(
 ) -> None:
     items = rectangle(1, (0, 2)), rectangle(1, (1, 3)), rectangle(1, (3, 4)), rectangle(1, (0, 0))
     with pytest.raises(ValueError, match=message):
-        Problem(items, stacks, again)
+        PlacementProblem(items, stacks, again)
 
 
 def test_what_never_lives_is_in_nobodys_way() -> None:
-    problem = Problem((rectangle(8, (0, 2)), rectangle(20, (0, 0)), rectangle(8, (1, 2))))
+    problem = PlacementProblem((rectangle(8, (0, 2)), rectangle(20, (0, 0)), rectangle(8, (1, 2))))
     placed = place(problem, FREE, Effort.of(1.0))
     assert (placed.offsets[1], placed.used_bytes, placed.status) == (0, 16, "optimal")
 
@@ -105,13 +105,13 @@ def test_what_never_lives_is_in_nobodys_way() -> None:
 def test_a_stack_that_dies_from_its_top_has_a_free_base() -> None:
     rows = tuple(rectangle(4, (0, step + 1)) for step in range(4))
     made = tuple(rectangle(4, (step, 6)) for step in range(4))
-    problem = Problem((*rows, *made), stacks=((0, 1, 2, 3),))
+    problem = PlacementProblem((*rows, *made), stacks=((0, 1, 2, 3),))
     placed = place(problem, FREE, Effort.of(2.0))
     judge(problem, placed.offsets)
     assert (placed.used_bytes, placed.status) == (20, "optimal")
 
 
-def at_other_times(problem: Problem, factor: int) -> Problem:
+def at_other_times(problem: PlacementProblem, factor: int) -> PlacementProblem:
     """The problem with all steps multiplied."""
     return replace(
         problem,
@@ -124,7 +124,7 @@ def at_other_times(problem: Problem, factor: int) -> Problem:
 
 @settings(max_examples=30, deadline=None)
 @given(problems(most=5).filter(lambda it: not any(one.size_bytes % one.alignment for one in it.rectangles)))
-def test_long_steps_change_nothing(problem: Problem) -> None:
+def test_long_steps_change_nothing(problem: PlacementProblem) -> None:
     placed = place(at_other_times(problem, 20_000), FREE, Effort.of(0.3))
     same = place(problem, FREE, Effort.of(0.3))
     assert (placed.used_bytes, placed.lower_bound_bytes) == (same.used_bytes, same.lower_bound_bytes)
@@ -139,7 +139,7 @@ def test_large_times_and_seeds_are_only_numbers(factor: int, seed: int) -> None:
 def test_the_capacity_is_aimed_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 
-    def search(*arguments: object, **limits: object) -> Outcome:
+    def search(*arguments: object, **limits: object) -> PlacementOutcome:
         sizes.append(arguments[2])
         return pack(*arguments, **limits)
 
@@ -151,7 +151,7 @@ def test_the_capacity_is_aimed_at_first(monkeypatch: pytest.MonkeyPatch) -> None
     assert sizes[0] == 420 and min(sizes) < 420
 
 
-TWO = Problem((rectangle(8, (0, 4)), rectangle(8, (3, 6)), rectangle(4, (0, 6), alignment=4)))
+TWO = PlacementProblem((rectangle(8, (0, 4)), rectangle(8, (3, 6)), rectangle(4, (0, 6), alignment=4)))
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> N
     problem = puzzle(60, 5)
     best = place(problem, 400, Effort.of(5.0))
     assert place(problem, 400, Effort.of(0.0)).used_bytes > best.used_bytes == 400
-    answers = iter([Outcome(None), Outcome(best.offsets)])
+    answers = iter([PlacementOutcome(None), PlacementOutcome(best.offsets)])
 
-    def search(*_: object, **__: object) -> Outcome:
+    def search(*_: object, **__: object) -> PlacementOutcome:
         for answer in answers:
             return answer
         raise KeyboardInterrupt
@@ -195,10 +195,11 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 @QUICK
 @given(
-    st.lists(rectangles(), min_size=1, max_size=6).map(lambda items: Problem(tuple(items))), st.integers(0, 9)
+    st.lists(rectangles(), min_size=1, max_size=6).map(lambda items: PlacementProblem(tuple(items))),
+    st.integers(0, 9),
 )
-def test_canonical_search_agrees_with_all_orders(problem: Problem, seed: int) -> None:
-    least, units = by_permutations(problem), Bundles.of(problem)
+def test_canonical_search_agrees_with_all_orders(problem: PlacementProblem, seed: int) -> None:
+    least, units = by_permutations(problem), Clusters.of(problem)
     limits = {"work": 10**9, "seed": seed}
     outcome = canonical.pack(problem, units.neighbours, least, endless(), **limits)
     assert outcome.offsets is not None
@@ -217,8 +218,8 @@ def test_canonical_search_agrees_with_all_orders(problem: Problem, seed: int) ->
 def test_canonical_search_forgets_the_parts_beside_one_that_fails(capacity: int, items: str) -> None:
     """Sizes, births and ends, for which a search that does not restore everything finds no offsets."""
     sizes = [[int(word) for word in item.split()] for item in items.split(",")]
-    problem = Problem(tuple(rectangle(size, (lo, hi)) for size, lo, hi in sizes))
-    neighbours = Bundles.of(problem).neighbours
+    problem = PlacementProblem(tuple(rectangle(size, (lo, hi)) for size, lo, hi in sizes))
+    neighbours = Clusters.of(problem).neighbours
     outcome = canonical.pack(problem, neighbours, capacity, endless(), work=10**6, seed=0)
     assert outcome.offsets is not None
     judge(problem, outcome.offsets, capacity)
@@ -227,7 +228,7 @@ def test_canonical_search_forgets_the_parts_beside_one_that_fails(capacity: int,
 @pytest.mark.parametrize("seed", range(8))
 def test_canonical_search_puts_together_what_was_cut_up(seed: int) -> None:
     problem = puzzle(60, seed)
-    neighbours = Bundles.of(problem).neighbours
+    neighbours = Clusters.of(problem).neighbours
     outcome = canonical.pack(problem, neighbours, 400, endless(), work=10**8, seed=0)
     assert not outcome.proven
     assert outcome.offsets is not None

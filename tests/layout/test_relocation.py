@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from some_rectangles import QUICK, by_permutations, cut_up, problems, rectangle
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.place import arena
 from mcudeploy.planner.place import compaction as relocation
 from mcudeploy.planner.place.compaction import NEVER, Relocated, relocate
 from mcudeploy.planner.place.greedy import used_bytes
-from mcudeploy.planner.place.placement_problem import Problem, Rectangle, align_up, lower_bound
+from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle, align_up, lower_bound
 
-PRICE = MovePrice(move=30.0, piece=60.0, byte=0.4)
+PRICE = CopyCost(move=30.0, piece=60.0, byte=0.4)
 
 
 def found(
-    problem: Problem, limit: int, pinned: Collection[int] = (), *, work: int = 1_000_000
+    problem: PlacementProblem, limit: int, pinned: Collection[int] = (), *, work: int = 1_000_000
 ) -> Relocated | None:
     """Offsets and moves, which stand."""
     made = relocate(problem, limit, dict.fromkeys(pinned, NEVER), PRICE, Effort(work / 50))
@@ -32,7 +32,7 @@ def found(
     return made
 
 
-def judge_moves(problem: Problem, limit: int, made: Relocated, pinned: Collection[int]) -> None:
+def judge_moves(problem: PlacementProblem, limit: int, made: Relocated, pinned: Collection[int]) -> None:
     """Runs through all steps: every byte of what is alive must be its own, whatever moves."""
     owners: list[int | None] = [None] * limit
     now = dict(enumerate(made.offsets))
@@ -67,7 +67,7 @@ def judge_moves(problem: Problem, limit: int, made: Relocated, pinned: Collectio
 
 
 @st.composite
-def once_alive(draw: st.DrawFn) -> Problem:
+def once_alive(draw: st.DrawFn) -> PlacementProblem:
     """Rectangles of one life, some of them in a stack that is there from the start."""
     alignment = draw(st.sampled_from([1, 2]))
     ends = st.sets(st.integers(0, 9), min_size=2, max_size=2).map(sorted)
@@ -78,13 +78,13 @@ def once_alive(draw: st.DrawFn) -> Problem:
     ]
     if draw(st.booleans()):
         first = [rectangle(2 * alignment, (0, hi), alignment=alignment) for hi in (2, 5)]
-        return Problem((*first, *items), stacks=((0, 1),))
-    return Problem(tuple(items))
+        return PlacementProblem((*first, *items), stacks=((0, 1),))
+    return PlacementProblem(tuple(items))
 
 
 @QUICK
 @given(once_alive())
-def test_what_is_alive_fits_into_an_arena_of_its_size(problem: Problem) -> None:
+def test_what_is_alive_fits_into_an_arena_of_its_size(problem: PlacementProblem) -> None:
     stacked = bool(problem.stacks)
     made = found(problem, lower_bound(problem))
     assert made is not None or stacked  # what is in a stack may be in the way
@@ -92,17 +92,17 @@ def test_what_is_alive_fits_into_an_arena_of_its_size(problem: Problem) -> None:
 
 @QUICK
 @given(once_alive())
-def test_with_room_for_all_nothing_moves(problem: Problem) -> None:
+def test_with_room_for_all_nothing_moves(problem: PlacementProblem) -> None:
     limit = sum(item.size_bytes for item in problem.rectangles)
     made = found(problem, align_up(limit, 2))
     assert made is not None and not made.moves
 
 
-def holes() -> Problem:
+def holes() -> PlacementProblem:
     """Six bytes, full at every step: b and d die, and leave two holes for e."""
     a, b = rectangle(2, (0, 4)), rectangle(1, (0, 2))
     c, d = rectangle(2, (1, 4)), rectangle(1, (1, 2))
-    return Problem((a, b, c, d, rectangle(2, (2, 4))))
+    return PlacementProblem((a, b, c, d, rectangle(2, (2, 4))))
 
 
 def test_no_move_is_made_where_none_is_needed() -> None:
@@ -112,31 +112,31 @@ def test_no_move_is_made_where_none_is_needed() -> None:
 
 
 @pytest.fixture
-def tight() -> Problem:
+def tight() -> PlacementProblem:
     """Four bytes: 1 to 4 are born in place of 2, 3 together and of 1, 4 together, and make room for two bytes
     by the end of 1, 2 and of 3, 4. On a line one of the four pairs is apart.
     """
     pairs = [(2, (0, 2)), (2, (0, 3)), (2, (4, 7)), (2, (5, 7))]
     single = [(1, (3, 4)), (1, (2, 4)), (1, (2, 5)), (1, (3, 5))]
-    return Problem(tuple(rectangle(size, life) for size, life in pairs + single))
+    return PlacementProblem(tuple(rectangle(size, life) for size, life in pairs + single))
 
 
-def test_a_move_makes_the_difference(tight: Problem) -> None:
+def test_a_move_makes_the_difference(tight: PlacementProblem) -> None:
     assert (by_permutations(tight), lower_bound(tight)) == (5, 4)
     made = found(tight, 4, work=5_000_000)
     assert made is not None and len(made.moves) == 1
 
 
-def test_nothing_fits_where_everything_is_pinned(tight: Problem) -> None:
+def test_nothing_fits_where_everything_is_pinned(tight: PlacementProblem) -> None:
     assert found(tight, lower_bound(tight), range(len(tight.rectangles))) is None
 
 
-def test_the_same_moves_are_found_again(tight: Problem) -> None:
+def test_the_same_moves_are_found_again(tight: PlacementProblem) -> None:
     limit = lower_bound(tight)
     assert found(tight, limit) == found(tight, limit)
 
 
-def cost(problem: Problem, made: Relocated) -> float:
+def cost(problem: PlacementProblem, made: Relocated) -> float:
     """Ticks, and what each move counts for beside them."""
     now, total = list(made.offsets), 0.0
     for _, index, offset in made.moves:
@@ -145,10 +145,10 @@ def cost(problem: Problem, made: Relocated) -> float:
     return total
 
 
-def crowded(pieces: int) -> Problem:
+def crowded(pieces: int) -> PlacementProblem:
     """Pieces of a full arena, without every third one."""
     items = cut_up(Interval(0, 200), 4000, pieces, Random(1))
-    return Problem(tuple(item for item in items if item.size_bytes % 3))
+    return PlacementProblem(tuple(item for item in items if item.size_bytes % 3))
 
 
 def test_more_effort_makes_moves_no_dearer() -> None:
@@ -170,14 +170,16 @@ def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_stacks_stay_within_the_limit() -> None:
     rows = tuple(rectangle(9, (0, 2), alignment=4) for _ in range(3))
-    problem = Problem((*rows, rectangle(1, (0, 2))), stacks=((0,), (1,), (2,)))
+    problem = PlacementProblem((*rows, rectangle(1, (0, 2))), stacks=((0,), (1,), (2,)))
     assert found(problem, 32) is None  # three times 12 bytes, less the last three
     assert found(problem, 40) is not None
 
 
 def test_many_that_are_alive_need_no_move() -> None:
     rows = tuple(rectangle(1, (0, 3)) for _ in range(4200))
-    problem = Problem((*rows, rectangle(2, (0, 1)), rectangle(2, (1, 2))), stacks=(tuple(range(4200)),))
+    problem = PlacementProblem(
+        (*rows, rectangle(2, (0, 1)), rectangle(2, (1, 2))), stacks=(tuple(range(4200)),)
+    )
     made = found(problem, 4202)
     assert made is not None and not made.moves
 
@@ -192,22 +194,22 @@ def test_few_fail_where_some_stay() -> None:
             rectangle(draw.randrange(1, 6), (lo, draw.randrange(lo + 1, 10)))
             for lo in (draw.randrange(9) for _ in range(14))
         ]
-        problem = Problem((*rows, *others), stacks=(tuple(range(6)),))
+        problem = PlacementProblem((*rows, *others), stacks=(tuple(range(6)),))
         failed += found(problem, lower_bound(problem), [7, 8]) is None
     assert failed <= 6
 
 
 def test_what_never_lives_is_no_matter() -> None:
     idle = Rectangle(8, Interval(3, 3), 4)
-    made = found(Problem((idle, rectangle(3, (0, 2)), idle)), 3)
+    made = found(PlacementProblem((idle, rectangle(3, (0, 2)), idle)), 3)
     assert made == Relocated((0, 0, 0), ())
-    assert relocate(Problem((idle,)), 0, {}, PRICE, Effort(0)) == Relocated((0,), ())
+    assert relocate(PlacementProblem((idle,)), 0, {}, PRICE, Effort(0)) == Relocated((0,), ())
 
 
 @QUICK
 @given(problems(8))
-def test_an_arena_ends_where_something_lies(problem: Problem) -> None:
-    for given_moves in (None, arena.Relocation(PRICE, Effort(20_000))):
+def test_an_arena_ends_where_something_lies(problem: PlacementProblem) -> None:
+    for given_moves in (None, arena.Budget(PRICE, Effort(20_000))):
         packed = arena.pack(problem, {}, given_moves)
         made = Relocated(packed.offsets, packed.moves)
         judge_moves(problem, packed.used_bytes, made, ())
@@ -215,18 +217,20 @@ def test_an_arena_ends_where_something_lies(problem: Problem) -> None:
         assert packed.used_bytes == align_up(max(used_bytes(problem, packed.offsets), *ends, 0), 8)
 
 
-def test_a_tighter_arena_than_the_size_asked_for(monkeypatch: pytest.MonkeyPatch, tight: Problem) -> None:
+def test_a_tighter_arena_than_the_size_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tight: PlacementProblem
+) -> None:
     """Offsets found for four bytes more than are used must not give away what is above them."""
     monkeypatch.setattr(arena, "ARENA_GRAIN_BYTES", 1)
     monkeypatch.setattr(arena, "relocate", lambda problem, room, *rest: relocate(problem, 4, *rest))
     monkeypatch.setattr(arena, "SAVED_BYTES", 0)
-    assert arena.pack(tight, {}, arena.Relocation(PRICE, Effort(20_000))).used_bytes == 4
+    assert arena.pack(tight, {}, arena.Budget(PRICE, Effort(20_000))).used_bytes == 4
 
 
 def test_what_is_made_again_may_be_made_elsewhere() -> None:
     """A block of two bytes is made again where its neighbour was, which is still there at its own place."""
     lives = rectangle(2, (0, 2)), rectangle(2, (5, 6))
-    problem = Problem((*lives, rectangle(1, (1, 4)), rectangle(1, (3, 6))), again=((0, 1),))
+    problem = PlacementProblem((*lives, rectangle(1, (1, 4)), rectangle(1, (3, 6))), again=((0, 1),))
     assert (by_permutations(problem), lower_bound(problem)) == (4, 3)
     made = found(problem, 3)
     assert made is not None and not made.moves
@@ -235,4 +239,4 @@ def test_what_is_made_again_may_be_made_elsewhere() -> None:
 
 def test_pack_takes_what_never_lives() -> None:
     idle = Rectangle(8, Interval(3, 3), 4)
-    assert arena.pack(Problem((idle, rectangle(3, (0, 2)))), {}, None).used_bytes == 8
+    assert arena.pack(PlacementProblem((idle, rectangle(3, (0, 2)))), {}, None).used_bytes == 8

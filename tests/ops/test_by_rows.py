@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from single_node import bounded, seeds
 
 from mcudeploy.device.tile import Tile, TileTensor, pack
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import AxisKind, ConstantArray, LoopNest, OperatorDef
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
@@ -32,7 +32,7 @@ def mean_of(shape: Shape) -> AveragePool:
 
 def _graph(op: OperatorDef, source: Tensor, made: Tensor, constants: dict[str, ConstantArray]) -> Graph:
     borders = [
-        Border(tensor.name, tensor.name, tensor.shape, tensor.dtype.value, np.arange(tensor.elements))
+        GraphIO(tensor.name, tensor.name, tensor.shape, tensor.dtype.value, np.arange(tensor.elements))
         for tensor in (source, made)
     ]
     operator = Operator("op", op, ("x",), "y", constants)

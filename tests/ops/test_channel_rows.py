@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from single_node import bounded, seeds
 
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.channel_rows import Conv2dToRows
@@ -24,7 +24,7 @@ from mcudeploy.planner.model.channels import channels_as_rows
 
 def _graph(op: OperatorDef, source: Tensor, made: Tensor, constants: dict[str, ConstantArray]) -> Graph:
     inputs, outputs = (
-        Border(tensor.name, tensor.name, tensor.shape, tensor.dtype.value, np.arange(tensor.elements))
+        GraphIO(tensor.name, tensor.name, tensor.shape, tensor.dtype.value, np.arange(tensor.elements))
         for tensor in (source, made)
     )
     operator = Operator("op", op, ("x",), "y", constants)
@@ -155,7 +155,7 @@ def _between(length: int, gated: bool, dtype: DType, rng: np.random.Generator) -
         operators += [dense("x", "b"), Operator("gate", Binary("mul"), ("bent", "b"), "gated")]
     operators.append(dense("gated" if gated else "bent", "y"))
     borders = [
-        Border(name, name, tensors[name].shape, dtype.value, np.arange(tensors[name].elements))
+        GraphIO(name, name, tensors[name].shape, dtype.value, np.arange(tensors[name].elements))
         for name in "xy"
     ]
     return Graph("g", tensors, tuple(operators), (borders[0],), (borders[1],))

@@ -12,7 +12,7 @@ from bench import Machine, build_bench
 from harness import check_graph, run_graph
 
 from mcudeploy.common.errors import ProtocolError
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest
 from mcudeploy.ops.conv import Conv2d
 
@@ -29,8 +29,8 @@ def _conv_graph() -> tuple[Graph, dict[str, np.ndarray]]:
         "weight_scale": rng.uniform(0.01, 0.02, 5).astype(np.float32),
     }
     operator = Operator("conv", conv, ("x",), "y", constants)
-    border_x = Border("x", "x", (1, 3, 9, 7), "int8", np.arange(9 * 7 * 3, dtype=np.int32))
-    border_y = Border("y", "y", (1, 5, *out[:2]), "int8", np.arange(y.elements, dtype=np.int32))
+    border_x = GraphIO("x", "x", (1, 3, 9, 7), "int8", np.arange(9 * 7 * 3, dtype=np.int32))
+    border_y = GraphIO("y", "y", (1, 5, *out[:2]), "int8", np.arange(y.elements, dtype=np.int32))
     graph = Graph("g", {"x": x, "y": y}, (operator,), (border_x,), (border_y,))
     return graph, {"x": rng.integers(-128, 128, (9, 7, 3)).astype(np.int8)}
 
@@ -106,7 +106,7 @@ def _copy_graph(kernel: str) -> tuple[Graph, dict[str, np.ndarray]]:
     x = Tensor("x", (6, 2, 8), DType.INT8)
     y = Tensor("y", (6, 2, 8), DType.INT8)
     order = np.arange(x.elements, dtype=np.int32)
-    borders = (Border("x", "x", x.shape, "int8", order),), (Border("y", "y", y.shape, "int8", order),)
+    borders = (GraphIO("x", "x", x.shape, "int8", order),), (GraphIO("y", "y", y.shape, "int8", order),)
     graph = Graph("g", {"x": x, "y": y}, (Operator("op", _Copy(kernel), ("x",), "y"),), *borders)
     return graph, {"x": np.arange(-48, 48, dtype=np.int8).reshape(x.shape)}
 

@@ -20,7 +20,7 @@ from single_node import (
     sizes,
 )
 
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.matmul import MatMul
 
@@ -70,7 +70,7 @@ def _product(op: MatMul, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         for (name, shape), quantization in zip(shapes.items(), quantizations, strict=True)
     }
     borders = [
-        Border(name, name, tensor.shape, dtype.value, np.arange(tensor.elements, dtype=np.int32))
+        GraphIO(name, name, tensor.shape, dtype.value, np.arange(tensor.elements, dtype=np.int32))
         for name, tensor in tensors.items()
     ]
     graph = Graph("g", tensors, (Operator("op", op, ("a", "b"), "y"),), tuple(borders[:2]), (borders[2],))

@@ -21,7 +21,7 @@ from single_node import (
     shapes,
 )
 
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.transpose import Transpose
@@ -95,7 +95,7 @@ def _run(op: Pad | Slice | Transpose, x: np.ndarray) -> np.ndarray:
     shape = op.loops((x.shape,)).output_shape()
     tensors = {"x": Tensor("x", x.shape, DType.FLOAT32), "y": Tensor("y", shape, DType.FLOAT32)}
     borders = [
-        Border(name, name, tensor.shape, "float32", np.arange(tensor.elements, dtype=np.int32))
+        GraphIO(name, name, tensor.shape, "float32", np.arange(tensor.elements, dtype=np.int32))
         for name, tensor in tensors.items()
     ]
     graph = Graph("g", tensors, (Operator("op", op, ("x",), "y"),), (borders[0],), (borders[1],))

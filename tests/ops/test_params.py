@@ -25,7 +25,7 @@ from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
-from mcudeploy.ops.feed import Feed
+from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.grid_sample import GridSample
 from mcudeploy.ops.integer import IntegerBinary
@@ -230,7 +230,7 @@ def sample_calls() -> list[KernelCall]:
     calls.append(_call(ScatterRows("none", 5, True), ((3, 1, 4),), DType.INT8, places))
     calls.append(_call(ScatterRows("max"), ((1, 1, 3), (3, 1, 4), (5, 1, 4)), DType.INT32))
     calls.append(_call(RoiAlign((2, 2)), (IMAGE, (3, 1, 4)), DType.FLOAT32))
-    calls.append(_call(Feed(0, IMAGE), (), DType.INT8))
+    calls.append(_call(StreamedInput(0, IMAGE), (), DType.INT8))
     calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))
     calls.append(_call(Dequantize(), (IMAGE,), DType.INT8, out_dtype=DType.FLOAT32))
     calls += [_call(op, (IMAGE,), DType.INT8) for op in (Copy(), Clean(), Invalidate())]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from single_node import Quantized, bounded, normal, seeds
 
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.elementwise import Lut
 from mcudeploy.ops.quantize import Dequantize, Quantize
@@ -24,7 +24,7 @@ def _run(op: OperatorDef, x: np.ndarray, x_q: Any, y_q: Any, **constants: np.nda
     x_type, y_type = (DType.FLOAT32 if q is None else DType.INT8 for q in (x_q, y_q))
     tensors = {"x": Tensor("x", x.shape, x_type, x_q), "y": Tensor("y", x.shape, y_type, y_q)}
     borders = [
-        Border(name, name, tensor.shape, tensor.dtype.value, np.arange(tensor.elements, dtype=np.int32))
+        GraphIO(name, name, tensor.shape, tensor.dtype.value, np.arange(tensor.elements, dtype=np.int32))
         for name, tensor in tensors.items()
     ]
     operator = Operator("op", op, ("x",), "y", constants)

@@ -23,7 +23,7 @@ from single_node import (
     sizes,
 )
 
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.take import Gather, Take, runs
 
@@ -39,7 +39,7 @@ def _run(
     meaning = Quantization(0.5, 3) if dtype is DType.INT8 else None
     tensors = {name: Tensor(name, size, dtype, meaning) for name, size in (("x", shape), ("y", op.out_shape))}
     borders = [
-        Border(name, name, tensor.shape, dtype.value, np.arange(tensor.elements, dtype=np.int32))
+        GraphIO(name, name, tensor.shape, dtype.value, np.arange(tensor.elements, dtype=np.int32))
         for name, tensor in tensors.items()
     ]
     graph = Graph("g", tensors, (Operator("op", op, ("x",), "y"),), (borders[0],), (borders[1],))

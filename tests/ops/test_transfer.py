@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from single_node import bounded, normal, seeds
 
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 
@@ -25,7 +25,7 @@ def test_values_stay(op: OperatorDef, shape: tuple[int, int, int], dtype: DType,
     quantization = Quantization(0.1, 3) if dtype is DType.INT8 else None
     x = (40 * normal(np.random.default_rng(seed), shape)).clip(-128, 127).astype(dtype.value)
     tensors = {name: Tensor(name, shape, dtype, quantization) for name in "xy"}
-    borders = [Border(name, name, shape, dtype.value, np.arange(x.size, dtype=np.int32)) for name in "xy"]
+    borders = [GraphIO(name, name, shape, dtype.value, np.arange(x.size, dtype=np.int32)) for name in "xy"]
     graph = Graph("g", tensors, (Operator("op", op, ("x",), "y"),), (borders[0],), (borders[1],))
     assert np.array_equal(check_graph(graph, {"x": x})["y"], x)
 

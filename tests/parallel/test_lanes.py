@@ -16,7 +16,7 @@ from mcudeploy.checker.owners import PlanFaultError, Shapes
 from mcudeploy.checker.races import require_no_races
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CoreWait, Part, Run, Transfer, Wait
+from mcudeploy.ir.plan import Run, Sync, Transfer, Wait, WorkSlice
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 from mcudeploy.planner.cores.core_timeline import critical_path
@@ -79,7 +79,7 @@ def test_no_wait_follows_from_others(way: str) -> None:
 def test_no_core_waits_for_ever(way: str) -> None:
     for made in plans_of(way):
         lanes = made.plan.lanes
-        ticks = [[1.0] * sum(isinstance(it, Part) for it in lane) for lane in lanes]
+        ticks = [[1.0] * sum(isinstance(it, WorkSlice) for it in lane) for lane in lanes]
         line = critical_path(lanes, ticks)
         assert max(map(len, ticks)) <= line.ticks <= sum(map(len, ticks))
 
@@ -91,12 +91,12 @@ def test_cores_wait_where_windows_reach_into_rows_of_another() -> None:
     names = [plan.graph.operators[entry.operator].name for entry in plan.tape if isinstance(entry, Run)]
     assert names == ["conv_a", "conv_b", "conv_c", "add"]
     for core, lane in enumerate(plan.lanes):
-        parts = [entry for entry in lane if isinstance(entry, Part)]
-        assert parts == [Part(entry, halves[core]) for entry in range(4)]
-        awaited = [entry for entry in lane if isinstance(entry, CoreWait)]
+        parts = [entry for entry in lane if isinstance(entry, WorkSlice)]
+        assert parts == [WorkSlice(entry, halves[core]) for entry in range(4)]
+        awaited = [entry for entry in lane if isinstance(entry, Sync)]
         # c is made where the image was; the sum where c is.
-        assert awaited[:2] == [CoreWait(1, 1 - core, 1), CoreWait(2, 1 - core, 2)]
-        assert len(awaited) == 2 or awaited[2:] == [CoreWait(3, 1 - core, 3)]
+        assert awaited[:2] == [Sync(1, 1 - core, 1), Sync(2, 1 - core, 2)]
+        assert len(awaited) == 2 or awaited[2:] == [Sync(3, 1 - core, 3)]
 
 
 def test_what_moves_is_done_by_the_first_core() -> None:
@@ -105,7 +105,7 @@ def test_what_moves_is_done_by_the_first_core() -> None:
             tape = made.plan.tape
             moves = {number for number, entry in enumerate(tape) if not isinstance(entry, Run)}
             for core, lane in enumerate(made.plan.lanes):
-                mine = {entry.entry for entry in lane if isinstance(entry, Part)} & moves
+                mine = {entry.entry for entry in lane if isinstance(entry, WorkSlice)} & moves
                 assert mine == (moves if core == 0 else set())
 
 
@@ -116,7 +116,7 @@ def test_steps_of_an_operator_that_is_not_shared_out_stay_on_a_core() -> None:
         for core, lane in enumerate(made.plan.lanes):
             for part in lane:
                 entry = made.plan.tape[part.entry]
-                if isinstance(part, Part) and isinstance(entry, Run):
+                if isinstance(part, WorkSlice) and isinstance(entry, Run):
                     operator = made.plan.graph.operators[entry.operator]
                     if operator.op.accumulates or not operator.inputs:
                         cores.setdefault(entry.operator, set()).add(core)
@@ -143,7 +143,7 @@ def test_what_is_made_over_a_view_stays_on_a_core() -> None:
         outputs=(border("made", flat),),
     )
     made = shared_out(graph_model("view", graph), "unsplit", 0, 4)
-    parts = Counter(part.entry for lane in made.plan.lanes for part in lane if isinstance(part, Part))
+    parts = Counter(part.entry for lane in made.plan.lanes for part in lane if isinstance(part, WorkSlice))
     assert parts == {0: 4, 1: 1}
 
 

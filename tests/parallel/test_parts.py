@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Form
+from mcudeploy.ir.plan import Rewrites
 from mcudeploy.ops.unary import Unary
 from mcudeploy.planner.cores.parts import Piece, WorkSharing
 from mcudeploy.planner.model.forms import in_form
 from mcudeploy.planner.model.model import kernel_variants
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 GRAIN = 4
 """Bytes that a part of a row begins at a multiple of."""
@@ -25,7 +25,7 @@ GRAIN = 4
 
 def division_of(graph: Graph, cores: int) -> WorkSharing:
     calls = {name: found[0] for name, found in kernel_variants(graph).items()}
-    return WorkSharing.of(Flow.of(graph), calls, cores)
+    return WorkSharing.of(Dataflow.of(graph), calls, cores)
 
 
 def convolution(rows: int, cols: int, channels: tuple[int, int], kernel: int) -> Graph:
@@ -152,7 +152,7 @@ def test_an_operator_that_accumulates_stays_on_one_core() -> None:
 
 
 def test_feeds_stay_on_one_core() -> None:
-    graph = in_form(residual(), Form(), Form(streamed=True))
+    graph = in_form(residual(), Rewrites(), Rewrites(streamed=True))
     feed = next(operator for operator in graph.operators if not operator.inputs)
     assert division_of(graph, 4).pieces(feed, Interval(0, 8)) == [[(Interval(0, 8), None)]]
 

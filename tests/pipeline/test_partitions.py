@@ -9,9 +9,9 @@ from math import inf, isclose
 import pytest
 
 from mcudeploy.multiboard.pipeline.best import best
-from mcudeploy.multiboard.pipeline.cost import Link
+from mcudeploy.multiboard.pipeline.cost import UnitLink
 from mcudeploy.multiboard.pipeline.exact_regions import exact
-from mcudeploy.multiboard.pipeline.group_line import Line, Needs, Units, line_of
+from mcudeploy.multiboard.pipeline.group_line import GroupLine, OperatorBytes, Units, line_of
 from mcudeploy.multiboard.pipeline.groups import groups_of, merged_chains, single_groups
 from mcudeploy.multiboard.pipeline.unit_regions import Objective, Region, first, greedy, worth
 from tests.pipeline.workgraphs import (
@@ -43,11 +43,11 @@ def every_partition(count: int, units: int, start: int = 0) -> Iterator[tuple[Re
                 yield (Region(start, end, part), *rest)
 
 
-def random_line(seed: int, count: int, units: int, *, single: bool, ram_bytes: float = inf) -> Line:
+def random_line(seed: int, count: int, units: int, *, single: bool, ram_bytes: float = inf) -> GroupLine:
     graph, work = random_graph(seed, count)
     groups = single_groups(graph) if single else groups_of(graph, merged_chains(graph))
-    needs = Needs(tuple(it % 7 for it in range(count)), (3,) * count)
-    link = Link(0.5 + seed % 5, seed % 3)
+    needs = OperatorBytes(tuple(it % 7 for it in range(count)), (3,) * count)
+    link = UnitLink(0.5 + seed % 5, seed % 3)
     return line_of(graph, groups, Units(units, ram_bytes, inf), (evenly(work), link), needs)
 
 

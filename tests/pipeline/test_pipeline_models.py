@@ -14,11 +14,11 @@ from mcudeploy.multiboard.pipeline.division import Mode, divided, task_of
 from mcudeploy.multiboard.pipeline.pipeline_report import report
 from mcudeploy.multiboard.pipeline.topology import Topology
 from mcudeploy.multiboard.pipeline.unit_regions import Objective, worth
-from mcudeploy.multiboard.pipeline.workgraph import Value, work_graph
+from mcudeploy.multiboard.pipeline.workgraph import WorkValue, work_graph
 from mcudeploy.ops.view import Reshape
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.tape.footprint import weights_bytes
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from tests.plan.graphs import border, conv, tensor
 
 VWW = Path(__file__).parents[2] / "examples" / "vww" / "model.onnx"
@@ -35,7 +35,7 @@ def topology(**facts: Any) -> Topology:
 
 
 def test_every_operator_makes_a_value(vww: Model) -> None:
-    graph, positions = work_graph(Flow.of(vww.graph))
+    graph, positions = work_graph(Dataflow.of(vww.graph))
     assert [vww.graph.operators[at].name for at in positions] == list(graph.names)
     made = [value for value in graph.values if value.maker is not None]
     assert len(made) == len(graph.names)
@@ -46,10 +46,10 @@ def test_views_are_no_operators() -> None:
     tensors = (tensor("x", (4, 1, 2)), tensor("y", (4, 1, 2)), tensor("z", (8, 1, 1)))
     operators = (conv("conv", "x", "y", (2, 2), 1), Operator("view", Reshape((8, 1, 1)), ("y",), "z"))
     borders = (border("x", (4, 1, 2)),), (border("z", (8, 1, 1)),)
-    flow = Flow.of(Graph("views", {it.name: it for it in tensors}, operators, *borders))
+    flow = Dataflow.of(Graph("views", {it.name: it for it in tensors}, operators, *borders))
     graph, positions = work_graph(flow)
     assert (graph.names, positions) == (("conv",), (0,))
-    assert graph.values == (Value("x", 8, None, (0,)), Value("y", 8, 0, (), kept=True))
+    assert graph.values == (WorkValue("x", 8, None, (0,)), WorkValue("y", 8, 0, (), kept=True))
 
 
 def test_four_boards_are_three_and_a_half_times_as_fast(vww: Model) -> None:

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from mcudeploy.multiboard.pipeline.cost import Link, group_ticks, shares, systolic_ticks
+from mcudeploy.multiboard.pipeline.cost import UnitLink, group_ticks, shares, systolic_ticks
 from mcudeploy.multiboard.pipeline.group_line import Units
 from mcudeploy.multiboard.pipeline.unit_regions import Decision, Region, first, worth
 from tests.pipeline.workgraphs import (
@@ -93,6 +93,6 @@ def test_the_systolic_formula() -> None:
 
 
 def test_what_units_tell_each_other() -> None:
-    link = Link(rate=2.0, latency=5.0, links=2)
+    link = UnitLink(rate=2.0, latency=5.0, links=2)
     assert [link.within(80, units) for units in (1, 2, 4)] == [0, 15, 20]
     assert link.across(80) == 45

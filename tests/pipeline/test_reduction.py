@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from mcudeploy.multiboard.pipeline.groups import (
-    Edge,
+    GroupEdge,
     group_edges,
     groups_of,
     merged_chains,
     single_groups,
     single_vertices,
 )
-from mcudeploy.multiboard.pipeline.workgraph import Value, WorkGraph
+from mcudeploy.multiboard.pipeline.workgraph import WorkGraph, WorkValue
 from tests.pipeline.workgraphs import CHAIN, FORK, WAIST, group_names, random_graph
 
 
@@ -31,9 +31,15 @@ def test_groups_are_vertices_of_equal_depth() -> None:
 
 def test_edges_count_once_for_a_group_and_merge() -> None:
     edges = group_edges(FORK, groups_of(FORK, merged_chains(FORK)))
-    assert edges == (Edge(2, 3, 4), Edge(8, 0, 1), Edge(8, 0, 2), Edge(10, 1, 2), Edge(10, 2, 3))
+    assert edges == (
+        GroupEdge(2, 3, 4),
+        GroupEdge(8, 0, 1),
+        GroupEdge(8, 0, 2),
+        GroupEdge(10, 1, 2),
+        GroupEdge(10, 2, 3),
+    )
     edges = group_edges(WAIST, groups_of(WAIST, merged_chains(WAIST)))
-    assert edges == (Edge(2, 2, 3), Edge(20, 0, 1), Edge(20, 1, 2), Edge(20, 3, 4))
+    assert edges == (GroupEdge(2, 2, 3), GroupEdge(20, 0, 1), GroupEdge(20, 1, 2), GroupEdge(20, 3, 4))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -54,4 +60,4 @@ def test_random_graphs_keep_operators_and_dependencies(seed: int) -> None:
 
 def test_a_graph_out_of_order_is_refused() -> None:
     with pytest.raises(ValueError, match="x is read before it is made"):
-        WorkGraph(("a", "b"), (Value("x", 1, 1, (0,)),))
+        WorkGraph(("a", "b"), (WorkValue("x", 1, 1, (0,)),))

@@ -4,55 +4,55 @@ from __future__ import annotations
 
 import random
 
-from mcudeploy.multiboard.pipeline.cost import Link, OperatorTicks
-from mcudeploy.multiboard.pipeline.group_line import Line, Units, line_of
+from mcudeploy.multiboard.pipeline.cost import OperatorTicks, UnitLink
+from mcudeploy.multiboard.pipeline.group_line import GroupLine, Units, line_of
 from mcudeploy.multiboard.pipeline.groups import Group, groups_of, merged_chains
-from mcudeploy.multiboard.pipeline.workgraph import Value, WorkGraph
+from mcudeploy.multiboard.pipeline.workgraph import WorkGraph, WorkValue
 
 FORK = WorkGraph(
     tuple("abcdefgh"),
     (
-        Value("a", 8, 0, (1, 3, 4)),
-        Value("b", 4, 1, (2,)),
-        Value("c", 4, 2, (4,)),
-        Value("d", 6, 3, (4,)),
-        Value("e", 10, 4, (5,)),
-        Value("f", 2, 5, (6,)),
-        Value("g", 2, 6, (7,)),
-        Value("h", 1, 7, (), kept=True),
+        WorkValue("a", 8, 0, (1, 3, 4)),
+        WorkValue("b", 4, 1, (2,)),
+        WorkValue("c", 4, 2, (4,)),
+        WorkValue("d", 6, 3, (4,)),
+        WorkValue("e", 10, 4, (5,)),
+        WorkValue("f", 2, 5, (6,)),
+        WorkValue("g", 2, 6, (7,)),
+        WorkValue("h", 1, 7, (), kept=True),
     ),
 )
 """A fork, a join with a skip over it, a chain."""
 FORK_WORK = (4, 3, 3, 6, 2, 4, 4, 6)
-FORK_LINK = Link(2.0, 1.0)
+FORK_LINK = UnitLink(2.0, 1.0)
 
 WAIST = WorkGraph(
     ("p", "q1", "q2", "r", "s1", "s2", "z"),
     (
-        Value("p", 20, 0, (1, 2)),
-        Value("q1", 10, 1, (3,)),
-        Value("q2", 10, 2, (3,)),
-        Value("r", 2, 3, (4, 5)),
-        Value("s1", 10, 4, (6,)),
-        Value("s2", 10, 5, (6,)),
-        Value("z", 1, 6, (), kept=True),
+        WorkValue("p", 20, 0, (1, 2)),
+        WorkValue("q1", 10, 1, (3,)),
+        WorkValue("q2", 10, 2, (3,)),
+        WorkValue("r", 2, 3, (4, 5)),
+        WorkValue("s1", 10, 4, (6,)),
+        WorkValue("s2", 10, 5, (6,)),
+        WorkValue("z", 1, 6, (), kept=True),
     ),
 )
 """Two forks with few bytes between them."""
 WAIST_WORK = (4, 4, 4, 4, 4, 4, 8)
-WAIST_LINK = Link(1.0, 1.0)
+WAIST_LINK = UnitLink(1.0, 1.0)
 
 CHAIN = WorkGraph(
     tuple("pqrs"),
     (
-        Value("p", 4, 0, (1,)),
-        Value("q", 20, 1, (2,)),
-        Value("r", 2, 2, (3,)),
-        Value("s", 1, 3, (), kept=True),
+        WorkValue("p", 4, 0, (1,)),
+        WorkValue("q", 20, 1, (2,)),
+        WorkValue("r", 2, 2, (3,)),
+        WorkValue("s", 1, 3, (), kept=True),
     ),
 )
 CHAIN_WORK = (5, 5, 5, 5)
-CHAIN_LINK = Link(1.0)
+CHAIN_LINK = UnitLink(1.0)
 
 
 def evenly(work: tuple[int, ...]) -> OperatorTicks:
@@ -60,7 +60,7 @@ def evenly(work: tuple[int, ...]) -> OperatorTicks:
     return lambda operator, units: work[operator] / units
 
 
-def merged_line(graph: WorkGraph, work: tuple[int, ...], link: Link, units: Units) -> Line:
+def merged_line(graph: WorkGraph, work: tuple[int, ...], link: UnitLink, units: Units) -> GroupLine:
     """The line of a graph as the source makes it."""
     return line_of(graph, groups_of(graph, merged_chains(graph)), units, (evenly(work), link))
 
@@ -78,9 +78,9 @@ def random_graph(seed: int, count: int) -> tuple[WorkGraph, tuple[int, ...]]:
         for _ in range(draw.randint(1, 3)):
             readers[max(0, reader - draw.randint(1, 4))].add(reader)
     values = tuple(
-        Value(f"v{maker}", draw.randint(1, 100), maker, tuple(sorted(found)), not found)
+        WorkValue(f"v{maker}", draw.randint(1, 100), maker, tuple(sorted(found)), not found)
         for maker, found in enumerate(readers)
     )
-    inputs = (Value("x", draw.randint(1, 100), None, (0,)),)
+    inputs = (WorkValue("x", draw.randint(1, 100), None, (0,)),)
     work = tuple(draw.randint(0, 200) for _ in range(count))
     return WorkGraph(tuple(f"o{it}" for it in range(count)), inputs + values), work

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePoolByRows
@@ -16,11 +16,11 @@ def tensor(name: str, shape: Shape) -> Tensor:
     return Tensor(name, shape, DType.INT8, Q)
 
 
-def border(name: str, shape: Shape) -> Border:
+def border(name: str, shape: Shape) -> GraphIO:
     rows, cols, channels = shape
     order = np.arange(rows * cols * channels, dtype=np.int32)
     order = order.reshape(shape).transpose(2, 0, 1).ravel()
-    return Border(name, name, (1, channels, rows, cols), "int8", order)
+    return GraphIO(name, name, (1, channels, rows, cols), "int8", order)
 
 
 def conv(name: str, source: str, target: str, channels: tuple[int, int], kernel: int = 3) -> Operator:

@@ -16,7 +16,7 @@ from mcudeploy.ir.plan import Plan, Residence, Schedule, Step
 from mcudeploy.ops.view import Reshape
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.tiling.blocks import TiledGraph, whole
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from tests.one_memory import lay_out
 from tests.residing import at_offsets, lying, offsets_of
 
@@ -36,7 +36,7 @@ def moved(plan: Plan, tensor: str, offset: int) -> Plan:
 
 @pytest.mark.parametrize("block_rows", [1, 2, 3, 8])
 def test_sound_plans_pass(block_rows: int) -> None:
-    tiled = TiledGraph(Flow.of(residual()), dict.fromkeys(WORK, block_rows))
+    tiled = TiledGraph(Dataflow.of(residual()), dict.fromkeys(WORK, block_rows))
     plan = make_plan(tiled)
     check(plan, WORK, BOARD)
     assert plan.estimate.lower_bound_bytes <= plan.layout.arena_bytes
@@ -176,7 +176,7 @@ def test_views_look_at_one_block() -> None:
 
 
 def test_the_input_is_in_one_piece() -> None:
-    plan = make_plan(TiledGraph(Flow.of(residual()), dict.fromkeys(WORK, 1)))
+    plan = make_plan(TiledGraph(Dataflow.of(residual()), dict.fromkeys(WORK, 1)))
     first, second, *rest = offsets_of(plan, "image")
     with pytest.raises(PlanFaultError, match="apart from the others"):
         check(lying(plan, {"image": (second, first, *rest)}), WORK, BOARD)
@@ -184,7 +184,7 @@ def test_the_input_is_in_one_piece() -> None:
 
 def _by_rows(output: int, state: int) -> Plan:
     """The image at 0, the rows of a at 256 all, the mean and its sums where they are wanted."""
-    tiled = TiledGraph(Flow.of(pooled()), {"conv_a": 1, "mean": 1})
+    tiled = TiledGraph(Dataflow.of(pooled()), {"conv_a": 1, "mean": 1})
     schedule = reverse_post_order(tiled)
     layout, estimate = lay_out(tiled, schedule, SUMS, "sram", 4)
     layout = replace(layout, scratch={"mean": at_offsets(layout.scratch["mean"], state)})

@@ -12,7 +12,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Step
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.tiling.blocks import TiledGraph, whole
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import buffers, live_peak, lives, peak
 
 NO_SCRATCH = dict.fromkeys(("conv_a", "conv_b", "conv_c", "add"), (0, 0))
@@ -55,7 +55,7 @@ def test_addition_works_in_place_and_scratch_counts() -> None:
 
 def test_row_blocks_die_when_their_last_window_has_passed() -> None:
     graph = residual()
-    tiled = TiledGraph(Flow.of(graph), {"conv_a": 1, "conv_b": 1, "conv_c": 1, "add": 1})
+    tiled = TiledGraph(Dataflow.of(graph), {"conv_a": 1, "conv_b": 1, "conv_c": 1, "add": 1})
     steps = reverse_post_order(tiled).steps
     assert len(steps) == 32
     first_add = next(t for t, s in enumerate(steps) if graph.operators[s.operator].name == "add")
@@ -78,7 +78,7 @@ def test_graph_refuses_what_does_not_hold_together() -> None:
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8])
 def test_the_search_sees_the_peak_of_the_buffers(rows: int) -> None:
-    tiled = TiledGraph(Flow.of(residual()), dict.fromkeys(NO_SCRATCH, rows))
+    tiled = TiledGraph(Dataflow.of(residual()), dict.fromkeys(NO_SCRATCH, rows))
     steps = reverse_post_order(tiled).steps
     work = {**NO_SCRATCH, "conv_b": (60, 0), "add": (0, 8)}
     assert live_peak(tiled, steps, work) == peak(buffers(tiled, steps, work))
@@ -97,7 +97,7 @@ def test_an_output_is_not_overwritten_by_the_last_step() -> None:
 
 
 def test_a_running_sum_has_its_state_all_the_time_and_its_output_at_the_end() -> None:
-    tiled = TiledGraph(Flow.of(pooled()), {"conv_a": 1, "mean": 1})
+    tiled = TiledGraph(Dataflow.of(pooled()), {"conv_a": 1, "mean": 1})
     steps = reverse_post_order(tiled).steps
     assert [tiled.graph.operators[step.operator].name for step in steps] == ["conv_a", "mean"] * 8
     assert live_ranges(tiled, steps)["mean", 0] == Interval(15, 16)

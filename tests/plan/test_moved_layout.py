@@ -17,8 +17,8 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Function, Plan, Residence, Run, Transfer
 from mcudeploy.ops.view import Reshape
 from mcudeploy.tiling.blocks import TiledGraph, whole
-from mcudeploy.tiling.dataflow import Flow
-from mcudeploy.tiling.locations import Locations, Table
+from mcudeploy.tiling.dataflow import Dataflow
+from mcudeploy.tiling.locations import BlockTable, Locations
 from tests.moves import with_moves
 from tests.residing import Move, lying, moving, offsets_of
 
@@ -28,7 +28,7 @@ FREE = 2048
 
 def two_rows() -> Plan:
     """Blocks of two rows, 64 bytes each, in an arena with room above them, where the image lies, too."""
-    plan = make_plan(TiledGraph(Flow.of(residual()), dict.fromkeys(WORK, 2)))
+    plan = make_plan(TiledGraph(Dataflow.of(residual()), dict.fromkeys(WORK, 2)))
     assert plan.layout.arena_bytes <= FREE
     return lying(plan, {"image": tuple(range(3584, 3584 + 256, 32))}, sram=4096)
 
@@ -46,7 +46,7 @@ def made(plan: Plan, tensor: str, block: int) -> int:
 @pytest.mark.parametrize("block_rows", [1, 2, 3, 8])
 @pytest.mark.parametrize("seed", range(5))
 def test_sound_moves_pass(block_rows: int, seed: int) -> None:
-    plan = with_moves(make_plan(TiledGraph(Flow.of(residual()), dict.fromkeys(WORK, block_rows))), seed)
+    plan = with_moves(make_plan(TiledGraph(Dataflow.of(residual()), dict.fromkeys(WORK, block_rows))), seed)
     assert plan.layout.transfers
     check(plan, WORK, BOARD)
 
@@ -84,7 +84,7 @@ def test_blocks_lie_where_they_were_moved_to_last() -> None:
         two_rows(), Move(2, "a", 0, 2048), Move(5, "b", 1, 3000), Move(5, "a", 0, 3072), Move(5, "a", 1, 8)
     )
     where, births = Locations(plan.layout.blocks), offsets_of(plan, "a")
-    a, c = Table("a", "sram"), Table("c", "sram")
+    a, c = BlockTable("a", "sram"), BlockTable("c", "sram")
     assert [where.offset(a, 0, time) for time in (-1, 0, 1, 2, 4, 5, 99)] == [
         *[births[0]] * 3, 2048, 2048, 3072, 3072
     ]  # fmt: skip
@@ -102,7 +102,7 @@ def test_a_block_that_is_made_again_elsewhere_is_another_version() -> None:
         return Residence(Interval(lo, hi), "sram", offset)
 
     where = Locations({"a": ((at(0, 3, 0), at(5, 6, 0), at(8, 9, 64)), (), (at(2, 7, 32),))})
-    a = Table("a", "sram")
+    a = BlockTable("a", "sram")
     assert where.changes(a) == 1  # made again where it was, it is none
     assert [where.offset(a, 0, time) for time in (2, 4, 5, 7, 8)] == [0, 0, 0, 0, 64]
     assert [where.version(a, time) for time in (7, 8)] == [0, 1]

@@ -12,9 +12,9 @@ from fuzzing.trips import Trip, models, stored_again
 
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CoreWait, Lane, Part, Plan, Run
+from mcudeploy.ir.plan import Lane, Plan, Run, Sync, WorkSlice
 
-Entries = list[Part | CoreWait]
+Entries = list[WorkSlice | Sync]
 Change = Callable[[Entries, Entries], object]
 
 
@@ -22,7 +22,7 @@ Change = Callable[[Entries, Entries], object]
 def blocks() -> Made:
     """Residual in steps of some rows, parts of which are columns."""
     made = shared_out(models(2)[0], "cut", 3, 2)
-    assert any(it.columns for lane in made.plan.lanes for it in lane if isinstance(it, Part))
+    assert any(it.columns for lane in made.plan.lanes for it in lane if isinstance(it, WorkSlice))
     return made
 
 
@@ -50,12 +50,12 @@ def refused(made: Made, plan: Plan) -> str:
 
 
 def last_part(lane: Entries) -> int:
-    return max(at for at, it in enumerate(lane) if isinstance(it, Part))
+    return max(at for at, it in enumerate(lane) if isinstance(it, WorkSlice))
 
 
 def columns_at(lane: Entries) -> int:
     """The first part of columns."""
-    return next(at for at, it in enumerate(lane) if isinstance(it, Part) and it.columns is not None)
+    return next(at for at, it in enumerate(lane) if isinstance(it, WorkSlice) and it.columns is not None)
 
 
 def other_columns(lo: int, hi: int) -> Change:
@@ -75,7 +75,7 @@ def other_rows(lo: int, hi: int) -> Change:
 
 def swapped(lane: Entries) -> None:
     """Two parts of different steps change places."""
-    one, other = (at for at, it in enumerate(lane) if isinstance(it, Part) and it.entry in (0, 3))
+    one, other = (at for at, it in enumerate(lane) if isinstance(it, WorkSlice) and it.entry in (0, 3))
     lane[one], lane[other] = lane[other], lane[one]
 
 
@@ -87,24 +87,27 @@ CHANGES: dict[str, tuple[Change, str]] = {
         lambda a, b: [lane.pop(last_part(lane)) for lane in (a, b)],
         "other entries than the program's",
     ),
-    "an entry too much": (lambda a, _: a.append(Part(9, Interval(0, 1))), "other entries than the program's"),
+    "an entry too much": (
+        lambda a, _: a.append(WorkSlice(9, Interval(0, 1))),
+        "other entries than the program's",
+    ),
     "out of order": (lambda a, _: swapped(a), r"goes from entry 3 back to"),
     "too many rows": (other_rows(0, 9), "makes rows"),
     "rows of the other core": (other_rows(4, 8), "is not made whole, and once"),
     "no rows": (other_rows(2, 2), "makes rows"),
-    "a wait for a later part": (lambda a, _: a.insert(1, CoreWait(1, 1, 4)), "which comes no earlier"),
+    "a wait for a later part": (lambda a, _: a.insert(1, Sync(1, 1, 4)), "which comes no earlier"),
     "a wait for a part of its own step": (
-        lambda a, _: a.insert(1, CoreWait(1, 1, 2)),
+        lambda a, _: a.insert(1, Sync(1, 1, 2)),
         "which comes no earlier",
     ),
-    "a wait for no part": (lambda a, _: a.insert(1, CoreWait(1, 1, 0)), "which comes no earlier"),
+    "a wait for no part": (lambda a, _: a.insert(1, Sync(1, 1, 0)), "which comes no earlier"),
     "a wait for more parts than there are": (
-        lambda a, _: a.insert(1, CoreWait(1, 1, 99)),
+        lambda a, _: a.insert(1, Sync(1, 1, 99)),
         "which comes no earlier",
     ),
-    "a wait for itself": (lambda a, _: a.insert(1, CoreWait(1, 0, 1)), "waits for core 0"),
-    "a wait for a core that is not there": (lambda a, _: a.insert(1, CoreWait(1, 2, 1)), "waits for core 2"),
-    "a wait for a core before the first": (lambda a, _: a.insert(1, CoreWait(1, -1, 1)), "waits for core -1"),
+    "a wait for itself": (lambda a, _: a.insert(1, Sync(1, 0, 1)), "waits for core 0"),
+    "a wait for a core that is not there": (lambda a, _: a.insert(1, Sync(1, 2, 1)), "waits for core 2"),
+    "a wait for a core before the first": (lambda a, _: a.insert(1, Sync(1, -1, 1)), "waits for core -1"),
 }
 
 
@@ -136,7 +139,7 @@ def test_no_columns_are_not_taken_for_all(whole: Made) -> None:
     def none(first: Entries, _: Entries) -> None:
         old = first.pop(last_part(first))
         rows = range(old.rows.lo, old.rows.hi)
-        first += [Part(old.entry, Interval(row, row + 1), Interval(8, 8)) for row in rows]
+        first += [WorkSlice(old.entry, Interval(row, row + 1), Interval(8, 8)) for row in rows]
 
     assert "columns" in refused(whole, changed(whole.plan, none))
 
@@ -151,7 +154,7 @@ def test_columns_of_several_rows_are_refused(whole: Made) -> None:
 
 def test_a_part_that_another_core_does_without_waits_is_refused(whole: Made) -> None:
     def moved(first: Entries, second: Entries) -> None:
-        at = next(at for at, it in enumerate(first) if isinstance(it, Part) and it.entry == 1)
+        at = next(at for at, it in enumerate(first) if isinstance(it, WorkSlice) and it.entry == 1)
         part = first.pop(at)
         second.insert(next(at for at, it in enumerate(second) if it.entry == 2), part)
 
@@ -161,7 +164,7 @@ def test_a_part_that_another_core_does_without_waits_is_refused(whole: Made) -> 
 def test_lanes_that_change_places_are_as_good(whole: Made) -> None:
     """Which core is which is all the same where nothing is fed, transferred or waited for."""
     first, second = (
-        [replace(it, core=1 - it.core) if isinstance(it, CoreWait) else it for it in lane]
+        [replace(it, core=1 - it.core) if isinstance(it, Sync) else it for it in lane]
         for lane in whole.plan.lanes
     )
     check(with_lanes(whole.plan, second, first), whole.model.work, HOST)
@@ -173,8 +176,8 @@ def test_a_core_may_have_nothing_to_do(whole: Made) -> None:
     check(with_lanes(whole.plan, [], every), whole.model.work, HOST)
 
 
-def parts_of(lane: Lane) -> list[Part]:
-    return [it for it in lane if isinstance(it, Part)]
+def parts_of(lane: Lane) -> list[WorkSlice]:
+    return [it for it in lane if isinstance(it, WorkSlice)]
 
 
 def test_a_feed_beside_the_first_core_is_refused() -> None:
@@ -185,12 +188,14 @@ def test_a_feed_beside_the_first_core_is_refused() -> None:
         if isinstance(entry, Run) and not made.plan.graph.operators[entry.operator].inputs
     )
     first, second = map(list, made.plan.lanes)
-    at = next(at for at, it in enumerate(first) if it == Part(feed, it.rows) and isinstance(it, Part))
+    at = next(
+        at for at, it in enumerate(first) if it == WorkSlice(feed, it.rows) and isinstance(it, WorkSlice)
+    )
     second.insert(0, first.pop(at))
     assert "asks the application" in refused(made, with_lanes(made.plan, first, sorted(second, key=by_entry)))
 
 
-def by_entry(entry: Part | CoreWait) -> int:
+def by_entry(entry: WorkSlice | Sync) -> int:
     return entry.entry
 
 
@@ -203,7 +208,7 @@ def test_an_accumulation_by_two_cores_is_refused() -> None:
     ]
     for core, lane in enumerate(made.plan.lanes):
         for at, part in enumerate(lane):
-            if isinstance(part, Part) and part.entry in numbers and len(part.rows) > 1:
+            if isinstance(part, WorkSlice) and part.entry in numbers and len(part.rows) > 1:
                 rows = part.rows
                 lanes = [list(each) for each in made.plan.lanes]
                 lanes[core][at] = replace(part, rows=Interval(rows.lo, rows.lo + 1))
@@ -217,7 +222,7 @@ def test_a_transfer_beside_the_first_core_is_refused() -> None:
     made = shared_out(models(2)[0], "moved", 3, 2)
     number = next(at for at, entry in enumerate(made.plan.tape) if not isinstance(entry, Run))
     first, second = map(list, made.plan.lanes)
-    part = next(it for it in first if isinstance(it, Part) and it.entry == number)
+    part = next(it for it in first if isinstance(it, WorkSlice) and it.entry == number)
     first.remove(part)
     plan = with_lanes(made.plan, first, sorted([*second, part], key=by_entry))
     assert f"entry {number} is not done by core 0" in refused(made, plan)

@@ -12,13 +12,13 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import render_model
 from mcudeploy.frontend.onnx.values import image_index
-from mcudeploy.ir.graph import Border
+from mcudeploy.ir.graph import GraphIO
 
 SAME = np.arange(256, dtype=np.int32)
 LAST = np.ascontiguousarray(image_index((8, 8, 4), 4).reshape(-1))
 
 
-def header(border: Border) -> str:
+def header(border: GraphIO) -> str:
     program, plan = planned(8)
     graph = replace(plan.graph, outputs=(border,))
     plan = replace(plan, graph=graph)
@@ -38,13 +38,13 @@ def header(border: Border) -> str:
     ],
 )
 def test_layouts(shape: tuple[int, ...], dtype: str, order: np.ndarray, text: str) -> None:
-    assert text in header(Border("sum", "sum", shape, dtype, order))
+    assert text in header(GraphIO("sum", "sum", shape, dtype, order))
 
 
 def test_names_end_no_comment() -> None:
-    assert "ONNX a__b int8" in header(Border("sum", "a*/b", (1, 256), "int8", SAME))
+    assert "ONNX a__b int8" in header(GraphIO("sum", "a*/b", (1, 256), "int8", SAME))
 
 
 def test_another_order_is_refused() -> None:
     with pytest.raises(ValueError, match="neither in the order"):
-        header(Border("sum", "sum", (1, 256), "int8", SAME[::-1].copy()))
+        header(GraphIO("sum", "sum", (1, 256), "int8", SAME[::-1].copy()))

@@ -22,7 +22,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.cli.build_command import build as command
 from mcudeploy.codegen.exporters import KINDS, Kind, export_files
 from mcudeploy.codegen.folder import write_folder
-from mcudeploy.codegen.render import Member
+from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.commands import build as building
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import SILENT
@@ -42,7 +42,7 @@ WARNINGS = "-Wall -Wextra -Wconversion -Werror"
 
 
 @pytest.fixture(scope="module")
-def members(tmp_path_factory: pytest.TempPathFactory) -> list[Member]:
+def members(tmp_path_factory: pytest.TempPathFactory) -> list[LibraryModel]:
     """An int8 model whose input arrives by rows, and one of floats with one output value."""
     folder = tmp_path_factory.mktemp("models")
     int8 = quantised_convolutions(folder / "rows.onnx")
@@ -51,11 +51,11 @@ def members(tmp_path_factory: pytest.TempPathFactory) -> list[Member]:
     for path, streamed in ((int8, True), (floats, False)):
         options = Options(time_limit=1, stream_input=streamed)
         built = building._built(path, BOARD, options, (True, True), SILENT)
-        found.append(Member(built.made.program, built.made.plan, built.made.source, built.selftest))
+        found.append(LibraryModel(built.made.program, built.made.plan, built.made.source, built.selftest))
     return found
 
 
-def exported(kind: Kind, members: list[Member], folder: Path) -> Path:
+def exported(kind: Kind, members: list[LibraryModel], folder: Path) -> Path:
     write_folder(folder / "library", export_files(kind, members, "pair", BOARD))
     return folder / "library"
 
@@ -92,7 +92,7 @@ def passed(text: str) -> None:
     ], text
 
 
-def test_cmake_here_and_installed(members: list[Member], tmp_path: Path) -> None:
+def test_cmake_here_and_installed(members: list[LibraryModel], tmp_path: Path) -> None:
     library = exported("cmake", members, tmp_path)
     build = cmake(library / "examples" / "selftest", tmp_path)
     text = run(build / "selftest", folder=tmp_path)
@@ -105,7 +105,7 @@ def test_cmake_here_and_installed(members: list[Member], tmp_path: Path) -> None
     assert {"libpair.a", "rows.h", "dense_selftest.h", "pairConfig.cmake"} <= found
 
 
-def test_cmake_on_an_emulated_cortex_m4(members: list[Member], tmp_path: Path) -> None:
+def test_cmake_on_an_emulated_cortex_m4(members: list[LibraryModel], tmp_path: Path) -> None:
     library = exported("cmake", members, tmp_path)
     write_tree(tmp_path, {"vectors.c": VECTORS})
     run("arm-none-eabi-gcc", *BOARD.cpu_flags, "-c", "vectors.c", folder=tmp_path)
@@ -131,7 +131,7 @@ def test_cmake_on_an_emulated_cortex_m4(members: list[Member], tmp_path: Path) -
     passed(run(*machine, *semihosting, "-kernel", build / "selftest", folder=tmp_path))
 
 
-def test_zephyr(members: list[Member], tmp_path: Path) -> None:
+def test_zephyr(members: list[LibraryModel], tmp_path: Path) -> None:
     library = exported("zephyr", members, tmp_path)
     stub = {
         "zephyr/ZephyrConfig.cmake": ZEPHYR,
@@ -150,20 +150,20 @@ def test_zephyr(members: list[Member], tmp_path: Path) -> None:
     )
 
 
-def test_esp_idf(members: list[Member], tmp_path: Path) -> None:
+def test_esp_idf(members: list[LibraryModel], tmp_path: Path) -> None:
     library = exported("esp-idf", members, tmp_path)
     write_tree(tmp_path, {"idf/tools/cmake/project.cmake": IDF})
     build = cmake(library / "examples" / "selftest", tmp_path, IDF_PATH=str(tmp_path / "idf"))
     passed(run(build / "app", folder=tmp_path))
 
 
-def test_stm32cube(members: list[Member], tmp_path: Path) -> None:
+def test_stm32cube(members: list[LibraryModel], tmp_path: Path) -> None:
     exported("stm32cube", members, tmp_path)
     write_tree(tmp_path, {"CMakeLists.txt": CUBE.replace("NAME", "pair")})
     passed(run(cmake(tmp_path, tmp_path) / "app", folder=tmp_path))
 
 
-def test_arduino(members: list[Member], tmp_path: Path) -> None:
+def test_arduino(members: list[LibraryModel], tmp_path: Path) -> None:
     """The rules of arduino-lint: names, version, category, and where an example lies."""
     library = exported("arduino", members, tmp_path)
     known = dict(
@@ -189,7 +189,7 @@ def test_arduino(members: list[Member], tmp_path: Path) -> None:
     passed(run(library / "program", folder=library))
 
 
-def test_platformio(members: list[Member], tmp_path: Path) -> None:
+def test_platformio(members: list[LibraryModel], tmp_path: Path) -> None:
     library = exported("platformio", members, tmp_path)
     pack = [sys.executable, "-c", PACKER, "pkg", "pack", library, "-o", tmp_path / "pair.tar.gz"]
     run(*pack, folder=tmp_path, PLATFORMIO_CORE_DIR=str(tmp_path / "core"))
@@ -211,7 +211,7 @@ def test_platformio(members: list[Member], tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
-def test_rust(members: list[Member], tmp_path: Path) -> None:
+def test_rust(members: list[LibraryModel], tmp_path: Path) -> None:
     library = exported("rust", members, tmp_path)
     manifest = '[package]\nname = "cc"\nversion = "1.99.0"\nedition = "2021"\n'
     vendored = {"cc/Cargo.toml": manifest, "cc/src/lib.rs": CC, "cc/.cargo-checksum.json": '{"files": {}}'}
@@ -239,7 +239,7 @@ def test_every_kind_is_a_choice() -> None:
     assert tuple(choices.choices) == KINDS
 
 
-def test_programs_of_several_cores_are_refused(members: list[Member]) -> None:
+def test_programs_of_several_cores_are_refused(members: list[LibraryModel]) -> None:
     program = replace(members[0].program, kernels=["on_unit"])
     with pytest.raises(UsageError, match="for rust are programs of one core"):
         export_files("rust", [replace(members[0], program=program)], "pair", BOARD)

@@ -16,13 +16,13 @@ from mcudeploy.boards.board import Unit, load_board
 from mcudeploy.codegen.kernelfiles import kernel_files
 from mcudeploy.codegen.library import library_files, write_library
 from mcudeploy.codegen.program import Program, make_program
-from mcudeploy.codegen.render import Member, Source, render_firmware, render_model, render_package
+from mcudeploy.codegen.render import LibraryModel, Source, render_firmware, render_model, render_package
 from mcudeploy.common.errors import UsageError
 from mcudeploy.ir.plan import Function, Plan
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.place.solve import spread
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import work_bytes
 from tests.moves import with_moves
 
@@ -39,7 +39,7 @@ def planned(
     block_rows: int, prefix: str = "residual", functions: tuple[Function, ...] = (), *, moves: float = 0
 ) -> tuple[Program, Plan]:
     graph = residual()
-    tiled = TiledGraph(Flow.of(graph), {operator.name: block_rows for operator in graph.operators})
+    tiled = TiledGraph(Dataflow.of(graph), {operator.name: block_rows for operator in graph.operators})
     calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
     schedule = reverse_post_order(tiled)
     layout, estimate = spread(tiled, schedule, work_bytes(calls), BOARD, functions)
@@ -66,7 +66,7 @@ def test_generated_files_are_the_golden_ones(
 ) -> None:
     program, plan = planned(block_rows, functions=functions, moves=moves)
     texts = render_firmware(program, plan, SOURCE)
-    texts |= render_package("residual", [Member(program, plan, SOURCE)])
+    texts |= render_package("residual", [LibraryModel(program, plan, SOURCE)])
     folder = GOLDEN / golden
     for name, text in texts.items():
         path = folder / name
@@ -79,7 +79,7 @@ def test_generated_files_are_the_golden_ones(
 @pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"])
 def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -> None:
     program, plan = planned(2, functions=TWO_UNITS)
-    write_library([Member(program, plan, SOURCE)], "residual", tmp_path, [])
+    write_library([LibraryModel(program, plan, SOURCE)], "residual", tmp_path, [])
     extra = ["--specs=picolibc.specs"] if compiler.startswith("riscv") else []
     sources = sorted((tmp_path / "src").glob("*.c"))
     subprocess.run(
@@ -90,7 +90,7 @@ def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -
 @pytest.mark.parametrize("functions", [(), TWO_UNITS])
 def test_library_folder_builds_with_cmake_and_runs(functions: tuple[Function, ...], tmp_path: Path) -> None:
     program, plan = planned(8, functions=functions)
-    write_library([Member(program, plan, SOURCE)], "residual", tmp_path, [])
+    write_library([LibraryModel(program, plan, SOURCE)], "residual", tmp_path, [])
     build = tmp_path / "build"
     subprocess.run(["cmake", "-S", tmp_path, "-B", build], check=True, capture_output=True)
     subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
@@ -105,7 +105,7 @@ def test_libraries_with_other_types_do_not_link(offset_bits: int, tmp_path: Path
     archives = []
     for one in (program, replace(other, offset_bits=offset_bits)):
         folder = tmp_path / one.prefix
-        write_library([Member(one, plan, SOURCE)], one.prefix, folder, [])
+        write_library([LibraryModel(one, plan, SOURCE)], one.prefix, folder, [])
         sources = sorted((folder / "src").glob("*.c"))
         flags = ["-std=c99", "-O2", "-I", folder / "include"]
         subprocess.run(["gcc", *flags, "-c", *sources], check=True, cwd=folder)
@@ -129,7 +129,7 @@ def test_shared_objects_with_other_types_do_not_mix_their_kernels(tmp_path: Path
     objects = []
     for one in (program, replace(other, offset_bits=32)):
         folder = tmp_path / one.prefix
-        write_library([Member(one, plan, SOURCE)], one.prefix, folder, [])
+        write_library([LibraryModel(one, plan, SOURCE)], one.prefix, folder, [])
         objects.append(tmp_path / f"lib{one.prefix}.so")
         sources = sorted((folder / "src").glob("*.c"))
         flags = ["-std=c99", "-O2", "-fPIC", "-shared", "-I", folder / "include"]
@@ -184,7 +184,10 @@ def test_another_program_s_configuration_does_not_compile(
 def test_two_models_in_one_library_share_kernels_and_types(tmp_path: Path) -> None:
     (first, plan), (second, other_plan) = planned(8), planned(2, "other")
     second = replace(second, offset_bits=32)
-    members = [Member(first, plan, SOURCE), Member(second, other_plan, Source("other.onnx", "89abcdef"))]
+    members = [
+        LibraryModel(first, plan, SOURCE),
+        LibraryModel(second, other_plan, Source("other.onnx", "89abcdef")),
+    ]
     write_library(members, "both", tmp_path, [])
     assert "#define MCUD_OFFSET_BITS 32\n" in (tmp_path / "src" / "mcud_config.h").read_text()
     build = tmp_path / "build"
@@ -207,8 +210,8 @@ def test_two_models_in_one_library_share_kernels_and_types(tmp_path: Path) -> No
 
 def test_models_whose_files_would_be_called_the_same_are_refused() -> None:
     program, plan = planned(8)
-    member = Member(program, plan, SOURCE)
-    other = Member(replace(planned(8, "residual_weights")[0]), plan, SOURCE)
+    member = LibraryModel(program, plan, SOURCE)
+    other = LibraryModel(replace(planned(8, "residual_weights")[0]), plan, SOURCE)
     with pytest.raises(UsageError, match=r"src/residual_weights\.[ch]"):
         library_files([member, other], "both")
 

@@ -12,12 +12,12 @@ from test_moved_programs import GRAPHS, HOST, planned, program_of
 from mcudeploy.codegen.render import render_firmware
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.guards import GUARD, arm, guarded, require_intact
-from mcudeploy.device.replies import Stack
+from mcudeploy.device.replies import StackReport
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.toolchain import build_firmware
 from mcudeploy.verify.compare import Storage, run_once
 
-INTACT = Stack(2000, 65536)
+INTACT = StackReport(2000, 65536)
 
 
 @pytest.mark.parametrize("missing_bytes", [0, 8])
@@ -42,4 +42,4 @@ def test_an_arena_that_is_too_small(missing_bytes: int) -> None:
         with pytest.raises(
             DeployError, match=r"arena in ram, from its byte 5 on and the end of the stack, 900 B"
         ):
-            require_intact(device, program, Stack(900, 900))
+            require_intact(device, program, StackReport(900, 900))

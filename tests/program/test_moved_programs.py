@@ -19,7 +19,7 @@ from mcudeploy.checker.judge import check
 from mcudeploy.codegen.kernelfiles import AWAIT, START
 from mcudeploy.codegen.library import library_files, write_library
 from mcudeploy.codegen.program import Program, make_program
-from mcudeploy.codegen.render import Member, render_firmware
+from mcudeploy.codegen.render import LibraryModel, render_firmware
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.ir.graph import Graph, Operator
@@ -31,7 +31,7 @@ from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.tape.tape import Tape
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import work_bytes
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.verify.compare import Storage, check_operators, run_once, run_with_ties_as_reference
@@ -98,7 +98,7 @@ def planned(graph: Graph, block_rows: Mapping[str, int] | int, *again: BlockId) 
         if isinstance(block_rows, int)
         else dict(block_rows)
     )
-    tiled, work = TiledGraph(Flow.of(graph), rows), work_bytes(calls_of(graph))
+    tiled, work = TiledGraph(Dataflow.of(graph), rows), work_bytes(calls_of(graph))
     schedule = repeating(tiled, reverse_post_order(tiled), *again)
     layout, estimate = lay_out(tiled, schedule, work, "ram", HOST.offset_unit)
     return Plan(graph, HOST.name, tiled.block_rows, schedule, layout, estimate)
@@ -222,7 +222,7 @@ def test_records_are_shared_by_steps_that_the_moves_do_not_concern() -> None:
 @pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"])
 def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -> None:
     plan = with_moves(planned(viewed(), GRAPHS["views"][1]), 0, alignment=HOST.offset_unit)
-    write_library([Member(program_of(plan), plan, SOURCE)], "moved", tmp_path, [])
+    write_library([LibraryModel(program_of(plan), plan, SOURCE)], "moved", tmp_path, [])
     extra = ["--specs=picolibc.specs"] if compiler.startswith("riscv") else []
     sources = sorted((tmp_path / "src").glob("*.c"))
     assert "move_blocks.c" in {path.name for path in sources}
@@ -234,10 +234,10 @@ def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -
 def test_a_library_with_transfers_shows_what_a_driver_defines() -> None:
     plan = with_moves(planned(viewed(), GRAPHS["views"][1]), 0, alignment=HOST.offset_unit)
     program = program_of(plan)
-    moved = library_files([Member(program, plan, SOURCE)], "moved")
+    moved = library_files([LibraryModel(program, plan, SOURCE)], "moved")
     assert "src/mcud_dma.h" in moved and "include/mcud_dma.h" not in moved
     transferring = replace(program, kernels=sorted([*program.kernels, START, AWAIT]))
-    files = library_files([Member(transferring, plan, SOURCE)], "moved")
+    files = library_files([LibraryModel(transferring, plan, SOURCE)], "moved")
     assert "include/mcud_dma.h" in files and "src/mcud_dma.h" not in files
     assert {"src/start_transfers.c", "src/await_transfers.c"} <= files.keys()
 

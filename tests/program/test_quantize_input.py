@@ -14,7 +14,7 @@ from test_golden import SOURCE, STRICT, planned
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import render_model
-from mcudeploy.ir.graph import Border, DType, Quantization, Tensor
+from mcudeploy.ir.graph import DType, GraphIO, Quantization, Tensor
 from mcudeploy.ops.host_io import to_device
 
 MAIN = """#include <stdio.h>
@@ -53,7 +53,7 @@ def _ties(meaning: Quantization) -> NDArray[np.float32]:
 
 
 def _wanted(meaning: Quantization, values: NDArray[np.float32]) -> NDArray[np.generic]:
-    border = Border("t", "x", values.shape, "float32", np.arange(values.size, dtype=np.int32))
+    border = GraphIO("t", "x", values.shape, "float32", np.arange(values.size, dtype=np.int32))
     return to_device(border, Tensor("t", (1, 1, values.size), DType.INT8, meaning), values).reshape(-1)
 
 

@@ -16,7 +16,7 @@ from mcudeploy.cli.quantizetable import quantize
 from mcudeploy.frontend.onnx.nodes import Info
 from mcudeploy.quantization.agreement import Agreement, Layer, Noise, class_output
 from mcudeploy.quantization.ort_quantizer import METHODS, Calibration, prepare
-from mcudeploy.quantization.quantizer import Asked, quantize_model
+from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model
 from mcudeploy.quantization.weights import outliers
 
 
@@ -96,7 +96,7 @@ def test_ranges_are_those_of_all_samples_however_they_come(tmp_path: Path) -> No
 def test_the_last_layer_is_as_far_off_as_the_output(tmp_path: Path) -> None:
     classifier(tmp_path / "m.onnx")
     np.save(tmp_path / "x.npy", images(20))
-    asked = Asked(tmp_path / "x.npy", method="minmax")
+    asked = QuantizeRequest(tmp_path / "x.npy", method="minmax")
     report = quantize_model(tmp_path / "m.onnx", asked, tmp_path / "q.onnx")
     layers = {it["node"]: it for it in report["layers"]}
     assert layers["last"]["sqnr_db"] == pytest.approx(report["outputs"][0]["sqnr_db"])
@@ -108,7 +108,7 @@ def test_the_last_layer_is_as_far_off_as_the_output(tmp_path: Path) -> None:
 def test_a_model_that_stays_float_loses_nothing(tmp_path: Path) -> None:
     classifier(tmp_path / "m.onnx")
     np.save(tmp_path / "x.npy", images(20))
-    asked = Asked(tmp_path / "x.npy", keep_float=("*",))
+    asked = QuantizeRequest(tmp_path / "x.npy", keep_float=("*",))
     report = quantize_model(tmp_path / "m.onnx", asked, tmp_path / "q.onnx")
     assert report["outputs"][0]["sqnr_db"] == math.inf and report["top1_agreement"] == 1
     assert report["layers"] == [] and report["worst_step"] is None

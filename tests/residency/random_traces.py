@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from mcudeploy.planner.offload.lookahead import Decisions
-from mcudeploy.planner.offload.trace import Access, Item, Link, Trace, TraceStep
-from mcudeploy.planner.offload.trace_tables import Table, sequence_of
+from mcudeploy.planner.offload.trace import Item, ItemAccess, MemoryLink, Trace, TraceStep
+from mcudeploy.planner.offload.trace_tables import TraceTable, sequence_of
 
 
 def random_trace(draw: random.Random) -> Trace:
@@ -41,27 +41,29 @@ def random_trace(draw: random.Random) -> Trace:
     return Trace(tuple(items), tuple(steps))
 
 
-def _accesses(draw: random.Random, items: list[Item], valid: set[int]) -> tuple[Access, ...]:
-    found: list[Access] = []
+def _accesses(draw: random.Random, items: list[Item], valid: set[int]) -> tuple[ItemAccess, ...]:
+    found: list[ItemAccess] = []
     operand = 0
     for number in draw.sample(range(len(items)), draw.randint(1, min(4, len(items)))):
         direct = draw.choice([None, items[number].size_bytes, 2 * items[number].size_bytes])
         reads = number in valid and draw.random() < 0.7
         if reads:
-            found.append(Access(number, False, operand, direct))
+            found.append(ItemAccess(number, False, operand, direct))
         if not reads or draw.random() < 0.2:
-            found.append(Access(number, True, operand, direct))
+            found.append(ItemAccess(number, True, operand, direct))
         valid.add(number)
         operand += draw.random() < 0.7
     return tuple(found)
 
 
-def random_link(draw: random.Random) -> Link:
+def random_link(draw: random.Random) -> MemoryLink:
     """An engine, or a core that copies."""
-    return Link(draw.choice([0.5, 1, 5]), draw.choice([0.5, 1]), draw.choice([0, 3]), draw.random() < 0.7)
+    return MemoryLink(
+        draw.choice([0.5, 1, 5]), draw.choice([0.5, 1]), draw.choice([0, 3]), draw.random() < 0.7
+    )
 
 
-def random_decisions(draw: random.Random, trace: Trace, table: Table, capacity: int) -> Decisions:
+def random_decisions(draw: random.Random, trace: Trace, table: TraceTable, capacity: int) -> Decisions:
     """Gaps that are forced, operands that are direct, and rules."""
     count = len(table.item)
     force = np.array([draw.choice([0, 0, 0, 1, 2]) for _ in range(count)], np.int64)
@@ -85,8 +87,8 @@ def training_step(seed: int, steps: int) -> Trace:
             inputs.add(draw.randrange(place))
         items.append(Item(f"made{place}", draw.choice([4, 8, 16])))
         accesses = (
-            *(Access(item, False, item) for item in sorted(inputs)),
-            Access(place + 1, True, place + 1),
+            *(ItemAccess(item, False, item) for item in sorted(inputs)),
+            ItemAccess(place + 1, True, place + 1),
         )
         done.append(TraceStep(f"forward{place}", draw.choice([10, 20, 60, 200]), accesses))
     gradient = half
@@ -96,7 +98,7 @@ def training_step(seed: int, steps: int) -> Trace:
         reads = {gradient, place}
         if draw.random() < 0.4:
             reads.add(place + 1)
-        accesses = (*(Access(item, False, item) for item in sorted(reads)), Access(new, True, new))
+        accesses = (*(ItemAccess(item, False, item) for item in sorted(reads)), ItemAccess(new, True, new))
         done.append(TraceStep(f"backward{place}", draw.choice([20, 40, 120, 400]), accesses))
         gradient = new
     return Trace(tuple(items), tuple(done))

@@ -9,7 +9,7 @@ import pytest
 from mcudeploy.common.effort import Effort
 from mcudeploy.planner.offload.check import ResidencyError, check
 from mcudeploy.planner.offload.offload import plan_residency
-from mcudeploy.planner.offload.trace import Link, Residency, Stay, Trace
+from mcudeploy.planner.offload.trace import ItemStay, MemoryLink, Residency, Trace
 from tests.residency.random_traces import peak_bytes, training_step
 
 
@@ -17,7 +17,7 @@ def planned(seed: int, *, rate: float = 0.1) -> tuple[Trace, int, Residency]:
     """A trace, a limit below its peak, and a plan."""
     trace = training_step(seed, 24)
     limit = int(0.7 * peak_bytes(trace))
-    plan = plan_residency(trace, limit, Link(rate, rate), recompute=True, effort=Effort.of(0.3))
+    plan = plan_residency(trace, limit, MemoryLink(rate, rate), recompute=True, effort=Effort.of(0.3))
     assert plan is not None
     check(plan, trace, limit)
     return trace, limit, plan
@@ -65,7 +65,7 @@ def test_a_stay_that_ends_early_or_begins_late(seed: int) -> None:
                     check(replace(plan, stays=changed), trace, limit)
 
 
-def _is_spare(stay: Stay, other: Stay) -> bool:
+def _is_spare(stay: ItemStay, other: ItemStay) -> bool:
     """The slow copy of an item whose passage inwards starts and ends at once is not needed in that step."""
     return not stay.fast and other.hi < stay.hi
 
@@ -87,7 +87,7 @@ def test_steps_left_out_swapped_or_changed(seed: int) -> None:
 def test_a_repeated_step_that_finds_no_input() -> None:
     trace = training_step(1, 24)
     limit = int(0.75 * peak_bytes(trace))
-    plan = plan_residency(trace, limit, Link(0, 0), recompute=True, effort=Effort.of(0.5))
+    plan = plan_residency(trace, limit, MemoryLink(0, 0), recompute=True, effort=Effort.of(0.5))
     assert plan is not None
     seen: set[int] = set()
     for place, step in enumerate(plan.trace.steps):

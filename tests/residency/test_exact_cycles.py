@@ -8,7 +8,7 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.planner.offload.check import check
 from mcudeploy.planner.offload.exact_cycles import exact_cycles
 from mcudeploy.planner.offload.offload import plan_residency
-from mcudeploy.planner.offload.trace import Access, Item, Link, Trace, TraceStep
+from mcudeploy.planner.offload.trace import Item, ItemAccess, MemoryLink, Trace, TraceStep
 from tests.residency.random_traces import peak_bytes, training_step
 
 
@@ -16,7 +16,7 @@ from tests.residency.random_traces import peak_bytes, training_step
     ("seed", "steps", "rate"), [(0, 12, 0.1), (1, 16, 0.05), (3, 24, 0.05), (6, 12, 0.2)]
 )
 def test_plans_are_within_5_percent_of_the_exact_model(seed: int, steps: int, rate: float) -> None:
-    trace, link = training_step(seed, steps), Link(rate, rate)
+    trace, link = training_step(seed, steps), MemoryLink(rate, rate)
     needed = max(sum(trace.items[a.item].size_bytes for a in step.accesses) for step in trace.steps)
     limit = max(needed, int(0.6 * peak_bytes(trace)))
     exact = exact_cycles(trace, limit, link, recompute=True, effort=Effort.of(20))
@@ -31,14 +31,14 @@ def test_plans_are_within_5_percent_of_the_exact_model(seed: int, steps: int, ra
 def test_the_exact_model_by_hand() -> None:
     """10 bytes have to leave for a step and come back: 10 cycles out and 10 in, none of them hidden."""
     steps = (
-        TraceStep("make", 10, (Access(0, True, 0),)),
-        TraceStep("full", 30, (Access(1, True, 1),)),
-        TraceStep("use", 10, (Access(0, False, 0),)),
+        TraceStep("make", 10, (ItemAccess(0, True, 0),)),
+        TraceStep("full", 30, (ItemAccess(1, True, 1),)),
+        TraceStep("use", 10, (ItemAccess(0, False, 0),)),
     )
     trace = Trace((Item("a", 10), Item("b", 10)), steps)
-    exact = exact_cycles(trace, 10, Link(1, 1), recompute=False, effort=Effort.of(5))
+    exact = exact_cycles(trace, 10, MemoryLink(1, 1), recompute=False, effort=Effort.of(5))
     assert exact is not None and exact.optimal and exact.cycles == pytest.approx(70, rel=1e-3)
-    again = exact_cycles(trace, 10, Link(0, 0), recompute=True, effort=Effort.of(5))
+    again = exact_cycles(trace, 10, MemoryLink(0, 0), recompute=True, effort=Effort.of(5))
     assert again is not None and again.cycles == pytest.approx(60, rel=1e-3)
-    assert exact_cycles(trace, 10, Link(0, 0), recompute=False, effort=Effort.of(5)) is None
-    assert exact_cycles(trace, 20, Link(0, 0), recompute=False, effort=Effort.of(5)) is not None
+    assert exact_cycles(trace, 10, MemoryLink(0, 0), recompute=False, effort=Effort.of(5)) is None
+    assert exact_cycles(trace, 20, MemoryLink(0, 0), recompute=False, effort=Effort.of(5)) is not None

@@ -16,7 +16,16 @@ from mcudeploy.planner.offload.lookahead import plan_of, run
 from mcudeploy.planner.offload.offload import plan_residency
 from mcudeploy.planner.offload.passive import passive_plan, tight_operands, touches_of
 from mcudeploy.planner.offload.timeline import timeline, with_times
-from mcudeploy.planner.offload.trace import Access, Item, Link, Passage, Residency, Stay, Trace, TraceStep
+from mcudeploy.planner.offload.trace import (
+    Item,
+    ItemAccess,
+    ItemStay,
+    ItemTransfer,
+    MemoryLink,
+    Residency,
+    Trace,
+    TraceStep,
+)
 from mcudeploy.planner.offload.trace_tables import table_of
 from tests.residency.random_traces import (
     peak_bytes,
@@ -65,7 +74,7 @@ def test_every_plan_passes_the_judge(seed: int, recompute: bool, reorder: bool) 
 def test_recomputing_needs_no_link(seed: int) -> None:
     trace = training_step(seed, 24)
     limit = int(0.75 * peak_bytes(trace))
-    nothing = Link(0, 0)
+    nothing = MemoryLink(0, 0)
     plan = plan_residency(trace, limit, nothing, recompute=True, effort=Effort.of(1))
     assert plan is not None and not plan.passages and plan.repeated_cycles > 0
     check(plan, trace, limit)
@@ -74,7 +83,7 @@ def test_recomputing_needs_no_link(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_passive_then_late_triggers_then_feedback(seed: int) -> None:
-    trace, link = training_step(seed, 30), Link(0.1, 0.1, 1)
+    trace, link = training_step(seed, 30), MemoryLink(0.1, 0.1, 1)
     limit = int(0.6 * peak_bytes(trace))
     passive = passive_plan(trace, limit, link)
     assert passive is not None and passive.exposed_cycles > 0
@@ -93,8 +102,8 @@ def test_passive_then_late_triggers_then_feedback(seed: int) -> None:
 def test_a_measured_wait_moves_its_trigger_until_it_is_gone() -> None:
     """One item of 10 bytes leaves for three steps of 10 cycles and takes 20 cycles back."""
     item, other = Item("a", 10), Item("b", 10)
-    write, read = (Access(0, True, 0),), (Access(0, False, 0),)
-    full = (Access(1, True, 0), Access(1, False, 1))
+    write, read = (ItemAccess(0, True, 0),), (ItemAccess(0, False, 0),)
+    full = (ItemAccess(1, True, 0), ItemAccess(1, False, 1))
     steps = (
         TraceStep("make", 10, write),
         TraceStep("full", 100, (full[0],)),
@@ -102,7 +111,7 @@ def test_a_measured_wait_moves_its_trigger_until_it_is_gone() -> None:
         *(TraceStep(f"idle{n}", 10, ()) for n in range(3)),
         TraceStep("use", 10, read),
     )
-    trace, link = Trace((item, other), steps), Link(0.5, 1)
+    trace, link = Trace((item, other), steps), MemoryLink(0.5, 1)
     passive = passive_plan(trace, 10, link)
     assert passive is not None
     assert [(p.direction, p.start) for p in passive.passages] == [("out", 1), ("in", 6)]
@@ -116,12 +125,12 @@ def test_a_measured_wait_moves_its_trigger_until_it_is_gone() -> None:
 def test_times_by_hand() -> None:
     """10 bytes at 2 B per cycle and a latency of 1: 6 cycles, of which 5 run beside a step of 5."""
     item = Item("a", 10, given=True)
-    steps = (TraceStep("idle", 5, ()), TraceStep("use", 3, (Access(0, False, 0, 10),)))
+    steps = (TraceStep("idle", 5, ()), TraceStep("use", 3, (ItemAccess(0, False, 0, 10),)))
     trace = Trace((item,), steps)
-    link = Link(2, 2, 1)
+    link = MemoryLink(2, 2, 1)
     plan = plan_residency(trace, 10, link, recompute=False, effort=Effort.of(0.1))
     assert plan is not None
-    assert plan.passages == (Passage(0, "in", 0, 1),)
+    assert plan.passages == (ItemTransfer(0, "in", 0, 1),)
     run_of = timeline(plan, link)
     assert run_of.starts == (0, 6, 9)
     assert run_of.exposed_cycles == 1
@@ -131,13 +140,13 @@ def test_times_by_hand() -> None:
 
 
 def test_a_step_that_needs_too_much_is_named() -> None:
-    trace = Trace((Item("a", 10),), (TraceStep("small", 1, ()), TraceStep("big", 1, (Access(0, True),))))
+    trace = Trace((Item("a", 10),), (TraceStep("small", 1, ()), TraceStep("big", 1, (ItemAccess(0, True),))))
     with pytest.raises(FitError, match=r"step 1 \(big\) needs 10 B of fast memory by itself"):
-        plan_residency(trace, 9, Link(1, 1), recompute=True, effort=Effort.of(0.1))
+        plan_residency(trace, 9, MemoryLink(1, 1), recompute=True, effort=Effort.of(0.1))
 
 
 def test_the_same_effort_gives_the_same_plan() -> None:
-    trace, link = training_step(3, 40), Link(0.05, 0.05)
+    trace, link = training_step(3, 40), MemoryLink(0.05, 0.05)
     limit = int(0.6 * peak_bytes(trace))
     plans = [
         plan_residency(trace, limit, link, recompute=True, effort=Effort.of(0.3), reorder=True)
@@ -149,10 +158,10 @@ def test_the_same_effort_gives_the_same_plan() -> None:
 def test_a_trigger_goes_as_far_back_as_the_wait_was_long() -> None:
     """Four steps of 100 cycles between; the transfer takes 250, and begins a step before its reader."""
     items = (Item("kept", 250, given=True),)
-    steps = tuple(TraceStep(f"s{n}", 100, (Access(0, False),) if n in {0, 5} else ()) for n in range(6))
-    stays = (Stay(False, 0, 6), Stay(True, 0, 1), Stay(True, 5, 6))
-    passages = (Passage(0, "in", 0, 0), Passage(0, "in", 5, 5))
-    link = Link(1.0, 1.0)
+    steps = tuple(TraceStep(f"s{n}", 100, (ItemAccess(0, False),) if n in {0, 5} else ()) for n in range(6))
+    stays = (ItemStay(False, 0, 6), ItemStay(True, 0, 1), ItemStay(True, 5, 6))
+    passages = (ItemTransfer(0, "in", 0, 0), ItemTransfer(0, "in", 5, 5))
+    link = MemoryLink(1.0, 1.0)
     plan = Residency(Trace(items, steps), (stays,), passages, 0, 0, 0, 0)
     moved = earlier(plan, timeline(plan, link), 1000)
     assert moved is not None and [one.start for one in moved.passages] == [0, 2]
@@ -162,7 +171,12 @@ def test_a_trigger_goes_as_far_back_as_the_wait_was_long() -> None:
 
 def test_where_a_step_is_tight_the_operand_that_waits_least_is_direct() -> None:
     items = (Item("fixed", 100, fixed=True), Item("a", 300), Item("b", 300), Item("state", 50))
-    accesses = (Access(0, False, 0), Access(1, False, 1, 900), Access(2, False, 2, 300), Access(3, False, 3))
+    accesses = (
+        ItemAccess(0, False, 0),
+        ItemAccess(1, False, 1, 900),
+        ItemAccess(2, False, 2, 300),
+        ItemAccess(3, False, 3),
+    )
     trace = Trace(items, (TraceStep("one", 1.0, accesses, work_bytes=10),))
     assert tight_operands(trace, 800) == [frozenset()]
     assert tight_operands(trace, 500) == [frozenset({2})]

@@ -7,10 +7,10 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from mcudeploy.planner.order.order_problem import Buffer, InPlace, Problem
+from mcudeploy.planner.order.order_problem import InPlace, OrderProblem, StepBuffer
 
 
-def random_problem(steps: int, seed: int) -> Problem:
+def random_problem(steps: int, seed: int) -> OrderProblem:
     """Any dependences; tensors as graphs have them, what is touched anyhow, there before or kept; in-place
     chances, most of them such that some order can take them.
     """
@@ -19,29 +19,29 @@ def random_problem(steps: int, seed: int) -> Problem:
         tuple(sorted({random.randrange(step) for _ in range(random.randint(0, 2))} if step else ()))
         for step in range(steps)
     )
-    buffers: list[Buffer] = []
+    buffers: list[StepBuffer] = []
     if random.random() < 0.5:
         for step in range(steps):
             readers = (later for later in range(steps) if step in before[later])
-            buffers.append(Buffer(random.randint(0, 9), (step, *readers), kept=random.random() < 0.2))
+            buffers.append(StepBuffer(random.randint(0, 9), (step, *readers), kept=random.random() < 0.2))
     for _ in range(random.randint(1, 6)):
         touched = random.sample(range(steps), random.randint(0, min(steps, 4)))
         initial, kept = random.random() < 0.2, random.random() < 0.2
-        buffers.append(Buffer(random.randint(0, 9), tuple(sorted(touched)), initial, kept))
+        buffers.append(StepBuffer(random.randint(0, 9), tuple(sorted(touched)), initial, kept))
     numbers = range(len(buffers))
     anything = [InPlace(step, one, other) for step in range(steps) for one in numbers for other in numbers]
-    likely = [chance for chance in anything if Problem(before, tuple(buffers), (chance,)).chances]
+    likely = [chance for chance in anything if OrderProblem(before, tuple(buffers), (chance,)).chances]
     chances = random.choices(likely or anything, k=random.randint(0, 4)) + random.sample(anything, 1)
     random.shuffle(chances)
-    return Problem(before, tuple(buffers), tuple(chances))
+    return OrderProblem(before, tuple(buffers), tuple(chances))
 
 
-def problems(most_steps: int = 6) -> st.SearchStrategy[Problem]:
+def problems(most_steps: int = 6) -> st.SearchStrategy[OrderProblem]:
     """Small problems of all kinds. Only a seed is drawn: to draw every part takes a hundred times as long."""
     return st.builds(random_problem, st.integers(1, most_steps), st.integers(0, 2**32))
 
 
-def any_order(problem: Problem, random: Random) -> list[int]:
+def any_order(problem: OrderProblem, random: Random) -> list[int]:
     """A random valid order."""
     left = [len(needed) for needed in problem.before]
     ready = [step for step, count in enumerate(left) if count == 0]
@@ -56,7 +56,7 @@ def any_order(problem: Problem, random: Random) -> list[int]:
     return order
 
 
-def all_orders(problem: Problem) -> Iterator[tuple[int, ...]]:
+def all_orders(problem: OrderProblem) -> Iterator[tuple[int, ...]]:
     """Every valid order."""
 
     def extend(order: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -69,7 +69,7 @@ def all_orders(problem: Problem) -> Iterator[tuple[int, ...]]:
     return extend(())
 
 
-def loads_by_lives(problem: Problem, order: Sequence[int]) -> list[int]:
+def loads_by_lives(problem: OrderProblem, order: Sequence[int]) -> list[int]:
     """Bytes during each step of an order, by the first and last place of every buffer."""
     place = {step: at for at, step in enumerate(order)}
     last_place = len(order) - 1
@@ -91,11 +91,11 @@ def loads_by_lives(problem: Problem, order: Sequence[int]) -> list[int]:
     return loads
 
 
-def least_peak(problem: Problem) -> int:
+def least_peak(problem: OrderProblem) -> int:
     """The peak of the best order."""
     return min(map(problem.peak, all_orders(problem)))
 
 
-def without_chances(problem: Problem) -> Problem:
+def without_chances(problem: OrderProblem) -> OrderProblem:
     """Nothing in place, and nothing that is there for the first step alone, whichever that is."""
-    return Problem(problem.before, tuple(b for b in problem.buffers if b.touched_by or b.kept))
+    return OrderProblem(problem.before, tuple(b for b in problem.buffers if b.touched_by or b.kept))

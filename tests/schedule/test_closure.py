@@ -7,11 +7,11 @@ from problems import all_orders, problems
 
 from mcudeploy.planner.order.bounds import sure_needs
 from mcudeploy.planner.order.closure import Closure
-from mcudeploy.planner.order.order_problem import Buffer, Problem
+from mcudeploy.planner.order.order_problem import OrderProblem, StepBuffer
 
 
 @given(problem=problems())
-def test_asap_and_alap_are_the_first_and_last_places_of_all_orders(problem: Problem) -> None:
+def test_asap_and_alap_are_the_first_and_last_places_of_all_orders(problem: OrderProblem) -> None:
     closure = Closure.of(problem)
     places = [{order.index(step) for order in all_orders(problem)} for step in range(problem.steps)]
     assert list(closure.asap) == [min(each) for each in places]
@@ -19,7 +19,7 @@ def test_asap_and_alap_are_the_first_and_last_places_of_all_orders(problem: Prob
 
 
 @given(problem=problems())
-def test_no_step_runs_with_less_than_is_sure(problem: Problem) -> None:
+def test_no_step_runs_with_less_than_is_sure(problem: OrderProblem) -> None:
     needs = sure_needs(problem, Closure.of(problem))
     for order in all_orders(problem):
         assert all(load >= needs[step] for step, load in zip(order, problem.loads(order), strict=True))
@@ -27,5 +27,5 @@ def test_no_step_runs_with_less_than_is_sure(problem: Problem) -> None:
 
 def test_what_must_live_across_a_step() -> None:
     # 0 makes 100 bytes for 2; 1 lies between and makes 10: at 1 both are there in every order.
-    chain = Problem(((), (0,), (1,)), (Buffer(100, (0, 2)), Buffer(10, (1, 2))))
+    chain = OrderProblem(((), (0,), (1,)), (StepBuffer(100, (0, 2)), StepBuffer(10, (1, 2))))
     assert sure_needs(chain, Closure.of(chain)) == [100, 110, 110]

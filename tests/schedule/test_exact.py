@@ -13,34 +13,34 @@ from mcudeploy.planner.order.bounds import least_needs, sure_needs
 from mcudeploy.planner.order.closure import Closure
 from mcudeploy.planner.order.contract import contracted
 from mcudeploy.planner.order.exact import best_first
-from mcudeploy.planner.order.order_problem import Buffer, InPlace, Outcome, Problem
+from mcudeploy.planner.order.order_problem import InPlace, OrderOutcome, OrderProblem, StepBuffer
 
 
 @settings(max_examples=1000, deadline=None)
 @given(problems(), st.integers(0, 3))
-def test_finds_the_least_peak_of_all_orders(problem: Problem, below: int) -> None:
+def test_finds_the_least_peak_of_all_orders(problem: OrderProblem, below: int) -> None:
     best = least_peak(problem)
     found = best_first(problem, max(0, best - below), best + 1, endless())
     assert found.order is not None and problem.is_valid(found.order)
     assert problem.peak(found.order) == found.bound_bytes == best
-    assert best_first(problem, 0, best, endless()) == Outcome(None, best)
+    assert best_first(problem, 0, best, endless()) == OrderOutcome(None, best)
 
 
-def least(problem: Problem) -> list[int]:
+def least(problem: OrderProblem) -> list[int]:
     """The least needs of a problem's steps."""
     return least_needs(problem, sure_needs(problem, Closure.of(problem)), endless(), 1 << 40)
 
 
 @settings(max_examples=200, deadline=None)
 @given(problems())
-def test_no_step_can_run_with_less_than_its_least_need(problem: Problem) -> None:
+def test_no_step_can_run_with_less_than_its_least_need(problem: OrderProblem) -> None:
     needs = least(problem)
     for order in all_orders(problem):
         assert all(load >= needs[step] for step, load in zip(order, problem.loads(order), strict=True))
 
 
 @given(problems().map(without_chances))
-def test_some_order_runs_a_step_with_its_least_need(problem: Problem) -> None:
+def test_some_order_runs_a_step_with_its_least_need(problem: OrderProblem) -> None:
     loads = [zip(order, problem.loads(order), strict=True) for order in all_orders(problem)]
     lowest = dict(sorted((pair for pairs in loads for pair in pairs), reverse=True))
     assert lowest == dict(enumerate(least(problem)))
@@ -48,15 +48,15 @@ def test_some_order_runs_a_step_with_its_least_need(problem: Problem) -> None:
 
 def test_effort_runs_out_with_a_bound() -> None:
     steps = 40
-    pairs = tuple(Buffer(3 + step % 7, (step, (step * 18 + 5) % steps)) for step in range(steps))
-    problem = Problem(((),) * steps, pairs)
+    pairs = tuple(StepBuffer(3 + step % 7, (step, (step * 18 + 5) % steps)) for step in range(steps))
+    problem = OrderProblem(((),) * steps, pairs)
     peak, effort = problem.peak(range(steps)), Effort(50_000)
     found = best_first(problem, 0, peak, effort)
     assert found.order is None and 0 < found.bound_bytes < peak
     assert effort.left == 0
 
 
-def times_ten(problem: Problem) -> Problem:
+def times_ten(problem: OrderProblem) -> OrderProblem:
     """All buffers ten times as large: peaks are tens, bounds need not be."""
     buffers = tuple(replace(buffer, size_bytes=10 * buffer.size_bytes) for buffer in problem.buffers)
     return replace(problem, buffers=buffers)
@@ -64,7 +64,7 @@ def times_ten(problem: Problem) -> Problem:
 
 @settings(max_examples=200, deadline=None)
 @given(problems().map(times_ten), st.integers(-30, 30))
-def test_a_bound_of_another_component_is_no_proof_for_this_one(problem: Problem, above: int) -> None:
+def test_a_bound_of_another_component_is_no_proof_for_this_one(problem: OrderProblem, above: int) -> None:
     best = least_peak(problem)
     bound = max(0, best + above)
     found = best_first(problem, bound, best + 100, endless())
@@ -74,7 +74,7 @@ def test_a_bound_of_another_component_is_no_proof_for_this_one(problem: Problem,
 
 @settings(max_examples=200, deadline=None)
 @given(problems())
-def test_contraction_leaves_an_order_of_least_peak(problem: Problem) -> None:
+def test_contraction_leaves_an_order_of_least_peak(problem: OrderProblem) -> None:
     smaller, numbers = contracted(problem, endless())
     left = [(smaller.peak(order), [numbers[step] for step in order]) for order in all_orders(smaller)]
     assert all(problem.is_valid(order) and problem.peak(order) == peak for peak, order in left)
@@ -84,21 +84,25 @@ def test_contraction_leaves_an_order_of_least_peak(problem: Problem) -> None:
 def test_contraction_puts_a_copy_right_before_its_sum() -> None:
     # 0 makes a tensor; 1 and 2 make copies of it, 3 adds them up; 4 is the last to read the tensor.
     tensors = (
-        Buffer(4, (0, 1, 2, 4)),
-        Buffer(4, (1, 3)),
-        Buffer(4, (2, 3)),
-        Buffer(4, (3, 4)),
-        Buffer(1, (4,)),
+        StepBuffer(4, (0, 1, 2, 4)),
+        StepBuffer(4, (1, 3)),
+        StepBuffer(4, (2, 3)),
+        StepBuffer(4, (3, 4)),
+        StepBuffer(1, (4,)),
     )
-    problem = Problem(((), (0,), (0,), (1, 2), (0, 3)), tensors)
+    problem = OrderProblem(((), (0,), (0,), (1, 2), (0, 3)), tensors)
     smaller, _ = contracted(problem, endless())
     assert len(list(all_orders(problem))) == 2 and len(list(all_orders(smaller))) == 1
 
 
 def test_a_step_that_frees_nothing_does_not_spoil_a_choice_in_place() -> None:
     # Once 0 has run, 1 writes its 10 bytes over the single byte: the first chance that applies is taken.
-    tensors = Buffer(1, (0, 1), initial=True), Buffer(10, (1,), initial=True), Buffer(10, (1,), kept=True)
-    problem = Problem(((), ()), tensors, (InPlace(1, 0, 2), InPlace(1, 1, 2)))
+    tensors = (
+        StepBuffer(1, (0, 1), initial=True),
+        StepBuffer(10, (1,), initial=True),
+        StepBuffer(10, (1,), kept=True),
+    )
+    problem = OrderProblem(((), ()), tensors, (InPlace(1, 0, 2), InPlace(1, 1, 2)))
     assert problem.peak([1, 0]) == 11 and problem.peak([0, 1]) == 20
     found = best_first(problem, 11, 20, endless())
     assert found.order == [1, 0] and found.bound_bytes == 11
@@ -106,10 +110,15 @@ def test_a_step_that_frees_nothing_does_not_spoil_a_choice_in_place() -> None:
 
 def test_contraction_does_not_spoil_a_choice_in_place() -> None:
     # Step 0 could wait until right before 2; but then 1 is first to touch buffer 2 and saves one byte for 10.
-    sources = Buffer(1, (1,), initial=True), Buffer(10, (1,), initial=True)
-    made = Buffer(1, (0, 1)), Buffer(10, (1,), kept=True), Buffer(1, (0, 2)), Buffer(3, (2,), kept=True)
+    sources = StepBuffer(1, (1,), initial=True), StepBuffer(10, (1,), initial=True)
+    made = (
+        StepBuffer(1, (0, 1)),
+        StepBuffer(10, (1,), kept=True),
+        StepBuffer(1, (0, 2)),
+        StepBuffer(3, (2,), kept=True),
+    )
     chances = InPlace(1, 0, 2), InPlace(1, 1, 3)
-    problem = Problem(((), (), (0, 1)), (*sources, *made), chances)
+    problem = OrderProblem(((), (), (0, 1)), (*sources, *made), chances)
     assert problem.peak([0, 1, 2]) == 14 and problem.peak([1, 0, 2]) == 21
     smaller, numbers = contracted(problem, endless())
     assert [0, 1, 2] in [[numbers[step] for step in order] for order in all_orders(smaller)]
@@ -117,7 +126,12 @@ def test_contraction_does_not_spoil_a_choice_in_place() -> None:
 
 def test_contraction_minds_what_the_next_step_saves_in_place() -> None:
     # 2 writes its scratch over 0's byte; right before it, 1 would make its byte while two others are there.
-    buffers = Buffer(1, (0, 2)), Buffer(1, (1, 2)), Buffer(1, (2,)), Buffer(1, (1, 3), initial=True)
-    problem = Problem(((), (), (0, 1), ()), buffers, (InPlace(2, 0, 2),))
+    buffers = (
+        StepBuffer(1, (0, 2)),
+        StepBuffer(1, (1, 2)),
+        StepBuffer(1, (2,)),
+        StepBuffer(1, (1, 3), initial=True),
+    )
+    problem = OrderProblem(((), (), (0, 1), ()), buffers, (InPlace(2, 0, 2),))
     smaller, _ = contracted(problem, endless())
     assert least_peak(smaller) == least_peak(problem) == problem.peak((1, 3, 0, 2)) == 2

@@ -13,7 +13,7 @@ from mcudeploy.common.effort import Effort, endless
 from mcudeploy.planner.order.beam import beam
 from mcudeploy.planner.order.bounds import sure_needs
 from mcudeploy.planner.order.closure import Closure
-from mcudeploy.planner.order.order_problem import Buffer, Problem, mask_of
+from mcudeploy.planner.order.order_problem import OrderProblem, StepBuffer, mask_of
 from mcudeploy.planner.order.published import refine as refining
 from mcudeploy.planner.order.published.chain_dfs import chain_dfs
 from mcudeploy.planner.order.published.deferred_updates import with_deferred_updates
@@ -23,7 +23,7 @@ from mcudeploy.planner.order.rpo import reverse_post_order_of
 
 
 @given(problem=problems())
-def test_orders_are_valid_and_none_beats_brute_force(problem: Problem) -> None:
+def test_orders_are_valid_and_none_beats_brute_force(problem: OrderProblem) -> None:
     floor = max(sure_needs(problem, Closure.of(problem)))
     best = least_peak(problem)
     orders = [reverse_post_order_of(problem), lifetime_bfs(problem), chain_dfs(problem)]
@@ -37,7 +37,7 @@ def test_orders_are_valid_and_none_beats_brute_force(problem: Problem) -> None:
 
 
 @given(problem=problems())
-def test_a_wide_beam_without_chances_in_place_is_exact(problem: Problem) -> None:
+def test_a_wide_beam_without_chances_in_place_is_exact(problem: OrderProblem) -> None:
     plain = without_chances(problem)
     found = beam(plain, 1000, 0, endless())
     assert found is not None
@@ -45,7 +45,7 @@ def test_a_wide_beam_without_chances_in_place_is_exact(problem: Problem) -> None
 
 
 @given(problem=problems(), data=st.data())
-def test_refine_from_any_order(problem: Problem, data: st.DataObject) -> None:
+def test_refine_from_any_order(problem: OrderProblem, data: st.DataObject) -> None:
     order = data.draw(st.sampled_from(list(all_orders(problem))))
     tuned = refine(problem, order, endless())
     assert problem.is_valid(tuned)
@@ -53,7 +53,7 @@ def test_refine_from_any_order(problem: Problem, data: st.DataObject) -> None:
 
 
 @given(problem=problems(12), seed=st.integers(0, 99))
-def test_a_stretch_in_another_order_is_counted_as_the_whole(problem: Problem, seed: int) -> None:
+def test_a_stretch_in_another_order_is_counted_as_the_whole(problem: OrderProblem, seed: int) -> None:
     random = Random(seed)
     line = refining._Line(problem, any_order(problem, random))
     for _ in range(20):
@@ -74,13 +74,13 @@ def test_a_stretch_in_another_order_is_counted_as_the_whole(problem: Problem, se
 
 
 @given(problem=problems(), data=st.data())
-def test_deferred_updates_come_back(problem: Problem, data: st.DataObject) -> None:
+def test_deferred_updates_come_back(problem: OrderProblem, data: st.DataObject) -> None:
     aside = data.draw(st.sets(st.integers(0, problem.steps - 1)))
     order = with_deferred_updates(problem, aside, lambda core: range(core.steps))
     assert problem.is_valid(order)
 
 
-def two_chains(length: int) -> Problem:
+def two_chains(length: int) -> OrderProblem:
     """A source, two chains of tensors of 50 that end in 1, and a sink: one after the other is best."""
     before: list[tuple[int, ...]] = [()]
     buffers = []
@@ -91,14 +91,14 @@ def two_chains(length: int) -> Problem:
             before.append((last,))
             step = len(before) - 1
             inside = at < length - 1
-            buffers.append(Buffer(50, (step, step + 1)) if inside else Buffer(1, (step,)))
+            buffers.append(StepBuffer(50, (step, step + 1)) if inside else StepBuffer(1, (step,)))
             last = step
         ends.append(last)
     before.append(tuple(ends))
     sink = len(before) - 1
     for end in ends:
-        buffers.append(Buffer(1, (end, sink)))
-    return Problem(tuple(before), tuple(buffers))
+        buffers.append(StepBuffer(1, (end, sink)))
+    return OrderProblem(tuple(before), tuple(buffers))
 
 
 @pytest.mark.parametrize("length", [2, 3, 6])
@@ -114,15 +114,15 @@ def test_chains_are_not_interleaved(length: int) -> None:
 def test_the_reader_that_frees_most_comes_first() -> None:
     # After 0, step 1 frees 100 bytes and makes 10; step 2 makes 90 and frees nothing.
     before = ((), (0,), (0,), (1, 2))
-    buffers = (Buffer(100, (0, 1)), Buffer(5, (0, 2)), Buffer(10, (1, 3)), Buffer(90, (2, 3)))
-    problem = Problem(before, buffers)
+    buffers = (StepBuffer(100, (0, 1)), StepBuffer(5, (0, 2)), StepBuffer(10, (1, 3)), StepBuffer(90, (2, 3)))
+    problem = OrderProblem(before, buffers)
     assert lifetime_bfs(problem) == (0, 1, 2, 3)
 
 
 def test_depth_first_finishes_a_branch_before_it_begins_the_next() -> None:
     problem = two_chains(3)
     assert reverse_post_order_of(problem) == tuple(range(8))
-    apart = Problem(((), (), (0,), (1,), (3, 2)), ())
+    apart = OrderProblem(((), (), (0,), (1,), (3, 2)), ())
     assert reverse_post_order_of(apart) == (1, 3, 0, 2, 4)
 
 
@@ -136,9 +136,9 @@ def test_refine_stops_at_the_floor_and_without_effort() -> None:
 def test_updates_go_where_there_is_room() -> None:
     # Gradients of 40 each from 0, 1, 2; their updates 3, 4, 5 scale them (40 more) and keep nothing.
     before = ((), (0,), (1,), (0,), (1,), (2,))
-    gradients = (Buffer(40, (step, step + 3)) for step in range(3))
-    scaled = (Buffer(40, (step,)) for step in range(3, 6))
-    problem = Problem(before, (*gradients, *scaled))
+    gradients = (StepBuffer(40, (step, step + 3)) for step in range(3))
+    scaled = (StepBuffer(40, (step,)) for step in range(3, 6))
+    problem = OrderProblem(before, (*gradients, *scaled))
     order = with_deferred_updates(problem, {3, 4, 5}, lambda core: range(core.steps))
     assert order == (0, 3, 1, 4, 2, 5)
     assert problem.peak(order) == 80

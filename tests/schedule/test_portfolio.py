@@ -13,14 +13,14 @@ from problems import least_peak, problems
 from mcudeploy.cli.schedule_command import _METHODS
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.planner.order import portfolio
-from mcudeploy.planner.order.order_problem import Buffer, Outcome, Problem
+from mcudeploy.planner.order.order_problem import OrderOutcome, OrderProblem, StepBuffer
 from mcudeploy.planner.order.portfolio import DEFAULT, METHODS, best_order
 from mcudeploy.planner.plain.ordering import AUTO
 
 
 @settings(max_examples=100, deadline=None)
 @given(problem=problems(), proofs=st.booleans(), updates=st.sets(st.integers(0, 6)))
-def test_status_and_bound_are_right(problem: Problem, proofs: bool, updates: set[int]) -> None:
+def test_status_and_bound_are_right(problem: OrderProblem, proofs: bool, updates: set[int]) -> None:
     methods = set(DEFAULT) - ({"exact"} if not proofs else set())
     found = best_order(problem, endless(), methods, updates=updates)
     best = least_peak(problem)
@@ -34,13 +34,13 @@ def test_status_and_bound_are_right(problem: Problem, proofs: bool, updates: set
 
 @settings(max_examples=20, deadline=None)
 @given(problem=problems(), method=st.sampled_from(METHODS))
-def test_one_method_alone_is_never_worse_than_the_file(problem: Problem, method: str) -> None:
+def test_one_method_alone_is_never_worse_than_the_file(problem: OrderProblem, method: str) -> None:
     found = best_order(problem, endless(), (method,))
     assert problem.is_valid(found.order)
     assert least_peak(problem) <= found.peak_bytes <= problem.peak(range(problem.steps))
 
 
-def one_after_the_other(first: Problem, second: Problem) -> Problem:
+def one_after_the_other(first: OrderProblem, second: OrderProblem) -> OrderProblem:
     """Both, with a step between them that waits for all of the first and that all of the second wait for."""
     middle, shift = first.steps, first.steps + 1
     before = (
@@ -49,24 +49,24 @@ def one_after_the_other(first: Problem, second: Problem) -> Problem:
         *((middle, *(s + shift for s in b)) for b in second.before),
     )
     moved = (replace(b, touched_by=tuple(s + shift for s in b.touched_by)) for b in second.buffers)
-    return Problem(before, (*first.buffers, *moved))
+    return OrderProblem(before, (*first.buffers, *moved))
 
 
-def plain(problem: Problem, factor: int) -> Problem:
+def plain(problem: OrderProblem, factor: int) -> OrderProblem:
     """Buffers that some step touches and that do not stay, so many times as large; nothing in place."""
-    buffers = (Buffer(factor * b.size_bytes, b.touched_by) for b in problem.buffers if b.touched_by)
-    return Problem(problem.before, tuple(buffers))
+    buffers = (StepBuffer(factor * b.size_bytes, b.touched_by) for b in problem.buffers if b.touched_by)
+    return OrderProblem(problem.before, tuple(buffers))
 
 
 @pytest.mark.parametrize("method", ["exact", "ilp"])
 @settings(max_examples=40, deadline=None)
 @given(first=problems(5), second=problems(5), floor=st.integers(0, 60))
 def test_the_bound_of_one_component_does_not_inflate_that_of_another(
-    method: str, first: Problem, second: Problem, floor: int
+    method: str, first: OrderProblem, second: OrderProblem, floor: int
 ) -> None:
     # Peaks of the second component are tens, those of the first, which gives the floor, are not.
     first = plain(first, 1)
-    first = replace(first, buffers=(*first.buffers, Buffer(floor, (0,))))
+    first = replace(first, buffers=(*first.buffers, StepBuffer(floor, (0,))))
     second = plain(second, 10)
     best = max(least_peak(first), least_peak(second))
     found = best_order(one_after_the_other(first, second), endless(), (method,))
@@ -75,12 +75,12 @@ def test_the_bound_of_one_component_does_not_inflate_that_of_another(
 
 @pytest.mark.parametrize("steps", [0, 1])
 def test_nearly_nothing(steps: int) -> None:
-    found = best_order(Problem(((),) * steps, ()), Effort(1))
+    found = best_order(OrderProblem(((),) * steps, ()), Effort(1))
     assert (found.order, found.peak_bytes, found.status) == (tuple(range(steps)), 0, "optimal")
 
 
 def test_without_effort_the_order_of_the_numbers_is_left() -> None:
-    problem = Problem(((), (), (0, 1)), ())
+    problem = OrderProblem(((), (), (0, 1)), ())
     assert best_order(problem, Effort(0)).order == (0, 1, 2)
 
 
@@ -90,13 +90,13 @@ def test_the_command_has_all_methods() -> None:
 
 def test_an_interrupt_keeps_the_best_order_and_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     # Two tensors of 8 bytes that are made one after the other, and then read into one of a byte each.
-    buffers = [Buffer(8, (0, 2)), Buffer(8, (1, 3)), Buffer(1, (2, 4)), Buffer(1, (3, 4))]
-    problem = Problem(((), (), (0,), (1,), (2, 3)), tuple(buffers))
+    buffers = [StepBuffer(8, (0, 2)), StepBuffer(8, (1, 3)), StepBuffer(1, (2, 4)), StepBuffer(1, (3, 4))]
+    problem = OrderProblem(((), (), (0,), (1,), (2, 3)), tuple(buffers))
     best = best_order(problem, endless())
     assert best.peak_bytes < problem.peak(range(5))
-    asked = iter([Outcome(list(best.order), best.lower_bound_bytes)])
+    asked = iter([OrderOutcome(list(best.order), best.lower_bound_bytes)])
 
-    def search(*_: object) -> Outcome:
+    def search(*_: object) -> OrderOutcome:
         for outcome in asked:
             return outcome
         raise KeyboardInterrupt
@@ -115,8 +115,8 @@ def test_an_interrupt_keeps_the_best_order_and_what_is_proven(monkeypatch: pytes
 def test_a_busy_machine_finds_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
     # Pairs of tensors over 120 steps: no search is through before its effort is spent.
     steps = 120
-    pairs = tuple(Buffer(3 + step % 7, (step, (step * 46 + 5) % steps)) for step in range(steps))
-    problem = Problem(((),) * steps, pairs)
+    pairs = tuple(StepBuffer(3 + step % 7, (step, (step * 46 + 5) % steps)) for step in range(steps))
+    problem = OrderProblem(((),) * steps, pairs)
     quiet = best_order(problem, Effort.of(0.3))
     assert quiet.status == "feasible" and quiet.peak_bytes < problem.peak(range(steps))
     now = process_time()

@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import all_orders, any_order, loads_by_lives, problems
 
-from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.order_problem import OrderProblem
 
 
 @settings(deadline=None)
 @given(problem=problems(5))
-def test_loads_are_those_of_the_lives(problem: Problem) -> None:
+def test_loads_are_those_of_the_lives(problem: OrderProblem) -> None:
     for order in all_orders(problem):
         assert problem.loads(order) == loads_by_lives(problem, order)
 
 
 @given(problem=problems(12), seed=st.integers(0, 99))
-def test_memory_depends_on_the_set_of_done_steps_alone(problem: Problem, seed: int) -> None:
+def test_memory_depends_on_the_set_of_done_steps_alone(problem: OrderProblem, seed: int) -> None:
     done, live = 0, problem.live(0)
     ready = {step: problem.change(step, 0) for step in problem.ready()}
     for step in any_order(problem, Random(seed)):

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from problems import all_orders, problems
 
 from mcudeploy.planner.order.derived import restricted, reverse, turned
-from mcudeploy.planner.order.order_problem import Buffer, Problem
+from mcudeploy.planner.order.order_problem import OrderProblem, StepBuffer
 from mcudeploy.planner.order.series import in_series
 
 
 @given(problem=problems())
-def test_loads_of_components_are_those_of_the_whole(problem: Problem) -> None:
+def test_loads_of_components_are_those_of_the_whole(problem: OrderProblem) -> None:
     components = in_series(problem)
     assert sorted(step for steps, _ in components for step in steps) == list(range(problem.steps))
     for order in all_orders(problem):
@@ -29,8 +29,8 @@ def test_loads_of_components_are_those_of_the_whole(problem: Problem) -> None:
 
 
 @given(problem=problems())
-def test_backwards_every_order_has_the_same_loads(problem: Problem) -> None:
-    gone = Buffer(0, ())  # for what is there at first and nobody touches
+def test_backwards_every_order_has_the_same_loads(problem: OrderProblem) -> None:
+    gone = StepBuffer(0, ())  # for what is there at first and nobody touches
     buffers = tuple(b if b.touched_by or b.kept else gone for b in problem.buffers)
     problem = replace(problem, buffers=buffers)
     backwards = reverse(problem)
@@ -41,7 +41,7 @@ def test_backwards_every_order_has_the_same_loads(problem: Problem) -> None:
 
 
 @given(problem=problems(), data=st.data())
-def test_renumbered_every_order_has_the_same_loads(problem: Problem, data: st.DataObject) -> None:
+def test_renumbered_every_order_has_the_same_loads(problem: OrderProblem, data: st.DataObject) -> None:
     numbering = data.draw(st.sampled_from(list(all_orders(problem))))
     renumbered = restricted(problem, numbering)
     for order in all_orders(renumbered):
@@ -49,7 +49,7 @@ def test_renumbered_every_order_has_the_same_loads(problem: Problem, data: st.Da
 
 
 @given(problem=problems(), data=st.data())
-def test_the_first_steps_alone_are_a_problem(problem: Problem, data: st.DataObject) -> None:
+def test_the_first_steps_alone_are_a_problem(problem: OrderProblem, data: st.DataObject) -> None:
     count = data.draw(st.integers(0, problem.steps))
     alone = restricted(problem, range(count))
     assert alone.before == problem.before[:count]
@@ -59,5 +59,5 @@ def test_the_first_steps_alone_are_a_problem(problem: Problem, data: st.DataObje
 
 def test_a_cut_at_a_step_without_freedom() -> None:
     # 0 forks to 1 and 2, which 3 joins; 4 and 5 follow in any order.
-    problem = Problem(((), (0,), (0,), (1, 2), (3,), (3,)), (Buffer(4, (0, 1, 2)),))
+    problem = OrderProblem(((), (0,), (0,), (1, 2), (3,), (3,)), (StepBuffer(4, (0, 1, 2)),))
     assert [steps for steps, _ in in_series(problem)] == [[0], [1, 2, 3], [4, 5]]

@@ -21,7 +21,7 @@ from mcudeploy.planner.order.published.refine import refine
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.order.tiled import problem_of, schedule_of, steps_of
 from mcudeploy.tiling.blocks import TiledGraph, whole
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import live_peak
 
 
@@ -67,7 +67,7 @@ GRAPHS += [stream_inputs(branches()), pooled()]
 @given(st.data())
 def test_every_order_has_the_peak_that_live_counts(data: st.DataObject) -> None:
     graph = data.draw(st.sampled_from(GRAPHS))
-    flow = Flow.of(graph)
+    flow = Dataflow.of(graph)
     rows = {
         operator.name: data.draw(st.sampled_from([1, 3, 8, count]))
         for operator, count in zip(graph.operators, flow.iteration_rows, strict=True)
@@ -93,7 +93,7 @@ def test_every_order_has_the_peak_that_live_counts(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("rows", [1, 8])
 def test_a_schedule_of_the_graph_is_an_order_of_the_problem(rows: int) -> None:
-    flow = Flow.of(branches())
+    flow = Dataflow.of(branches())
     tiled = TiledGraph(flow, {operator.name: rows for operator in flow.graph.operators})
     schedule = reverse_post_order(tiled)
     number = {step: place for place, step in enumerate(steps_of(tiled))}
@@ -113,7 +113,7 @@ def test_in_place_chances_are_those_the_operators_allow() -> None:
 
 
 def test_rows_of_a_running_sum_come_one_after_the_other() -> None:
-    flow = Flow.of(pooled())
+    flow = Dataflow.of(pooled())
     tiled = TiledGraph(flow, dict(zip((o.name for o in flow.graph.operators), [2] * 6, strict=True)))
     problem = problem_of(tiled, {"mean": (0, 16)})
     steps = range(tiled.first_step[-2], tiled.first_step[-1])

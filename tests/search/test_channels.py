@@ -12,23 +12,23 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ir.plan import Form, Plan
+from mcudeploy.ir.plan import Plan, Rewrites
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.feed import Feed
+from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.planner.axes import components
 from mcudeploy.planner.model.channels import channels_as_rows, choose, row_channels
 from mcudeploy.planner.model.forms import in_form, stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import work_bytes
 from tests.one_memory import lay_out
 
 BOARD = load_board("mps2-an386")
 
-ACCUMULATING = Form(accumulating=True)
+ACCUMULATING = Rewrites(accumulating=True)
 
 
 def vector(name: str, channels: int) -> Tensor:
@@ -98,7 +98,7 @@ def test_of_two_neighbours_the_one_with_the_larger_gain_is_taken() -> None:
 
 def test_the_layers_around_it_are_rewritten() -> None:
     before = chain(64, 1024, 64)
-    after = in_form(before, Form(), ACCUMULATING)
+    after = in_form(before, Rewrites(), ACCUMULATING)
     assert [operator.op for operator in after.operators] == [
         Conv2dToRows(64, 16),
         Conv2dByRows(64, (64, 1)),
@@ -177,12 +177,12 @@ def test_what_else_reads_or_makes_it_keeps_it_whole() -> None:
 def test_a_fed_vector_comes_in_rows_and_a_resident_one_stays() -> None:
     graph = chain(784, 32, 10)
     assert chosen(graph) == []
-    fed = in_form(graph, Form(), Form(streamed=True, accumulating=True))
-    assert fed.operators[0].op == Feed(0, (49, 1, 16)) and fed.tensors["x"].shape == (49, 1, 16)
+    fed = in_form(graph, Rewrites(), Rewrites(streamed=True, accumulating=True))
+    assert fed.operators[0].op == StreamedInput(0, (49, 1, 16)) and fed.tensors["x"].shape == (49, 1, 16)
     assert fed.operators[1].op == Conv2dByRows(32, (49, 1))
     assert chosen(stream_inputs(graph)) == [({"x"}, 784 - 16 - 128)]
     with pytest.raises(ValueError, match="does not go back"):
-        in_form(fed, Form(accumulating=True), Form(streamed=True, accumulating=True))
+        in_form(fed, Rewrites(accumulating=True), Rewrites(streamed=True, accumulating=True))
 
 
 def test_float_sums_are_the_values() -> None:
@@ -201,9 +201,9 @@ def test_float_sums_are_the_values() -> None:
 @pytest.mark.parametrize("graph", [chain(64, 1024, 64), _gated("x"), stream_inputs(chain(784, 32, 10))])
 def test_every_cut_passes_the_checker_and_needs_what_the_arithmetic_says(graph: Graph, rows: int) -> None:
     gain = sum(one.gain_bytes for one in choose(graph))
-    after = in_form(graph, Form(), ACCUMULATING)
+    after = in_form(graph, Rewrites(), ACCUMULATING)
     calls = {o.name: o.op.kernel(o, after.input_tensors(o), after.tensors[o.output]) for o in after.operators}
-    work, flow = work_bytes(calls), Flow.of(after)
+    work, flow = work_bytes(calls), Dataflow.of(after)
     height = {
         operator.name: min(rows, total)
         for operator, total in zip(after.operators, flow.iteration_rows, strict=True)
@@ -213,7 +213,7 @@ def test_every_cut_passes_the_checker_and_needs_what_the_arithmetic_says(graph: 
     layout, estimate = lay_out(tiled, schedule, work, "sram", 4)
     check(Plan(after, "host", height, schedule, layout, estimate), work, BOARD)
     if rows == 1:
-        whole = Flow.of(graph)
+        whole = Dataflow.of(graph)
         sizes = {o.name: count for o, count in zip(graph.operators, whole.iteration_rows, strict=True)}
         uncut = TiledGraph(whole, sizes)
         plain = {o.name: (0, 0) for o in graph.operators}

@@ -21,7 +21,7 @@ from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.search.best_first import Candidate
 from mcudeploy.planner.search.recompute import recompute
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import buffers, live_peak, lives, peak, work_bytes
 from tests.one_memory import lay_out
 
@@ -42,7 +42,7 @@ def funnel() -> Graph:
 
 
 def rows_one_by_one(graph: Graph) -> tuple[Candidate, Costs, dict[str, tuple[int, int]]]:
-    tiled = TiledGraph(Flow.of(graph), {operator.name: 1 for operator in graph.operators})
+    tiled = TiledGraph(Dataflow.of(graph), {operator.name: 1 for operator in graph.operators})
     costs = Costs(tiled.flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
     work = {
         **work_bytes(calls_of(graph)),

@@ -17,15 +17,15 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.cost.estimate import estimated_tile_time
 from mcudeploy.cost.tiles import STEP_TICKS, Costs
 from mcudeploy.ir.graph import Graph
-from mcudeploy.ir.plan import Form, Plan, Search
+from mcudeploy.ir.plan import Plan, Rewrites, Search
 from mcudeploy.planner.model.forms import accumulate_rows, in_form, stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
-from mcudeploy.planner.search.best_first import Candidate, Found, search
+from mcudeploy.planner.search.best_first import Candidate, SearchResult, search
 from mcudeploy.planner.search.cuts import Cut, Space, State
 from mcudeploy.planner.search.seeds import Seeds
 from mcudeploy.planner.search.segments import Segments
 from mcudeploy.tiling.blocks import whole
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import work_bytes
 from tests.one_memory import lay_out
 
@@ -49,8 +49,8 @@ def chain(length: int, image: int = 4) -> Graph:
 
 def run(
     graph: Graph, overhead: float = 50.0, seconds: float = 20.0, *, rungs: bool = True
-) -> tuple[Found, Flow]:
-    flow = Flow.of(graph)
+) -> tuple[SearchResult, Dataflow]:
+    flow = Dataflow.of(graph)
     order = tuple(step.operator for step in reverse_post_order(whole(graph)).steps)
     calls = calls_of(graph)
     costs = Costs(flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
@@ -61,7 +61,7 @@ def run(
     return search(Space.of(flow, order), costs, segments, limits, Effort.of(seconds)), flow
 
 
-def unsplit(found: Found) -> Candidate:
+def unsplit(found: SearchResult) -> Candidate:
     return next(one for one in found.best if not one.state)
 
 
@@ -106,7 +106,7 @@ def test_a_streamed_input_is_never_whole() -> None:
 
 
 def test_costs_of_a_cut_by_hand() -> None:
-    flow = Flow.of(chain(1))
+    flow = Dataflow.of(chain(1))
     costs = Costs(flow, lambda operator, rows: 100.0 * len(rows))
     assert costs.operator_ticks(0, 8) == 800 + STEP_TICKS
     assert costs.operator_ticks(0, 3) == 800 + 3 * STEP_TICKS  # 3 + 3 + 2 rows
@@ -115,7 +115,7 @@ def test_costs_of_a_cut_by_hand() -> None:
 
 def test_moves_keep_cuts_apart() -> None:
     graph = chain(6)
-    space = Space.of(Flow.of(graph), tuple(range(6)))
+    space = Space.of(Dataflow.of(graph), tuple(range(6)))
     state = (Cut(0, 1, 2), Cut(3, 4, 1))
     for following in space.moves(state, 5):
         for one, other in pairwise(following):
@@ -124,7 +124,7 @@ def test_moves_keep_cuts_apart() -> None:
 
 
 def test_a_move_elsewhere_than_at_the_peak_only_saves_time() -> None:
-    space = Space.of(Flow.of(chain(12)), tuple(range(12)))
+    space = Space.of(Dataflow.of(chain(12)), tuple(range(12)))
     far, near = Cut(0, 2, 2), Cut(8, 10, 2)
     states = list(space.moves((far, near), 9))
     assert (Cut(0, 3, 2), near) not in states and (Cut(0, 2, 3), near) in states
@@ -134,7 +134,7 @@ def test_a_move_elsewhere_than_at_the_peak_only_saves_time() -> None:
 
 def seeds_of(graph: Graph, overhead: float, stopped: Callable[[], bool]) -> list[tuple[State, int, float]]:
     """States from the seeds, each with its peak and time over the unsplit one."""
-    flow = Flow.of(graph)
+    flow = Dataflow.of(graph)
     space = Space.of(flow, tuple(step.operator for step in reverse_post_order(whole(graph)).steps))
     segments = Segments(flow, space.order, work_bytes(calls_of(graph)))
     costs = Costs(flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
@@ -194,12 +194,12 @@ def test_interrupts_keep_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_forms_do_not_go_back() -> None:
     graph = residual()
-    streamed = in_form(graph, Form(), Form(streamed=True))
+    streamed = in_form(graph, Rewrites(), Rewrites(streamed=True))
     assert len(streamed.operators) == len(graph.operators) + 1
     assert streamed.resident_inputs() == () and graph.resident_inputs() == graph.inputs
     assert accumulate_rows(graph).operators == graph.operators  # nothing in it reads all rows at once
     with pytest.raises(ValueError, match="does not go back"):
-        in_form(streamed, Form(streamed=True), Form())
+        in_form(streamed, Rewrites(streamed=True), Rewrites())
 
 
 def test_search_counts_are_plain_numbers() -> None:

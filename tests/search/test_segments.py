@@ -18,7 +18,7 @@ from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space, State
 from mcudeploy.planner.search.segments import Segments
 from mcudeploy.tiling.blocks import TiledGraph, whole
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes, live_peak
 from tests.one_memory import lay_out, one_memory
 
@@ -27,7 +27,7 @@ WORK = (0, 7, 40)
 
 def space_of(graph: Graph) -> Space:
     order = tuple(step.operator for step in reverse_post_order(whole(graph)).steps)
-    return Space.of(Flow.of(graph), order)
+    return Space.of(Dataflow.of(graph), order)
 
 
 def peaks(space: Space, segments: Segments, state: State, work: WorkBytes) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from mcudeploy.boards.board import list_boards
 from mcudeploy.boards.usb import kind_of, usb_kinds
 from mcudeploy.common.errors import BoardNotFoundError
 from mcudeploy.toolchain import attached, ports
-from mcudeploy.toolchain.attached import Device, attached_board, list_devices
+from mcudeploy.toolchain.attached import AttachedDevice, attached_board, list_devices
 
 STLINK, STLINK_21 = "0483:3748", "0483:374b"
 ST_INFO = """\
@@ -87,7 +87,7 @@ def test_each_device_is_known_by_its_id(plug: Plug) -> None:
     stlink = found[STLINK_21]
     assert (stlink.kind, stlink.serial, stlink.port) == ("probe", "066DFF48", "/dev/ttyACM0")
     assert {"stm32f405", "stm32u585"} <= set(stlink.boards) and "rp2040" not in stlink.boards
-    assert found["2e8a:0003"] == Device(
+    assert found["2e8a:0003"] == AttachedDevice(
         "RP2040 boot loader", "boot loader", "2e8a:0003", "E0C9125B0D9B", "", True, ("rp2040",)
     )
     assert (found["10c4:ea60"].kind, found["10c4:ea60"].boards) == ("serial bridge", ())

@@ -11,8 +11,8 @@ import yaml
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
-from mcudeploy.toolchain.attached import Device
-from mcudeploy.toolchain.hardware_map import Entry, entries_for, write_map
+from mcudeploy.toolchain.attached import AttachedDevice
+from mcudeploy.toolchain.hardware_map import MappedBoard, entries_for, write_map
 
 MAP = """
 - {connected: true, id: 066DFF48, platform: stm32f405, product: ST, runner: openocd, serial: /dev/ttyACM0}
@@ -49,7 +49,7 @@ def test_the_entries_of_a_board(board: str, ports: list[str], path: Path) -> Non
 
 def test_what_an_entry_says(path: Path) -> None:
     first, second, third, last = entries_for(load_board("stm32f405"), path)
-    assert first == Entry("stm32f405", "/dev/ttyACM0", "066DFF48", "openocd")
+    assert first == MappedBoard("stm32f405", "/dev/ttyACM0", "066DFF48", "openocd")
     assert second.flasher is None  # jlink is no flasher of ours
     assert (third.probe, third.flasher) == ("P1", "pyocd")
     assert last.probe is None
@@ -82,10 +82,12 @@ def test_what_is_no_map(content: str, message: str, path: Path) -> None:
 
 def test_a_map_is_written_and_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "map.yaml"
-    probe = Device("ST-Link/V2-1", "probe", "0483:374b", "066D", "/dev/ttyACM0", True, ("stm32f405", "b"))
-    micro = Device("DAPLink", "probe", "0d28:0204", "9904", "/dev/ttyACM1", True, ("microbit",))
-    attached = [probe, micro, Device("ST-Link/V2", "probe", "0483:3748", "1"),
-                Device("ttyS0", "serial port", port="/dev/ttyS0")]  # fmt: skip
+    probe = AttachedDevice(
+        "ST-Link/V2-1", "probe", "0483:374b", "066D", "/dev/ttyACM0", True, ("stm32f405", "b")
+    )
+    micro = AttachedDevice("DAPLink", "probe", "0d28:0204", "9904", "/dev/ttyACM1", True, ("microbit",))
+    attached = [probe, micro, AttachedDevice("ST-Link/V2", "probe", "0483:3748", "1"),
+                AttachedDevice("ttyS0", "serial port", port="/dev/ttyS0")]  # fmt: skip
     write_map(path, attached)
     rows = yaml.safe_load(path.read_text())
     assert [(row["platform"], row["serial"], row["id"], row["connected"]) for row in rows] == [
@@ -96,7 +98,9 @@ def test_a_map_is_written_and_brought_up_to_date(tmp_path: Path) -> None:
     path.write_text(
         yaml.safe_dump([{**rows[0], "platform": "stm32f405", "fixtures": ["x"]}, rows[1], remote])
     )
-    moved = Device("ST-Link/V2-1", "probe", "0483:374b", "066D", "/dev/ttyACM7", True, ("stm32f405", "b"))
+    moved = AttachedDevice(
+        "ST-Link/V2-1", "probe", "0483:374b", "066D", "/dev/ttyACM7", True, ("stm32f405", "b")
+    )
     write_map(path, [moved])
     first, second, third = yaml.safe_load(path.read_text())
     assert (first["platform"], first["serial"], first["fixtures"]) == ("stm32f405", "/dev/ttyACM7", ["x"])

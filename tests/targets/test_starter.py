@@ -14,7 +14,7 @@ from models import fully_connected
 from mcudeploy.boards.board import load_board
 from mcudeploy.boards.facts import Framework
 from mcudeploy.cli.main import cli
-from mcudeploy.codegen.render import Member
+from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import UsageError
 from mcudeploy.planner.planner import Options
@@ -91,7 +91,7 @@ def test_a_board_of_platformio_gets_a_sketch(tmp_path: Path) -> None:
         require_start(board.model_copy(update=other))
     path = fully_connected(tmp_path / "m.onnx", (8, 4), quantised=True)
     made = plan_model(path, load_board("stm32f405"), Options(time_limit=1))
-    member = Member(made.program, made.plan, made.source)
+    member = LibraryModel(made.program, made.plan, made.source)
     files = starter_files(member, "m", board, "m.onnx", emulate=False)
     assert "board = esp32dev\nframework = arduino\n" in str(files["platformio.ini"])
     assert str(files["src/main.cpp"]).startswith("#include <Arduino.h>\n")

@@ -13,17 +13,17 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.kernelfiles import RUN_CORES
 from mcudeploy.common.errors import BuildError, ProtocolError
 from mcudeploy.execution.cycles.marks import (
+    CallWindow,
     LaneCounts,
     Mark,
-    Passed,
-    Window,
+    MarkPassed,
     mark_arguments,
     read_marks,
     windows_of,
 )
 from mcudeploy.execution.cycles.plugin import build_plugin
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CoreWait, Lane, Part
+from mcudeploy.ir.plan import Lane, Sync, WorkSlice
 from mcudeploy.toolchain import Emulator, Firmware, build_firmware
 from tests.targets.board_line import CONFIG, LINE, Line
 from tests.targets.conftest import cache  # noqa: F401 - fixture
@@ -31,22 +31,22 @@ from tests.targets.conftest import cache  # noqa: F401 - fixture
 PROGRAM = (Path(__file__).parent / "firmware" / "lanes.c").read_text(encoding="utf-8")
 
 
-def part(entry: int, rows: int = 1) -> Part:
-    return Part(entry, Interval(0, rows))
+def part(entry: int, rows: int = 1) -> WorkSlice:
+    return WorkSlice(entry, Interval(0, rows))
 
 
 LANES: tuple[Lane, ...] = (
-    (part(0), CoreWait(1, 1, 1), part(1), part(2, 7), CoreWait(3, 1, 2), part(3)),
-    (part(0, 50), CoreWait(2, 0, 2), part(2), CoreWait(4, 0, 4), part(4)),
+    (part(0), Sync(1, 1, 1), part(1), part(2, 7), Sync(3, 1, 2), part(3)),
+    (part(0, 50), Sync(2, 0, 2), part(2), Sync(4, 0, 4), part(4)),
 )
 ROUNDS = (1000, 30, 200, 60_000, 5)
 """Of each entry: rounds of its loop by row."""
-EXACT = [[2 * ROUNDS[it.entry] * len(it.rows) for it in lane if isinstance(it, Part)] for lane in LANES]
+EXACT = [[2 * ROUNDS[it.entry] * len(it.rows) for it in lane if isinstance(it, WorkSlice)] for lane in LANES]
 """Of each part: instructions of its loop."""
 
 
-def words(*passed: tuple[int, Mark, int]) -> list[Passed]:
-    return [Passed(*each) for each in passed]
+def words(*passed: tuple[int, Mark, int]) -> list[MarkPassed]:
+    return [MarkPassed(*each) for each in passed]
 
 
 def run(firmware: Firmware, out: Path, ranges: Sequence[tuple[int, int]]) -> tuple[LaneCounts, int]:
@@ -66,7 +66,7 @@ def firmware(request: pytest.FixtureRequest, cache: Path) -> Firmware:  # noqa: 
     records = [
         [
             f"{{{it.entry}, MCUD_CORE_WAIT, {it.core}, {it.parts}}}"
-            if isinstance(it, CoreWait)
+            if isinstance(it, Sync)
             else f"{{{it.entry}, {it.entry}, {it.rows.lo}, {it.rows.hi}}}"
             for it in lane
         ]
@@ -155,8 +155,8 @@ def test_windows() -> None:
     empty = words((0, Mark.BEGIN, 200), (1, Mark.LANE, 70), (0, Mark.LANE, 203), (0, Mark.END, 209))
     behind = words((0, Mark.END, 300), (0, Mark.END, 310))
     assert windows_of([*CALL, *empty, *behind], 2) == [
-        Window(10, ((40, 20), (20,)), 5),
-        Window(3, ((), ()), 6),
+        CallWindow(10, ((40, 20), (20,)), 5),
+        CallWindow(3, ((), ()), 6),
     ]
     assert windows_of(behind, 2) == []
 
@@ -166,7 +166,7 @@ def test_windows() -> None:
     [CALL[:-1], [*CALL[:4], *CALL[1:]], [it for it in CALL if it.core == 0]],
     ids=["no end", "twice", "a core without lane"],
 )
-def test_a_torn_window_is_an_error(passed: list[Passed]) -> None:
+def test_a_torn_window_is_an_error(passed: list[MarkPassed]) -> None:
     with pytest.raises(ProtocolError, match="incomplete"):
         windows_of(passed, 2)
 
@@ -177,8 +177,8 @@ def test_more_cores_than_lanes_are_an_error() -> None:
 
 
 def test_the_latency_is_that_of_one_call() -> None:
-    first = Window(10, ((40,), (70,)), 5)
-    second = Window(3, ((50, 60, 7), (20, 30)), 6)
+    first = CallWindow(10, ((40,), (70,)), 5)
+    second = CallWindow(3, ((50, 60, 7), (20, 30)), 6)
     counts = LaneCounts((first, second))
     assert counts.parts == [[40, 50, 60, 7], [70, 20, 30]]
     # Core 0 waits for 70 - 40, then core 1 for part 2, and for part 4.

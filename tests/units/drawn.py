@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from mcudeploy.boards.board import Board, Memory, Unit, load_board
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Tensor
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
@@ -18,8 +18,8 @@ bounded = settings(deadline=None)  # other work on the machine is no failure
 SHAPE, TURNED = (4, 2, 3), (4, 3, 2)
 
 
-def border(name: str, shape: tuple[int, int, int]) -> Border:
-    return Border(name, name, shape, "float32", np.arange(np.prod(shape), dtype=np.int32))
+def border(name: str, shape: tuple[int, int, int]) -> GraphIO:
+    return GraphIO(name, name, shape, "float32", np.arange(np.prod(shape), dtype=np.int32))
 
 
 def board(*units: Unit, memories: tuple[str, ...] = ("ram",)) -> Board:

@@ -22,7 +22,7 @@ from mcudeploy.planner.cores.requirements import needs
 from mcudeploy.planner.cores.routes import with_transfers
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from tests.one_memory import lay_out
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def test_bytes(graph: Graph, through: bool, data: st.DataObject) -> None:
     drawn = {it.name: data.draw(st.sampled_from(["u0", "u1", "u2"])) for it in graph.operators}
     plain, assignment = graph, Assignment("u0", {name: unit for name, unit in drawn.items() if unit != "u0"})
     graph, assignment = with_transfers(graph, target, assignment)
-    flow = Flow.of(graph)
+    flow = Dataflow.of(graph)
     viewed = {flow.roots[it.output] for it in graph.operators if it.op.is_view}
     rows = {
         it.name: 4 if it.op.is_view or it.output in viewed else data.draw(st.integers(1, 4), it.name)

@@ -14,7 +14,7 @@ from mcudeploy.boards.board import Unit
 from mcudeploy.checker.judge import check
 from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort
-from mcudeploy.ir.plan import Form
+from mcudeploy.ir.plan import Rewrites
 from mcudeploy.planner.cores.functions import Assignment
 from mcudeploy.planner.model.model import Model, kernel_variants
 from mcudeploy.planner.place.sharing import Sharing, sharing
@@ -29,7 +29,7 @@ def test_a_chain_in_one_place() -> None:
     graph = chain()
     variants = kernel_variants(graph)
     calls = {name: ways[0] for name, ways in variants.items()}
-    model = Model(Path("chain"), "", graph, Form(), variants, calls)
+    model = Model(Path("chain"), "", graph, Rewrites(), variants, calls)
     model = model.on_units(TWO, Assignment("core", {"make_b": "npu"}))
     found = sharing(unsplit_plan(model, TWO, unsplit_schedule(model, Effort.of(5))), TWO, model.work)
     assert found == Sharing(2, 2 * 96, 4 * 96, 3 * 96, 0)
@@ -40,7 +40,7 @@ def test_a_chain_by_tags() -> None:
     graph = chain()
     variants = kernel_variants(graph)
     calls = {name: ways[0] for name, ways in variants.items()}
-    model = Model(Path("chain"), "", graph, Form(), variants, calls)
+    model = Model(Path("chain"), "", graph, Rewrites(), variants, calls)
     model = model.on_units(TWO, Assignment("core", {"make_b": "npu"}))
     plan = tagged_plan(model, TWO)
     check(plan, model.work, TWO)

@@ -15,23 +15,23 @@ from mcudeploy.boards.board import Board, Unit
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError, UsageError
-from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.plan import Function, Plan, memories_of
 from mcudeploy.ops.unary import Unary
 from mcudeploy.planner.cores.functions import Assignment, partition
 from mcudeploy.planner.cores.routes import with_transfers
 from mcudeploy.planner.order.rpo import reverse_post_order
-from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.solve import base_alignments, spread
 from mcudeploy.planner.tape.footprint import shortages
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from tests.one_memory import lay_out
 
 
-def relocation() -> Relocation:
-    return Relocation(MovePrice(30.0, 60.0, 0.4), Effort(400_000))
+def relocation() -> Budget:
+    return Budget(CopyCost(30.0, 60.0, 0.4), Effort(400_000))
 
 
 BYTES = 96  # of each tensor: 4 * 2 * 3 floats
@@ -45,7 +45,7 @@ def planned(
     *,
     moving: bool = True,
 ) -> Plan:
-    flow = Flow.of(graph)
+    flow = Dataflow.of(graph)
     if any(operator.op.is_view for operator in graph.operators):
         rows = max(flow.iteration_rows)  # what is looked at through a view is whole
     sizes = {
@@ -104,7 +104,7 @@ def test_alignment_reach_and_room_are_kept(
     for operator in graph.operators:
         unit = unit_of.get(operator.name, made.units[0])
         for name in (operator.output, *operator.inputs):
-            (memory,) = memories_of(plan.layout.blocks[Flow.of(graph).roots[name]])
+            (memory,) = memories_of(plan.layout.blocks[Dataflow.of(graph).roots[name]])
             alignment = lcm(unit.alignment, made.memory(memory).alignment)
             assert bases[memory] % alignment == 0
             assert memory in made.reach(unit)
@@ -125,7 +125,7 @@ def line(length: int) -> Graph:
 def test_one_memory_with_room_gives_the_plan_for_that_memory() -> None:
     two = board(Unit(name="core"), memories=("one", "two"))
     plan = planned(line(4), two, (), 1)
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     layout, estimate = lay_out(tiled, plan.schedule, no_work(plan), "one", 8)
     assert (plan.layout, plan.estimate) == (layout, estimate)
 

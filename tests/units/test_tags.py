@@ -19,15 +19,15 @@ from mcudeploy.planner.cores.routes import with_transfers
 from mcudeploy.planner.published.tagform import (
     MODEL,
     Body,
-    Call,
+    FunctionCall,
     Get,
     Op,
-    Program,
     Subgraph,
     Tagging,
-    Transfer,
+    TagProgram,
     Tuple,
     Type,
+    UnitTransfer,
     program_of,
 )
 from mcudeploy.planner.published.tags import assign_tags
@@ -46,13 +46,15 @@ def op(name: str, reads: str, *results: Type | int, overwrites: tuple[int, ...] 
     return Op(name, tuple(reads.split()), kinds, overwrites)
 
 
-def one_function(x: int, output: str, *nodes: Op | Tuple | Get) -> Program:
+def one_function(x: int, output: str, *nodes: Op | Tuple | Get) -> TagProgram:
     """x -> f -> output, all in function f."""
     inside = Subgraph("core", Body({"x": int8(x)}, nodes, (output,), {}))
-    return Program({"f": inside}, Body({"x": int8(x)}, (Call(output, "f", ("x",)),), (output,), {}))
+    return TagProgram(
+        {"f": inside}, Body({"x": int8(x)}, (FunctionCall(output, "f", ("x",)),), (output,), {})
+    )
 
 
-def three_functions(unit: str) -> Program:
+def three_functions(unit: str) -> TagProgram:
     """x -> f0 on core -> a -> f1 on another unit -> b -> f2 on core -> c; c may overwrite b."""
     kinds = {"a": Type(50, "float32"), "b": int8(50), "c": int8(50)}
     functions, calls, read = {}, [], "x"
@@ -60,9 +62,9 @@ def three_functions(unit: str) -> Program:
         node = op(name, read, kinds[name], overwrites=(0,) if name == "c" else ())
         reads = {read: int8(50) if read == "x" else kinds[read]}
         functions[f"f{number}"] = Subgraph(runs, Body(reads, (node,), (name,), {}))
-        calls.append(Call(name, f"f{number}", (read,)))
+        calls.append(FunctionCall(name, f"f{number}", (read,)))
         read = name
-    return Program(functions, Body({"x": int8(50)}, tuple(calls), ("c",), {}))
+    return TagProgram(functions, Body({"x": int8(50)}, tuple(calls), ("c",), {}))
 
 
 LAST_READERS = one_function(
@@ -141,11 +143,11 @@ def test_tables_worked_out_by_hand(title: str) -> None:
 
 def test_steps_between_units() -> None:
     assert assign_tags(three_functions("npu"), CACHED).transfers == (
-        Transfer("clean", "a", "core"),
-        Transfer("invalidate", "b", "core"),
+        UnitTransfer("clean", "a", "core"),
+        UnitTransfer("invalidate", "b", "core"),
     )
     found = assign_tags(three_functions("dsp"), APART)
-    assert found.transfers == (Transfer("copy", "a", "mover"), Transfer("copy", "b", "mover"))
+    assert found.transfers == (UnitTransfer("copy", "a", "mover"), UnitTransfer("copy", "b", "mover"))
     assert [tag.memories for tag in found.tags] == [("sram",), ("sram",), ("tcm",), ("tcm",)]
 
 
@@ -166,8 +168,8 @@ def test_two_readers_of_different_types() -> None:
     """A conversion has to stand between."""
     model = three_functions("npu")
     second = Subgraph("core", Body({"a": Type(50, "float32")}, (op("e", "a", 50),), ("e",), {}))
-    calls = (*model.body.nodes, Call("e", "f3", ("a",)))
-    program = Program({**model.functions, "f3": second}, Body(model.body.inputs, calls, ("c", "e"), {}))
+    calls = (*model.body.nodes, FunctionCall("e", "f3", ("a",)))
+    program = TagProgram({**model.functions, "f3": second}, Body(model.body.inputs, calls, ("c", "e"), {}))
     with pytest.raises(ValueError, match="a is read as float32 and as int8"):
         sizes(program, CACHED)
 
@@ -196,7 +198,7 @@ def test_no_tag_is_taken_from_a_tensor_that_is_still_read(drawn: tuple[Graph, Bo
         expected[_tag(found, program, MODEL, name)] += 1
     assert {tag.number: tag.count for tag in found.tags} == expected
     holds = {_tag(found, program, MODEL, name): name for name in program.body.inputs}
-    for call in (node for node in program.body.nodes if isinstance(node, Call)):
+    for call in (node for node in program.body.nodes if isinstance(node, FunctionCall)):
         function = program.functions[call.function]
         unit = target.unit(function.unit)
         for node in function.body.nodes:
@@ -226,7 +228,7 @@ def test_counts_end_at_what_stays_where_the_pass_has_to_copy(drawn: tuple[Graph,
     assert views or copies == sum(it.kind == "copy" for it in found.transfers)
 
 
-def _tag(found: Tagging, program: Program, scope: str, name: str) -> int:
+def _tag(found: Tagging, program: TagProgram, scope: str, name: str) -> int:
     for call in program.body.nodes:
         if isinstance(call, Get) and call.name == name:
             return found.places[scope, (call.source, call.field)]

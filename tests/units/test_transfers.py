@@ -14,7 +14,7 @@ from mcudeploy.ops.unary import Unary
 from mcudeploy.planner.cores.functions import Assignment, partition
 from mcudeploy.planner.cores.requirements import needs
 from mcudeploy.planner.cores.routes import with_transfers
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 STALE = "stale"
 
@@ -115,7 +115,7 @@ def test_everybody_reads_what_was_written(drawn: tuple[Graph, Board, Assignment]
     given_graph, drawn_board, given_assignment = drawn
     graph, assignment = with_transfers(given_graph, drawn_board, given_assignment)
     found = needs(graph, drawn_board, partition(graph, assignment)).tensors  # raises where none is in common
-    roots = Flow.of(graph).roots
+    roots = Dataflow.of(graph).roots
     memory: dict[str, object] = {}
     caches: dict[tuple[str, str], object] = {}
     true: dict[str, object] = {}

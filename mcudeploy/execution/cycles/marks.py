@@ -19,10 +19,10 @@ from mcudeploy.common.errors import ConfigError, ProtocolError
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.execution.cycles.plugin import load_arguments
-from mcudeploy.ir.plan import Lane, Part
-from mcudeploy.planner.cores.core_timeline import Timeline, critical_path
+from mcudeploy.ir.plan import Lane, WorkSlice
+from mcudeploy.planner.cores.core_timeline import CoreTimeline, critical_path
 from mcudeploy.toolchain import Firmware
-from mcudeploy.toolchain.disassembly import Function, Functions
+from mcudeploy.toolchain.disassembly import Functions, ProgramFunction
 
 SOURCE = Path(__file__).with_name("marks.c")
 
@@ -47,7 +47,7 @@ WORKS = ("mcud_run_cores", "mcud_core_run")
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class MarkPassed:
     """A core came to a mark when it had executed so many instructions without waiting."""
 
     core: int
@@ -56,7 +56,7 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class CallWindow:
     """Instructions of one call of mcud_run_cores: those of core 0 before its lane, those of the parts that
     each core did, and those of core 0 behind its last part, to the next reading of the counter.
     """
@@ -70,7 +70,7 @@ class Window:
 class LaneCounts:
     """The instructions of one run of a plan on several cores, by calls of mcud_run_cores."""
 
-    windows: tuple[Window, ...]
+    windows: tuple[CallWindow, ...]
 
     @property
     def parts(self) -> list[list[int]]:
@@ -78,14 +78,14 @@ class LaneCounts:
         cores = range(len(self.windows[0].parts)) if self.windows else ()
         return [[count for window in self.windows for count in window.parts[core]] for core in cores]
 
-    def timeline(self, lanes: Sequence[Lane]) -> Timeline:
+    def timeline(self, lanes: Sequence[Lane]) -> CoreTimeline:
         """When the parts begin and end, as if one call had done them all.
 
         Raises ProtocolError where other parts were counted than the lanes have, and ValueError where lanes
         wait for each other for ever.
         """
         found = [len(each) for each in self.parts]
-        wanted = [sum(isinstance(entry, Part) for entry in lane) for lane in lanes]
+        wanted = [sum(isinstance(entry, WorkSlice) for entry in lane) for lane in lanes]
         if found != wanted:
             raise ProtocolError(
                 f"the emulator counted {_listed(found)} parts on its cores, the plan has {_listed(wanted)}"
@@ -138,19 +138,19 @@ def mark_arguments(qemu: str, elf: Path, out: Path) -> tuple[str, ...]:
     return load_arguments(SOURCE, qemu, out, (*marks, *waits, *works))
 
 
-def read_marks(path: Path) -> list[Passed]:
+def read_marks(path: Path) -> list[MarkPassed]:
     """What the plugin wrote, in the order of time. Raises ProtocolError for a torn file."""
     words = np.fromfile(path, dtype=np.uint64)
     if words.size % 3 or path.stat().st_size % words.itemsize:
         raise _incomplete()
-    return [Passed(core, Mark(mark), count) for core, mark, count in words.reshape(-1, 3).tolist()]
+    return [MarkPassed(core, Mark(mark), count) for core, mark, count in words.reshape(-1, 3).tolist()]
 
 
-def windows_of(passed: Iterable[Passed], cores: int) -> list[Window]:
+def windows_of(passed: Iterable[MarkPassed], cores: int) -> list[CallWindow]:
     """The calls of mcud_run_cores, from its entry to core 0's next reading of the counter behind it, in the
     order of time. Raises ProtocolError where a call has no end, or a core no lane in it.
     """
-    windows: list[Window] = []
+    windows: list[CallWindow] = []
     begin: int | None = None
     lanes: dict[int, int] = {}  # by core its count at the beginning of its lane
     ends: list[list[int]] = []  # by core its counts at the ends of its parts
@@ -172,14 +172,14 @@ def windows_of(passed: Iterable[Passed], cores: int) -> list[Window]:
                 raise _incomplete()
             bounds = [[lanes[core], *each] for core, each in enumerate(ends)]
             parts = tuple(tuple(np.diff(each).tolist()) for each in bounds)
-            windows.append(Window(lanes[0] - begin, parts, it.count - bounds[0][-1]))
+            windows.append(CallWindow(lanes[0] - begin, parts, it.count - bounds[0][-1]))
             begin = None
     if begin is not None:
         raise _incomplete()
     return windows
 
 
-def _named(functions: Functions, name: str) -> Function:
+def _named(functions: Functions, name: str) -> ProgramFunction:
     """The function of that name. A generated mcud_config.h adds its types to it: mcud_run_cores_o16_c8_a4."""
     typed = re.compile(rf"{name}_o\d+_c\d+_a\d+")
     return next((it for it in functions.all if typed.fullmatch(it.name)), None) or functions.named(name)

@@ -29,7 +29,7 @@ SOURCE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class AddressRegion:
     """A part of the address space; `memory`: the board's memory that it is in, None for flash."""
 
     name: str
@@ -37,20 +37,20 @@ class Region:
     addresses: Interval
 
 
-def regions_of(firmware: Firmware) -> tuple[Region, ...]:
+def regions_of(firmware: Firmware) -> tuple[AddressRegion, ...]:
     """The stack, which is in the first memory, the memories without it, and flash."""
     board = emulated_board(firmware.board) if firmware.emulated else firmware.board
     first = board.memories[0].name
     stack = _symbols(firmware.elf, "mcud_stack_limit", "mcud_stack_top")
     return (
-        Region(STACK, first, Interval(*stack)),
-        *(Region(it.name, it.name, it.addresses) for it in board.memories),
-        Region("flash", None, board.flash.addresses),
+        AddressRegion(STACK, first, Interval(*stack)),
+        *(AddressRegion(it.name, it.name, it.addresses) for it in board.memories),
+        AddressRegion("flash", None, board.flash.addresses),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Accesses:
+class MemoryTraffic:
     """Bytes loaded and stored by region, and the cycles that the core waits for them."""
 
     loaded: Mapping[str, int]
@@ -58,7 +58,7 @@ class Accesses:
     stall_cycles: Mapping[str, float]
 
     @classmethod
-    def of(cls, counts: Counts, regions: tuple[Region, ...], board: Board) -> Accesses:
+    def of(cls, counts: Counts, regions: tuple[AddressRegion, ...], board: Board) -> MemoryTraffic:
         """What a stretch of execution accessed. Flash, and what is nowhere, makes nobody wait."""
         names = (*(region.name for region in regions), OTHER)
         loaded = {name: counts.loaded[at] for at, name in enumerate(names)}
@@ -100,11 +100,11 @@ def traffic_report(
     get the stalls on top of what they have, which is then in `unit`.
     """
     regions, board = regions_of(firmware), firmware.board
-    each = {name: Accesses.of(counts, regions, board) for name, counts in operators.items()}
+    each = {name: MemoryTraffic.of(counts, regions, board) for name, counts in operators.items()}
     total = Counts()
     for counts in operators.values():
         total.add(counts)
-    whole = Accesses.of(total, regions, board)
+    whole = MemoryTraffic.of(total, regions, board)
     spent = {it["name"]: it["ticks"] + each[it["name"]].stalls for it in report["operators"]}
     return {
         "latency": {"value": round(report["latency"]["value"] + whole.stalls), "unit": unit},

@@ -13,7 +13,7 @@ from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class _ConvAxis:
     """One dimension of the image: stride, `taps` of the convolution, its padding, and the part of the blocks
     that is the result.
 
@@ -28,7 +28,7 @@ class _Axis:
     end: int
 
     @classmethod
-    def of(cls, size: int, kernel: int, stride: int, before: int, made: int) -> _Axis:
+    def of(cls, size: int, kernel: int, stride: int, before: int, made: int) -> _ConvAxis:
         """Of an image and a kernel; the result has `made` pixels behind `before` that are cut."""
         taps = -(-kernel // stride)
         blocks = -(-(before + made) // stride)
@@ -76,7 +76,7 @@ def conv_transpose(node: NodeProto, make: Maker) -> bool:
     return True
 
 
-def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[_Axis]:
+def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[_ConvAxis]:
     """The dimensions of the image."""
     rank, given = len(sizes), make.attributes
     if any(step != 1 for step in given.get("dilations", ())):
@@ -93,10 +93,10 @@ def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[
         ]
         upper = given.get("auto_pad") == b"SAME_UPPER"
         before = [pad // 2 if upper else pad - pad // 2 for pad in total]
-    return [_Axis.of(*each) for each in zip(sizes, kernel, strides, before, made, strict=True)]
+    return [_ConvAxis.of(*each) for each in zip(sizes, kernel, strides, before, made, strict=True)]
 
 
-def _filters(weights: NDArray[np.float32], axes: list[_Axis], groups: int) -> NDArray[np.float32]:
+def _filters(weights: NDArray[np.float32], axes: list[_ConvAxis], groups: int) -> NDArray[np.float32]:
     """[C, M, taps...] -> [groups * stride... * M, C / groups, taps of the convolution...]."""
     depth, count, *kernel = weights.shape
     more = [(0, axis.taps * axis.stride - size) for axis, size in zip(axes, kernel, strict=True)]

@@ -31,7 +31,7 @@ from mcudeploy.frontend.decompose.integer_rules import (
     matmul_integer_to_float,
     matmul_nbits,
 )
-from mcudeploy.frontend.decompose.maker import Facts, Infos, Maker
+from mcudeploy.frontend.decompose.maker import Infos, Maker, ModelFacts
 from mcudeploy.frontend.decompose.move_rules import center_crop_pad, trilu
 from mcudeploy.frontend.decompose.norm_rules import (
     batch_normalization,
@@ -227,7 +227,7 @@ def expand(
         return proto, {}
     constants = constants_of(proto.graph)
     read = {info.name for info in proto.graph.output}.union(*(node.input for node in proto.graph.node))
-    facts = Facts(opset, infos, constants, _dequantized(proto, constants), frozenset(read - {""}))
+    facts = ModelFacts(opset, infos, constants, _dequantized(proto, constants), frozenset(read - {""}))
     nodes, refusals = list[NodeProto](), dict[str, str]()
     for number, (node, rule) in enumerate(zip(proto.graph.node, rules, strict=True)):
         label = node.name or f"#{number}"
@@ -244,7 +244,7 @@ def expand(
     return result, refusals
 
 
-def _replaced(rule: Rule, node: NodeProto, label: str, facts: Facts) -> Sequence[NodeProto]:
+def _replaced(rule: Rule, node: NodeProto, label: str, facts: ModelFacts) -> Sequence[NodeProto]:
     """What a rule makes of a node. Raises Unsupported, also for one that is malformed."""
     try:
         make = Maker(node, label, facts)

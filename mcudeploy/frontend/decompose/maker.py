@@ -21,7 +21,7 @@ _AXES_IN_INPUTS = 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Facts:
+class ModelFacts:
     """Of a model: its opset, what is known of its values, its constants, which rules add to, what is
     dequantised of them, which values are read, and by integer value the float value that holds the same
     integers.
@@ -38,7 +38,7 @@ class Facts:
 class Maker:
     """Collects the nodes that replace one. They have its name: an error names what the file has."""
 
-    def __init__(self, node: NodeProto, label: str, facts: Facts) -> None:
+    def __init__(self, node: NodeProto, label: str, facts: ModelFacts) -> None:
         self.nodes: list[NodeProto] = []
         self.inputs, self.outputs = list(node.input), list(node.output)
         self.attributes: dict[str, Any] = {

@@ -55,7 +55,7 @@ def global_pool(node: NodeProto, make: Maker) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class _VolumeAxis:
     """One dimension of a convolution."""
 
     size: int
@@ -125,12 +125,12 @@ def conv(node: NodeProto, make: Maker) -> bool:
     return True
 
 
-def _axes(make: Maker, sizes: Sequence[int], made: Sequence[int], kernel: Sequence[int]) -> list[_Axis]:
+def _axes(make: Maker, sizes: Sequence[int], made: Sequence[int], kernel: Sequence[int]) -> list[_VolumeAxis]:
     strides, dilations = (make.attributes.get(name, (1, 1, 1)) for name in ("strides", "dilations"))
     pads, auto_pad = make.attributes.get("pads", (0,) * 6), make.attributes.get("auto_pad", b"NOTSET")
     axes = []
     for axis, size in enumerate(sizes):
-        found = _Axis(size, made[axis], kernel[axis], strides[axis], dilations[axis], pads[axis])
+        found = _VolumeAxis(size, made[axis], kernel[axis], strides[axis], dilations[axis], pads[axis])
         more = max(found.needed - size, 0)
         before = {b"SAME_UPPER": more // 2, b"SAME_LOWER": more - more // 2, b"VALID": 0}
         axes.append(replace(found, before=before.get(auto_pad, pads[axis])))

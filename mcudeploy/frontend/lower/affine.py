@@ -17,7 +17,7 @@ from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes,
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import IndexArray, Value
+from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue
 from mcudeploy.ir.graph import DType, Shape
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv import Conv2d
@@ -61,7 +61,7 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class ConvRead:
     """How a Conv2d reads a stored value: tensor, operator, weights in the order it wants, result."""
 
     tensor: str
@@ -71,7 +71,7 @@ class Reading:
     index: IndexArray
 
 
-Reader = Callable[[Value, Constant], Reading]
+Reader = Callable[[OnnxValue, Constant], ConvRead]
 """From the value and the weights [K, ...] to the reading; the operator's clip is filled in later."""
 
 
@@ -123,7 +123,7 @@ def _keeps_bias(linear: Linear, weights: QuantizedWeights, input_scale: float, o
     return bool(np.all(moved <= 0.5 * output_scale))
 
 
-def emit_float(builder: Builder, node: Node, linear: Linear, reading: Reading, ending: Ending) -> Value:
+def emit_float(builder: Builder, node: Node, linear: Linear, reading: ConvRead, ending: Ending) -> OnnxValue:
     """Emits the Conv2d on floats and returns its result, behind which only views of the ending are left."""
     along = (-1,) + (1,) * (reading.weights.value.ndim - 1)
     weights = reading.weights.value
@@ -138,19 +138,19 @@ def emit_float(builder: Builder, node: Node, linear: Linear, reading: Reading, e
     tensor = builder.emit(
         op, (reading.tensor,), reading.shape, DType.FLOAT32, constants=constants, nodes=nodes
     )
-    return Value(tensor, reading.index, real=True)
+    return OnnxValue(tensor, reading.index, real=True)
 
 
 def _emit_int8(
     builder: Builder,
     node: Node,
     linear: Linear,
-    reading: Reading,
+    reading: ConvRead,
     *,
     weights: QuantizedWeights,
     scale: float,
     ending: Ending,
-) -> Value:
+) -> OnnxValue:
     if ending.quantization is None:
         raise Unsupported("an int8 operator needs a quantised result")
     units = weights.scale * scale
@@ -174,7 +174,7 @@ def _emit_int8(
         constants=constants,
         nodes=nodes,
     )
-    return Value(tensor, reading.index, real=True)
+    return OnnxValue(tensor, reading.index, real=True)
 
 
 def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> QuantizedWeights | None:

@@ -21,7 +21,7 @@ from mcudeploy.frontend.lower.graph_outputs import truth
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import TRUTH
-from mcudeploy.frontend.onnx.values import Value, positions
+from mcudeploy.frontend.onnx.values import OnnxValue, positions
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.integer import IntegerBinary, IntegerFunction
@@ -118,7 +118,7 @@ def _kind(builder: Builder, node: Node, place: int) -> str:
     return kind
 
 
-def _operand(builder: Builder, name: str) -> Value | Constant:
+def _operand(builder: Builder, name: str) -> OnnxValue | Constant:
     constant = builder.constants.get(name)
     return builder.integers(name) if constant is None else _whole(constant.value)
 
@@ -131,14 +131,14 @@ def _whole(array: NDArray[np.generic]) -> Constant:
     return Constant(narrow)
 
 
-def _mask(builder: Builder, name: str) -> Value | Constant:
+def _mask(builder: Builder, name: str) -> OnnxValue | Constant:
     constant = builder.constants.get(name)
     return truth(builder, name) if constant is None else _whole(constant.value != 0)
 
 
 def _masked(
     builder: Builder, node: Node, function: IntegerFunction, operands: Operands, kind: str
-) -> Value | Constant:
+) -> OnnxValue | Constant:
     mask, other = operands
     if isinstance(mask, Constant) and isinstance(other, Constant):
         wanted = mask.value.astype(np.bool_) == (function == "keep")
@@ -146,13 +146,13 @@ def _masked(
     return _emit(builder, node, function, operands, kind)
 
 
-Step = Callable[[Builder, Node, Value, str], Value]
+Step = Callable[[Builder, Node, OnnxValue, str], OnnxValue]
 
 
 def _with(function: IntegerFunction, *, of: str = "", number: int = 0, first: bool = False) -> Step:
     """One function of the value and a number, or the node's input of that name; `first`: the number is."""
 
-    def step(builder: Builder, node: Node, value: Value, kind: str) -> Value:
+    def step(builder: Builder, node: Node, value: OnnxValue, kind: str) -> OnnxValue:
         other = _operand(builder, of) if of else Constant(np.array(number, np.int32))
         operands: Operands = (other, value) if first else (value, other)
         return _emit(builder, node, function, operands, kind)
@@ -160,7 +160,7 @@ def _with(function: IntegerFunction, *, of: str = "", number: int = 0, first: bo
     return step
 
 
-def _absolute(builder: Builder, node: Node, value: Value, kind: str) -> Value:
+def _absolute(builder: Builder, node: Node, value: OnnxValue, kind: str) -> OnnxValue:
     negative = _with("sub", first=True)(builder, node, value, kind)
     return _emit(builder, node, "max", (value, negative), kind)
 
@@ -184,7 +184,9 @@ INTEGER_OPERATORS = tuple(sorted({*_FUNCTIONS, *_STEPS, "BitShift", "Where"}))
 """What integers are computed with."""
 
 
-def _emit(builder: Builder, node: Node, function: IntegerFunction, operands: Operands, kind: str) -> Value:
+def _emit(
+    builder: Builder, node: Node, function: IntegerFunction, operands: Operands, kind: str
+) -> OnnxValue:
     """The operator; `kind`: the element type of the operands, masks excepted, and of what is no truth."""
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
     stored, index = common_layout(builder, operands, shape)
@@ -196,7 +198,7 @@ def _emit(builder: Builder, node: Node, function: IntegerFunction, operands: Ope
         masks = at == 0 and function in ("keep", "drop")
         constant = isinstance(operand, Constant)
         offsets.append(0 if masks or constant else own)
-        if isinstance(operand, Value):
+        if isinstance(operand, OnnxValue):
             wanted = broadcast_positions(operand.index, shape, index, stored)
             inputs.append(builder.arranged(operand.tensor, wanted, (node,)))
         else:
@@ -215,5 +217,5 @@ def _emit(builder: Builder, node: Node, function: IntegerFunction, operands: Ope
     )
     tensor = builder.emit(op, inputs, stored, dtype, meaning, constants=constants, nodes=(node,))
     if truths:
-        return Value(tensor, index, True, dequantize_table(TRUTH), TRUTH)
-    return Value(tensor, index, real=False, quantization=meaning)
+        return OnnxValue(tensor, index, True, dequantize_table(TRUTH), TRUTH)
+    return OnnxValue(tensor, index, real=False, quantization=meaning)

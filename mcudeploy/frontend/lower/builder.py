@@ -11,10 +11,17 @@ import numpy as np
 from mcudeploy.frontend.lower.taking import taking
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.names import Names
-from mcudeploy.frontend.onnx.nodes import MAX_MADE_ELEMENTS, Entry, Model, Node, Unsupported, require_bounded
+from mcudeploy.frontend.onnx.nodes import (
+    MAX_MADE_ELEMENTS,
+    BatchEntry,
+    Node,
+    OnnxModel,
+    Unsupported,
+    require_bounded,
+)
 from mcudeploy.frontend.onnx.quantization import IntegerTable, activation_parameters, is_identity
-from mcudeploy.frontend.onnx.values import IndexArray, Value, is_storage_order, permutation
-from mcudeploy.ir.graph import Border, DType, Operator, Quantization, Shape, State, Tensor
+from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, is_storage_order, permutation
+from mcudeploy.ir.graph import DType, GraphIO, Operator, Quantization, Shape, State, Tensor
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.quantize import Dequantize
@@ -24,7 +31,7 @@ from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 
-RealLowering = Callable[["Builder", Node], Value]
+RealLowering = Callable[["Builder", Node], OnnxValue]
 """Computes the first output of a node on float tensors, with nothing fused and no tables."""
 
 _BORDER_DTYPES = {
@@ -54,13 +61,13 @@ _TAKES_INT32 = frozenset(
 class Builder:
     """Mutable while lowering runs; `tensors`, `operators` and `references` become the Graph."""
 
-    def __init__(self, model: Model, real_lowerings: Mapping[str, RealLowering]) -> None:
+    def __init__(self, model: OnnxModel, real_lowerings: Mapping[str, RealLowering]) -> None:
         self.model = model
         self.constants: dict[str, Constant] = dict(model.constants)
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, OnnxValue] = {}
         self.tensors: dict[str, Tensor] = {}
         self.operators: list[Operator] = []
-        self.references: dict[str, Border] = {}
+        self.references: dict[str, GraphIO] = {}
         self.done: set[str] = set()
         self.notes: list[str] = []
         self.consumers = model.consumers()
@@ -70,12 +77,12 @@ class Builder:
         self._names = Names()
         self._elements = 0
         self._real_lowerings = real_lowerings
-        self._reals: dict[str, Value] = {}
+        self._reals: dict[str, OnnxValue] = {}
         self._made: dict[tuple[object, ...], str] = {}
 
     # -- looking up -----------------------------------------------------------------------------
 
-    def value(self, name: str) -> Value:
+    def value(self, name: str) -> OnnxValue:
         """The activation of this name. Raises Unsupported where it is a constant or left out."""
         found = self.values.get(name)
         if found is None:
@@ -89,7 +96,7 @@ class Builder:
             raise Unsupported(f"{what} must be constant")
         return found
 
-    def operand(self, name: str) -> Value | Constant:
+    def operand(self, name: str) -> OnnxValue | Constant:
         """An activation or a constant."""
         constant = self.constants.get(name)
         return constant if constant is not None else self.value(name)
@@ -100,7 +107,7 @@ class Builder:
 
     # -- values ---------------------------------------------------------------------------------
 
-    def define(self, name: str, value: Value) -> None:
+    def define(self, name: str, value: OnnxValue) -> None:
         """Says what an ONNX value is. A value that is a tensor as it is becomes its reference."""
         self.values[name] = value
         info = self.model.infos.get(name)
@@ -116,21 +123,21 @@ class Builder:
             border = self.border(name, value, info.dtype)
             self.references[value.tensor] = border if entry is None else self._in_batch(border, entry)
 
-    def _in_batch(self, border: Border, entry: Entry) -> Border:
+    def _in_batch(self, border: GraphIO, entry: BatchEntry) -> GraphIO:
         """The border of one entry, as a part of the value that the file has."""
         order = np.full((entry.batch, border.order.size), -1, np.int32)
         order[entry.number] = border.order
         shape = (entry.batch, *border.shape[1:])
         dtype = self.model.file_types.get(entry.whole, border.dtype)
-        return Border(border.tensor, entry.whole, shape, dtype, order.reshape(-1))
+        return GraphIO(border.tensor, entry.whole, shape, dtype, order.reshape(-1))
 
-    def border(self, name: str, value: Value, dtype: str) -> Border:
+    def border(self, name: str, value: OnnxValue, dtype: str) -> GraphIO:
         """How the value's tensor relates to the ONNX value of this name."""
         order = np.ascontiguousarray(value.index.reshape(-1), np.int32)
         stated = self.model.file_types.get(name, dtype)
-        return Border(value.tensor, name, value.shape, stated, order, self.model.declared.get(name))
+        return GraphIO(value.tensor, name, value.shape, stated, order, self.model.declared.get(name))
 
-    def dequantized(self, node: Node) -> Value:
+    def dequantized(self, node: Node) -> OnnxValue:
         """What a DequantizeLinear node makes of an activation: the stored values seen through a table."""
         source = self.value(node.inputs[0])
         if source.real:
@@ -141,7 +148,7 @@ class Builder:
             return replace(source, real=True, table=dequantize_table(quantization), quantization=quantization)
         return replace(source, real=True, table=dequantize(source.table, quantization), quantization=None)
 
-    def pure(self, name: str) -> Value | None:
+    def pure(self, name: str) -> OnnxValue | None:
         """A float value that is exactly a dequantised int8 tensor; None where it is anything else."""
         value = self.value(name)
         if not value.real or value.table is None:
@@ -156,7 +163,7 @@ class Builder:
             return None
         return replace(value, tensor=self.reinterpreted(value.tensor, value.quantization))
 
-    def integers(self, name: str) -> Value:
+    def integers(self, name: str) -> OnnxValue:
         """An integer value as an int8 tensor of its own; a table that stands for it is emitted as Lut."""
         value = self.value(name)
         if value.real:
@@ -165,11 +172,11 @@ class Builder:
             return value
         quantization = value.quantization or Quantization(1.0, 0)
         tensor = self.looked_up(value.tensor, value.table.astype(np.int8), quantization, self.nodes_of(name))
-        settled = Value(tensor, value.index, real=False, quantization=quantization)
+        settled = OnnxValue(tensor, value.index, real=False, quantization=quantization)
         self.define(name, settled)
         return settled
 
-    def requantized(self, name: str, quantization: Quantization) -> Value:
+    def requantized(self, name: str, quantization: Quantization) -> OnnxValue:
         """A float value seen through a table as an int8 tensor of this quantisation, rounded once."""
         value = self.value(name)
         if value.table is None or not value.real:
@@ -180,9 +187,9 @@ class Builder:
         value = self.value(name)
         table = quantize(np.asarray(value.table, np.float32), quantization)
         tensor = self.looked_up(value.tensor, table, quantization, self.nodes_of(name))
-        return Value(tensor, value.index, True, dequantize_table(quantization), quantization)
+        return OnnxValue(tensor, value.index, True, dequantize_table(quantization), quantization)
 
-    def real(self, name: str) -> Value:
+    def real(self, name: str) -> OnnxValue:
         """A float value as a float32 tensor: computed in float where a table stands for it so far."""
         value = self.value(name)
         if not value.real:
@@ -193,7 +200,7 @@ class Builder:
             self._reals[name] = self._computed(name)
         return self._reals[name]
 
-    def _computed(self, name: str) -> Value:
+    def _computed(self, name: str) -> OnnxValue:
         pure = self.pure(name)
         if pure is not None:
             key = ("dequantize", pure.tensor)
@@ -203,7 +210,7 @@ class Builder:
                 nodes = self.nodes_of(name)
                 tensor = self.emit(Dequantize(), (pure.tensor,), shape, DType.FLOAT32, nodes=nodes)
                 self._made[key] = tensor
-            return Value(tensor, pure.index, real=True)
+            return OnnxValue(tensor, pure.index, real=True)
         node = self.producers.get(name)
         lowering = None if node is None else self._real_lowerings.get(node.op)
         if node is None or lowering is None:

@@ -11,12 +11,12 @@ import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
-from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS, Floats, Function, power
+from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS, Floats, ScalarFunction, power
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import (
     IndexArray,
-    Value,
+    OnnxValue,
     axis_shapes,
     compressed,
     default_layout,
@@ -50,7 +50,7 @@ def unary(builder: Builder, node: Node) -> None:
     finish(builder, ending, made, quantized=False)
 
 
-def real_unary(builder: Builder, node: Node) -> Value:
+def real_unary(builder: Builder, node: Node) -> OnnxValue:
     """The function on a float tensor."""
     function = FUNCTIONS[node.op](builder, node)
     return _real_unary(builder, builder.real(node.inputs[0]), function, (node,), None)
@@ -58,11 +58,11 @@ def real_unary(builder: Builder, node: Node) -> Value:
 
 def _real_unary(
     builder: Builder,
-    value: Value,
-    function: Function,
+    value: OnnxValue,
+    function: ScalarFunction,
     nodes: tuple[Node, ...],
     ending: Ending | None,
-) -> Value:
+) -> OnnxValue:
     shape = builder.shape_of(value.tensor)
     op = Unary(function.kind, function.alpha, function.beta)
     if function.kind == "relu":
@@ -71,7 +71,7 @@ def _real_unary(
     if ending is not None and ending.clips:
         clip = Unary("clip", ending.low, ending.high)
         tensor = builder.emit(clip, (tensor,), shape, DType.FLOAT32, nodes=nodes[1:])
-    return Value(tensor, value.index, real=True)
+    return OnnxValue(tensor, value.index, real=True)
 
 
 _Operation = Callable[[Floats, Floats], Floats]
@@ -98,7 +98,7 @@ OF_INTEGERS = frozenset({"Add", "Sub", "Mul", "Div"})
 """Those that int8 operands have kernels for; others are computed in float."""
 
 
-Operands = tuple[Value | Constant, Value | Constant]
+Operands = tuple[OnnxValue | Constant, OnnxValue | Constant]
 
 
 def binary(builder: Builder, node: Node) -> None:
@@ -125,7 +125,7 @@ def binary(builder: Builder, node: Node) -> None:
     finish(builder, ending, made, quantized=False)
 
 
-def _stored_extreme(builder: Builder, node: Node, ending: Ending) -> Value | None:
+def _stored_extreme(builder: Builder, node: Node, ending: Ending) -> OnnxValue | None:
     """The larger or smaller of stored values, where operands and result have one quantisation; else None."""
     if node.op not in ("Max", "Min") or ending.quantization is None or ending.clips:
         return None
@@ -139,7 +139,7 @@ def _stored_extreme(builder: Builder, node: Node, ending: Ending) -> Value | Non
     place: int | None = None
     held: Shape | None = None
     for at, operand in enumerate(operands):
-        if isinstance(operand, Value):
+        if isinstance(operand, OnnxValue):
             wanted = broadcast_positions(operand.index, shape, index, stored)
             inputs.append(builder.arranged(operand.tensor, wanted))
             continue
@@ -151,10 +151,10 @@ def _stored_extreme(builder: Builder, node: Node, ending: Ending) -> Value | Non
     tensor = builder.emit(
         op, inputs, stored, DType.INT8, ending.quantization, constants=constants, nodes=nodes
     )
-    return Value(tensor, index, real=True)
+    return OnnxValue(tensor, index, real=True)
 
 
-def _meaning(operand: Value | Constant) -> Quantization | None:
+def _meaning(operand: OnnxValue | Constant) -> Quantization | None:
     return constant_quantization(operand) if isinstance(operand, Constant) else operand.quantization
 
 
@@ -169,7 +169,7 @@ def where(builder: Builder, node: Node) -> None:
         raise Unsupported("all its operands are constant, and it is not folded")
     shape = np.broadcast_shapes(kept.shape, rest.shape)
     if (
-        isinstance(kept, Value)
+        isinstance(kept, OnnxValue)
         and isinstance(rest, Constant)
         and not rest.value.any()
         and shape == kept.shape
@@ -179,7 +179,9 @@ def where(builder: Builder, node: Node) -> None:
     builder.define(node.output, _emit(builder, node, (kept, rest), function="add"))
 
 
-def _masked(builder: Builder, node: Node, function: BinaryFunction, operands: Operands) -> Value | Constant:
+def _masked(
+    builder: Builder, node: Node, function: BinaryFunction, operands: Operands
+) -> OnnxValue | Constant:
     mask, other = operands
     if isinstance(mask, Constant) and isinstance(other, Constant):
         wanted = mask.value.astype(np.bool_) == (function == "keep")
@@ -187,7 +189,7 @@ def _masked(builder: Builder, node: Node, function: BinaryFunction, operands: Op
     return _emit(builder, node, operands, function=function)
 
 
-def _is_number(operand: Value | Constant, other: Value) -> TypeGuard[Constant]:
+def _is_number(operand: OnnxValue | Constant, other: OnnxValue) -> TypeGuard[Constant]:
     """Whether it is a constant of one element that leaves the other's shape as it is."""
     single = isinstance(operand, Constant) and operand.value.size == 1
     return single and len(operand.shape) <= other.index.ndim
@@ -201,24 +203,24 @@ def _rounds_well(node: Node, operands: Operands, output: Quantization) -> bool:
     return a is None or b is None or sum_error(a, b, output) <= _MOST_SUM_ERROR
 
 
-def real_binary(builder: Builder, node: Node) -> Value:
+def real_binary(builder: Builder, node: Node) -> OnnxValue:
     """The operation on float tensors."""
     return _real_form(builder, node, None)
 
 
-def _real_form(builder: Builder, node: Node, ending: Ending | None) -> Value:
+def _real_form(builder: Builder, node: Node, ending: Ending | None) -> OnnxValue:
     base, exponent = _real_operands(builder, node)
-    if node.op == "Pow" and isinstance(base, Value) and _is_number(exponent, base):
+    if node.op == "Pow" and isinstance(base, OnnxValue) and _is_number(exponent, base):
         function = power(float(exponent.value.reshape(-1)[0]))
         nodes = (node,) if ending is None else (node, *ending.nodes)
         return _real_unary(builder, base, function, nodes, ending)
     return _emit(builder, node, (base, exponent), ending, None)
 
 
-def _table_form(node: Node, operands: Operands) -> Value | None:
+def _table_form(node: Node, operands: Operands) -> OnnxValue | None:
     """The result as a table over one int8 tensor; None where it depends on more than one stored value."""
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
-    leading = next((item for item in operands if isinstance(item, Value)), None)
+    leading = next((item for item in operands if isinstance(item, OnnxValue)), None)
     if leading is None or not leading.real or leading.table is None or prod(shape) != leading.index.size:
         return None
     tables: list[Floats] = []
@@ -234,10 +236,10 @@ def _table_form(node: Node, operands: Operands) -> Value | None:
     with np.errstate(all="ignore"):
         table = OPERATIONS[node.op][1](*tables)
     index = leading.index.reshape(shape)
-    return Value(leading.tensor, index, True, np.asarray(table, np.float32), None)
+    return OnnxValue(leading.tensor, index, True, np.asarray(table, np.float32), None)
 
 
-def _lies_like(value: Value, other: Value) -> bool:
+def _lies_like(value: OnnxValue, other: OnnxValue) -> bool:
     """True where both are float values of the same stored elements in the same order."""
     if value.tensor != other.tensor or not value.real or value.index.size != other.index.size:
         return False
@@ -253,7 +255,7 @@ def _real_operands(builder: Builder, node: Node) -> Operands:
 
 def _quantized_operands(builder: Builder, node: Node) -> Operands | None:
     """Both operands as int8; None where one of them is not."""
-    found: list[Value | Constant] = []
+    found: list[OnnxValue | Constant] = []
     for name in node.inputs[:2]:
         constant = builder.constants.get(name)
         if constant is not None:
@@ -288,7 +290,7 @@ def _emit(
     quantization: Quantization | None = None,
     *,
     function: BinaryFunction | None = None,
-) -> Value:
+) -> OnnxValue:
     """The operator, its operands brought into one layout: that of the largest activation."""
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
     stored, index = common_layout(builder, operands, shape)
@@ -298,7 +300,7 @@ def _emit(
     constant_shape: Shape | None = None
     meaning: Quantization | None = None
     for place, operand in enumerate(operands):
-        if isinstance(operand, Value):
+        if isinstance(operand, OnnxValue):
             wanted = broadcast_positions(operand.index, shape, index, stored)
             inputs.append(builder.arranged(operand.tensor, wanted))
             continue
@@ -310,13 +312,13 @@ def _emit(
     nodes = (node,) if ending is None else fused_nodes(node, ending, quantized=quantization is not None)
     dtype = DType.FLOAT32 if quantization is None else DType.INT8
     tensor = builder.emit(op, inputs, stored, dtype, quantization, constants=constants, nodes=nodes)
-    return Value(tensor, index, real=True)
+    return OnnxValue(tensor, index, real=True)
 
 
 def common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
     """That of the largest activation, viewed so that others repeat along whole dimensions, if that can be."""
     for operand in operands:
-        if isinstance(operand, Value) and operand.index.size == prod(shape):
+        if isinstance(operand, OnnxValue) and operand.index.size == prod(shape):
             index, own = operand.index.reshape(shape), builder.shape_of(operand.tensor)
             views = [view for axis in range(index.ndim) for view in axis_shapes(index, axis)]
             views += _merged(operands, shape)
@@ -344,7 +346,7 @@ def _merged(operands: Operands, shape: tuple[int, ...]) -> list[Shape]:
     return [natural_shape(tuple(sizes))] if len(sizes) == 3 else []
 
 
-def _repeats(operand: Value | Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape) -> bool:
+def _repeats(operand: OnnxValue | Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape) -> bool:
     """Whether an operand has no more places in a layout than elements."""
     places = positions(operand.shape) if isinstance(operand, Constant) else operand.index
     return broadcast_positions(places, shape, index, stored).size == places.size

@@ -13,7 +13,7 @@ from mcudeploy.frontend.lower.views import VIEWS, view_index
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import activation_parameters, quantized_dtype
-from mcudeploy.frontend.onnx.values import Value
+from mcudeploy.frontend.onnx.values import OnnxValue
 from mcudeploy.ir.graph import Quantization
 
 
@@ -109,7 +109,7 @@ def common_quantization(builder: Builder, readers: Iterable[tuple[str, Node]]) -
     return found.pop() if len(found) == 1 else None
 
 
-def finish(builder: Builder, ending: Ending, value: Value, *, quantized: bool) -> None:
+def finish(builder: Builder, ending: Ending, value: OnnxValue, *, quantized: bool) -> None:
     """Defines what the fused nodes make, given the operator's own result, and marks them as done.
 
     The value is the int8 tensor where `quantized`, else the float tensor.

@@ -11,7 +11,7 @@ from mcudeploy.frontend.lower.slice import regular
 from mcudeploy.frontend.onnx.nodes import Info, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.quantization import TRUTH
 from mcudeploy.frontend.onnx.values import (
-    Value,
+    OnnxValue,
     default_layout,
     is_plain,
     natural_shape,
@@ -19,7 +19,7 @@ from mcudeploy.frontend.onnx.values import (
     positions,
     scattered,
 )
-from mcudeploy.ir.graph import UNSIGNED_OFFSET, Border, DType, Quantization
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, GraphIO, Quantization
 from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.move import Slice
@@ -36,7 +36,7 @@ _TABLES = {
 """How constant outputs of these element types are stored."""
 
 
-def output_border(builder: Builder, info: Info, *, float_io: bool) -> Border:
+def output_border(builder: Builder, info: Info, *, float_io: bool) -> GraphIO:
     """The border of a model output, whose elements lie in the ONNX order or channels last.
 
     What ends in another order is rearranged by operators of its own.
@@ -46,7 +46,7 @@ def output_border(builder: Builder, info: Info, *, float_io: bool) -> Border:
     return builder.border(info.name, _in_plain_order(builder, info.name, value), dtype)
 
 
-def with_a_step(builder: Builder, outputs: tuple[Border, ...]) -> tuple[Border, ...]:
+def with_a_step(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
     """The outputs, the first of them copied where all are inputs under other names or shapes: a program has
     at least one step.
     """
@@ -65,7 +65,7 @@ def with_a_step(builder: Builder, outputs: tuple[Border, ...]) -> tuple[Border, 
     return (replace(first, tensor=copy), *outputs[1:])
 
 
-def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
+def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[OnnxValue, str]:
     """The value that the output ends with, and the ONNX element type."""
     if info.name in builder.constants:
         return _constant(builder, info.name)
@@ -83,7 +83,7 @@ def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
     return (pure if pure is not None else builder.real(info.name)), "float32"
 
 
-def _constant(builder: Builder, name: str) -> tuple[Value, str]:
+def _constant(builder: Builder, name: str) -> tuple[OnnxValue, str]:
     """A constant as a tensor that each run writes: the only row of a table, whatever the index is."""
     array = builder.constants[name].value
     if builder.outputs <= set(builder.constants):
@@ -112,7 +112,7 @@ def _constant(builder: Builder, name: str) -> tuple[Value, str]:
     )
     if kind is DType.INT32:
         tensor = builder.emit(Cast(), (tensor,), (1, 1, array.size), kind)
-    return Value(tensor, positions(array.shape), kind is DType.FLOAT32, quantization=quantization), dtype
+    return OnnxValue(tensor, positions(array.shape), kind is DType.FLOAT32, quantization=quantization), dtype
 
 
 def _any_index(builder: Builder) -> str:
@@ -127,17 +127,17 @@ def _any_index(builder: Builder) -> str:
     return tensor if source.dtype is DType.INT32 else builder.emit(Cast(), (tensor,), one, DType.INT32)
 
 
-def truth(builder: Builder, name: str) -> Value:
+def truth(builder: Builder, name: str) -> OnnxValue:
     """A value of 0 and 1 as an int8 tensor."""
     value = builder.value(name)
     if value.table is not None:
         return builder.requantized(name, TRUTH)
     shape, nodes = builder.shape_of(value.tensor), builder.nodes_of(name)
     tensor = builder.emit(Quantize(), (value.tensor,), shape, DType.INT8, TRUTH, nodes=nodes)
-    return Value(tensor, value.index, real=False, quantization=TRUTH)
+    return OnnxValue(tensor, value.index, real=False, quantization=TRUTH)
 
 
-def _in_plain_order(builder: Builder, name: str, value: Value) -> Value:
+def _in_plain_order(builder: Builder, name: str, value: OnnxValue) -> OnnxValue:
     """The model output `name`, rearranged where C could not be told where it lies."""
     if is_plain(value.index):
         return value

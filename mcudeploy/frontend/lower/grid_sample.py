@@ -6,7 +6,7 @@ import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import Value, image_index, image_positions
+from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions
 from mcudeploy.ir.graph import DType
 from mcudeploy.ops.grid_sample import MODES, PADDINGS, GridSample
 
@@ -24,4 +24,4 @@ def grid_sample(builder: Builder, node: Node) -> None:
     op = GridSample(MODES[mode], padding, bool(node.integer("align_corners", 0)))
     shape = (*builder.shape_of(places)[:2], builder.shape_of(source)[2])
     tensor = builder.emit(op, (source, places), shape, DType.FLOAT32, nodes=(node,))
-    builder.define(node.output, Value(tensor, image_index(shape, 4), real=True))
+    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))

@@ -15,14 +15,14 @@ from mcudeploy.frontend.onnx.nodes import Info, Node, Unsupported, require_bound
 from mcudeploy.frontend.onnx.quantization import TRUTH, activation_parameters
 from mcudeploy.frontend.onnx.values import (
     IndexArray,
-    Value,
+    OnnxValue,
     default_layout,
     image_positions,
     is_plain,
     natural_shape,
     positions,
 )
-from mcudeploy.ir.graph import Border, DType, Quantization, Shape, State
+from mcudeploy.ir.graph import DType, GraphIO, Quantization, Shape, State
 from mcudeploy.ops.requantize import dequantize_table
 
 _IMAGE_OPS = frozenset(
@@ -45,7 +45,7 @@ _STORED = {
 _REAL = ("float32", "bool")
 
 
-def declare(builder: Builder, info: Info, *, float_io: bool) -> Value:
+def declare(builder: Builder, info: Info, *, float_io: bool) -> OnnxValue:
     """Makes the tensor of a graph input and defines and returns its value.
 
     A float input whose readers only quantise it, all alike, is stored quantised unless `float_io`.
@@ -67,7 +67,7 @@ def declare(builder: Builder, info: Info, *, float_io: bool) -> Value:
     real = info.dtype in _REAL
     builder.tensor(name, shape, dtype if meaning is None else DType.INT8, meaning)
     table = dequantize_table(meaning) if real and meaning is not None else None
-    value = Value(name, index, real, table, meaning)
+    value = OnnxValue(name, index, real, table, meaning)
     builder.define(info.name, value)
     return value
 
@@ -178,7 +178,7 @@ def state_input(
     info = builder.model.infos[name]
     tensor = builder.tensor(builder.input_name(name), shape, dtype, quantization)
     order = np.arange(first.size, dtype=np.int32)
-    before = Border(tensor.name, name, info.shape or shape, dtype.value, order)
+    before = GraphIO(tensor.name, name, info.shape or shape, dtype.value, order)
     builder.states.append(State(before, replace(before, name=kept.after), first))
     return tensor.name
 
@@ -200,5 +200,5 @@ def placeholder(builder: Builder, name: str) -> bool:
         builder.tensor(tensor, shape, dtype, meaning)
     except Unsupported:
         return False
-    builder.values[name] = Value(tensor, index, info.dtype in _REAL, quantization=meaning)
+    builder.values[name] = OnnxValue(tensor, index, info.dtype in _REAL, quantization=meaning)
     return True

@@ -17,7 +17,7 @@ from mcudeploy.frontend.lower.slice import pick, real_pick
 from mcudeploy.frontend.lower.softmax import along
 from mcudeploy.frontend.onnx.constants import Constant, integers_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import IndexArray, Value, positions
+from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, positions
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.elementwise import Binary
@@ -35,14 +35,14 @@ def cast(builder: Builder, node: Node) -> None:
     builder.define(node.output, _cast(builder, node))
 
 
-def real_cast(builder: Builder, node: Node) -> Value:
+def real_cast(builder: Builder, node: Node) -> OnnxValue:
     """The same on a float tensor."""
     if builder.value(node.inputs[0]).real and node.integer("to", 0) == _FLOAT:
         return builder.real(node.inputs[0])
     return _cast(builder, node)
 
 
-def _cast(builder: Builder, node: Node) -> Value:
+def _cast(builder: Builder, node: Node) -> OnnxValue:
     name, to = node.inputs[0], node.integer("to", 0)
     value = builder.value(name)
     if to == _DOUBLE and not value.real and builder.tensors[value.tensor].dtype is DType.INT32:
@@ -56,7 +56,7 @@ def _cast(builder: Builder, node: Node) -> Value:
         real = _in_float(builder, node, _as_real(builder, node, value))
         shape = builder.shape_of(real.tensor)
         made = builder.emit(Unary("half"), (real.tensor,), shape, DType.FLOAT32, nodes=(node,))
-        return Value(made, real.index, real=True)
+        return OnnxValue(made, real.index, real=True)
     if to in (_INT32, _INT64):
         if not value.real and builder.tensors[value.tensor].dtype is DType.INT32:
             return value
@@ -68,11 +68,11 @@ def _cast(builder: Builder, node: Node) -> Value:
         zero = {"constant": np.zeros((1, 1, 1), np.float32)}
         unequal = Binary("not_equal", 1, (1, 1, 1))
         made = builder.emit(unequal, (real.tensor,), shape, DType.FLOAT32, constants=zero, nodes=(node,))
-        return Value(made, real.index, real=True)
+        return OnnxValue(made, real.index, real=True)
     raise Unsupported("casting activations to this type is not supported; float32, int32, int64 and bool are")
 
 
-def _as_real(builder: Builder, node: Node, value: Value) -> Value:
+def _as_real(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
     """Integers as floats: int8 ones seen through a table, int32 ones converted."""
     if value.real:
         return value
@@ -84,7 +84,7 @@ def _as_real(builder: Builder, node: Node, value: Value) -> Value:
     return replace(own, real=True, table=dequantize_table(meaning), quantization=meaning)
 
 
-def _in_float(builder: Builder, node: Node, value: Value) -> Value:
+def _in_float(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
     """The value on a float tensor."""
     if value.table is None:
         return value
@@ -93,10 +93,10 @@ def _in_float(builder: Builder, node: Node, value: Value) -> Value:
     return builder.real(name)
 
 
-def _converted(builder: Builder, node: Node, value: Value, dtype: DType) -> Value:
+def _converted(builder: Builder, node: Node, value: OnnxValue, dtype: DType) -> OnnxValue:
     shape = builder.shape_of(value.tensor)
     tensor = builder.emit(Cast(), (value.tensor,), shape, dtype, nodes=(node,))
-    return Value(tensor, value.index, real=dtype is DType.FLOAT32)
+    return OnnxValue(tensor, value.index, real=dtype is DType.FLOAT32)
 
 
 def gather(builder: Builder, node: Node) -> None:
@@ -111,21 +111,21 @@ def gather(builder: Builder, node: Node) -> None:
     builder.define(node.output, _gathered(builder, node, table))
 
 
-def real_gather(builder: Builder, node: Node) -> Value:
+def real_gather(builder: Builder, node: Node) -> OnnxValue:
     """The same on a float tensor."""
     if node.inputs[1] in builder.constants:
         return real_pick(builder, node)
     return _gathered(builder, node, builder.real(node.inputs[0]))
 
 
-def _indices(builder: Builder, node: Node) -> tuple[Value, str]:
+def _indices(builder: Builder, node: Node) -> tuple[OnnxValue, str]:
     """The indices, and the same as an int32 vector."""
     value = builder.value(node.inputs[1])
     tensor = builder.arranged(value.tensor, value.index.reshape(1, 1, -1), (node,))
     return value, tensor
 
 
-def _placed(indices: Value, rest: tuple[int, ...], axis: int) -> IndexArray:
+def _placed(indices: OnnxValue, rest: tuple[int, ...], axis: int) -> IndexArray:
     """Where the elements of a Gather lie whose result has a row for each index, of the shape `rest`."""
     made = positions((*indices.shape, *rest))
     rank = indices.index.ndim
@@ -155,14 +155,14 @@ def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
         constants={"table": table if quantization is None else quantize(table, quantization)},
         nodes=nodes,
     )
-    made = Value(tensor, _placed(indices, rest, axis), real=True)
+    made = OnnxValue(tensor, _placed(indices, rest, axis), real=True)
     if quantized:
         finish(builder, ending, made, quantized=True)
     else:
         builder.define(node.output, made)
 
 
-def _gathered(builder: Builder, node: Node, table: Value) -> Value:
+def _gathered(builder: Builder, node: Node, table: OnnxValue) -> OnnxValue:
     """Rows of a table that is computed."""
     indices, vector = _indices(builder, node)
     axis = axis_of(node, table.index.ndim)
@@ -200,7 +200,7 @@ def top_k(builder: Builder, node: Node) -> None:
             builder.define(name, _top(builder, node, value, axis, op))
 
 
-def _top(builder: Builder, node: Node, value: Value, axis: int, wanted: TopK) -> Value:
+def _top(builder: Builder, node: Node, value: OnnxValue, axis: int, wanted: TopK) -> OnnxValue:
     placed, dimension = along(builder, value, axis)
     op = replace(wanted, axis=dimension)
     source = builder.tensors[placed.tensor]
@@ -208,6 +208,6 @@ def _top(builder: Builder, node: Node, value: Value, axis: int, wanted: TopK) ->
     index = regrown(placed.index, source.shape, [axis], [dimension], shape)
     if wanted.result == "indices":
         tensor = builder.emit(op, (placed.tensor,), shape, DType.INT32, nodes=(node,))
-        return Value(tensor, index, real=False)
+        return OnnxValue(tensor, index, real=False)
     tensor = builder.emit(op, (placed.tensor,), shape, source.dtype, source.quantization, nodes=(node,))
     return replace(placed, tensor=tensor, index=index)

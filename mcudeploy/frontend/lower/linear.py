@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.affine import (
+    ConvRead,
     Linear,
-    Reading,
     emit_float,
     emit_linear,
     fold_affine,
@@ -18,10 +18,10 @@ from mcudeploy.frontend.lower.affine import (
 )
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
-from mcudeploy.frontend.lower.windows import Window, window_of
+from mcudeploy.frontend.lower.windows import KernelWindow, window_of
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import IndexArray, Value, image_index, image_positions, positions
+from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, image_index, image_positions, positions
 from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ops.affine import Affine, affine_records
 from mcudeploy.ops.conv import Conv2d
@@ -52,7 +52,7 @@ def conv(builder: Builder, node: Node) -> None:
     spatial = (rows, cols) if rank == 4 else (rows,)
     shape = (1, weights.shape[0], *spatial)
 
-    def read(source: Value, kernel: Constant) -> Reading:
+    def read(source: OnnxValue, kernel: Constant) -> ConvRead:
         return _read_image(builder, source, kernel, window, groups)
 
     emit_linear(builder, node, shape, 1, linear=Linear.of(stored, bias), reader=read)
@@ -65,13 +65,15 @@ def _channels_last(array: NDArray[np.generic]) -> NDArray[np.generic]:
     return array.transpose(0, 2, 3, 1)
 
 
-def _read_image(builder: Builder, source: Value, weights: Constant, window: Window, groups: int) -> Reading:
+def _read_image(
+    builder: Builder, source: OnnxValue, weights: Constant, window: KernelWindow, groups: int
+) -> ConvRead:
     tensor = builder.arranged(source.tensor, image_positions(source.index))
     out_channels = weights.shape[0]
     kernel, stride, dilation = window.kernel, window.stride, window.dilation
     op = Conv2d(out_channels, kernel, stride, dilation, window.pads, groups)
     shape = (*window.out_size, out_channels)
-    return Reading(tensor, op, weights, shape, image_index(shape, source.index.ndim))
+    return ConvRead(tensor, op, weights, shape, image_index(shape, source.index.ndim))
 
 
 def gemm(builder: Builder, node: Node) -> None:
@@ -96,7 +98,7 @@ def gemm(builder: Builder, node: Node) -> None:
     if alpha == 0 and third is not None:
         linear = replace(linear, offset=beta * _gemm_bias(third, shape, 1.0).reals().reshape(-1))
 
-    def read(source: Value, kernel: Constant) -> Reading:
+    def read(source: OnnxValue, kernel: Constant) -> ConvRead:
         index = source.index.T if swapped else source.index
         return _read_matrix(builder, source.tensor, index, kernel, shape)
 
@@ -118,9 +120,9 @@ def _gemm_bias(constant: Constant, shape: tuple[int, int], factor: float) -> Con
 def matmul(builder: Builder, node: Node) -> None:
     """A product with a constant matrix on either side, or of two activations."""
     left, right = builder.operand(node.inputs[0]), builder.operand(node.inputs[1])
-    if isinstance(right, Constant) and isinstance(left, Value):
+    if isinstance(right, Constant) and isinstance(left, OnnxValue):
         _constant_product(builder, node, left, _matrix(right).moved(np.transpose), swapped=False)
-    elif isinstance(left, Constant) and isinstance(right, Value):
+    elif isinstance(left, Constant) and isinstance(right, OnnxValue):
         _constant_product(builder, node, right, _matrix(left), swapped=True)
     else:
         _product(builder, node)
@@ -133,7 +135,7 @@ def _matrix(constant: Constant) -> Constant:
 
 
 def _constant_product(
-    builder: Builder, node: Node, value: Value, weights: Constant, *, swapped: bool
+    builder: Builder, node: Node, value: OnnxValue, weights: Constant, *, swapped: bool
 ) -> None:
     """`weights` is [K, depth]; `swapped`: the depth is the activation's last axis but one."""
     if value.index.ndim < 2:
@@ -144,11 +146,11 @@ def _constant_product(
     shape = (*index.shape[:-1], weights.shape[0])
     result = (*shape[:-2], shape[-1], shape[-2]) if swapped else shape
 
-    def read(source: Value, kernel: Constant) -> Reading:
+    def read(source: OnnxValue, kernel: Constant) -> ConvRead:
         own = np.swapaxes(source.index, -1, -2) if swapped else source.index
         reading = _read_matrix(builder, source.tensor, own, kernel, shape)
         index = np.swapaxes(reading.index, -1, -2) if swapped else reading.index
-        return Reading(reading.tensor, reading.op, reading.weights, reading.shape, index)
+        return ConvRead(reading.tensor, reading.op, reading.weights, reading.shape, index)
 
     axis = len(shape) - 2 if swapped else len(shape) - 1
     emit_linear(builder, node, result, axis, linear=Linear.of(weights, None), reader=read)
@@ -156,7 +158,7 @@ def _constant_product(
 
 def _read_matrix(
     builder: Builder, tensor: str, index: IndexArray, weights: Constant, shape: tuple[int, ...]
-) -> Reading:
+) -> ConvRead:
     """Rows of `depth` elements times weights [K, depth]; the weights follow the stored order."""
     depth, channels = index.shape[-1], weights.shape[0]
     places = index.reshape(-1, depth)
@@ -168,7 +170,7 @@ def _read_matrix(
         ordered = weights.moved(lambda array: array[:, order].reshape(channels, *stored))
         made = (1, 1, channels)
         result = positions((channels,)).reshape(shape)
-        return Reading(tensor, Conv2d(channels, kernel), ordered, made, result)
+        return ConvRead(tensor, Conv2d(channels, kernel), ordered, made, result)
     rows, cols = places // depth, places % depth
     if np.all(rows == rows[:, :1]) and np.all(cols == cols[:1]):
         order = np.argsort(cols[0])
@@ -181,7 +183,7 @@ def _read_matrix(
     ordered = weights.moved(lambda array: array[:, order].reshape(channels, 1, 1, depth))
     made = (image[0], image[1], channels)
     result = (row_order[:, np.newaxis] * channels + positions((channels,))).astype(np.int32)
-    return Reading(source, Conv2d(channels), ordered, made, result.reshape(shape))
+    return ConvRead(source, Conv2d(channels), ordered, made, result.reshape(shape))
 
 
 def _product(builder: Builder, node: Node) -> None:
@@ -198,8 +200,8 @@ def _product(builder: Builder, node: Node) -> None:
 
 
 def _emit_product(
-    builder: Builder, a: Value, b: Value, quantization: Quantization | None, nodes: tuple[Node, ...]
-) -> Value:
+    builder: Builder, a: OnnxValue, b: OnnxValue, quantization: Quantization | None, nodes: tuple[Node, ...]
+) -> OnnxValue:
     if a.index.ndim < 2 or b.index.ndim < 2:
         raise Unsupported("a product of vectors is not supported")
     (rows, depth), cols = a.shape[-2:], b.shape[-1]
@@ -219,7 +221,7 @@ def _emit_product(
     op = MatMul(batched, bool(transposed))
     tensor = builder.emit(op, (first, second), shape, dtype, quantization, nodes=nodes)
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return Value(tensor, positions((*lead, rows, cols)), real=True)
+    return OnnxValue(tensor, positions((*lead, rows, cols)), real=True)
 
 
 def batch_normalization(builder: Builder, node: Node) -> None:
@@ -242,7 +244,7 @@ def batch_normalization(builder: Builder, node: Node) -> None:
     finish(builder, ending, emit_float(builder, node, linear, reading, ending), quantized=False)
 
 
-def _affine(builder: Builder, node: Node, linear: Linear, ending: Ending) -> Value | None:
+def _affine(builder: Builder, node: Node, linear: Linear, ending: Ending) -> OnnxValue | None:
     """The factors and offsets on int8 values; None where input or result are not quantised so."""
     source = None if ending.quantization is None else builder.pure(node.inputs[0])
     if source is None or source.quantization is None or ending.quantization is None:
@@ -261,14 +263,14 @@ def _affine(builder: Builder, node: Node, linear: Linear, ending: Ending) -> Val
         constants={"factor": factor, "offset": offset},
         nodes=nodes,
     )
-    return Value(tensor, reading.index, real=True)
+    return OnnxValue(tensor, reading.index, real=True)
 
 
-def _read_channels(builder: Builder, source: Value, weights: Constant) -> Reading:
+def _read_channels(builder: Builder, source: OnnxValue, weights: Constant) -> ConvRead:
     """Channels of an image or of a vector, each with its own factor."""
     index = source.index
     image = index.reshape(index.shape[0], 1, -1) if index.ndim == 2 else image_positions(index)
     tensor = builder.arranged(source.tensor, image)
     shape: Shape = builder.shape_of(tensor)
     made = image_index(shape, index.ndim) if index.ndim > 2 else positions(index.shape)
-    return Reading(tensor, Conv2d(shape[2], groups=shape[2]), weights, shape, made)
+    return ConvRead(tensor, Conv2d(shape[2], groups=shape[2]), weights, shape, made)

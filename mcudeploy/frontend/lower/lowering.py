@@ -38,9 +38,9 @@ from mcudeploy.frontend.lower.tidy_last_states import last_states_alone
 from mcudeploy.frontend.lower.tidy_peephole import tidy
 from mcudeploy.frontend.lower.views import VIEWS
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.onnx.nodes import Model, Node, Unsupported
+from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
 from mcudeploy.frontend.passes.versions import DOMAIN_WAYS_OUT
-from mcudeploy.ir.graph import Border, Graph
+from mcudeploy.ir.graph import Graph, GraphIO
 
 Lowering = Callable[[Builder, Node], None]
 
@@ -131,7 +131,7 @@ _FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError,
 """What numpy and operator definitions raise for attributes and shapes that do not fit."""
 
 
-def lower(model: Model, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
+def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
     """The Graph of a model. `reasons`: why nodes, by label, could not be folded.
 
     Raises ModelError listing all nodes that are not supported.
@@ -139,7 +139,7 @@ def lower(model: Model, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
     builder = Builder(model, REAL_LOWERINGS)
     problems: list[Problem] = []
     unknown: set[str] = set()
-    inputs: list[Border] = []
+    inputs: list[GraphIO] = []
     kept = {state.before for state in model.states}
     for info in (info for info in model.inputs if info.name not in kept):
         try:
@@ -162,7 +162,7 @@ def lower(model: Model, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
     return _graph(builder, model, tuple(inputs), with_a_step(builder, outputs))
 
 
-def _of_the_file(problem: Problem, node: Node, model: Model) -> Problem:
+def _of_the_file(problem: Problem, node: Node, model: OnnxModel) -> Problem:
     """The problem of a node as one of the node of the file that it was made of."""
     op = model.file_ops.get(node.label)
     if not op or op == node.op:
@@ -198,9 +198,9 @@ def _lower_node(
 
 
 def _outputs(
-    builder: Builder, model: Model, problems: list[Problem], unknown: set[str], *, float_io: bool
-) -> tuple[Border, ...]:
-    borders: list[Border] = []
+    builder: Builder, model: OnnxModel, problems: list[Problem], unknown: set[str], *, float_io: bool
+) -> tuple[GraphIO, ...]:
+    borders: list[GraphIO] = []
     for info in model.outputs:
         if info.name in unknown:
             continue
@@ -213,7 +213,9 @@ def _outputs(
     return tuple(borders)
 
 
-def _graph(builder: Builder, model: Model, inputs: tuple[Border, ...], outputs: tuple[Border, ...]) -> Graph:
+def _graph(
+    builder: Builder, model: OnnxModel, inputs: tuple[GraphIO, ...], outputs: tuple[GraphIO, ...]
+) -> Graph:
     states = tuple(builder.states)
     inputs += tuple(state.before for state in states)
     outputs += tuple(state.after for state in states)

@@ -19,7 +19,7 @@ from mcudeploy.frontend.onnx.constants import integers_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.values import (
     IndexArray,
-    Value,
+    OnnxValue,
     axis_shapes,
     coordinates,
     natural_shape,
@@ -60,7 +60,7 @@ def pad(builder: Builder, node: Node) -> None:
     builder.define(node.output, _pad(builder, node, builder.real(node.inputs[0]), amounts, filling))
 
 
-def real_pad(builder: Builder, node: Node) -> Value:
+def real_pad(builder: Builder, node: Node) -> OnnxValue:
     """The same on a float tensor."""
     value = builder.real(node.inputs[0])
     amounts = _pad_amounts(builder, node, value.index.ndim)
@@ -69,7 +69,7 @@ def real_pad(builder: Builder, node: Node) -> Value:
     return _pad(builder, node, value, amounts, _filling(builder, node))
 
 
-def _mirrored(builder: Builder, node: Node, value: Value, amounts: tuple[int, ...]) -> Value:
+def _mirrored(builder: Builder, node: Node, value: OnnxValue, amounts: tuple[int, ...]) -> OnnxValue:
     """Padding by elements of the value itself. Negative amounts crop it first."""
     mode, rank = node.text("mode", ""), value.index.ndim
     if mode not in _MODES:
@@ -110,7 +110,7 @@ def _filling(builder: Builder, node: Node) -> float:
     return float(value.reshape(-1)[0])
 
 
-def _stored_filling(builder: Builder, value: Value, filling: float) -> float | None:
+def _stored_filling(builder: Builder, value: OnnxValue, filling: float) -> float | None:
     """The padding as the Pad operator of the stored tensor takes it; None where nothing stored means it."""
     tensor = builder.tensors[value.tensor]
     if tensor.dtype is not DType.INT8:
@@ -125,7 +125,9 @@ def _stored_filling(builder: Builder, value: Value, filling: float) -> float | N
     return real if int(back[0]) == int(candidates[0]) else None
 
 
-def _pad(builder: Builder, node: Node, value: Value, amounts: tuple[int, ...], filling: float) -> Value:
+def _pad(
+    builder: Builder, node: Node, value: OnnxValue, amounts: tuple[int, ...], filling: float
+) -> OnnxValue:
     rank = value.index.ndim
     padded = [axis for axis in range(rank) if amounts[axis] or amounts[axis + rank]]
     shape, dimensions = _dimensions(builder, value, padded)
@@ -141,7 +143,7 @@ def _pad(builder: Builder, node: Node, value: Value, amounts: tuple[int, ...], f
     return replace(value, tensor=result, index=regrown(value.index, shape, padded, dimensions, made))
 
 
-def _dimensions(builder: Builder, value: Value, axes: Sequence[int]) -> tuple[Shape, list[int]]:
+def _dimensions(builder: Builder, value: OnnxValue, axes: Sequence[int]) -> tuple[Shape, list[int]]:
     """A stored shape under which each of these ONNX axes is a dimension, and the dimensions."""
     views = (view for axis in axes for view in axis_shapes(value.index, axis))
     for shape in (builder.shape_of(value.tensor), natural_shape(value.shape), *views):
@@ -203,7 +205,7 @@ def concat(builder: Builder, node: Node) -> None:
     builder.define(node.output, real_concat(builder, node))
 
 
-def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> Value:
+def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> OnnxValue:
     """Constants in front of activations and behind them: padding, to which they are added, in float."""
     constant = [name in builder.constants for name in names]
     first, end = constant.index(False), len(names) - constant[::-1].index(False)
@@ -234,7 +236,7 @@ def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> Value
     return replace(padded, tensor=tensor)
 
 
-def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> Value:
+def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> OnnxValue:
     """Integers side by side: the bytes stay, whatever each of them meant."""
     settled = [builder.integers(name) for name in names]
     if all(builder.tensors[value.tensor].dtype is DType.INT32 for value in settled):
@@ -245,7 +247,7 @@ def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> Value
     return replace(made, real=False, quantization=meaning)
 
 
-def real_concat(builder: Builder, node: Node) -> Value:
+def real_concat(builder: Builder, node: Node) -> OnnxValue:
     """The same on float tensors."""
     return _concat(builder, node, [builder.real(name) for name in node.inputs if name], None, (node,))
 
@@ -253,10 +255,10 @@ def real_concat(builder: Builder, node: Node) -> Value:
 def _concat(
     builder: Builder,
     node: Node,
-    operands: Sequence[Value],
+    operands: Sequence[OnnxValue],
     quantization: Quantization | None,
     nodes: Sequence[Node],
-) -> Value:
+) -> OnnxValue:
     """All operands brought into the layout of the first one."""
     axis = node.integer("axis", 0)
     rank = operands[0].index.ndim
@@ -277,7 +279,7 @@ def _concat(
     made = with_size(shape, dimension, sum(sizes))
     dtype = builder.tensors[leading.tensor].dtype
     tensor = builder.emit(Concat(dimension), inputs, made, dtype, quantization, nodes=nodes)
-    return Value(tensor, regrown(leading.index, shape, [axis], [dimension], made), real=True)
+    return OnnxValue(tensor, regrown(leading.index, shape, [axis], [dimension], made), real=True)
 
 
 def with_size(shape: Shape, dimension: int, size: int) -> Shape:

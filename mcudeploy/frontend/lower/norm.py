@@ -10,7 +10,7 @@ from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending
 from mcudeploy.frontend.lower.pool import int8_or_float
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import Value, axis_shapes, natural_shape, stored_axis
+from mcudeploy.frontend.onnx.values import OnnxValue, axis_shapes, natural_shape, stored_axis
 from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.norm import LayerNorm
@@ -31,11 +31,13 @@ def layer_norm(builder: Builder, node: Node) -> None:
     constants = {"scale": _parameter(builder, node, 1, sizes), "bias": _parameter(builder, node, 2, sizes)}
     op = LayerNorm(node.number("epsilon", _EPSILON), centred=node.op == "LayerNormalization")
 
-    def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
+    def emission(
+        source: OnnxValue, dtype: DType, quantization: Quantization | None, ending: Ending
+    ) -> OnnxValue:
         placed = _with_axes_last(builder, source, axis % rank)
         shape = builder.shape_of(placed.tensor)
         tensor = builder.emit(op, (placed.tensor,), shape, DType.FLOAT32, constants=constants, nodes=(node,))
-        return Value(tensor, placed.index, real=True)
+        return OnnxValue(tensor, placed.index, real=True)
 
     int8_or_float(builder, node, emission, integers=False)
 
@@ -49,12 +51,12 @@ def _parameter(builder: Builder, node: Node, position: int, sizes: tuple[int, ..
     return np.ascontiguousarray(np.broadcast_to(found, sizes).reshape(-1))
 
 
-def _with_axes_last(builder: Builder, value: Value, axis: int) -> Value:
+def _with_axes_last(builder: Builder, value: OnnxValue, axis: int) -> OnnxValue:
     """The value in a stored shape whose channels are this ONNX axis and those behind it, in their order."""
     merged = value.index.reshape(*value.shape[:axis], -1)
     for shape in (builder.shape_of(value.tensor), natural_shape(merged.shape), *axis_shapes(merged, -1)):
         if stored_axis(merged, shape, merged.ndim - 1) == 2:
-            return Value(builder.viewed(value.tensor, shape), value.index, real=True)
+            return OnnxValue(builder.viewed(value.tensor, shape), value.index, real=True)
     tensor = builder.arranged(value.tensor, merged.reshape(natural_shape(merged.shape)))
     index = np.arange(value.index.size, dtype=np.int32).reshape(value.shape)
-    return Value(tensor, index, real=True)
+    return OnnxValue(tensor, index, real=True)

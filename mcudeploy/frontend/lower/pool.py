@@ -11,12 +11,12 @@ import numpy as np
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
 from mcudeploy.frontend.lower.views import axes_of
-from mcudeploy.frontend.lower.windows import Window, window_of
+from mcudeploy.frontend.lower.windows import KernelWindow, window_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import is_monotone
 from mcudeploy.frontend.onnx.values import (
     IndexArray,
-    Value,
+    OnnxValue,
     axis_shapes,
     coordinates,
     image_index,
@@ -32,7 +32,7 @@ from mcudeploy.ops.requantize import STORED
 from mcudeploy.ops.unary import Unary
 
 
-def movable(builder: Builder, name: str) -> Value:
+def movable(builder: Builder, name: str) -> OnnxValue:
     """A value whose stored elements may be picked by size: its table, if any, keeps their order."""
     value = builder.value(name)
     if value.table is None or is_monotone(value.table):
@@ -40,7 +40,7 @@ def movable(builder: Builder, name: str) -> Value:
     return builder.real(name) if value.real else builder.integers(name)
 
 
-def ordered(builder: Builder, name: str) -> Value:
+def ordered(builder: Builder, name: str) -> OnnxValue:
     """A value whose stored elements are ordered as the value is, equal ones included."""
     value = builder.value(name)
     if value.table is None:
@@ -57,12 +57,12 @@ def max_pool(builder: Builder, node: Node) -> None:
         builder.define(node.output, _max_pool(builder, node, movable(builder, node.inputs[0])))
 
 
-def real_max_pool(builder: Builder, node: Node) -> Value:
+def real_max_pool(builder: Builder, node: Node) -> OnnxValue:
     """The pool on a float tensor."""
     return _max_pool(builder, node, builder.real(node.inputs[0]))
 
 
-def _max_pool(builder: Builder, node: Node, value: Value) -> Value:
+def _max_pool(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
     op, source = _window_maximum(builder, node, value)
     tensor = builder.tensors[source]
     shape = (*op.out_size, tensor.shape[2])
@@ -70,7 +70,7 @@ def _max_pool(builder: Builder, node: Node, value: Value) -> Value:
     return replace(value, tensor=made, index=image_index(shape, value.index.ndim))
 
 
-def _window_maximum(builder: Builder, node: Node, value: Value) -> tuple[MaxPool, str]:
+def _window_maximum(builder: Builder, node: Node, value: OnnxValue) -> tuple[MaxPool, str]:
     """The operator, and the tensor of the image."""
     image = image_positions(value.index)
     window = _pool_window(node, value, image)
@@ -80,7 +80,7 @@ def _window_maximum(builder: Builder, node: Node, value: Value) -> tuple[MaxPool
     return op, builder.arranged(value.tensor, image)
 
 
-def _indices(builder: Builder, node: Node, value: Value) -> Value:
+def _indices(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
     """Where the maxima are, in the order of the model: rows of each channel, or its columns."""
     op, source = _window_maximum(builder, node, value)
     rows, cols, channels = builder.shape_of(source)
@@ -89,13 +89,15 @@ def _indices(builder: Builder, node: Node, value: Value) -> Value:
     indices = MaxPoolIndices(op, (*steps, rows * cols))
     shape = (*op.out_size, channels)
     made = builder.emit(indices, (source,), shape, DType.INT32, nodes=(node,))
-    return Value(made, image_index(shape, value.index.ndim), real=False)
+    return OnnxValue(made, image_index(shape, value.index.ndim), real=False)
 
 
-def _pool_window(node: Node, value: Value, image: IndexArray) -> Window:
+def _pool_window(node: Node, value: OnnxValue, image: IndexArray) -> KernelWindow:
     if node.op.startswith("Global"):
         size = (image.shape[0], image.shape[1])
-        return Window(size, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), least_taps=image.shape[0] * image.shape[1])
+        return KernelWindow(
+            size, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), least_taps=image.shape[0] * image.shape[1]
+        )
     kernel = node.integers("kernel_shape")
     if kernel is None or len(kernel) != value.index.ndim - 2:
         raise Unsupported(f"kernel_shape {list(kernel or ())} does not fit the input {list(value.shape)}")
@@ -103,7 +105,7 @@ def _pool_window(node: Node, value: Value, image: IndexArray) -> Window:
     return window_of(node, kernel, image.shape[:2], ceil_mode=ceil_mode)
 
 
-Emission = Callable[[Value, DType, Quantization | None, Ending], Value]
+Emission = Callable[[OnnxValue, DType, Quantization | None, Ending], OnnxValue]
 """Emits an operator from an int8 value to a quantisation, or from a float value."""
 
 
@@ -130,7 +132,9 @@ def average_pool(builder: Builder, node: Node) -> None:
     """AveragePool and GlobalAveragePool; the divisor leaves out padding unless it is counted."""
     counted = node.integer("count_include_pad", 0) != 0
 
-    def emission(value: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
+    def emission(
+        value: OnnxValue, dtype: DType, quantization: Quantization | None, ending: Ending
+    ) -> OnnxValue:
         image = image_positions(value.index)
         window = _pool_window(node, value, image)
         if not window.least_taps and not counted:
@@ -143,7 +147,7 @@ def average_pool(builder: Builder, node: Node) -> None:
         shape = (*window.out_size, image.shape[2])
         nodes = fused_nodes(node, ending, quantized=quantization is not None)
         tensor = builder.emit(op, (source,), shape, dtype, quantization, nodes=nodes)
-        return Value(tensor, image_index(shape, value.index.ndim), real=True)
+        return OnnxValue(tensor, image_index(shape, value.index.ndim), real=True)
 
     int8_or_float(builder, node, emission)
 
@@ -170,24 +174,26 @@ def reduce(builder: Builder, node: Node) -> None:
         builder.define(node.output, _stored_extreme(builder, node, value, axes, least=function == "min"))
         return
 
-    def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
+    def emission(
+        source: OnnxValue, dtype: DType, quantization: Quantization | None, ending: Ending
+    ) -> OnnxValue:
         read, shape, dimensions = _reduced_dimensions(builder, source, axes)
         op, made = _reduction(function, shape, dimensions)
         nodes = fused_nodes(node, ending, quantized=quantization is not None)
         tensor = builder.emit(op, (read,), made, dtype, quantization, nodes=nodes)
         index = _reduced_index(source, axes, shape, dimensions)
-        return Value(tensor, _without(index, axes, node), real=True)
+        return OnnxValue(tensor, _without(index, axes, node), real=True)
 
     int8_or_float(builder, node, emission, integers=function == "mean")
 
 
-def real_reduce(builder: Builder, node: Node) -> Value:
+def real_reduce(builder: Builder, node: Node) -> OnnxValue:
     """A reduction over axes of size 1 on a float tensor: all others have no table before."""
     value = builder.real(node.inputs[0])
     return replace(value, index=_without(value.index, _axes_reduced(builder, node, value), node))
 
 
-def _axes_reduced(builder: Builder, node: Node, value: Value) -> tuple[int, ...]:
+def _axes_reduced(builder: Builder, node: Node, value: OnnxValue) -> tuple[int, ...]:
     axes = axes_of(builder.constants, node, value.index.ndim)
     if axes:
         return axes
@@ -195,8 +201,8 @@ def _axes_reduced(builder: Builder, node: Node, value: Value) -> tuple[int, ...]
 
 
 def _stored_extreme(
-    builder: Builder, node: Node, value: Value, axes: tuple[int, ...], *, least: bool
-) -> Value:
+    builder: Builder, node: Node, value: OnnxValue, axes: tuple[int, ...], *, least: bool
+) -> OnnxValue:
     """The largest of what is stored, as a maximum over windows; of the least, all is turned around."""
     turned = np.bitwise_not(STORED).astype(np.int8)
     meaning = builder.tensors[value.tensor].quantization or Quantization(1.0, 0)
@@ -225,7 +231,7 @@ def _maximum(builder: Builder, node: Node, tensor: str, shape: Shape) -> str:
 
 
 def _reduced_index(
-    value: Value, axes: tuple[int, ...], shape: Shape, dimensions: tuple[int, ...]
+    value: OnnxValue, axes: tuple[int, ...], shape: Shape, dimensions: tuple[int, ...]
 ) -> IndexArray:
     """Where the results are, stored with 1 for the dimensions that are gone; axes stay as 1."""
     made = tuple(1 if place in dimensions else size for place, size in enumerate(shape))
@@ -252,7 +258,7 @@ def _reduction(function: Reduction, shape: Shape, dimensions: tuple[int, ...]) -
 
 
 def _reduced_dimensions(
-    builder: Builder, value: Value, axes: tuple[int, ...]
+    builder: Builder, value: OnnxValue, axes: tuple[int, ...]
 ) -> tuple[str, Shape, tuple[int, ...]]:
     """The tensor, its shape and the stored dimensions that the ONNX axes are together.
 

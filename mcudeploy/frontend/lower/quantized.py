@@ -12,7 +12,7 @@ from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
 from mcudeploy.frontend.lower.views import view_index
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import activation_parameters, is_identity, quantized_dtype
-from mcudeploy.frontend.onnx.values import Value
+from mcudeploy.frontend.onnx.values import OnnxValue
 from mcudeploy.ir.graph import DType
 from mcudeploy.ops.quantize import Quantize
 from mcudeploy.ops.requantize import quantize
@@ -36,7 +36,7 @@ def quantize_linear(builder: Builder, node: Node) -> None:
     if value.table is None:
         shape = builder.shape_of(value.tensor)
         tensor = builder.emit(Quantize(), (value.tensor,), shape, DType.INT8, quantization, nodes=(node,))
-        builder.define(node.output, Value(tensor, value.index, real=False, quantization=quantization))
+        builder.define(node.output, OnnxValue(tensor, value.index, real=False, quantization=quantization))
         return
     table = quantize(np.asarray(value.table, np.float32), quantization)
     made = replace(value, real=False, table=table, quantization=quantization)
@@ -80,7 +80,7 @@ def view(builder: Builder, node: Node) -> None:
     builder.define(node.output, replace(value, index=view_index(builder.constants, node, value.index)))
 
 
-def real_view(builder: Builder, node: Node) -> Value:
+def real_view(builder: Builder, node: Node) -> OnnxValue:
     """The same on a float tensor."""
     value = builder.real(node.inputs[0])
     return replace(value, index=view_index(builder.constants, node, value.index))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.inputs import state_input
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import Value
+from mcudeploy.frontend.onnx.values import OnnxValue
 from mcudeploy.ir.graph import DType
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.move import Slice
@@ -103,7 +103,7 @@ def recurrent(builder: Builder, node: Node) -> None:
             tensor = builder.emit(Concat(2), parts, (1, made, count * hidden), DType.FLOAT32, nodes=(node,))
         order = np.arange(made * count * hidden, dtype=np.int32).reshape(made, count, 1, hidden)
         order = order if result == "steps" else order[0]
-        builder.define(name, Value(tensor, order, real=True))
+        builder.define(name, OnnxValue(tensor, order, real=True))
 
 
 def _last(builder: Builder, node: Node, steps: str, direction: _Direction) -> str:

@@ -12,10 +12,10 @@ from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending, fused_nodes
 from mcudeploy.frontend.lower.pool import int8_or_float
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported, require_bounded
-from mcudeploy.frontend.onnx.values import Value, image_index, image_positions
+from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions
 from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ops.resample import Filter, Resample, Taps, resize_taps
-from mcudeploy.ops.resize import CROPPING, Resize, ResizedAxis, Samples, resize_samples
+from mcudeploy.ops.resize import CROPPING, Resize, ResizedAxis, ResizeSamples, resize_samples
 
 _MODES: dict[str, Literal["nearest", "linear", "cubic"]] = {
     "nearest": "nearest",
@@ -32,14 +32,16 @@ def resize(builder: Builder, node: Node) -> None:
         builder.define(node.output, _nearest(builder, node, value))
         return
 
-    def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
+    def emission(
+        source: OnnxValue, dtype: DType, quantization: Quantization | None, ending: Ending
+    ) -> OnnxValue:
         nodes = fused_nodes(node, ending, quantized=quantization is not None)
         return _resized(builder, node, source, (dtype, quantization), nodes)
 
     int8_or_float(builder, node, emission, integers=not weighted)
 
 
-def real_resize(builder: Builder, node: Node) -> Value:
+def real_resize(builder: Builder, node: Node) -> OnnxValue:
     """The same on a float tensor."""
     return _resized(builder, node, builder.real(node.inputs[0]), (DType.FLOAT32, None), (node,))
 
@@ -57,7 +59,7 @@ def _is_weighted(node: Node) -> bool:
     return crops or _mode(node) == "cubic" or (_mode(node) == "linear" and bool(node.integer("antialias", 0)))
 
 
-def _nearest(builder: Builder, node: Node, value: Value) -> Value:
+def _nearest(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
     tensor = builder.tensors[value.tensor]
     made = _resized(builder, node, value, (tensor.dtype, tensor.quantization), (node,))
     return replace(value, tensor=made.tensor, index=made.index)
@@ -66,10 +68,10 @@ def _nearest(builder: Builder, node: Node, value: Value) -> Value:
 def _resized(
     builder: Builder,
     node: Node,
-    value: Value,
+    value: OnnxValue,
     made_as: tuple[DType, Quantization | None],
     nodes: tuple[Node, ...],
-) -> Value:
+) -> OnnxValue:
     image = image_positions(value.index)
     target = _target(builder, node, value.shape)
     if target.sizes[:2] != value.shape[:2]:
@@ -89,7 +91,7 @@ def _resized(
     source = builder.arranged(value.tensor, image)
     shape = (*op.out_size, image.shape[2])
     tensor = builder.emit(op, (source,), shape, *made_as, nodes=nodes)
-    return Value(tensor, image_index(shape, value.index.ndim), real=True)
+    return OnnxValue(tensor, image_index(shape, value.index.ndim), real=True)
 
 
 def _require_corners(axis: ResizedAxis) -> None:
@@ -106,12 +108,12 @@ def _resize(node: Node, axes: list[ResizedAxis]) -> Resize:
     assert mode != "cubic"
     nearest = node.text("nearest_mode", "round_prefer_floor")
 
-    def samples(axis: ResizedAxis) -> Samples:
+    def samples(axis: ResizedAxis) -> ResizeSamples:
         sizes = axis.in_size, axis.out_size, axis.scale
         return resize_samples(*sizes, mode=mode, coordinates=axis.coordinates, nearest_mode=nearest)
 
     rows, *others = map(samples, axes)
-    return Resize(mode, rows, others[0] if others else Samples((0,), (0.0,)))
+    return Resize(mode, rows, others[0] if others else ResizeSamples((0,), (0.0,)))
 
 
 def _resample(node: Node, axes: list[ResizedAxis]) -> Resample:

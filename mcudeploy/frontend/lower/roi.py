@@ -6,7 +6,7 @@ import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import Value, image_positions, positions
+from mcudeploy.frontend.onnx.values import OnnxValue, image_positions, positions
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.roi_align import RoiAlign
@@ -42,4 +42,4 @@ def roi_align(builder: Builder, node: Node) -> None:
     shape = (count * bins[0], bins[1], channels)
     tensor = builder.emit(op, inputs, shape, DType.FLOAT32, constants=constants, nodes=(node,))
     index = positions((count, *bins, channels)).transpose(0, 3, 1, 2)
-    builder.define(node.output, Value(tensor, index, real=True))
+    builder.define(node.output, OnnxValue(tensor, index, real=True))

@@ -20,7 +20,7 @@ _Exact = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class ScalarFunction:
     """A function of one value: the operator for float tensors, and the same on an array of float32."""
 
     kind: UnaryFunction
@@ -29,7 +29,7 @@ class Function:
     apply: Callable[[Floats], Floats]
 
 
-def _clip(builder: Builder, node: Node) -> Function:
+def _clip(builder: Builder, node: Node) -> ScalarFunction:
     bounds = clip_bounds(builder.constants, node)
     if bounds is None:
         raise Unsupported("the bounds must be constant scalars, and not NaN")
@@ -38,32 +38,32 @@ def _clip(builder: Builder, node: Node) -> Function:
     def apply(x: Floats) -> Floats:
         return np.minimum(np.maximum(x, np.float32(low)), np.float32(high))
 
-    return Function("relu" if bounds == (0.0, inf) else "clip", low, high, apply)
+    return ScalarFunction("relu" if bounds == (0.0, inf) else "clip", low, high, apply)
 
 
-def _leaky_relu(builder: Builder, node: Node) -> Function:
+def _leaky_relu(builder: Builder, node: Node) -> ScalarFunction:
     alpha = node.number("alpha", 0.01)
-    return Function("leaky_relu", alpha, 0.0, lambda x: np.where(x >= 0, x, np.float32(alpha) * x))
+    return ScalarFunction("leaky_relu", alpha, 0.0, lambda x: np.where(x >= 0, x, np.float32(alpha) * x))
 
 
-def _hard_sigmoid(builder: Builder, node: Node) -> Function:
+def _hard_sigmoid(builder: Builder, node: Node) -> ScalarFunction:
     alpha, beta = node.number("alpha", 0.2), node.number("beta", 0.5)
 
     def apply(x: Floats) -> Floats:
         line = np.float32(alpha) * x + np.float32(beta)
         return np.asarray(np.maximum(np.float32(0), np.minimum(np.float32(1), line)), np.float32)
 
-    return Function("hard_sigmoid", alpha, beta, apply)
+    return ScalarFunction("hard_sigmoid", alpha, beta, apply)
 
 
-def _hard_swish(builder: Builder, node: Node) -> Function:
+def _hard_swish(builder: Builder, node: Node) -> ScalarFunction:
     sixth = float(np.float32(1 / 6))
 
     def apply(x: Floats) -> Floats:
         line = np.float32(sixth) * x + np.float32(0.5)
         return np.asarray(x * np.maximum(np.float32(0), np.minimum(np.float32(1), line)), np.float32)
 
-    return Function("hard_swish", sixth, 0.5, apply)
+    return ScalarFunction("hard_swish", sixth, 0.5, apply)
 
 
 def exactly(of: Callable[[_Exact], _Exact]) -> Callable[[Floats], Floats]:
@@ -76,68 +76,70 @@ def exactly(of: Callable[[_Exact], _Exact]) -> Callable[[Floats], Floats]:
     return apply
 
 
-def power(exponent: float) -> Function:
+def power(exponent: float) -> ScalarFunction:
     """X to a constant power."""
     special: dict[float, UnaryFunction] = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
     kind = special.get(exponent, "power")
-    return Function(kind, exponent if kind == "power" else 0.0, 0.0, exactly(lambda x: x**exponent))
+    return ScalarFunction(kind, exponent if kind == "power" else 0.0, 0.0, exactly(lambda x: x**exponent))
 
 
 def _softplus(x: _Exact) -> _Exact:
     return np.logaddexp(0.0, x)
 
 
-def _gelu(builder: Builder, node: Node) -> Function:
+def _gelu(builder: Builder, node: Node) -> ScalarFunction:
     how = node.text("approximate", "none")
     if how == "tanh":
         factor = math.sqrt(2 / math.pi)
         curve = exactly(lambda x: 0.5 * x * (1 + np.tanh(factor * (x + 0.044715 * x**3))))
-        return Function("gelu_tanh", 0.0, 0.0, curve)
+        return ScalarFunction("gelu_tanh", 0.0, 0.0, curve)
     if how != "none":
         raise Unsupported(f"approximate={how!r} is not supported; none and tanh are")
-    return Function("gelu", 0.0, 0.0, exactly(lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2)))))
+    return ScalarFunction("gelu", 0.0, 0.0, exactly(lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2)))))
 
 
 def _erf(x: _Exact) -> _Exact:
     return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x), np.float64)
 
 
-def _plain(kind: UnaryFunction, of: Callable[[_Exact], _Exact]) -> Callable[[Builder, Node], Function]:
-    made = Function(kind, 0.0, 0.0, exactly(of))
+def _plain(kind: UnaryFunction, of: Callable[[_Exact], _Exact]) -> Callable[[Builder, Node], ScalarFunction]:
+    made = ScalarFunction(kind, 0.0, 0.0, exactly(of))
     return lambda builder, node: made
 
 
 def _with_alpha(
     kind: UnaryFunction, default: float, of: Callable[[_Exact, float], _Exact]
-) -> Callable[[Builder, Node], Function]:
-    def function(builder: Builder, node: Node) -> Function:
+) -> Callable[[Builder, Node], ScalarFunction]:
+    def function(builder: Builder, node: Node) -> ScalarFunction:
         alpha = node.number("alpha", default)
-        return Function(kind, alpha, 0.0, exactly(lambda x: of(x, alpha)))
+        return ScalarFunction(kind, alpha, 0.0, exactly(lambda x: of(x, alpha)))
 
     return function
 
 
-def _celu(builder: Builder, node: Node) -> Function:
+def _celu(builder: Builder, node: Node) -> ScalarFunction:
     alpha = node.number("alpha", 1.0)
     if alpha == 0:
         raise Unsupported("alpha must not be 0")
-    return Function("celu", alpha, 0.0, exactly(lambda x: np.where(x > 0, x, alpha * np.expm1(x / alpha))))
+    return ScalarFunction(
+        "celu", alpha, 0.0, exactly(lambda x: np.where(x > 0, x, alpha * np.expm1(x / alpha)))
+    )
 
 
-def _selu(builder: Builder, node: Node) -> Function:
+def _selu(builder: Builder, node: Node) -> ScalarFunction:
     alpha = node.number("alpha", 1.6732632423543772)
     gamma = node.number("gamma", 1.0507009873554805)
     curve = exactly(lambda x: gamma * np.where(x > 0, x, alpha * np.expm1(x)))
-    return Function("selu", alpha, gamma, curve)
+    return ScalarFunction("selu", alpha, gamma, curve)
 
 
-def _shrink(builder: Builder, node: Node) -> Function:
+def _shrink(builder: Builder, node: Node) -> ScalarFunction:
     bound, bias = node.number("lambd", 0.5), node.number("bias", 0.0)
     curve = exactly(lambda x: np.where(x < -bound, x + bias, np.where(x > bound, x - bias, 0.0)))
-    return Function("shrink", bound, bias, curve)
+    return ScalarFunction("shrink", bound, bias, curve)
 
 
-FUNCTIONS: dict[str, Callable[[Builder, Node], Function]] = {
+FUNCTIONS: dict[str, Callable[[Builder, Node], ScalarFunction]] = {
     "Abs": _plain("abs", np.abs),
     "Acos": _plain("acos", np.arccos),
     "Acosh": _plain("acosh", np.arccosh),

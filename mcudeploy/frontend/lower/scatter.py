@@ -10,7 +10,7 @@ import numpy as np
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import Value, positions
+from mcudeploy.frontend.onnx.values import OnnxValue, positions
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.scatter import ScatterReduction, ScatterRows
@@ -56,8 +56,8 @@ def _indices(builder: Builder, node: Node, count: int) -> tuple[list[str], dict[
 
 
 def _sources(
-    builder: Builder, node: Node, data: Value | Constant, reduction: ScatterReduction
-) -> list[Value]:
+    builder: Builder, node: Node, data: OnnxValue | Constant, reduction: ScatterReduction
+) -> list[OnnxValue]:
     """Updates, and data that is computed, in one element type and quantisation."""
     names = [node.inputs[2]] if isinstance(data, Constant) else [node.inputs[2], node.inputs[0]]
     if not builder.value(names[0]).real:
@@ -70,7 +70,7 @@ def _sources(
     return [builder.real(name) for name in names]
 
 
-def _integers(builder: Builder, names: list[str], reduction: ScatterReduction) -> list[Value]:
+def _integers(builder: Builder, names: list[str], reduction: ScatterReduction) -> list[OnnxValue]:
     values = [builder.integers(name) for name in names]
     if builder.tensors[values[0].tensor].dtype is DType.INT32:
         return values

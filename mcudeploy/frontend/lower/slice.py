@@ -18,7 +18,7 @@ from mcudeploy.frontend.onnx.constants import Constant, integers_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import (
     IndexArray,
-    Value,
+    OnnxValue,
     coordinates,
     default_layout,
     natural_shape,
@@ -30,7 +30,7 @@ from mcudeploy.ops.move import Slice
 from mcudeploy.ops.take import Gather, Take
 
 
-def part(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value:
+def part(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue:
     """The elements of a value that `index` (positions in its tensor) names, some of them perhaps repeated.
 
     Where they are all elements of the tensor nothing is emitted; a Slice where they lie regularly.
@@ -43,7 +43,7 @@ def part(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value
     return _sliced(builder, value, index, node) or _taken(builder, value, index, node)
 
 
-def _sliced(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value | None:
+def _sliced(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue | None:
     source = builder.tensors[value.tensor]
     for shape in dict.fromkeys(
         (source.shape, natural_shape(value.shape), *_slice_shapes(index, source.shape))
@@ -78,7 +78,7 @@ def _slice_shapes(index: IndexArray, stored: Shape) -> Iterator[Shape]:
     )
 
 
-def _taken(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value:
+def _taken(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue:
     source = builder.tensors[value.tensor]
     op, places, shape = _table_of(value, index, source.shape)
     tensor = builder.viewed(value.tensor, shape)
@@ -86,7 +86,7 @@ def _taken(builder: Builder, value: Value, index: IndexArray, node: Node) -> Val
     return replace(value, tensor=made, index=places)
 
 
-def _table_of(value: Value, index: IndexArray, stored: Shape) -> tuple[Take | Gather, IndexArray, Shape]:
+def _table_of(value: OnnxValue, index: IndexArray, stored: Shape) -> tuple[Take | Gather, IndexArray, Shape]:
     """The operator, where the positions `index` are in its result, and the shape it sees its input under."""
     rows, cols, channels = stored
     for shape in dict.fromkeys((stored, natural_shape(value.shape), (rows * cols, 1, channels))):
@@ -129,7 +129,7 @@ def pick(builder: Builder, node: Node) -> None:
     builder.define(node.output, part(builder, value, picked(builder, node, value.index), node))
 
 
-def real_pick(builder: Builder, node: Node) -> Value:
+def real_pick(builder: Builder, node: Node) -> OnnxValue:
     """The same on a float tensor."""
     value = builder.real(node.inputs[0])
     return part(builder, value, picked(builder, node, value.index), node)

@@ -8,7 +8,7 @@ from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending, fused_nodes
 from mcudeploy.frontend.lower.pool import int8_or_float
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import Value, axis_shapes, natural_shape, stored_axis
+from mcudeploy.frontend.onnx.values import OnnxValue, axis_shapes, natural_shape, stored_axis
 from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ops.softmax import Softmax
 
@@ -20,17 +20,19 @@ def softmax(builder: Builder, node: Node) -> None:
     if not -value.index.ndim <= axis < value.index.ndim:
         raise Unsupported(f"axis {axis} is outside {value.index.ndim} dimensions")
 
-    def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
+    def emission(
+        source: OnnxValue, dtype: DType, quantization: Quantization | None, ending: Ending
+    ) -> OnnxValue:
         placed, dimension = along(builder, source, axis)
         shape = builder.shape_of(placed.tensor)
         nodes = fused_nodes(node, ending, quantized=quantization is not None)
         tensor = builder.emit(Softmax(dimension), (placed.tensor,), shape, dtype, quantization, nodes=nodes)
-        return Value(tensor, placed.index, real=True)
+        return OnnxValue(tensor, placed.index, real=True)
 
     int8_or_float(builder, node, emission)
 
 
-def along(builder: Builder, value: Value, axis: int) -> tuple[Value, int]:
+def along(builder: Builder, value: OnnxValue, axis: int) -> tuple[OnnxValue, int]:
     """The value in a stored shape where the ONNX axis is one dimension, and that dimension.
 
     The stored shape itself, a view of it, or a transposition that brings the axis to the channels.
@@ -40,9 +42,9 @@ def along(builder: Builder, value: Value, axis: int) -> tuple[Value, int]:
         dimension = stored_axis(value.index, shape, axis)
         if dimension is not None:
             tensor = builder.viewed(value.tensor, shape)
-            return Value(tensor, value.index, value.real, value.table, value.quantization), dimension
+            return OnnxValue(tensor, value.index, value.real, value.table, value.quantization), dimension
     last = np.moveaxis(value.index, axis, -1)
     tensor = builder.arranged(value.tensor, last.reshape(natural_shape(last.shape)))
     order = np.arange(last.size, dtype=np.int32).reshape(last.shape)
     index = np.ascontiguousarray(np.moveaxis(order, -1, axis))
-    return Value(tensor, index, value.real, value.table, value.quantization), 2
+    return OnnxValue(tensor, index, value.real, value.table, value.quantization), 2

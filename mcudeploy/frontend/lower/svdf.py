@@ -11,7 +11,7 @@ from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.inputs import state_input
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import activation_parameters
-from mcudeploy.frontend.onnx.values import Value
+from mcudeploy.frontend.onnx.values import OnnxValue
 from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.svdf import Svdf
@@ -44,7 +44,7 @@ def quantized_svdf(builder: Builder, node: Node) -> None:
 def _emit(
     builder: Builder,
     node: Node,
-    newest: Value,
+    newest: OnnxValue,
     constants: Mapping[str, ConstantArray],
     quantizations: tuple[Quantization, Quantization] | None,
 ) -> None:
@@ -60,4 +60,4 @@ def _emit(
     op = Svdf(units)
     tensor = builder.emit(op, (x, state), (1, 1, units), dtype, made, constants=constants, nodes=(node,))
     index = np.arange(units, dtype=np.int32).reshape(1, units)
-    builder.define(node.output, Value(tensor, index, real=made is None, quantization=made))
+    builder.define(node.output, OnnxValue(tensor, index, real=made is None, quantization=made))

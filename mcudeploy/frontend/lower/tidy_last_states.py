@@ -6,12 +6,12 @@ from collections import Counter
 from dataclasses import replace
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.ir.graph import Border, Operator
+from mcudeploy.ir.graph import GraphIO, Operator
 from mcudeploy.ops.move import Slice
 from mcudeploy.ops.recurrent import Recurrent
 
 
-def last_states_alone(builder: Builder, outputs: tuple[Border, ...]) -> tuple[Border, ...]:
+def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
     """Takes the place of a slice of the last state, where nothing else reads the steps; the outputs then."""
     reads = Counter(name for operator in builder.operators for name in operator.inputs)
     reads.update(border.tensor for border in outputs)

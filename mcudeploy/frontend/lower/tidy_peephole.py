@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mcudeploy.ir.graph import Border, Operator, Tensor
+from mcudeploy.ir.graph import GraphIO, Operator, Tensor
 from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
@@ -19,20 +19,20 @@ class Tidied:
     """The final operators, and the borders with the names they have there."""
 
     operators: tuple[Operator, ...]
-    outputs: tuple[Border, ...]
-    references: dict[str, Border]
+    outputs: tuple[GraphIO, ...]
+    references: dict[str, GraphIO]
 
 
 def tidy(
     operators: Sequence[Operator],
-    outputs: Sequence[Border],
-    references: Mapping[str, Border],
+    outputs: Sequence[GraphIO],
+    references: Mapping[str, GraphIO],
     tensors: Mapping[str, Tensor],
 ) -> Tidied:
     """The operators without dead ones and without tables that are a clip of the operator before them."""
     wanted = {border.tensor for border in outputs}
     alive, renamed = _clips_fused(_alive(operators, wanted), wanted, tensors)
-    kept: dict[str, Border] = {}
+    kept: dict[str, GraphIO] = {}
     for name, border in references.items():
         if name not in renamed.values():
             final = renamed.get(name, name)

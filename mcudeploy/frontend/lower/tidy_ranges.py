@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.conv_constants import Constants, numbers_of
+from mcudeploy.ops.conv_constants import ConvConstants, numbers_of
 from mcudeploy.ops.elementwise import Lut
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.requantize import INT32_MAX
@@ -100,7 +100,7 @@ def products(conv: Conv2d, weights: Array, given: Range) -> Range:
     return Range(*sums)
 
 
-def requantized(constants: Constants, numbers: dict[str, Any], sums: Array) -> Array:
+def requantized(constants: ConvConstants, numbers: dict[str, Any], sums: Array) -> Array:
     """What the kernels make of sums with their bias, by channel; see mcud_quant.h."""
     assert constants.multipliers is not None
     shifted = np.clip(sums.astype(np.int64) << numbers["left"], -INT32_MAX - 1, INT32_MAX)

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.tidy_ranges import Range, ranges_of
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Tensor, Trimmed
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, RemovedChannels, Tensor
 from mcudeploy.ir.opdef import ParamValue
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.conv_constants import Constants, numbers_of
+from mcudeploy.ops.conv_constants import ConvConstants, numbers_of
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
@@ -34,7 +34,7 @@ _ATTEMPTS = 4
 """At a bias: kernels round it by their multiplier."""
 
 
-def trim(graph: Graph) -> Graph:
+def prune_channels(graph: Graph) -> Graph:
     """The graph without constant and unread channels; the same object where there are none."""
     ranges = ranges_of(graph)
     whole: set[str] = set()
@@ -161,7 +161,7 @@ def _convolution(
         before, numbers = numbers_of(conv, operator, source, output)
         weights = before.weights[made]
         lost = (weights[..., ~given] * ranges[source.name].low[~given]).sum(axis=(1, 2, 3)) if dense else 0
-        wanted = Constants(
+        wanted = ConvConstants(
             weights[..., given] if dense else weights,
             before.bias[made] + lost,
             None if before.multipliers is None else before.multipliers[made],
@@ -172,7 +172,7 @@ def _convolution(
 
 
 def _settled(
-    operator: Operator, tensors: tuple[Tensor, Tensor], wanted: Constants, numbers: dict[str, ParamValue]
+    operator: Operator, tensors: tuple[Tensor, Tensor], wanted: ConvConstants, numbers: dict[str, ParamValue]
 ) -> Operator | None:
     """The operator with the bias that makes its kernel's constants those wanted; None where none does."""
     assert isinstance(operator.op, Conv2d)
@@ -200,7 +200,7 @@ def _rewritten(graph: Graph, kept: Mapping[str, Mask], convolutions: Mapping[str
     smaller = replace(graph, operators=operators, tensors=tensors, references=references)
     return replace(
         smaller,
-        trimmed=Trimmed(
+        trimmed=RemovedChannels(
             sum(int((~mask).sum()) for mask in kept.values()),
             _macs(graph) - _macs(smaller),
             _weight_bytes(graph) - _weight_bytes(smaller),
@@ -208,7 +208,7 @@ def _rewritten(graph: Graph, kept: Mapping[str, Mask], convolutions: Mapping[str
     )
 
 
-def _reference(border: Border, mask: Mask) -> Border:
+def _reference(border: GraphIO, mask: Mask) -> GraphIO:
     """The border of a tensor without the channels that are gone."""
     pixel, channel = np.divmod(border.order, mask.size)
     place = np.cumsum(mask) - 1

@@ -13,7 +13,7 @@ _MOST_WINDOWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class KernelWindow:
     """Pairs are (rows, cols); pads are (top, left, bottom, right). A 1-D window has rows only."""
 
     kernel: tuple[int, int]
@@ -25,7 +25,7 @@ class Window:
     """Of all windows, the fewest taps inside the input; 0 where one sees nothing but padding."""
 
 
-def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, ceil_mode: bool) -> Window:
+def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, ceil_mode: bool) -> KernelWindow:
     """The window of a node with this kernel over an image of `size` (rows, cols).
 
     Raises Unsupported for attributes that do not fit.
@@ -65,7 +65,7 @@ def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, cei
     starts = np.arange(rows) * stride[0] - top
     if np.all((starts + reaches[0] <= 0) | (starts >= size[0])):
         raise Unsupported("every window lies in the padding: its result does not depend on its input")
-    return Window(
+    return KernelWindow(
         kernel=kernel,
         stride=stride,
         dilation=dilation,

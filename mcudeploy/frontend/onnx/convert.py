@@ -17,14 +17,14 @@ from mcudeploy.frontend.onnx.nodes import (
     MAX_TOTAL_ELEMENTS,
     Attribute,
     Info,
-    Model,
     Node,
+    OnnxModel,
 )
 from mcudeploy.frontend.onnx.protos import opset_of
 from mcudeploy.frontend.onnx.tensors import array_of
 
 
-def model_of(proto: ModelProto, notes: tuple[str, ...]) -> Model:
+def model_of(proto: ModelProto, notes: tuple[str, ...]) -> OnnxModel:
     """The model of a checked protobuf. Raises ModelError for tensors that no microcontroller holds."""
     graph = proto.graph
     constants = {tensor.name: Constant(array_of(tensor)) for tensor in graph.initializer}
@@ -34,7 +34,7 @@ def model_of(proto: ModelProto, notes: tuple[str, ...]) -> Model:
         shape = infos[value.name].shape
         if shape is not None and value.name not in constants and any(size < 1 for size in shape):
             raise ModelError(f"input {printable(value.name)!r} has the shape {list(shape)}: no elements")
-    return Model(
+    return OnnxModel(
         name=graph.name,
         opset=opset_of(proto),
         nodes=tuple(node_of(node, position) for position, node in enumerate(graph.node)),

@@ -97,7 +97,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BatchEntry:
     """A value that is entry `number` of the value `whole` of the file, which has `batch` of them."""
 
     whole: str
@@ -106,7 +106,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class OnnxModel:
     """A checked model: nodes in topological order, constants by name, borders in the file's order.
 
     `notes`: what the reader took for granted; `made`: the values that are not in the file; `refusals`: by
@@ -130,7 +130,7 @@ class Model:
     file_ops: Mapping[str, str] = field(default_factory=dict)
     file_types: Mapping[str, str] = field(default_factory=dict)
     states: tuple[Kept, ...] = ()
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, BatchEntry] = field(default_factory=dict)
     declared: Mapping[str, Declared] = field(default_factory=dict)
     roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
 

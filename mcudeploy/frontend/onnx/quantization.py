@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.constants import Constant
-from mcudeploy.frontend.onnx.nodes import Model, Node, Unsupported
+from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, Quantization
 from mcudeploy.ops.requantize import STORED
 
@@ -65,7 +65,7 @@ def activation_parameters(model_constants: dict[str, Constant], node: Node, dtyp
     return Quantization(float(scale.value.reshape(-1)[0]), zero - _OFFSETS[dtype])
 
 
-def quantized_dtype(model: Model, model_constants: dict[str, Constant], node: Node) -> str:
+def quantized_dtype(model: OnnxModel, model_constants: dict[str, Constant], node: Node) -> str:
     """The integer type a QuantizeLinear node makes."""
     zero_point = model_constants.get(node.input(2))
     if zero_point is not None:

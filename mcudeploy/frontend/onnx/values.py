@@ -25,7 +25,7 @@ MOST_ENTRIES = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class OnnxValue:
     """An ONNX activation: element i is what `tensor` holds at position index[i], seen through `table`.
 
     `real` tells float values from integer ones (uint8 as int8, 128 subtracted). `table` (256 entries, by

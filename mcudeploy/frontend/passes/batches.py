@@ -15,7 +15,7 @@ from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, num
 from mcudeploy.frontend.decompose.maker import Infos
 from mcudeploy.frontend.lower.elementwise import OPERATIONS
 from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
-from mcudeploy.frontend.onnx.nodes import Entry
+from mcudeploy.frontend.onnx.nodes import BatchEntry
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of
 from mcudeploy.frontend.onnx.tensors import array_of
 from mcudeploy.frontend.onnx.values import MOST_ENTRIES
@@ -43,7 +43,7 @@ class Single:
     """A model with such operators by entry; what its values are entries of, by name."""
 
     proto: ModelProto
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, BatchEntry]
 
 
 def by_entry(proto: ModelProto, infos: Infos) -> Single:
@@ -63,7 +63,7 @@ def by_entry(proto: ModelProto, infos: Infos) -> Single:
     result.graph.node.extend(taken.nodes)
     result.graph.initializer.extend(taken.constants)
     entries = {
-        part: Entry(whole, number, len(parts))
+        part: BatchEntry(whole, number, len(parts))
         for whole, parts in taken.entries.items()
         for number, part in enumerate(parts)
     }

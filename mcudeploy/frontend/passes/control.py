@@ -23,7 +23,7 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, held_by
 from mcudeploy.frontend.onnx.tensors import array_of
 from mcudeploy.frontend.passes.folding import Folder
-from mcudeploy.frontend.passes.scopes import Call, Scope, renamed
+from mcudeploy.frontend.passes.scopes import Scope, SubgraphCall, renamed
 
 _MOST_NODES = 2**14
 _MOST_BYTES = 2**28
@@ -53,7 +53,7 @@ def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, 
         if not is_control(node):
             flat.take(node)
             continue
-        made, call = len(flat.nodes), Call(node, number, top, tuple(node.output))
+        made, call = len(flat.nodes), SubgraphCall(node, number, top, tuple(node.output))
         try:
             flat.replace(call)
         except Unsupported as verdict:
@@ -157,7 +157,9 @@ class _Flat:
         self.nodes.append(node)
         self._makers.update((name, node) for name in node.output if name)
 
-    def _make(self, call: Call, op: str, inputs: Sequence[str], output: str = "", **attributes: Any) -> str:
+    def _make(
+        self, call: SubgraphCall, op: str, inputs: Sequence[str], output: str = "", **attributes: Any
+    ) -> str:
         """Adds a node in the place of a call; the name of its output."""
         output = output or self._new(f"{call.label}/{op}")
         self._add(helper.make_node(op, inputs, [output], name=call.label, **attributes))
@@ -179,7 +181,7 @@ class _Flat:
 
     # -- graphs ----------------------------------------------------------------------------------
 
-    def replace(self, call: Call) -> None:
+    def replace(self, call: SubgraphCall) -> None:
         """Adds what a node with graphs inside does. Raises Unsupported, and _FAULTS."""
         _HANDLERS[call.node.op_type](self, call)
 
@@ -195,7 +197,7 @@ class _Flat:
                 scope.names[node.output[0]] = self._constant(held, scope.place, node.output[0])
                 continue
             made = [self._new(scope.prefix + printable(name)) if name else "" for name in node.output]
-            call = Call(node, number, scope, tuple(made))
+            call = SubgraphCall(node, number, scope, tuple(made))
             if is_control(node):
                 self.replace(call)
             else:
@@ -203,7 +205,7 @@ class _Flat:
             scope.names.update(zip(node.output, made, strict=True))
         return [scope.of(value.name) for value in graph.output]
 
-    def branch(self, call: Call) -> None:
+    def branch(self, call: SubgraphCall) -> None:
         """Replaces an If."""
         name = "then_branch" if self._known(call.inputs[0], "its condition") else "else_branch"
         made = self._graph(call.graph(name), call.inside(name), ())
@@ -211,7 +213,7 @@ class _Flat:
             if output:
                 self._make(call, "Identity", [source], output)
 
-    def loop(self, call: Call) -> None:
+    def loop(self, call: SubgraphCall) -> None:
         """Replaces a Loop."""
         most, start, *carried = [*call.inputs, ""][: max(2, len(call.inputs))]
         body = call.graph("body")
@@ -228,7 +230,7 @@ class _Flat:
             done += 1
         self._finish(call, carried, [(pieces, 0, False) for pieces in stacked])
 
-    def scan(self, call: Call) -> None:
+    def scan(self, call: SubgraphCall) -> None:
         """Replaces a Scan."""
         if self._folder.model.opset < _SCAN_WITHOUT_BATCH:
             raise Unsupported(f"Scan is read from opset {_SCAN_WITHOUT_BATCH}: export it with a newer one")
@@ -270,7 +272,7 @@ class _Flat:
             pieces.append(name)
 
     def _finish(
-        self, call: Call, carried: Sequence[str], stacked: Sequence[tuple[list[str], int, bool]]
+        self, call: SubgraphCall, carried: Sequence[str], stacked: Sequence[tuple[list[str], int, bool]]
     ) -> None:
         """Names what a loop ends with: its last values, and those of all iterations along an axis."""
         for output, source in zip(call.outputs, carried, strict=False):
@@ -289,7 +291,7 @@ class _Flat:
             whole = [self._lifted(call, piece, axis) for piece in pieces]
             self._make(call, "Concat", whole[::-1] if backward else whole, output, axis=axis)
 
-    def _lifted(self, call: Call, name: str, axis: int) -> str:
+    def _lifted(self, call: SubgraphCall, name: str, axis: int) -> str:
         """A value with one more axis, of size 1."""
         if self._folder.model.opset < _AXES_ARE_INPUTS:
             return self._make(call, "Unsqueeze", [name], axes=[axis])
@@ -297,7 +299,7 @@ class _Flat:
         return self._make(call, "Unsqueeze", [name, axes])
 
 
-_HANDLERS: dict[str, Callable[[_Flat, Call], None]] = {
+_HANDLERS: dict[str, Callable[[_Flat, SubgraphCall], None]] = {
     "If": _Flat.branch,
     "Loop": _Flat.loop,
     "Scan": _Flat.scan,

@@ -16,7 +16,7 @@ from onnx.reference import ReferenceEvaluator
 from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.convert import info_of
 from mcudeploy.frontend.onnx.inference import inferred
-from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Info, Model, Node, Unsupported
+from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Info, Node, OnnxModel, Unsupported
 from mcudeploy.frontend.onnx.quantization import require_finite
 
 _MOVEMENTS = frozenset(
@@ -103,7 +103,7 @@ _SHAPE_LIKE_ELEMENTS = 1024
 
 
 class Folder:
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: OnnxModel) -> None:
         self.model = model
         self.constants = dict(model.constants)
         self.infos = dict(model.infos)
@@ -221,7 +221,7 @@ class Folder:
         return True
 
 
-def fold(model: Model) -> tuple[Model, dict[str, str]]:
+def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
     """The model without nodes that are constant, and the reasons of those that could not be folded.
 
     DequantizeLinear of constants keeps the integers (see Constant). The reasons are by node label.

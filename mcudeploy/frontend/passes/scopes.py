@@ -28,7 +28,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call:
+class SubgraphCall:
     """A node with graphs inside, the scope that it stands in, and what its outputs are called there."""
 
     node: NodeProto
@@ -62,7 +62,7 @@ class Call:
         return Scope(self.scope.names.new_child(), prefix, f"{self.scope.place}{self.number}.{name}/")
 
 
-def renamed(call: Call) -> NodeProto:
+def renamed(call: SubgraphCall) -> NodeProto:
     """A node without graphs as it is called in the flat model."""
     made = NodeProto()
     made.CopyFrom(call.node)

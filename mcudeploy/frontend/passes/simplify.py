@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mcudeploy.frontend.onnx.nodes import Model, Node
+from mcudeploy.frontend.onnx.nodes import Node, OnnxModel
 
 _PADDED_WINDOWS = frozenset({"Conv", "AveragePool"})
 
 
-def drop_identities(model: Model) -> Model:
+def drop_identities(model: OnnxModel) -> OnnxModel:
     """Without Identity and Dropout (inference) nodes, and Casts that change no type. One that makes a graph
     output is an Identity then.
     """
@@ -31,7 +31,7 @@ def drop_identities(model: Model) -> Model:
     return replace(model, nodes=tuple(kept))
 
 
-def _does_nothing(model: Model, node: Node, read: set[str]) -> bool:
+def _does_nothing(model: OnnxModel, node: Node, read: set[str]) -> bool:
     if node.domain:
         return False
     if node.op == "Identity":
@@ -45,7 +45,7 @@ def _does_nothing(model: Model, node: Node, read: set[str]) -> bool:
     return node.input(2) == "" or (mode is not None and not np.any(mode.value))
 
 
-def drop_dead(model: Model) -> Model:
+def drop_dead(model: OnnxModel) -> OnnxModel:
     """Without nodes whose results no output depends on."""
     wanted = {info.name for info in model.outputs} | {state.first for state in model.states}
     kept: list[Node] = []
@@ -57,7 +57,7 @@ def drop_dead(model: Model) -> Model:
     return replace(model, nodes=tuple(reversed(kept)))
 
 
-def fold_pads(model: Model) -> Model:
+def fold_pads(model: OnnxModel) -> OnnxModel:
     """Zero padding in front of convolutions and average pools becomes their own padding.
 
     In a quantised file the padding stands in a pair of its own (DQ, Pad, Q, DQ, Conv): as zero is exactly
@@ -113,7 +113,7 @@ def _resolve(renamed: Mapping[str, str], name: str) -> str:
     return name
 
 
-def _padded(model: Model, node: Node) -> _Padded | None:
+def _padded(model: OnnxModel, node: Node) -> _Padded | None:
     """What a Pad with one constant makes of its input; None where a window cannot do that padding."""
     if node.op != "Pad" or node.domain or node.input(3):
         return None
@@ -134,7 +134,7 @@ def _padded(model: Model, node: Node) -> _Padded | None:
     return None
 
 
-def _scalar(model: Model, name: str) -> float | None:
+def _scalar(model: OnnxModel, name: str) -> float | None:
     """A constant of one element, 0 where the input is left out; None for others."""
     if not name:
         return 0
@@ -143,7 +143,7 @@ def _scalar(model: Model, name: str) -> float | None:
 
 
 def _windows_behind(
-    model: Model, padded: _Padded, consumers: Mapping[str, list[Node]], path: set[str]
+    model: OnnxModel, padded: _Padded, consumers: Mapping[str, list[Node]], path: set[str]
 ) -> list[tuple[Node, tuple[int, ...]]] | None:
     """The convolutions and pools that read a padded value, behind Q, DQ and transposes, and their padding.
 
@@ -170,7 +170,7 @@ def _windows_behind(
     return found
 
 
-def _behind(model: Model, node: Node, padded: _Padded) -> _Padded | None:
+def _behind(model: OnnxModel, node: Node, padded: _Padded) -> _Padded | None:
     """The value behind a node that padding commutes with; None behind others."""
     if node.op in ("QuantizeLinear", "DequantizeLinear"):
         zero_point = _scalar(model, node.input(2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mcudeploy.frontend.tflite.contents import Contents, Operator, Tensor
+from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
 from mcudeploy.ir.graph import Declared, Quantization
 
 _CONVERSIONS = frozenset(("DEQUANTIZE", "QUANTIZE"))
@@ -33,7 +33,7 @@ def with_real_borders(contents: Contents) -> tuple[Contents, dict[int, Declared]
 
 
 def _borders(contents: Contents) -> set[int]:
-    readers: dict[int, list[Operator]] = {}
+    readers: dict[int, list[TfliteOperator]] = {}
     for operator in contents.operators:
         for number in operator.inputs:
             readers.setdefault(number, []).append(operator)
@@ -52,12 +52,12 @@ def _borders(contents: Contents) -> set[int]:
     return found
 
 
-def _is_wide(tensor: Tensor) -> bool:
+def _is_wide(tensor: TfliteTensor) -> bool:
     scales = tensor.scales
     return tensor.kind in _WIDE and tensor.data is None and scales is not None and scales.single
 
 
-def _declared(tensor: Tensor) -> Declared:
+def _declared(tensor: TfliteTensor) -> Declared:
     assert tensor.scales is not None
     meaning = Quantization(tensor.scales.scale[0], tensor.scales.zero_point[0])
     return Declared(tensor.kind.lower(), meaning)
@@ -73,7 +73,7 @@ def border_notes(contents: Contents, declared: Mapping[int, Declared]) -> tuple[
     )
 
 
-def _note(what: str, tensor: Tensor, declared: Declared) -> str:
+def _note(what: str, tensor: TfliteTensor, declared: Declared) -> str:
     meaning = declared.quantization
     return (
         f"{what} {tensor.label} is {declared.dtype.upper()} in the file, and here the real number that it "

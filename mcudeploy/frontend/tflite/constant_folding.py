@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 
 Integers = NDArray[np.int64]
-Fold = Callable[[Operator, Sequence[Integers]], Integers]
+Fold = Callable[[TfliteOperator, Sequence[Integers]], Integers]
 _INTEGERS = ("INT32", "INT64")
 _MOST_ELEMENTS = 1024
 """Shapes are short."""
 
 
-def _slice(operator: Operator, values: Sequence[Integers]) -> Integers:
+def _slice(operator: TfliteOperator, values: Sequence[Integers]) -> Integers:
     source, *limits = values
     begins, ends, steps = (each.tolist() for each in limits)
     index: list[int | slice] = []
@@ -49,7 +49,9 @@ FOLDS: dict[str, Fold] = {
 """What is computed of the values of all inputs. Raises ValueError and the like where they do not fit."""
 
 
-def folded(operator: Operator, sources: Sequence[Tensor], result: Tensor) -> Tensor | None:
+def folded(
+    operator: TfliteOperator, sources: Sequence[TfliteTensor], result: TfliteTensor
+) -> TfliteTensor | None:
     """The result as a constant, where it follows from the shapes and values of the inputs; else None.
 
     Raises ValueError and the like where these do not fit.
@@ -66,6 +68,6 @@ def folded(operator: Operator, sources: Sequence[Tensor], result: Tensor) -> Ten
     return _constant(result, fold(operator, [it.array().astype(np.int64) for it in sources]))
 
 
-def _constant(tensor: Tensor, value: Integers) -> Tensor:
+def _constant(tensor: TfliteTensor, value: Integers) -> TfliteTensor:
     data = memoryview(np.asarray(value).astype(np.dtype(tensor.dtype).newbyteorder("<")).tobytes())
     return replace(tensor, shape=np.shape(value), data=data)

@@ -47,7 +47,7 @@ class Scales:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tensor:
+class TfliteTensor:
     """A tensor in the file's own layout. `data` is None where it is computed or fed; little-endian bytes."""
 
     index: int
@@ -84,7 +84,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class TfliteOperator:
     """One operator. Inputs and outputs are numbers of tensors, -1 where an input is left out."""
 
     index: int
@@ -123,8 +123,8 @@ class Contents:
     """The main subgraph: tensors by number, operators in the order in which they run."""
 
     name: str
-    tensors: tuple[Tensor, ...]
-    operators: tuple[Operator, ...]
+    tensors: tuple[TfliteTensor, ...]
+    operators: tuple[TfliteOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 

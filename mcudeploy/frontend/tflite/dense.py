@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.scales import fused, parameters, scales_of
 from mcudeploy.frontend.tflite.windows import window_attributes
 from mcudeploy.frontend.tflite.writer import Writer
 
 
-def conv(writer: Writer, operator: Operator) -> None:
+def conv(writer: Writer, operator: TfliteOperator) -> None:
     """CONV_2D: image [N, H, W, C], filter [K, R, S, C / groups]."""
     image, kernel = writer.input(operator, 0), writer.input(operator, 1)
     require_ranks(image, kernel)
@@ -21,7 +21,7 @@ def conv(writer: Writer, operator: Operator) -> None:
     _convolution(writer, operator, perm=[0, 3, 1, 2], groups=image.shape[3] // depth, axis=0)
 
 
-def depthwise(writer: Writer, operator: Operator) -> None:
+def depthwise(writer: Writer, operator: TfliteOperator) -> None:
     """DEPTHWISE_CONV_2D: image [N, H, W, C], filter [1, R, S, C * multiplier]."""
     image, kernel = writer.input(operator, 0), writer.input(operator, 1)
     require_ranks(image, kernel)
@@ -30,13 +30,15 @@ def depthwise(writer: Writer, operator: Operator) -> None:
     _convolution(writer, operator, perm=[3, 0, 1, 2], groups=image.shape[3], axis=3)
 
 
-def require_ranks(image: Tensor, kernel: Tensor) -> None:
+def require_ranks(image: TfliteTensor, kernel: TfliteTensor) -> None:
     """Four dimensions each. Raises Unsupported for others."""
     if len(image.shape) != 4 or len(kernel.shape) != 4:
         raise Unsupported(f"image {list(image.shape)} and filter {list(kernel.shape)} need four dimensions")
 
 
-def _convolution(writer: Writer, operator: Operator, *, perm: list[int], groups: int, axis: int) -> None:
+def _convolution(
+    writer: Writer, operator: TfliteOperator, *, perm: list[int], groups: int, axis: int
+) -> None:
     image, kernel, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
     require_alike(image, kernel, axis)
     rows, cols = kernel.shape[1:3]
@@ -48,7 +50,7 @@ def _convolution(writer: Writer, operator: Operator, *, perm: list[int], groups:
     writer.finish(result, writer.channels_last(made), fused(operator))
 
 
-def require_alike(image: Tensor, kernel: Tensor, axis: int) -> None:
+def require_alike(image: TfliteTensor, kernel: TfliteTensor, axis: int) -> None:
     """Both float, or both quantised, the filter along its output channels `axis`.
 
     Raises Unsupported for others.
@@ -64,7 +66,9 @@ def require_alike(image: Tensor, kernel: Tensor, axis: int) -> None:
             raise Unsupported(f"the weights have scales along axis {scales.axis}; channels are axis {axis}")
 
 
-def bias_of(writer: Writer, bias: Tensor | None, operands: tuple[Tensor, Tensor], channels: int) -> list[str]:
+def bias_of(
+    writer: Writer, bias: TfliteTensor | None, operands: tuple[TfliteTensor, TfliteTensor], channels: int
+) -> list[str]:
     """The bias, where there is one: int32 counts in units of input scale * weight scale, whatever it says.
 
     `operands` are the input and the weights.
@@ -90,7 +94,7 @@ def bias_of(writer: Writer, bias: Tensor | None, operands: tuple[Tensor, Tensor]
     return [writer.node("DequantizeLinear", inputs, main=False, **along)]
 
 
-def fully_connected(writer: Writer, operator: Operator) -> None:
+def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
     """FULLY_CONNECTED: any input taken as rows of D values, weights [K, D]."""
     source, weights, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
     if operator.integer("WeightsFormat") != 0:
@@ -112,7 +116,7 @@ def fully_connected(writer: Writer, operator: Operator) -> None:
     writer.finish(result, made, fused(operator))
 
 
-def batch_matmul(writer: Writer, operator: Operator) -> None:
+def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
     """BATCH_MATMUL: the last two axes of both, of two activations or of one and a constant."""
     names = []
     for position, flag in enumerate(("AdjX", "AdjY")):

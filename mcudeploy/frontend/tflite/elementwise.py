@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.tflite.contents import Operator
+from mcudeploy.frontend.tflite.contents import TfliteOperator
 from mcudeploy.frontend.tflite.scales import fused, parameters, reals
 from mcudeploy.frontend.tflite.writer import Writer
 
@@ -33,20 +33,20 @@ UNARY = {
 _CLIPS = {"RELU": (0.0, inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 
-def binary(writer: Writer, operator: Operator) -> None:
+def binary(writer: Writer, operator: TfliteOperator) -> None:
     """ADD, SUB, MUL, DIV, POW, with broadcasting."""
     names = [writer.real(writer.input(operator, position)) for position in (0, 1)]
     made = writer.node(_BINARY[operator.op], names)
     writer.finish(writer.output(operator), made, fused(operator))
 
 
-def unary(writer: Writer, operator: Operator) -> None:
+def unary(writer: Writer, operator: TfliteOperator) -> None:
     """A function that ONNX has as well."""
     made = writer.node(UNARY[operator.op], [writer.real(writer.input(operator, 0))])
     writer.finish(writer.output(operator), made)
 
 
-def negative(writer: Writer, operator: Operator) -> None:
+def negative(writer: Writer, operator: TfliteOperator) -> None:
     """NEG. Of integers TFLite negates what is stored, whatever it means; -128 stays."""
     source, result = writer.input(operator, 0), writer.output(operator)
     if source.kind != "INT8" or result.kind != "INT8":
@@ -62,13 +62,13 @@ def negative(writer: Writer, operator: Operator) -> None:
     writer.finish(result, writer.dequantized(made, meanings[1].scale, "int8", meanings[1]))
 
 
-def reciprocal_root(writer: Writer, operator: Operator) -> None:
+def reciprocal_root(writer: Writer, operator: TfliteOperator) -> None:
     """RSQRT."""
     root = writer.node("Sqrt", [writer.real(writer.input(operator, 0))], main=False)
     writer.finish(writer.output(operator), writer.node("Reciprocal", [root]))
 
 
-def square(writer: Writer, operator: Operator) -> None:
+def square(writer: Writer, operator: TfliteOperator) -> None:
     """SQUARE and SQUARED_DIFFERENCE."""
     name = writer.real(writer.input(operator, 0))
     if operator.op == "SQUARED_DIFFERENCE":
@@ -76,20 +76,20 @@ def square(writer: Writer, operator: Operator) -> None:
     writer.finish(writer.output(operator), writer.node("Mul", [name, name]))
 
 
-def clip(writer: Writer, operator: Operator) -> None:
+def clip(writer: Writer, operator: TfliteOperator) -> None:
     """RELU and its like."""
     name = writer.real(writer.input(operator, 0))
     writer.finish(writer.output(operator), name, _CLIPS[operator.op])
 
 
-def leaky_relu(writer: Writer, operator: Operator) -> None:
+def leaky_relu(writer: Writer, operator: TfliteOperator) -> None:
     """LEAKY_RELU."""
     alpha = operator.number("Alpha")
     made = writer.node("LeakyRelu", [writer.real(writer.input(operator, 0))], alpha=alpha)
     writer.finish(writer.output(operator), made)
 
 
-def prelu(writer: Writer, operator: Operator) -> None:
+def prelu(writer: Writer, operator: TfliteOperator) -> None:
     """PRELU. Of a quantised image, it is what is above zero and what is below times the channel's slope.
 
     Both are rounded to the result's scale; as one of them is zero, the sum is exact.
@@ -115,7 +115,7 @@ def prelu(writer: Writer, operator: Operator) -> None:
     writer.finish(result, writer.channels_last(writer.node("Add", [above, below])))
 
 
-def extremum(writer: Writer, operator: Operator) -> None:
+def extremum(writer: Writer, operator: TfliteOperator) -> None:
     """MINIMUM and MAXIMUM; with a constant of one value it is a clip. Of integers TFLite compares what is
     stored, so that all have the scale of the result.
     """
@@ -133,7 +133,7 @@ def extremum(writer: Writer, operator: Operator) -> None:
     writer.finish(result, made)
 
 
-def softmax(writer: Writer, operator: Operator) -> None:
+def softmax(writer: Writer, operator: TfliteOperator) -> None:
     """SOFTMAX along the last axis. Its factor `beta` joins the scale of a quantised input."""
     source, beta = writer.input(operator, 0), operator.number("Beta")
     if not 0 < beta < inf:
@@ -151,6 +151,6 @@ def softmax(writer: Writer, operator: Operator) -> None:
     writer.finish(writer.output(operator), writer.node("Softmax", [name], axis=-1))
 
 
-def convert(writer: Writer, operator: Operator) -> None:
+def convert(writer: Writer, operator: TfliteOperator) -> None:
     """QUANTIZE and DEQUANTIZE: the value stays, its type or its scale changes."""
     writer.finish(writer.output(operator), writer.real(writer.input(operator, 0)))

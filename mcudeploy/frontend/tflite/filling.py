@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.tflite.contents import Operator
+from mcudeploy.frontend.tflite.contents import TfliteOperator
 from mcudeploy.frontend.tflite.moves import moved
 from mcudeploy.frontend.tflite.scales import reals
 from mcudeploy.frontend.tflite.writer import Writer
 
 
-def pad(writer: Writer, operator: Operator) -> None:
+def pad(writer: Writer, operator: TfliteOperator) -> None:
     """PAD with zeros."""
     _pad(writer, operator, 0.0)
 
 
-def pad_with_value(writer: Writer, operator: Operator) -> None:
+def pad_with_value(writer: Writer, operator: TfliteOperator) -> None:
     """PADV2: with a constant, whose scale is that of the input."""
     tensor = writer.input(operator, 2)
     if tensor.data is None or tensor.elements != 1:
@@ -26,7 +26,7 @@ def pad_with_value(writer: Writer, operator: Operator) -> None:
     _pad(writer, operator, float(reals(tensor).reshape(-1)[0]))
 
 
-def _pad(writer: Writer, operator: Operator, filling: float) -> None:
+def _pad(writer: Writer, operator: TfliteOperator, filling: float) -> None:
     source, result = writer.input(operator, 0), writer.output(operator)
     amounts = writer.integers(operator, 1, "the padding")
     if len(amounts) != 2 * len(source.shape) or min(amounts, default=0) < 0:
@@ -36,7 +36,7 @@ def _pad(writer: Writer, operator: Operator, filling: float) -> None:
     writer.finish(result, writer.node("Pad", [writer.real(source), pads, value]))
 
 
-def resize_bilinear(writer: Writer, operator: Operator) -> None:
+def resize_bilinear(writer: Writer, operator: TfliteOperator) -> None:
     """RESIZE_BILINEAR."""
     aligned, halves = operator.flag("AlignCorners"), operator.flag("HalfPixelCenters")
     image = writer.image(writer.input(operator, 0))
@@ -46,7 +46,7 @@ def resize_bilinear(writer: Writer, operator: Operator) -> None:
     writer.finish(writer.output(operator), writer.channels_last(made))
 
 
-def resize_nearest(writer: Writer, operator: Operator) -> None:
+def resize_nearest(writer: Writer, operator: TfliteOperator) -> None:
     """RESIZE_NEAREST_NEIGHBOR: floor((x + 0.5) * scale) is the nearest of ONNX's coordinate, ties upwards."""
     aligned, halves = operator.flag("AlignCorners"), operator.flag("HalfPixelCenters")
     source = writer.input(operator, 0)
@@ -74,7 +74,7 @@ def _mode(aligned: bool, halves: bool) -> str:
     return "align_corners" if aligned else "half_pixel" if halves else "asymmetric"
 
 
-def _resize(writer: Writer, operator: Operator, image: str, **attributes: Any) -> str:
+def _resize(writer: Writer, operator: TfliteOperator, image: str, **attributes: Any) -> str:
     source = writer.input(operator, 0)
     sizes = writer.integers(operator, 1, "the size")
     if len(sizes) != 2 or min(sizes) < 1:
@@ -86,7 +86,7 @@ def _resize(writer: Writer, operator: Operator, image: str, **attributes: Any) -
 _REDUCTIONS = {"MEAN": "ReduceMean", "REDUCE_MAX": "ReduceMax", "REDUCE_MIN": "ReduceMin", "SUM": "ReduceSum"}
 
 
-def reduction(writer: Writer, operator: Operator) -> None:
+def reduction(writer: Writer, operator: TfliteOperator) -> None:
     """MEAN, SUM, REDUCE_MAX, REDUCE_MIN over constant axes."""
     source, axes = writer.input(operator, 0), writer.integers(operator, 1, "the axes")
     rank = len(source.shape)
@@ -101,7 +101,7 @@ def reduction(writer: Writer, operator: Operator) -> None:
     writer.finish(writer.output(operator), made)
 
 
-def blocks(writer: Writer, operator: Operator) -> None:
+def blocks(writer: Writer, operator: TfliteOperator) -> None:
     """DEPTH_TO_SPACE and SPACE_TO_DEPTH: blocks of pixels as channels, row by row."""
     source, size = writer.input(operator, 0), operator.integer("BlockSize")
     op = "DepthToSpace" if operator.op == "DEPTH_TO_SPACE" else "SpaceToDepth"

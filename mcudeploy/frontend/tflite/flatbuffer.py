@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
-from mcudeploy.frontend.tflite.contents import DTYPES, Contents, Operator, Option, Scales, Tensor
+from mcudeploy.frontend.tflite.contents import DTYPES, Contents, Option, Scales, TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.operator_options import OPTIONS
 
 try:
@@ -46,7 +46,7 @@ def contents_of(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Conte
     if content[4:8] != IDENTIFIER:
         raise ModelError(f"{where} is not a .tflite file, or it is damaged: it has no 'TFL3' at byte 4")
     try:
-        return _File(content, where).contents(shapes)
+        return _TfliteFile(content, where).contents(shapes)
     except ModelError:
         raise
     except Exception as fault:  # struct.error, IndexError, ValueError and more, from deep inside the package
@@ -55,7 +55,7 @@ def contents_of(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Conte
         ) from fault
 
 
-class _File:
+class _TfliteFile:
     """One file that is being read; `_left` is how many elements may still be read."""
 
     def __init__(self, content: bytes, where: str) -> None:
@@ -123,7 +123,7 @@ class _File:
         self._spend(len(raw))
         return bytes(raw[:_MOST_NAME]).decode("utf-8", "replace")
 
-    def _tensor(self, index: int, table: Any) -> Tensor:
+    def _tensor(self, index: int, table: Any) -> TfliteTensor:
         name = self._text(table.Name())
         shape = self._integers(table, "Shape")
         kind = _names("TensorType").get(table.Type())
@@ -135,7 +135,7 @@ class _File:
         scales = self._scales(table.Quantization(), called)
         data = self._data(table.Buffer(), called)
         sparse = table.Sparsity() is not None
-        tensor = Tensor(index, name, shape, kind, data, scales, bool(table.IsVariable()), sparse)
+        tensor = TfliteTensor(index, name, shape, kind, data, scales, bool(table.IsVariable()), sparse)
         if tensor.elements > MAX_TENSOR_ELEMENTS:
             raise self._fault(
                 f"tensor {called} has the shape {list(shape)}; the limit is {MAX_TENSOR_ELEMENTS} elements"
@@ -166,7 +166,7 @@ class _File:
         self._spend(len(found))
         return found if len(found) else None
 
-    def _require_fixed(self, table: Any, tensor: Tensor) -> None:
+    def _require_fixed(self, table: Any, tensor: TfliteTensor) -> None:
         """The file's shape has 1 for open dimensions; only an open batch is meant so."""
         signature = self._integers(table, "ShapeSignature")
         if any(size < 0 for size in signature[1:]):
@@ -191,14 +191,14 @@ class _File:
             raise self._fault(f"tensor {called} has {len(scale)} scales but {len(zero_point)} zero points")
         return Scales(scale, zero_point, int(table.QuantizedDimension()))
 
-    def _operator(self, index: int, table: Any) -> Operator:
+    def _operator(self, index: int, table: Any) -> TfliteOperator:
         number = table.OpcodeIndex()
         if not 0 <= number < len(self._codes):
             raise self._fault(f"operator {index} is of kind {number}; it names {len(self._codes)}")
         op, custom = self._codes[number]
         inputs, outputs = self._integers(table, "Inputs"), self._integers(table, "Outputs")
         options = {} if custom else self._options(op, table)
-        return Operator(index, op, custom, inputs, outputs, options)
+        return TfliteOperator(index, op, custom, inputs, outputs, options)
 
     @cached_property
     def _codes(self) -> tuple[tuple[str, bool], ...]:

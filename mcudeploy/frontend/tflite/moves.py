@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.scales import fused
 from mcudeploy.frontend.tflite.writer import Writer
 
 
 def moved(
     writer: Writer,
-    sources: Sequence[Tensor],
-    results: Sequence[Tensor],
+    sources: Sequence[TfliteTensor],
+    results: Sequence[TfliteTensor],
     move: Callable[[list[str]], list[str]],
 ) -> None:
     """What `move` makes of the sources becomes the results.
@@ -33,7 +33,7 @@ def moved(
         writer.keep(tensor, name)
 
 
-def reshape(writer: Writer, operator: Operator) -> None:
+def reshape(writer: Writer, operator: TfliteOperator) -> None:
     """RESHAPE, SQUEEZE and EXPAND_DIMS: the file says what shape comes out."""
     source, result = writer.input(operator, 0), writer.output(operator)
     if source.elements != result.elements:
@@ -45,7 +45,7 @@ def reshape(writer: Writer, operator: Operator) -> None:
     moved(writer, [source], [result], move)
 
 
-def transpose(writer: Writer, operator: Operator) -> None:
+def transpose(writer: Writer, operator: TfliteOperator) -> None:
     """TRANSPOSE by a constant permutation."""
     source, perm = writer.input(operator, 0), writer.integers(operator, 1, "the permutation")
     if sorted(perm) != list(range(len(source.shape))):
@@ -58,7 +58,7 @@ def transpose(writer: Writer, operator: Operator) -> None:
     )
 
 
-def concatenation(writer: Writer, operator: Operator) -> None:
+def concatenation(writer: Writer, operator: TfliteOperator) -> None:
     """CONCATENATION: inputs of other scales than the result are quantised anew."""
     sources = [writer.input(operator, position) for position in range(len(operator.inputs))]
     result, axis, bounds = writer.output(operator), operator.integer("Axis"), fused(operator)
@@ -66,7 +66,7 @@ def concatenation(writer: Writer, operator: Operator) -> None:
     writer.finish(result, writer.node("Concat", names, axis=axis), bounds, late=True)
 
 
-def pack(writer: Writer, operator: Operator) -> None:
+def pack(writer: Writer, operator: TfliteOperator) -> None:
     """PACK: tensors side by side along a new axis."""
     sources = [writer.input(operator, position) for position in range(len(operator.inputs))]
     axis = operator.integer("Axis")
@@ -79,7 +79,7 @@ def pack(writer: Writer, operator: Operator) -> None:
     moved(writer, sources, [writer.output(operator)], move)
 
 
-def unpack(writer: Writer, operator: Operator) -> None:
+def unpack(writer: Writer, operator: TfliteOperator) -> None:
     """UNPACK: one tensor for each position along an axis, which goes away."""
     source, axis = writer.input(operator, 0), operator.integer("Axis")
     results = [writer.output(operator, position) for position in range(len(operator.outputs))]
@@ -95,20 +95,20 @@ def unpack(writer: Writer, operator: Operator) -> None:
     moved(writer, [source], results, move)
 
 
-def split(writer: Writer, operator: Operator) -> None:
+def split(writer: Writer, operator: TfliteOperator) -> None:
     """SPLIT: an axis and a tensor, into equal parts."""
     axes, source = writer.integers(operator, 0, "the axis"), writer.input(operator, 1)
     _split_at(writer, operator, source, axes, None)
 
 
-def split_v(writer: Writer, operator: Operator) -> None:
+def split_v(writer: Writer, operator: TfliteOperator) -> None:
     """SPLIT_V: a tensor, the sizes of its parts, and an axis."""
     sizes, axes = writer.integers(operator, 1, "the sizes"), writer.integers(operator, 2, "the axis")
     _split_at(writer, operator, writer.input(operator, 0), axes, sizes)
 
 
 def _split_at(
-    writer: Writer, operator: Operator, source: Tensor, axes: list[int], sizes: list[int] | None
+    writer: Writer, operator: TfliteOperator, source: TfliteTensor, axes: list[int], sizes: list[int] | None
 ) -> None:
     results = [writer.output(operator, position) for position in range(len(operator.outputs))]
     if len(axes) != 1:
@@ -126,7 +126,7 @@ def _split_at(
     moved(writer, [source], results, lambda names: _split(writer, names[0], axes[0], parts))
 
 
-def _require_axis(axis: int, tensor: Tensor) -> None:
+def _require_axis(axis: int, tensor: TfliteTensor) -> None:
     if not -len(tensor.shape) <= axis < len(tensor.shape):
         raise Unsupported(f"axis {axis} is outside {len(tensor.shape)} dimensions")
 
@@ -136,7 +136,7 @@ def _split(writer: Writer, name: str, axis: int, sizes: list[int]) -> list[str]:
     return writer.nodes("Split", [name, lengths], len(sizes), axis=axis)
 
 
-def strided_slice(writer: Writer, operator: Operator) -> None:
+def strided_slice(writer: Writer, operator: TfliteOperator) -> None:
     """STRIDED_SLICE: [begin:end:stride] along every axis; `shrink` takes one element and drops the axis."""
     source, result = writer.input(operator, 0), writer.output(operator)
     if operator.integer("EllipsisMask") or operator.integer("NewAxisMask"):
@@ -152,7 +152,7 @@ def strided_slice(writer: Writer, operator: Operator) -> None:
 
 
 def _range(
-    operator: Operator, shape: tuple[int, ...], axis: int, limits: tuple[int, int, int]
+    operator: TfliteOperator, shape: tuple[int, ...], axis: int, limits: tuple[int, int, int]
 ) -> tuple[int, int, int]:
     """Start, end and step along an axis, as ONNX takes them."""
     begin, end, step = limits
@@ -167,7 +167,7 @@ def _range(
     return start, whole[1] if operator.integer("EndMask") & bit else end, step
 
 
-def slice_(writer: Writer, operator: Operator) -> None:
+def slice_(writer: Writer, operator: TfliteOperator) -> None:
     """SLICE: begin and size along every axis; -1 means all that is left."""
     source = writer.input(operator, 0)
     begins, sizes = (writer.integers(operator, position, "the range") for position in (1, 2))
@@ -179,7 +179,7 @@ def slice_(writer: Writer, operator: Operator) -> None:
     _slice(writer, source, writer.output(operator), (begins, ends, axes, [1] * len(begins)))
 
 
-def _slice(writer: Writer, source: Tensor, result: Tensor, ranges: tuple[list[int], ...]) -> None:
+def _slice(writer: Writer, source: TfliteTensor, result: TfliteTensor, ranges: tuple[list[int], ...]) -> None:
     """The part, in the result's shape: axes of one element may have gone."""
 
     def move(names: list[str]) -> list[str]:
@@ -193,7 +193,7 @@ def _slice(writer: Writer, source: Tensor, result: Tensor, ranges: tuple[list[in
     moved(writer, [source], [result], move)
 
 
-def gather(writer: Writer, operator: Operator) -> None:
+def gather(writer: Writer, operator: TfliteOperator) -> None:
     """GATHER by constant positions."""
     source, axis = writer.input(operator, 0), operator.integer("Axis")
     if operator.integer("BatchDims") != 0:

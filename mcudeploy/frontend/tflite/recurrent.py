@@ -8,7 +8,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, ValueInf
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
-from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.scales import parameters, reals
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
 
@@ -25,7 +25,7 @@ _AT_SPLIT = 4
 """In a step the gates come first, then each by itself."""
 
 
-def sequence_lstm(writer: Writer, operator: Operator) -> None:
+def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
     """UNIDIRECTIONAL_SEQUENCE_LSTM: [batch, steps, inputs], or the steps first. int8 is computed in float."""
     source, result = writer.input(operator, 0), writer.output(operator)
     _require_plain(writer, operator)
@@ -57,7 +57,7 @@ def sequence_lstm(writer: Writer, operator: Operator) -> None:
     writer.finish(result, writer.node("Reshape", [made[0], sizes], main=False))
 
 
-def _require_plain(writer: Writer, operator: Operator) -> None:
+def _require_plain(writer: Writer, operator: TfliteOperator) -> None:
     """Raises Unsupported for what few files have."""
     rare = {
         "peepholes": range(_PEEPHOLES, _PEEPHOLES + 3),
@@ -73,7 +73,7 @@ def _require_plain(writer: Writer, operator: Operator) -> None:
         raise Unsupported("its activation is not tanh, which is not supported")
 
 
-def _stacked(writer: Writer, operator: Operator, first: int) -> NDArray[np.float32]:
+def _stacked(writer: Writer, operator: TfliteOperator, first: int) -> NDArray[np.float32]:
     """The matrices of all gates as real numbers, in ONNX's order."""
     parts = [reals(writer.input(operator, first + gate)) for gate in _GATES]
     if any(part.ndim != 2 for part in parts):
@@ -81,7 +81,7 @@ def _stacked(writer: Writer, operator: Operator, first: int) -> NDArray[np.float
     return np.concatenate(parts)
 
 
-def _bias(writer: Writer, operator: Operator, source: Tensor, hidden: int) -> NDArray[np.float32]:
+def _bias(writer: Writer, operator: TfliteOperator, source: TfliteTensor, hidden: int) -> NDArray[np.float32]:
     """The biases of the input and of the state: all are the first; int32 in units of both scales."""
     parts = []
     for gate in _GATES:
@@ -99,7 +99,7 @@ def _bias(writer: Writer, operator: Operator, source: Tensor, hidden: int) -> ND
     return np.concatenate([*parts, np.zeros(4 * hidden, np.float32)])
 
 
-def _cell_clip(writer: Writer, operator: Operator) -> float:
+def _cell_clip(writer: Writer, operator: TfliteOperator) -> float:
     """What the file clips the cell state at, or the most that its int16 holds."""
     if operator.number("ProjClip") != 0 and writer.given(operator, _PROJECTION) is not None:
         raise Unsupported("a clipped projection is not supported")

@@ -12,7 +12,7 @@ from onnx import NodeProto, TensorProto, ValueInfoProto, helper, shape_inference
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.shapes import Shapes
-from mcudeploy.frontend.tflite.contents import Contents, Operator, Tensor, names_of
+from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor, names_of
 
 Shape = tuple[int, ...]
 
@@ -27,7 +27,9 @@ def with_shapes(contents: Contents, shapes: Shapes) -> Contents:
     return replace(contents, tensors=tuple(tensors))
 
 
-def stated_shape(operator: Operator, file: Sequence[Tensor], now: Sequence[Tensor]) -> Shape | None:
+def stated_shape(
+    operator: TfliteOperator, file: Sequence[TfliteTensor], now: Sequence[TfliteTensor]
+) -> Shape | None:
     """The shape of the result where the translation takes it from the file; else None. `file` and `now` are
     the inputs, and the result as the last, with the shapes of the file, and with those of now.
 
@@ -57,7 +59,7 @@ def stated_shape(operator: Operator, file: Sequence[Tensor], now: Sequence[Tenso
             return None
 
 
-def _filled(result: Shape, now: Sequence[Tensor]) -> Shape:
+def _filled(result: Shape, now: Sequence[TfliteTensor]) -> Shape:
     """What RESHAPE is told: one size may be -1."""
     told = list(result)
     if len(now) == 3 and now[1].data is not None:

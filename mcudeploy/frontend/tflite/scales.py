@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.tflite.contents import Operator, Scales, Tensor
+from mcudeploy.frontend.tflite.contents import Scales, TfliteOperator, TfliteTensor
 
 _QUANTIZED = ("INT8", "UINT8")
 _ACTIVATIONS = {0: None, 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
@@ -18,7 +18,7 @@ Bounds = tuple[float, float] | None
 """The least and the largest value, None where there is no limit."""
 
 
-def parameters(tensor: Tensor) -> Scales:
+def parameters(tensor: TfliteTensor) -> Scales:
     """The quantisation of a tensor of int8 or uint8.
 
     Raises Unsupported for other types, and for scales and zero points that do not fit.
@@ -31,7 +31,7 @@ def parameters(tensor: Tensor) -> Scales:
     return scales_of(tensor)
 
 
-def scales_of(tensor: Tensor) -> Scales:
+def scales_of(tensor: TfliteTensor) -> Scales:
     """The quantisation of a tensor of integers. Raises Unsupported for scales that do not fit."""
     scales = tensor.scales
     if scales is None:
@@ -45,7 +45,7 @@ def scales_of(tensor: Tensor) -> Scales:
     return scales
 
 
-def reals(tensor: Tensor) -> NDArray[np.float32]:
+def reals(tensor: TfliteTensor) -> NDArray[np.float32]:
     """A constant of one scale, or of float32, as real numbers. Raises Unsupported for others."""
     values = tensor.array()
     if tensor.kind == "FLOAT32":
@@ -57,7 +57,7 @@ def reals(tensor: Tensor) -> NDArray[np.float32]:
     return np.asarray(steps.astype(np.float32) * np.float32(scales.scale[0]), np.float32)
 
 
-def fused(operator: Operator) -> Bounds:
+def fused(operator: TfliteOperator) -> Bounds:
     """The bounds of the activation that the operator ends with. Raises Unsupported for others."""
     number = int(operator.options.get("FusedActivationFunction", 0))
     if number not in _ACTIVATIONS:

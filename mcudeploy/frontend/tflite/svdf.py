@@ -10,7 +10,7 @@ from onnx import FunctionProto, NodeProto, helper
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
-from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.dense import bias_of, require_alike
 from mcudeploy.frontend.tflite.scales import fused, parameters, reals, scales_of
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
@@ -28,19 +28,19 @@ _RELU = 1
 class _Tensors:
     """What the operator reads and makes."""
 
-    source: Tensor
-    features: Tensor
-    times: Tensor
-    bias: Tensor | None
-    state: Tensor
-    result: Tensor
+    source: TfliteTensor
+    features: TfliteTensor
+    times: TfliteTensor
+    bias: TfliteTensor | None
+    state: TfliteTensor
+    result: TfliteTensor
 
     @property
     def units(self) -> int:
         return self.result.elements
 
 
-def svdf(writer: Writer, operator: Operator) -> None:
+def svdf(writer: Writer, operator: TfliteOperator) -> None:
     """SVDF: input [1, inputs], weights [filters, inputs] and [filters, memory], state [1, filters * memory].
 
     An int8 state stays int8; one of int16 is computed in float.
@@ -95,7 +95,7 @@ def _quantized(writer: Writer, tensors: _Tensors, newest: str) -> None:
     writer.keep(tensors.result, made)
 
 
-def _saturated(writer: Writer, name: str, state: Tensor) -> str:
+def _saturated(writer: Writer, name: str, state: TfliteTensor) -> str:
     """A value within what int16 holds in the state's scale, not rounded."""
     scales = scales_of(state)
     if not scales.single or scales.zero_point[0] != 0:

@@ -25,7 +25,7 @@ from mcudeploy.frontend.tflite import (
     moves as moving,
 )
 from mcudeploy.frontend.tflite.borders import border_notes, with_real_borders
-from mcudeploy.frontend.tflite.contents import Contents, Operator
+from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.reshaping import with_shapes
 from mcudeploy.frontend.tflite.writer import Writer
@@ -34,7 +34,7 @@ from mcudeploy.ir.graph import Declared
 if TYPE_CHECKING:
     from onnx import FunctionProto, ModelProto
 
-Translation = Callable[[Writer, Operator], None]
+Translation = Callable[[Writer, TfliteOperator], None]
 """Writes the nodes of an operator. Raises Unsupported where it cannot be said in ONNX."""
 
 TRANSLATIONS: dict[str, Translation] = {
@@ -192,7 +192,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
     )
 
 
-def _reason(operator: Operator) -> str:
+def _reason(operator: TfliteOperator) -> str:
     if operator.custom:
         return _TENSORFLOW if operator.op.startswith("Flex") else _CUSTOM
     return REASONS.get(operator.op, _UNKNOWN)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
-from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.dense import bias_of, require_alike, require_ranks
 from mcudeploy.frontend.tflite.scales import fused, parameters
 from mcudeploy.frontend.tflite.windows import strides_of
@@ -20,7 +20,7 @@ from mcudeploy.frontend.tflite.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class _UpsamplingAxis:
     """Along rows or columns. `taps` of the small filters, `pads` of the convolution, of whose blocks of
     `stride` places those from `first` on are the result.
     """
@@ -32,7 +32,7 @@ class _Axis:
     first: int
 
 
-def transpose_conv(writer: Writer, operator: Operator) -> None:
+def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
     """TRANSPOSE_CONV: output shape, filter [K, R, S, C], image [N, H, W, C]; the filter must be constant."""
     kernel, image, result = writer.input(operator, 1), writer.input(operator, 2), writer.output(operator)
     require_ranks(image, kernel)
@@ -54,7 +54,7 @@ def transpose_conv(writer: Writer, operator: Operator) -> None:
     writer.finish(result, _placed(writer, stored, result, rows, cols))
 
 
-def _axis(size: int, taps: int, stride: int, made: int, *, same: bool) -> _Axis:
+def _axis(size: int, taps: int, stride: int, made: int, *, same: bool) -> _UpsamplingAxis:
     """Result r of block q is the sum over j of input q - j times tap stride * j + r, less the padding."""
     total = max((-(-made // stride) - 1) * stride + taps - made, 0)
     before = total // 2 if same else 0
@@ -63,10 +63,10 @@ def _axis(size: int, taps: int, stride: int, made: int, *, same: bool) -> _Axis:
     pads = each - 1 - skipped, blocks - 1 + skipped - size + 1
     if made < 1 or taps < 1 or min(pads) < 0:
         raise Unsupported(f"a result of {made} from {size} by {taps} taps with a stride of {stride}")
-    return _Axis(stride, each, pads, blocks, before % stride)
+    return _UpsamplingAxis(stride, each, pads, blocks, before % stride)
 
 
-def _filters(writer: Writer, kernel: Tensor, rows: _Axis, cols: _Axis) -> str:
+def _filters(writer: Writer, kernel: TfliteTensor, rows: _UpsamplingAxis, cols: _UpsamplingAxis) -> str:
     """The filters [stride * stride * K, C, taps, taps] of the places in a block, as float32."""
     array = kernel.array()
     count, height, width, depth = array.shape
@@ -97,7 +97,9 @@ def _repeated(writer: Writer, name: str, times: int, count: int) -> str:
     return name
 
 
-def _placed(writer: Writer, name: str, result: Tensor, rows: _Axis, cols: _Axis) -> str:
+def _placed(
+    writer: Writer, name: str, result: TfliteTensor, rows: _UpsamplingAxis, cols: _UpsamplingAxis
+) -> str:
     """From blocks [N, H, W, stride * stride * K] to the result."""
     batch, height, width, channels = result.shape
     blocks = [batch, rows.blocks, cols.blocks, rows.stride, cols.stride, channels]

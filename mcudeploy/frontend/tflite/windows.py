@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.tflite.contents import Operator
+from mcudeploy.frontend.tflite.contents import TfliteOperator
 from mcudeploy.frontend.tflite.scales import fused
 from mcudeploy.frontend.tflite.writer import Writer
 
 _SAME, _VALID = 0, 1
 
 
-def strides_of(operator: Operator) -> tuple[int, int]:
+def strides_of(operator: TfliteOperator) -> tuple[int, int]:
     """Rows, columns. Raises Unsupported for those below 1."""
     strides = operator.integer("StrideH"), operator.integer("StrideW")
     if min(strides) < 1:
@@ -21,7 +21,7 @@ def strides_of(operator: Operator) -> tuple[int, int]:
     return strides
 
 
-def window_attributes(operator: Operator, size: Sequence[int], kernel: Sequence[int]) -> dict[str, Any]:
+def window_attributes(operator: TfliteOperator, size: Sequence[int], kernel: Sequence[int]) -> dict[str, Any]:
     """The attributes of the ONNX node of an operator over an image of `size`, both (rows, columns).
 
     Raises Unsupported for options that do not fit.
@@ -45,7 +45,7 @@ def window_attributes(operator: Operator, size: Sequence[int], kernel: Sequence[
     return attributes if dilations == [1, 1] else {**attributes, "dilations": dilations}
 
 
-def average_pool(writer: Writer, operator: Operator) -> None:
+def average_pool(writer: Writer, operator: TfliteOperator) -> None:
     """AVERAGE_POOL_2D: padding does not count. Of integers, ties go away from zero."""
     image, result = writer.input(operator, 0), writer.output(operator)
     name = writer.image(image)
@@ -55,7 +55,7 @@ def average_pool(writer: Writer, operator: Operator) -> None:
     writer.finish(result, writer.channels_last(made), fused(operator), late=True)
 
 
-def max_pool(writer: Writer, operator: Operator) -> None:
+def max_pool(writer: Writer, operator: TfliteOperator) -> None:
     """MAX_POOL_2D: padding is never the largest."""
     image, result = writer.input(operator, 0), writer.output(operator)
     name = writer.image(image)
@@ -63,6 +63,6 @@ def max_pool(writer: Writer, operator: Operator) -> None:
     writer.finish(result, writer.channels_last(made), fused(operator), late=True)
 
 
-def _pool_attributes(operator: Operator, shape: Sequence[int]) -> dict[str, Any]:
+def _pool_attributes(operator: TfliteOperator, shape: Sequence[int]) -> dict[str, Any]:
     kernel = operator.integer("FilterHeight"), operator.integer("FilterWidth")
     return window_attributes(operator, shape[1:3], kernel)

@@ -18,7 +18,7 @@ from mcudeploy.frontend.onnx.protos import live
 from mcudeploy.frontend.onnx.rounding import DOMAIN, ExactRounding
 from mcudeploy.frontend.onnx.states import Kept
 from mcudeploy.frontend.tflite.constant_folding import folded
-from mcudeploy.frontend.tflite.contents import Contents, Operator, Scales, Tensor, names_of
+from mcudeploy.frontend.tflite.contents import Contents, Scales, TfliteOperator, TfliteTensor, names_of
 from mcudeploy.frontend.tflite.reshaping import infer, shape_in, stated_shape
 from mcudeploy.frontend.tflite.scales import Bounds, parameters, stored_bounds
 from mcudeploy.ir.graph import Quantization
@@ -41,7 +41,7 @@ class Writer:
         self._taken = dict.fromkeys(self._names, 1)
         self._nodes: list[NodeProto] = []
         self._constants: dict[str, TensorProto] = {}
-        self._made: dict[int, Tensor] = {}
+        self._made: dict[int, TfliteTensor] = {}
         self.notes: list[str] = []
         self.states: list[Kept] = []
         self.roundings: dict[str, ExactRounding] = {}
@@ -57,7 +57,7 @@ class Writer:
 
     # -- what an operator reads -----------------------------------------------------------------
 
-    def begin(self, operator: Operator) -> None:
+    def begin(self, operator: TfliteOperator) -> None:
         """All nodes from here on belong to this operator."""
         self._label = operator.label
         self._first = len(self._nodes)
@@ -72,32 +72,32 @@ class Writer:
         self._journal.clear()
         self._fresh.clear()
 
-    def given(self, operator: Operator, position: int) -> Tensor | None:
+    def given(self, operator: TfliteOperator, position: int) -> TfliteTensor | None:
         """An input tensor; None where it is left out."""
         number = operator.inputs[position] if position < len(operator.inputs) else -1
         return None if number < 0 else self._tensors[number]
 
-    def input(self, operator: Operator, position: int) -> Tensor:
+    def input(self, operator: TfliteOperator, position: int) -> TfliteTensor:
         """An input tensor. Raises Unsupported where it is left out."""
         found = self.given(operator, position)
         if found is None:
             raise Unsupported(f"it has no input {position}")
         return found
 
-    def output(self, operator: Operator, position: int = 0) -> Tensor:
+    def output(self, operator: TfliteOperator, position: int = 0) -> TfliteTensor:
         """An output tensor. Raises Unsupported where there is none."""
         if position >= len(operator.outputs):
             raise Unsupported(f"it has no output {position}")
         return self._tensors[operator.outputs[position]]
 
-    def integers(self, operator: Operator, position: int, what: str) -> list[int]:
+    def integers(self, operator: TfliteOperator, position: int, what: str) -> list[int]:
         """A constant input of integers. Raises Unsupported, naming `what`, where it is none."""
         tensor = self.input(operator, position)
         if tensor.data is None or tensor.kind not in ("INT32", "INT64"):
             raise Unsupported(f"{what} must be constant integers")
         return [int(item) for item in tensor.array().reshape(-1)]
 
-    def fold(self, operator: Operator) -> bool:
+    def fold(self, operator: TfliteOperator) -> bool:
         """Makes the result a constant where it follows from shapes and integers of the file."""
         if len(operator.outputs) != 1 or operator.outputs[0] in self._contents.outputs:
             return False
@@ -107,7 +107,7 @@ class Writer:
             self._tensors[made.index] = made
         return made is not None
 
-    def state_shape(self, operator: Operator, file: Sequence[Tensor]) -> None:
+    def state_shape(self, operator: TfliteOperator, file: Sequence[TfliteTensor]) -> None:
         """Gives the result the shape that follows from the inputs, where the translation takes it from there;
         `file`: all tensors as the file has them.
         """
@@ -117,19 +117,19 @@ class Writer:
         if shape is not None:
             self._settle(now[-1], shape)
 
-    def infer_shapes(self, operator: Operator) -> None:
+    def infer_shapes(self, operator: TfliteOperator) -> None:
         """Gives the results of the present operator the shapes of what its nodes make."""
         infer(self._nodes[self._first :], self._constants, self._infos_now, OPSET)
         for number in operator.outputs:
             tensor = self._tensors[number]
             self._settle(tensor, shape_in(self._infos_now, self.name(tensor)))
 
-    def _settle(self, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    def _settle(self, tensor: TfliteTensor, shape: tuple[int, ...]) -> None:
         self._tensors[tensor.index] = replace(tensor, shape=shape)
         if tensor.index in self._made:
             self._made[tensor.index] = self._tensors[tensor.index]
 
-    def raw(self, tensor: Tensor) -> str:
+    def raw(self, tensor: TfliteTensor) -> str:
         """The tensor as the file has it: integers where it is quantised."""
         if tensor.variable:
             raise Unsupported(
@@ -142,7 +142,7 @@ class Writer:
             self._constants[name] = numpy_helper.from_array(_native(tensor.array()), name)
         return name
 
-    def real(self, tensor: Tensor) -> str:
+    def real(self, tensor: TfliteTensor) -> str:
         """The tensor as float32: behind a DequantizeLinear where it is quantised.
 
         Raises Unsupported for other element types, and for integers without a scale.
@@ -157,7 +157,7 @@ class Writer:
             self._journal.append(lambda: self._reals.pop(key, None))
         return self._reals[key]
 
-    def _dequantized(self, tensor: Tensor) -> str:
+    def _dequantized(self, tensor: TfliteTensor) -> str:
         if tensor.kind == "FLOAT16" and tensor.data is not None:
             return self.node("Cast", [self.raw(tensor)], main=False, to=TensorProto.FLOAT)
         scales = parameters(tensor)
@@ -172,7 +172,7 @@ class Writer:
             return self.node("DequantizeLinear", inputs, main=False)
         return self.node("DequantizeLinear", inputs, main=False, axis=scales.axis)
 
-    def parameters(self, tensor: Tensor) -> tuple[str, str]:
+    def parameters(self, tensor: TfliteTensor) -> tuple[str, str]:
         """The names of scale and zero point of a quantised tensor."""
         scales = parameters(tensor)
         return self._constants_of(scales.scale, scales.zero_point, tensor.dtype or "")
@@ -186,11 +186,11 @@ class Writer:
             scales, zeros = scales.reshape(()), zeros.reshape(())
         return self.constant(scales), self.constant(zeros)
 
-    def image(self, tensor: Tensor) -> str:
+    def image(self, tensor: TfliteTensor) -> str:
         """A float image [N, H, W, C] as ONNX has it, [N, C, H, W]. Raises Unsupported for other ranks."""
         return self.channels_first(self.real(tensor), tensor)
 
-    def channels_first(self, name: str, tensor: Tensor) -> str:
+    def channels_first(self, name: str, tensor: TfliteTensor) -> str:
         """A value of this tensor's shape, [N, H, W, C], as [N, C, H, W]. Raises Unsupported for others."""
         if len(tensor.shape) != 4:
             raise Unsupported(
@@ -202,7 +202,7 @@ class Writer:
         """[N, C, H, W] as [N, H, W, C]."""
         return self.node("Transpose", [name], main=False, perm=_TO_CHANNELS_LAST)
 
-    def state(self, tensor: Tensor, shape: Sequence[int], dtype: str = "float32") -> str:
+    def state(self, tensor: TfliteTensor, shape: Sequence[int], dtype: str = "float32") -> str:
         """A graph input of this shape for what a variable tensor keeps between inferences.
 
         Raises Unsupported for a tensor that keeps nothing, or for several operators.
@@ -259,7 +259,7 @@ class Writer:
         self._journal.append(lambda: self._labels.pop(label, None))
         return label if number == 1 else f"{label} {number}"
 
-    def round_exactly(self, name: str, tensor: Tensor) -> None:
+    def round_exactly(self, name: str, tensor: TfliteTensor) -> None:
         """The node that makes this value rounds it as TFLite does: a mean of integers like the tensor's, ties
         away from zero.
         """
@@ -270,7 +270,7 @@ class Writer:
         self.roundings[label] = ExactRounding(ties, meaning)
         self._journal.append(lambda: self.roundings.pop(label, None))
 
-    def finish(self, tensor: Tensor, name: str, bounds: Bounds = None, *, late: bool = False) -> None:
+    def finish(self, tensor: TfliteTensor, name: str, bounds: Bounds = None, *, late: bool = False) -> None:
         """The float value becomes the tensor: clipped, and quantised where the tensor is.
 
         A clip that quantisation does by itself is left out. `late`: values are quantised, then clipped.
@@ -280,7 +280,7 @@ class Writer:
         name = self._clip(name, self._limits(tensor, bounds))
         self._define(tensor, name if tensor.kind == "FLOAT32" else self.quantized(name, tensor))
 
-    def as_stored(self, name: str, tensor: Tensor, bounds: Bounds = None) -> str:
+    def as_stored(self, name: str, tensor: TfliteTensor, bounds: Bounds = None) -> str:
         """The float value as the tensor would have it, clipped and quantised, as float again."""
         name = self._clip(name, self._limits(tensor, bounds))
         if tensor.kind == "FLOAT32":
@@ -288,7 +288,7 @@ class Writer:
         scales = parameters(tensor)
         return self.dequantized(self.quantized(name, tensor), scales.scale, tensor.dtype or "", scales)
 
-    def _limits(self, tensor: Tensor, bounds: Bounds) -> Bounds:
+    def _limits(self, tensor: TfliteTensor, bounds: Bounds) -> Bounds:
         """The bounds as the tensor's quantisation has them. Raises Unsupported where it has none for all."""
         if tensor.kind == "FLOAT32":
             return bounds
@@ -297,7 +297,7 @@ class Writer:
             raise Unsupported(f"its result {tensor.label} has a scale for each channel; it needs one")
         return stored_bounds(bounds, scales, tensor.dtype or "")
 
-    def quantized(self, name: str, tensor: Tensor) -> str:
+    def quantized(self, name: str, tensor: TfliteTensor) -> str:
         """The float value as the integers that the tensor would have."""
         return self.node("QuantizeLinear", [name, *self.parameters(tensor)], main=False)
 
@@ -309,11 +309,11 @@ class Writer:
         limits = [self.constant(np.array(bound, np.float32)) if isfinite(bound) else "" for bound in bounds]
         return self.node("Clip", [name, *limits], main=False)
 
-    def keep(self, tensor: Tensor, name: str) -> None:
+    def keep(self, tensor: TfliteTensor, name: str) -> None:
         """The value, integers where the tensor is quantised, becomes the tensor as it is."""
         self._define(tensor, name)
 
-    def _define(self, tensor: Tensor, name: str) -> None:
+    def _define(self, tensor: TfliteTensor, name: str) -> None:
         """An Identity where the value has another name; it is dropped again before anything is computed."""
         own = self.name(tensor)
         last = self._nodes[-1] if self._nodes else None
@@ -325,7 +325,7 @@ class Writer:
             self._nodes.append(helper.make_node("Identity", [name], [own], label))
         self._inform(tensor)
 
-    def refuse(self, operator: Operator) -> None:
+    def refuse(self, operator: TfliteOperator) -> None:
         """A node of DOMAIN stands for an operator that cannot be translated: the front end names it."""
         tensors = self._tensors
         inputs = [self.name(tensors[number]) for number in operator.inputs if number in self._made]
@@ -338,7 +338,7 @@ class Writer:
 
     # -- names and the whole --------------------------------------------------------------------
 
-    def name(self, tensor: Tensor) -> str:
+    def name(self, tensor: TfliteTensor) -> str:
         """The ONNX name of a tensor."""
         return self._names[tensor.index]
 
@@ -351,13 +351,13 @@ class Writer:
                 self._taken.setdefault(name, 1)
                 return name
 
-    def _inform(self, tensor: Tensor) -> None:
+    def _inform(self, tensor: TfliteTensor) -> None:
         """The tensor is there, from here on."""
         if tensor.index not in self._made:
             self._made[tensor.index] = tensor
             self._journal.append(lambda: self._made.pop(tensor.index, None))
 
-    def _infos(self, tensors: Iterable[Tensor]) -> list[ValueInfoProto]:
+    def _infos(self, tensors: Iterable[TfliteTensor]) -> list[ValueInfoProto]:
         """Shapes and types, of those whose type ONNX has."""
         return [
             _info(self.name(tensor), tensor.shape, tensor.dtype)

@@ -7,11 +7,11 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.multiboard.pipeline.group_line import Line
+from mcudeploy.multiboard.pipeline.group_line import GroupLine
 from mcudeploy.multiboard.pipeline.unit_regions import Objective, Region
 
 
-def best(line: Line, objective: Objective) -> tuple[Region, ...] | None:
+def best(line: GroupLine, objective: Objective) -> tuple[Region, ...] | None:
     """The partition with the least objective; None where none fits.
 
     Of those with the same throughput it is the one with the least latency. Units may stay idle.
@@ -28,7 +28,7 @@ def best(line: Line, objective: Objective) -> tuple[Region, ...] | None:
     return _least(line, "latency", longest)
 
 
-def _least(line: Line, objective: Objective, longest: float) -> tuple[Region, ...] | None:
+def _least(line: GroupLine, objective: Objective, longest: float) -> tuple[Region, ...] | None:
     """The least partition without a stage or transfer above `longest`.
 
     `found[m][j]`: the objective of the best partition of the first j groups among m units.

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from mcudeploy.cost.tiles import STEP_TICKS, TileTime, timed_blocks
 from mcudeploy.multiboard.pipeline.groups import Group
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 OperatorTicks = Callable[[int, int], float]
 """Ticks of an operator, by its place in the work graph, on so many units."""
@@ -32,7 +32,7 @@ class Communication(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class UnitLink:
     """Links between neighbours: bytes in a tick, ticks before the first byte, links that a unit uses at once.
 
     A region of M units exchanges its bytes in `bytes * (M - 1) / (M * links * rate) + latency`.
@@ -51,7 +51,7 @@ class Link:
         return size_bytes / self.rate + self.latency
 
 
-FREE = Link(inf)
+FREE = UnitLink(inf)
 """Links that cost nothing."""
 
 
@@ -62,7 +62,7 @@ def systolic_ticks(m: int, k: int, n: int, edge: int) -> float:
     return m + k + n - 1
 
 
-def systolic_operators(flow: Flow, positions: tuple[int, ...], edge: int) -> OperatorTicks:
+def systolic_operators(flow: Dataflow, positions: tuple[int, ...], edge: int) -> OperatorTicks:
     """Times on systolic arrays. Units share the output's pixels; what multiplies nothing makes `edge` values
     in a tick.
     """
@@ -80,7 +80,7 @@ def systolic_operators(flow: Flow, positions: tuple[int, ...], edge: int) -> Ope
     return ticks
 
 
-def core_operators(flow: Flow, positions: tuple[int, ...], tile_time: TileTime) -> OperatorTicks:
+def core_operators(flow: Dataflow, positions: tuple[int, ...], tile_time: TileTime) -> OperatorTicks:
     """Times on cores. Units share an operator's rows; the longest tile counts."""
 
     @cache

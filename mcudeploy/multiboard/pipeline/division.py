@@ -19,7 +19,7 @@ from mcudeploy.multiboard.pipeline.cost import (
     systolic_operators,
 )
 from mcudeploy.multiboard.pipeline.exact_regions import exact
-from mcudeploy.multiboard.pipeline.group_line import Line, Needs, Units, line_of
+from mcudeploy.multiboard.pipeline.group_line import GroupLine, OperatorBytes, Units, line_of
 from mcudeploy.multiboard.pipeline.groups import (
     Group,
     groups_of,
@@ -37,22 +37,22 @@ from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.planner import Options, read_model
 from mcudeploy.planner.search.kernels import alternatives, fastest
 from mcudeploy.planner.tape.footprint import weights_bytes
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 Mode = Literal["best", "first", "greedy", "exact"]
 _EXACT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class PipelineTask:
     """A model's graph, what its operators cost and need on the units of a topology."""
 
     graph: WorkGraph
     topology: Topology
     ticks: OperatorTicks
-    needs: Needs
+    needs: OperatorBytes
 
-    def line(self, groups: Sequence[Group], link: Communication | None = None) -> Line:
+    def line(self, groups: Sequence[Group], link: Communication | None = None) -> GroupLine:
         """The line of the graph in these groups; with a `link` of its own, units have no limits."""
         units = self.topology.units if link is None else Units(self.topology.count)
         costs = self.ticks, link or self.topology.ticks_link
@@ -95,8 +95,8 @@ class Pipeline:
     """
 
     model: Model
-    task: Task
-    line: Line
+    task: PipelineTask
+    line: GroupLine
     division: Division
     mode: Mode
     objective: Objective
@@ -139,9 +139,9 @@ def plan_pipeline(
     return divided(model, task, mode, objective)
 
 
-def task_of(model: Model, topology: Topology) -> tuple[Model, Task]:
+def task_of(model: Model, topology: Topology) -> tuple[Model, PipelineTask]:
     """The model with the fastest kernels of the unit's core, and its graph with their costs."""
-    flow = Flow.of(model.graph)
+    flow = Dataflow.of(model.graph)
     graph, positions = work_graph(flow)
     if topology.systolic is not None:
         ticks = systolic_operators(flow, positions, topology.systolic)
@@ -153,10 +153,10 @@ def task_of(model: Model, topology: Topology) -> tuple[Model, Task]:
     calls = [model.calls[name] for name in graph.names]
     weights = tuple(weights_bytes({"": call}) for call in calls)
     work = tuple(0 if topology.systolic else call.scratch_bytes + call.state_bytes for call in calls)
-    return model, Task(graph, topology, ticks, Needs(weights, work))
+    return model, PipelineTask(graph, topology, ticks, OperatorBytes(weights, work))
 
 
-def divided(model: Model, task: Task, mode: Mode, objective: Objective) -> Pipeline:
+def divided(model: Model, task: PipelineTask, mode: Mode, objective: Objective) -> Pipeline:
     """The pipeline of a task: the best of what the mode makes of each kind of groups.
 
     Raises FitError where no region or partition fits, UsageError where the exact mode finds none.
@@ -179,7 +179,7 @@ def divided(model: Model, task: Task, mode: Mode, objective: Objective) -> Pipel
     return Pipeline(model, task, line, division, mode, objective, _free_ratio(task))
 
 
-def _divided(line: Line, mode: Mode, objective: Objective) -> Division | None:
+def _divided(line: GroupLine, mode: Mode, objective: Objective) -> Division | None:
     """What a mode makes of a line; None where it finds nothing."""
     if mode == "first":
         return Division(*first(line, objective))
@@ -192,7 +192,7 @@ def _divided(line: Line, mode: Mode, objective: Objective) -> Division | None:
     return Division(regions) if regions else None
 
 
-def _free_ratio(task: Task) -> float:
+def _free_ratio(task: PipelineTask) -> float:
     """The throughput ratio of the best partition if links cost nothing and everything fitted."""
     lines = [task.line(groups, FREE) for groups in task.groups("best")]
     found = [worth(line, best(line, "throughput") or (), "throughput") for line in lines]

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from mcudeploy.common.solver import cp_solver
-from mcudeploy.multiboard.pipeline.group_line import Line
+from mcudeploy.multiboard.pipeline.group_line import GroupLine
 from mcudeploy.multiboard.pipeline.unit_regions import Objective, Region, worth
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Exact:
     optimal: bool
 
 
-def exact(line: Line, objective: Objective, seconds: float) -> Exact | None:
+def exact(line: GroupLine, objective: Objective, seconds: float) -> Exact | None:
     """The partition with the least objective, as far as the solver comes; None where it found none, where
     none fits, and where the line has too many stretches for it.
     """
@@ -51,7 +51,7 @@ def exact(line: Line, objective: Objective, seconds: float) -> Exact | None:
     return Exact(regions, status == cp_model.OPTIMAL and isfinite(worth(line, regions, objective)))
 
 
-def _choices(line: Line) -> list[Region]:
+def _choices(line: GroupLine) -> list[Region]:
     """Every region that fits and is faster than with fewer units."""
     found = []
     for first in range(len(line.groups)):
@@ -66,7 +66,7 @@ def _choices(line: Line) -> list[Region]:
 
 
 def _minimise(
-    model: cp_model.CpModel, line: Line, taken: dict[Region, Any], goal: tuple[Objective, float]
+    model: cp_model.CpModel, line: GroupLine, taken: dict[Region, Any], goal: tuple[Objective, float]
 ) -> None:
     objective, tick = goal
     costs = {it: round(float(line.stages[it.first, it.end, it.units]) / tick) for it in taken}

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.multiboard.pipeline.cost import Communication, OperatorTicks, group_ticks
-from mcudeploy.multiboard.pipeline.groups import Edge, Group, group_edges, group_numbers
+from mcudeploy.multiboard.pipeline.groups import Group, GroupEdge, group_edges, group_numbers
 from mcudeploy.multiboard.pipeline.workgraph import WorkGraph
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class OperatorBytes:
     """Bytes of every operator: constants in flash, and what it needs in RAM while it runs."""
 
     weights: tuple[int, ...]
@@ -37,7 +37,7 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class GroupLine:
     """A group graph as a line of n groups.
 
     `stages[i, j, u]`: ticks of groups i to j - 1 on u units, infinite where they do not fit. `transfers[k]`:
@@ -47,7 +47,7 @@ class Line:
 
     graph: WorkGraph
     groups: tuple[Group, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[GroupEdge, ...]
     units: Units
     crossing: tuple[int, ...]
     loads: tuple[int, ...]
@@ -76,13 +76,13 @@ def line_of(
     groups: Sequence[Group],
     units: Units,
     costs: tuple[OperatorTicks, Communication],
-    needs: Needs | None = None,
-) -> Line:
+    needs: OperatorBytes | None = None,
+) -> GroupLine:
     """The line of a graph in these groups, none of which reads what a later one makes."""
-    needs = needs or Needs((0,) * len(graph.names), (0,) * len(graph.names))
+    needs = needs or OperatorBytes((0,) * len(graph.names), (0,) * len(graph.names))
     ticks, link = costs
     crossing = _crossing(graph, groups)
-    line = Line(
+    line = GroupLine(
         graph,
         tuple(groups),
         group_edges(graph, groups),

@@ -17,7 +17,7 @@ Group = tuple[Vertex, ...]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Edge:
+class GroupEdge:
     """What a group makes for a later one. Edges sort by weight, then by their groups."""
 
     size_bytes: int
@@ -89,7 +89,7 @@ def group_numbers(groups: Sequence[Group]) -> dict[int, int]:
     }
 
 
-def group_edges(graph: WorkGraph, groups: Sequence[Group]) -> tuple[Edge, ...]:
+def group_edges(graph: WorkGraph, groups: Sequence[Group]) -> tuple[GroupEdge, ...]:
     """The edges between groups, by ascending weight.
 
     A value that several vertices of a group read counts once for that group; what several edges between two
@@ -103,4 +103,4 @@ def group_edges(graph: WorkGraph, groups: Sequence[Group]) -> tuple[Edge, ...]:
         source = number[value.maker]
         for target in {number[reader] for reader in value.readers} - {source}:
             weights[source, target] += value.size_bytes
-    return tuple(sorted(Edge(size, source, target) for (source, target), size in weights.items()))
+    return tuple(sorted(GroupEdge(size, source, target) for (source, target), size in weights.items()))

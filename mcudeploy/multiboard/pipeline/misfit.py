@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from math import inf
 
 from mcudeploy.common.text import count_text
-from mcudeploy.multiboard.pipeline.group_line import Line
+from mcudeploy.multiboard.pipeline.group_line import GroupLine
 from mcudeploy.multiboard.pipeline.unit_regions import Region
 
 
-def region_text(line: Line, region: Region) -> str:
+def region_text(line: GroupLine, region: Region) -> str:
     """The first and last operator of a region."""
     names = [
         line.graph.names[operator]
@@ -21,7 +21,7 @@ def region_text(line: Line, region: Region) -> str:
     return names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}"
 
 
-def misfit(line: Line, regions: Sequence[Region]) -> str:
+def misfit(line: GroupLine, regions: Sequence[Region]) -> str:
     """What the first region that does not fit needs; "" where all fit."""
     for number, region in enumerate(regions, 1):
         if line.stages[region.first, region.end, region.units] == inf:
@@ -29,7 +29,7 @@ def misfit(line: Line, regions: Sequence[Region]) -> str:
     return ""
 
 
-def no_partition(line: Line) -> str:
+def no_partition(line: GroupLine) -> str:
     """What does not fit where no partition does.
 
     Regions are filled from the front, each as far as it fits; the one named is the first that fits nowhere,
@@ -46,7 +46,7 @@ def no_partition(line: Line) -> str:
     return f"no partition among {units} fits: region {region_text(line, region)} {_needs(line, region)}"
 
 
-def _needs(line: Line, region: Region) -> str:
+def _needs(line: GroupLine, region: Region) -> str:
     ram, flash = line.ram_bytes(region.first, region.end), line.flash_bytes(region.first, region.end)
     short = [
         f"needs {needed:,} bytes of {memory}, a unit has {there:,}: {needed - there:,} too many"

@@ -13,7 +13,7 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError
 from mcudeploy.common.files import read_limited
 from mcudeploy.cost.estimate import load_costs
-from mcudeploy.multiboard.pipeline.cost import Link
+from mcudeploy.multiboard.pipeline.cost import UnitLink
 from mcudeploy.multiboard.pipeline.group_line import Units
 
 _MOST_BYTES = 2**20
@@ -22,11 +22,11 @@ _Positive = Annotated[float, Field(gt=0)]
 _Bytes = Annotated[int, Field(gt=0)]
 
 
-class _Facts(BaseModel):
+class _TopologyFacts(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class LinkFacts(_Facts):
+class LinkFacts(_TopologyFacts):
     """A link between two neighbours, each way. `links`: so many of a unit work at once within a region."""
 
     bytes_per_second: _Positive
@@ -34,7 +34,7 @@ class LinkFacts(_Facts):
     links: Annotated[int, Field(ge=1, le=4)] = 1
 
 
-class Topology(_Facts):
+class Topology(_TopologyFacts):
     """`width` x `height` units of one kind: those of a board, cores, or systolic arrays of so many cells in a
     row and column. Sizes are of each unit. What a board says need not be said.
     """
@@ -92,9 +92,9 @@ class Topology(_Facts):
         return Units(self.count, self.ram_bytes or ram, self.flash_bytes or flash)
 
     @property
-    def ticks_link(self) -> Link:
+    def ticks_link(self) -> UnitLink:
         """The links in ticks of a unit."""
-        return Link(
+        return UnitLink(
             self.link.bytes_per_second / self.clock, self.link.latency_seconds * self.clock, self.link.links
         )
 

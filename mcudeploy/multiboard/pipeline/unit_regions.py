@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
-from mcudeploy.multiboard.pipeline.group_line import Line
+from mcudeploy.multiboard.pipeline.group_line import GroupLine
 
 Objective = Literal["latency", "throughput"]
 
@@ -43,14 +43,14 @@ def joined(objective: Objective, *ticks: float) -> float:
     return sum(ticks) if objective == "latency" else max(ticks)
 
 
-def worth(line: Line, regions: Sequence[Region], objective: Objective) -> float:
+def worth(line: GroupLine, regions: Sequence[Region], objective: Objective) -> float:
     """The objective of a partition, in ticks: the expected latency of a frame, or the time between frames."""
     stages = [float(line.stages[it.first, it.end, it.units]) for it in regions]
     transfers = [float(line.transfers[it.first]) for it in regions[1:]]
     return joined(objective, *stages, *transfers)
 
 
-def first(line: Line, objective: Objective) -> tuple[tuple[Region, ...], tuple[Decision, ...]]:
+def first(line: GroupLine, objective: Objective) -> tuple[tuple[Region, ...], tuple[Decision, ...]]:
     """The source's partition, and how it came about.
 
     Of the edges of a region by ascending weight the first counts that leaves both sides 1/M of the work at
@@ -61,7 +61,9 @@ def first(line: Line, objective: Objective) -> tuple[tuple[Region, ...], tuple[D
     return regions, tuple(decisions)
 
 
-def _parted(line: Line, region: Region, objective: Objective, decisions: list[Decision]) -> Iterator[Region]:
+def _parted(
+    line: GroupLine, region: Region, objective: Objective, decisions: list[Decision]
+) -> Iterator[Region]:
     decision = _decision(line, region, objective)
     if decision is None:
         yield region
@@ -75,7 +77,7 @@ def _parted(line: Line, region: Region, objective: Objective, decisions: list[De
     yield from _parted(line, Region(cut, region.end, region.units - units), objective, decisions)
 
 
-def _decision(line: Line, region: Region, objective: Objective) -> Decision | None:
+def _decision(line: GroupLine, region: Region, objective: Objective) -> Decision | None:
     """What becomes of a region at its first admissible edge; None where it has none."""
     total = line.work(region.first, region.end)
     for edge in line.edges:
@@ -97,7 +99,7 @@ def _decision(line: Line, region: Region, objective: Objective) -> Decision | No
     return None
 
 
-def greedy(line: Line) -> tuple[Region, ...]:
+def greedy(line: GroupLine) -> tuple[Region, ...]:
     """A region for each unit, ended where it has its share of the work that is left, or fits no further.
 
     It does not look at bytes. The last region has what is left.
@@ -115,7 +117,7 @@ def greedy(line: Line) -> tuple[Region, ...]:
     return tuple(regions)
 
 
-def _nearer(line: Line, start: int, end: int, share: float) -> bool:
+def _nearer(line: GroupLine, start: int, end: int, share: float) -> bool:
     """Whether one more group brings a region nearer to its share of the work."""
     if line.stages[start, end + 1, 1] == inf:
         return False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class WorkValue:
     """What an operator makes and others read. `maker` is None for an input of the graph; `kept` says that it
     is an output. Operators are places in `WorkGraph.names`.
     """
@@ -25,7 +25,7 @@ class WorkGraph:
     """Operators in a valid order, and their values. Raises ValueError for one read before it is made."""
 
     names: tuple[str, ...]
-    values: tuple[Value, ...]
+    values: tuple[WorkValue, ...]
 
     def __post_init__(self) -> None:
         for value in self.values:
@@ -41,7 +41,7 @@ class WorkGraph:
         return found
 
 
-def work_graph(flow: Flow) -> tuple[WorkGraph, tuple[int, ...]]:
+def work_graph(flow: Dataflow) -> tuple[WorkGraph, tuple[int, ...]]:
     """The graph of a model without its views, and where each operator stands in the model's graph.
 
     A view is no operator: who reads it reads the tensor that it looks at.
@@ -58,7 +58,7 @@ def work_graph(flow: Flow) -> tuple[WorkGraph, tuple[int, ...]]:
         readers[operator.output] = set()
     kept = {flow.roots[border.tensor] for border in graph.outputs}
     values = tuple(
-        Value(name, graph.tensors[name].size_bytes, makers.get(name), tuple(sorted(found)), name in kept)
+        WorkValue(name, graph.tensors[name].size_bytes, makers.get(name), tuple(sorted(found)), name in kept)
         for name, found in readers.items()
     )
     return WorkGraph(tuple(graph.operators[at].name for at in positions), values), positions

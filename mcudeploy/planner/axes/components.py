@@ -38,7 +38,7 @@ class Reachability:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class OperandLink:
     """Operator `reader` reads the output of `producer` as operand number `operand`."""
 
     producer: int
@@ -120,11 +120,11 @@ def _connects(axes: AxisGraph, edge: Edge, cut: tuple[bool, ...]) -> bool:
     return not accumulates(axes, edge.source.operator, edge.dimension) and takes_parts(axes, edge)
 
 
-def links(graph: Graph) -> tuple[Link, ...]:
+def links(graph: Graph) -> tuple[OperandLink, ...]:
     """Every reading of one operator's output by another, in the order of the readers."""
     producers = graph.producers()
     return tuple(
-        Link(producers[tensor], reader, operand)
+        OperandLink(producers[tensor], reader, operand)
         for reader, operator in enumerate(graph.operators)
         for operand, tensor in enumerate(operator.inputs)
         if tensor in producers
@@ -147,11 +147,11 @@ def find_components(axes: AxisGraph, dimension: int = 0) -> tuple[frozenset[int]
     keys and values stay with what is in front).
     """
     joined = {
-        Link(edge.source.operator, edge.target.operator, edge.operand)
+        OperandLink(edge.source.operator, edge.target.operator, edge.operand)
         for edge in connections(axes, dimension)
         if edge.source is not None
     }
-    pairs: list[Link] = []
+    pairs: list[OperandLink] = []
     groups = _Groups(reachability(axes.graph))
     for link in links(axes.graph):
         if link in joined:

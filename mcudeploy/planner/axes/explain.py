@@ -9,7 +9,7 @@ from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import Graph
 from mcudeploy.planner.axes.axes import DIMENSIONS, AxisGraph, Edge, axis_graph
 from mcudeploy.planner.axes.components import (
-    Link,
+    OperandLink,
     accumulates,
     connections,
     cuttable,
@@ -31,7 +31,7 @@ def explain(graph: Graph, axis: str = "row") -> str:
 
     Raises ValueError for an axis that is not "row", "col" or "channel".
     """
-    facts = _Facts(axis_graph(graph), dimension_of(axis))
+    facts = _DimensionFacts(axis_graph(graph), dimension_of(axis))
     together = [members for members in facts.components if len(members) > 1]
     alone = [operator for members in facts.components if len(members) == 1 for operator in members]
     operators, count = count_text(len(graph.operators), "operator"), count_text(len(together), "component")
@@ -43,7 +43,7 @@ def explain(graph: Graph, axis: str = "row") -> str:
     return "\n".join(text)
 
 
-class _Facts:
+class _DimensionFacts:
     """The analysis along one dimension, and how each of its parts reads."""
 
     def __init__(self, axes: AxisGraph, dimension: int) -> None:
@@ -60,7 +60,7 @@ class _Facts:
             for edge in connections(axes, dimension)
             if edge.source is not None
         }
-        self._edges: dict[Link, list[Edge]] = {}
+        self._edges: dict[OperandLink, list[Edge]] = {}
         for edge in axes.along(dimension):
             if edge.source is not None:
                 self._edges.setdefault(_link(edge, edge.source.operator), []).append(edge)
@@ -144,7 +144,7 @@ class _Facts:
         text += [f"dilation {window.dilation}"] if window.dilation > 1 else []
         return ", ".join([*text, f"halo {halo(edge)}"])
 
-    def _reason(self, link: Link) -> str:
+    def _reason(self, link: OperandLink) -> str:
         producer, reader = self._operators[link.producer].name, self._operators[link.reader].name
         every = self._count(self._size(link.producer))
         if link in self._connected:
@@ -170,7 +170,7 @@ class _Facts:
                 return f"{reader} turns {self._axis}s into {name}s"
         return f"every {self._axis} of {reader} needs all {every}"
 
-    def _refusal(self, link: Link) -> str:
+    def _refusal(self, link: OperandLink) -> str:
         """Why two connected operators are in different components."""
         both = self._component_of[link.producer] | self._component_of[link.reader]
         between = self._reach.between(both)
@@ -194,12 +194,12 @@ class _Facts:
         operator = self._operators[position]
         return 0 if operator.op.is_view else self._tensors[operator.output].size_bytes
 
-    def _pair(self, link: Link) -> str:
+    def _pair(self, link: OperandLink) -> str:
         return f"{self._operators[link.producer].name} -> {self._operators[link.reader].name}"
 
 
-def _link(edge: Edge, producer: int) -> Link:
-    return Link(producer, edge.target.operator, edge.operand)
+def _link(edge: Edge, producer: int) -> OperandLink:
+    return OperandLink(producer, edge.target.operator, edge.operand)
 
 
 def _listed(names: Sequence[str]) -> str:

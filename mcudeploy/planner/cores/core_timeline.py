@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcudeploy.ir.plan import CoreWait, Lane, Part
+from mcudeploy.ir.plan import Lane, Sync, WorkSlice
 
 Times = tuple[tuple[float, ...], ...]
 """By core a time of each part of its lane."""
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class CoreTimeline:
     """When each part begins and ends, by core, in the unit of the given ticks; all cores begin at 0."""
 
     start: Times
@@ -24,13 +24,13 @@ class Timeline:
         return max((lane[-1] for lane in self.end if lane), default=0)
 
 
-def critical_path(lanes: Sequence[Lane], ticks: Sequence[Sequence[float]]) -> Timeline:
+def critical_path(lanes: Sequence[Lane], ticks: Sequence[Sequence[float]]) -> CoreTimeline:
     """When parts begin and end that take so many ticks, by core and part: each begins once the part in front
     of it has ended, and all that the core awaits between them.
 
     Raises ValueError for lanes that wait for each other for ever, or for parts that there are not.
     """
-    counts = [sum(isinstance(entry, Part) for entry in lane) for lane in lanes]
+    counts = [sum(isinstance(entry, WorkSlice) for entry in lane) for lane in lanes]
     if counts != [len(each) for each in ticks]:
         raise ValueError(f"lanes of {counts} parts have {[len(each) for each in ticks]} times")
     starts: list[list[float]] = [[] for _ in lanes]
@@ -42,7 +42,7 @@ def critical_path(lanes: Sequence[Lane], ticks: Sequence[Sequence[float]]) -> Ti
         """Runs a core as far as it can; whether it moved."""
         first = places[core]
         for entry in lanes[core][first:]:
-            if isinstance(entry, CoreWait):
+            if isinstance(entry, Sync):
                 if entry.parts > len(ends[entry.core]):
                     break
                 if entry.parts > 0:
@@ -61,4 +61,4 @@ def critical_path(lanes: Sequence[Lane], ticks: Sequence[Sequence[float]]) -> Ti
         raise ValueError(
             "; ".join(f"core {core} waits for ever: {lanes[core][places[core]]}" for core in stuck)
         )
-    return Timeline(*(tuple(map(tuple, each)) for each in (starts, ends)))
+    return CoreTimeline(*(tuple(map(tuple, each)) for each in (starts, ends)))

@@ -15,12 +15,12 @@ import numpy as np
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ir.plan import CoreWait, Part, Plan, Residence, Run, Transfer, Wait
+from mcudeploy.ir.plan import Plan, Residence, Run, Sync, Transfer, Wait, WorkSlice
 from mcudeploy.planner.cores.parts import WorkSharing
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import core_scratch
-from mcudeploy.tiling.locations import Locations, Table
+from mcudeploy.tiling.locations import BlockTable, Locations
 
 Span = tuple[str, int, int]
 """Bytes of a memory's arena, from and to."""
@@ -38,15 +38,15 @@ class _LaneBuilder:
 
     def __init__(self, plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> None:
         self._plan, self._cores = plan, cores
-        self._touching = _Touching(plan, calls)
+        self._touching = _ByteAccesses(plan, calls)
         self._sharing = WorkSharing.of(self._touching.tiled.flow, calls, cores)
-        self._lanes: list[list[Part | CoreWait]] = [[] for _ in range(cores)]
+        self._lanes: list[list[WorkSlice | Sync]] = [[] for _ in range(cores)]
         self._clocks: list[list[list[int]]] = [[[0] * cores] for _ in range(cores)]
         self._bytes = {memory: _Touches(cores, size) for memory, size in plan.layout.arenas.items()}
         self._load = [0.0] * cores
         self._core_of: dict[int, int] = {}
 
-    def lanes(self) -> tuple[tuple[Part | CoreWait, ...], ...]:
+    def lanes(self) -> tuple[tuple[WorkSlice | Sync, ...], ...]:
         """The tapes."""
         time = 0
         for number, entry in enumerate(self._plan.tape):
@@ -54,7 +54,7 @@ class _LaneBuilder:
                 self._share(number, entry, time)
                 time += 1
             else:
-                self._add(0, Part(number), self._touching.moved(entry))
+                self._add(0, WorkSlice(number), self._touching.moved(entry))
         return tuple(tuple(lane) for lane in self._lanes)
 
     def _share(self, number: int, entry: Run, time: int) -> None:
@@ -69,10 +69,10 @@ class _LaneBuilder:
             self._load[first] += self._sharing.iterations(operator, rows)
         for core, mine in enumerate(pieces, first):
             for part_rows, columns in mine:
-                part = Part(number, part_rows, columns)
+                part = WorkSlice(number, part_rows, columns)
                 self._add(core, part, self._touching.step(entry, time, core, part))
 
-    def _add(self, core: int, part: Part, touched: Touched) -> None:
+    def _add(self, core: int, part: WorkSlice, touched: Touched) -> None:
         """The part behind the waits that it needs."""
         lane, clocks = self._lanes[core], self._clocks[core]
         clock = list(clocks[-1])
@@ -82,7 +82,7 @@ class _LaneBuilder:
             needed = list(map(max, needed, self._bytes[memory].before(lo, hi, writing=writing)))
         needed[core] = 0
         for other in self._missing(needed, clock):
-            lane.append(CoreWait(part.entry, other, needed[other]))
+            lane.append(Sync(part.entry, other, needed[other]))
             clock = list(map(max, clock, self._clocks[other][needed[other]]))
         lane.append(part)
         clock[core] = len(clocks)
@@ -130,12 +130,12 @@ class _Touches:
         self._writer[core, lo:hi] = parts
 
 
-class _Touching:
+class _ByteAccesses:
     """Which bytes the entries of a plan's tape read and write."""
 
     def __init__(self, plan: Plan, calls: Mapping[str, KernelCall]) -> None:
         self._plan, self._calls = plan, calls
-        self.tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+        self.tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
         self._tensors, self._scratch = Locations.of(plan.layout), Locations(plan.layout.scratch)
         self._begun: list[Transfer] = []
 
@@ -144,7 +144,7 @@ class _Touching:
         size, total = self.tiled.step_rows[entry.operator], self.tiled.flow.iteration_rows[entry.operator]
         return Interval(entry.block * size, min(total, (entry.block + 1) * size))
 
-    def step(self, entry: Run, time: int, core: int, part: Part) -> Touched:
+    def step(self, entry: Run, time: int, core: int, part: WorkSlice) -> Touched:
         """Of a part of a step: rows of its inputs, whatever columns it makes."""
         operator = self._plan.graph.operators[entry.operator]
         reads = [
@@ -170,7 +170,7 @@ class _Touching:
         for block in blocks:
             held = self.tiled.block_interval(reading.root, block)
             mine = held if reading.whole else needed.clip(held.lo, held.hi)
-            offset = self._tensors.offset(Table(reading.root, memory), block, time)
+            offset = self._tensors.offset(BlockTable(reading.root, memory), block, time)
             if len(mine):
                 yield (
                     memory,
@@ -178,7 +178,7 @@ class _Touching:
                     offset + (mine.hi - held.lo) * row_bytes,
                 )
 
-    def _written(self, entry: Run, time: int, part: Part) -> Iterator[Span]:
+    def _written(self, entry: Run, time: int, part: WorkSlice) -> Iterator[Span]:
         operator = self._plan.graph.operators[entry.operator]
         output = self._plan.graph.tensors[operator.output]
         if operator.op.accumulates:
@@ -202,7 +202,7 @@ class _Touching:
             return []
         blocks = self._plan.layout.scratch[name]
         memory = self._scratch.memories(name)[0]
-        offset = self._scratch.offset(Table(name, memory), min(block, len(blocks) - 1), time)
+        offset = self._scratch.offset(BlockTable(name, memory), min(block, len(blocks) - 1), time)
         if call.state_bytes:
             return [(memory, offset, offset + call.state_bytes)]
         mine = core_scratch(call.scratch_bytes)  # with what fills it up: the judge knows no less

@@ -11,8 +11,8 @@ from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.columns import column_alignment
-from mcudeploy.ops.feed import Feed
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.ops.feed import StreamedInput
+from mcudeploy.tiling.dataflow import Dataflow
 
 _LEAST_ITERATIONS = 400
 """The fewest iterations of its loops that each core must get where a step is shared."""
@@ -39,7 +39,7 @@ class WorkSharing:
     over_views: frozenset[str]
 
     @classmethod
-    def of(cls, flow: Flow, calls: Mapping[str, KernelCall], cores: int) -> WorkSharing:
+    def of(cls, flow: Dataflow, calls: Mapping[str, KernelCall], cores: int) -> WorkSharing:
         """That of a graph."""
         every = list(zip(flow.graph.operators, flow.overwrites, flow.readings, strict=True))
         in_place = frozenset(it.name for it, overwritten, _ in every if overwritten)
@@ -80,7 +80,11 @@ class WorkSharing:
         return every * len(rows) / self.graph.tensors[of].shape[0]
 
     def _most_cores(self, operator: Operator, rows: Interval) -> int:
-        if operator.op.accumulates or isinstance(operator.op, Feed) or operator.name in self.over_views:
+        if (
+            operator.op.accumulates
+            or isinstance(operator.op, StreamedInput)
+            or operator.name in self.over_views
+        ):
             return 1
         return max(1, min(self.cores, int(self.iterations(operator, rows) / _LEAST_ITERATIONS)))
 

@@ -11,7 +11,7 @@ from mcudeploy.common.errors import FitError
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Function
 from mcudeploy.planner.cores.reach import common, reach_text
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class Requirements:
     """Needs of tensors that own memory, and of the scratch and state of operators, by name."""
 
     tensors: Mapping[str, Need]
@@ -42,7 +42,7 @@ def users(graph: Graph, board: Board, functions: Sequence[Function]) -> dict[str
 
     Graph inputs and outputs are also touched by the board's first unit, on which the application runs.
     """
-    names, roots = unit_names(graph, board, functions), Flow.of(graph).roots
+    names, roots = unit_names(graph, board, functions), Dataflow.of(graph).roots
     found: dict[str, dict[str, None]] = {root: {} for root in roots.values()}
     for operator in graph.operators:
         if not operator.op.is_view:
@@ -53,7 +53,7 @@ def users(graph: Graph, board: Board, functions: Sequence[Function]) -> dict[str
     return {tensor: tuple(units) for tensor, units in found.items()}
 
 
-def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Needs:
+def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Requirements:
     """What each tensor needs: all its `users` have their say.
 
     Graph inputs and outputs are in the `border_memories` of the board: a DMA may fill and send them. Inputs
@@ -66,12 +66,12 @@ def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Nee
     used = dict.fromkeys((board.units[0].name, *names.values()))
     lines = _lines(board, [board.unit(name) for name in used])
     touched = users(graph, board, functions)
-    roots = Flow.of(graph).roots
+    roots = Dataflow.of(graph).roots
     borders = {roots[border.tensor] for border in (*graph.resident_inputs(), *graph.own_outputs())}
     tensors = {tensor: _need(board, tensor, units, lines) for tensor, units in touched.items()}
     tensors |= {name: _within(tensors[name], board.border_memories) for name in borders}
     work = {name: _need(board, f"the scratch of {name}", [unit], lines) for name, unit in names.items()}
-    return Needs(tensors, work)
+    return Requirements(tensors, work)
 
 
 def _within(need: Need, preferred: Collection[str]) -> Need:

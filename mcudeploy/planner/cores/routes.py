@@ -21,7 +21,7 @@ from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.view import Reshape
 from mcudeploy.planner.cores.functions import Assignment
 from mcudeploy.planner.cores.reach import common, is_cached, meet
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 _APPLICATION = -1
 """In place of an operator's position: the application, which makes graph inputs and reads graph outputs."""
@@ -59,7 +59,7 @@ def _with_whole_inputs(graph: Graph, board: Board) -> Graph:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _TensorReader:
     """Operator `position` reads tensor `name` on a unit."""
 
     position: int
@@ -68,7 +68,7 @@ class _Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _TensorRoute:
     """Who makes a tensor, and the memories that it may lie in."""
 
     maker: str
@@ -115,23 +115,25 @@ class _Rewrite:
         )  # fmt: skip
         return made, Assignment(self._assignment.first, self._elsewhere)
 
-    def _readers(self) -> dict[str, list[_Reader]]:
+    def _readers(self) -> dict[str, list[_TensorReader]]:
         """By the tensor that owns the memory those who read it, also through a view; views are no readers."""
-        roots = Flow.of(self._graph).roots
-        found: dict[str, list[_Reader]] = {name: [] for name in self._graph.tensors}
+        roots = Dataflow.of(self._graph).roots
+        found: dict[str, list[_TensorReader]] = {name: [] for name in self._graph.tensors}
         for position, operator in enumerate(self._graph.operators):
             if not operator.op.is_view:
                 unit = self._assignment.unit(operator.name)
                 for name in dict.fromkeys(operator.inputs):
-                    found[roots[name]].append(_Reader(position, name, unit))
+                    found[roots[name]].append(_TensorReader(position, name, unit))
         for border in self._graph.outputs:
-            found[roots[border.tensor]].append(_Reader(_APPLICATION, border.tensor, self._assignment.first))
+            found[roots[border.tensor]].append(
+                _TensorReader(_APPLICATION, border.tensor, self._assignment.first)
+            )
         return found
 
-    def _cross(self, tensor: str, maker: str, readers: Sequence[_Reader]) -> None:
+    def _cross(self, tensor: str, maker: str, readers: Sequence[_TensorReader]) -> None:
         """What has to happen between the maker of a tensor and its readers."""
         found = meet(self._board, tensor, maker, [reader.unit for reader in readers])
-        way = _Way(maker, found.memories)
+        way = _TensorRoute(maker, found.memories)
         shared = len(found.units) > 1
         fed = tensor not in self._producers  # its rows share lines, as the application's array has them
         wary = found.units if fed else [maker]
@@ -148,7 +150,7 @@ class _Rewrite:
                     reader.name, copier, reader.unit, way
                 )
 
-    def _seen(self, name: str, unit: str, way: _Way) -> str:
+    def _seen(self, name: str, unit: str, way: _TensorRoute) -> str:
         """What a unit reads in place of a tensor that lies where it reaches it."""
         if unit == way.maker or not is_cached(self._board, unit, way.memories):
             return name
@@ -157,10 +159,10 @@ class _Rewrite:
             self._add(Invalidate(), name, self._known[name, unit], unit, self._position(name))
         return self._known[name, unit]
 
-    def _copied(self, name: str, copier: str, unit: str, way: _Way) -> str:
+    def _copied(self, name: str, copier: str, unit: str, way: _TensorRoute) -> str:
         """What a unit reads in place of a tensor that it does not reach."""
         if (name, unit) not in self._known:
-            onwards = _Way(copier, common(self._board, [copier, unit]))
+            onwards = _TensorRoute(copier, common(self._board, [copier, unit]))
             source = self._seen(name, copier, way)
             copied = written = self._new_tensor(name, unit)
             if is_cached(self._board, copier, onwards.memories):

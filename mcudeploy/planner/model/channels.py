@@ -15,7 +15,7 @@ from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.common import SUM_BYTES
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.feed import Feed
+from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.unary import Unary
 
@@ -100,7 +100,11 @@ def _vectors(graph: Graph) -> Iterator[Vector]:
         makers = {producers[name] for name in tensors} - inside
         ends = {at for name in tensors for at in readers[name]} - inside
         whole = [at for at in makers | ends if not _is_dense(graph, graph.operators[at])]
-        if not ends or makers & ends or any(not isinstance(graph.operators[at].op, Feed) for at in whole):
+        if (
+            not ends
+            or makers & ends
+            or any(not isinstance(graph.operators[at].op, StreamedInput) for at in whole)
+        ):
             continue
         gain = _gain(graph, tensors, makers, ends, length // channels)
         yield Vector(tensors, frozenset(makers), frozenset(ends), length // channels, channels, gain)
@@ -159,7 +163,7 @@ def _reshaped(operator: Operator, shapes: dict[str, Shape]) -> Operator:
             weights = operator.constants["weights"].reshape(-1, *takes)
             constants = {**operator.constants, "weights": weights}
             return replace(operator, op=replace(conv, kernel_shape=takes[:2]), constants=constants)
-        case Feed() as feed if makes is not None:
+        case StreamedInput() as feed if makes is not None:
             return replace(operator, op=replace(feed, shape=makes))
         case Binary(constant_shape=(_, _, length)) as binary if makes is not None and length > 1:
             constants = {"constant": operator.constants["constant"].reshape(makes)}

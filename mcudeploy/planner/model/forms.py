@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcudeploy.ir.graph import Graph, Operator
-from mcudeploy.ir.plan import Form
+from mcudeploy.ir.plan import Rewrites
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.feed import Feed
+from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.pool import AveragePool
 from mcudeploy.planner.model.channels import channels_as_rows
 
 
-def in_form(graph: Graph, has: Form, wanted: Form) -> Graph:
+def in_form(graph: Graph, has: Rewrites, wanted: Rewrites) -> Graph:
     """A graph of one form in another that has more. Raises ValueError where it would have to go back.
 
     Inputs are fed before operators accumulate: a vector that is fed may be fed in parts then.
@@ -29,7 +29,9 @@ def in_form(graph: Graph, has: Form, wanted: Form) -> Graph:
 def stream_inputs(graph: Graph) -> Graph:
     """The graph with an operator in front of every input that asks the application for its rows."""
     feeds = tuple(
-        Operator(f"feed_{border.tensor}", Feed(i, graph.tensors[border.tensor].shape), (), border.tensor)
+        Operator(
+            f"feed_{border.tensor}", StreamedInput(i, graph.tensors[border.tensor].shape), (), border.tensor
+        )
         for i, border in enumerate(graph.own_inputs())
     )
     return replace(graph, operators=feeds + graph.operators)

@@ -13,7 +13,7 @@ from mcudeploy.frontend import load
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ir.plan import Form, Function
+from mcudeploy.ir.plan import Function, Rewrites
 from mcudeploy.planner.cores.functions import Assignment, partition, require_types
 from mcudeploy.planner.cores.routes import with_transfers
 from mcudeploy.planner.model.forms import in_form
@@ -30,7 +30,7 @@ class Model:
     path: Path
     sha256: str  # of the file, or of it and `shapes`
     graph: Graph
-    form: Form
+    form: Rewrites
     variants: Mapping[str, tuple[KernelCall, ...]]
     calls: Mapping[str, KernelCall]
     vectors: bool = False
@@ -58,7 +58,7 @@ class Model:
         """Multiply-accumulates of one inference."""
         return sum(self.graph.loops(operator).macs() for operator in self.graph.operators)
 
-    def in_form(self, form: Form) -> Model:
+    def in_form(self, form: Rewrites) -> Model:
         """The same model, rewritten."""
         graph = in_form(self.graph, self.form, form)
         return self._of(graph, form, self.assignment)
@@ -77,7 +77,7 @@ class Model:
         graph, assignment = with_transfers(self.graph, board, assignment)
         return self._of(graph, self.form, assignment)
 
-    def _of(self, graph: Graph, form: Form, assignment: Assignment) -> Model:
+    def _of(self, graph: Graph, form: Rewrites, assignment: Assignment) -> Model:
         variants, functions = kernel_variants(graph, self.vectors), partition(graph, assignment)
         return replace(
             self,
@@ -91,7 +91,7 @@ class Model:
 
     def of_graph(self, graph: Graph, sha256: str, *, vectors: bool = False) -> Model:
         """A model with a graph of its own for one unit, known by another digest: a part of this one."""
-        return replace(self, sha256=sha256, vectors=vectors)._of(graph, Form(), Assignment())
+        return replace(self, sha256=sha256, vectors=vectors)._of(graph, Rewrites(), Assignment())
 
     @property
     def kernels(self) -> dict[str, str]:
@@ -116,7 +116,7 @@ class Model:
         return replace(self, calls={**self.calls, **calls})
 
     @property
-    def leanest(self) -> Model:
+    def min_scratch(self) -> Model:
         """The same with the variants that need the least scratch, and no more state than those chosen."""
         lean = {
             name: min(
@@ -145,7 +145,7 @@ def load_model(
     graph = load(path, float_io=float_io, keep_constant=keep_constant, shapes=shapes, stateful=stateful)
     sha256 = _digest(path, shapes)
     variants = kernel_variants(graph, vectors)
-    return Model(path, sha256, graph, Form(), variants, _first(variants), vectors, shapes=shapes)
+    return Model(path, sha256, graph, Rewrites(), variants, _first(variants), vectors, shapes=shapes)
 
 
 def _digest(path: Path, shapes: Shapes) -> str:

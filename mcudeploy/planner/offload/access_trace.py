@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from mcudeploy.ir.plan import Step
-from mcudeploy.planner.offload.trace import Access, Item, Trace, TraceStep
+from mcudeploy.planner.offload.trace import Item, ItemAccess, Trace, TraceStep
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Buffer, WorkBytes
@@ -14,7 +14,7 @@ from mcudeploy.tiling.traffic import step_loads
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class Draft:
     """A schedule with its buffers, and the scratch and state of its operators. `alignment`: of offsets."""
 
     tiled: TiledGraph
@@ -25,7 +25,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Homes:
+class IoPlacement:
     """Buffers, by index, that are `fixed` in the fast memory, that lie in the slow one for good (`away`), and
     that are there at the start (`given`). The others are wherever it is best.
     """
@@ -35,7 +35,7 @@ class Homes:
     given: Collection[int]
 
 
-def trace_of(scene: Scene, homes: Homes, cycles: Sequence[float]) -> tuple[Trace, list[int]]:
+def trace_of(scene: Draft, homes: IoPlacement, cycles: Sequence[float]) -> tuple[Trace, list[int]]:
     """The trace of a schedule whose steps take these cycles, and the buffer of each of its items, by index.
 
     Scratch is what a step needs beside its items; what is `away` is none of them.
@@ -47,7 +47,7 @@ def trace_of(scene: Scene, homes: Homes, cycles: Sequence[float]) -> tuple[Trace
         if at not in homes.away and len(item.life) and (item.members or _is_state(scene, item))
     ]
     number = {at: index for index, at in enumerate(buffer_of)}
-    touching = _Touching(scene, number)
+    touching = _ItemAccesses(scene, number)
     factors = step_loads(scene.tiled, scene.work)
     steps = []
     for time, (step, cost) in enumerate(zip(scene.steps, cycles, strict=True)):
@@ -71,14 +71,14 @@ def trace_of(scene: Scene, homes: Homes, cycles: Sequence[float]) -> tuple[Trace
     ), buffer_of
 
 
-def _is_state(scene: Scene, item: Buffer) -> bool:
+def _is_state(scene: Draft, item: Buffer) -> bool:
     return item.scratch_of is not None and scene.work[item.scratch_of[0]][1] > 0
 
 
-class _Touching:
+class _ItemAccesses:
     """Which items a step touches."""
 
-    def __init__(self, scene: Scene, number: dict[int, int]) -> None:
+    def __init__(self, scene: Draft, number: dict[int, int]) -> None:
         self._scene, self._number = scene, number
         self._of_block: dict[int, list[int]] = {}
         self._states: dict[str, int] = {}
@@ -89,7 +89,7 @@ class _Touching:
             for name, block in item.members:
                 self._of_block.setdefault(scene.tiled.first_block[name] + block, []).append(at)
 
-    def accesses(self, step: Step, time: int, factors: Sequence[float]) -> Iterator[Access]:
+    def accesses(self, step: Step, time: int, factors: Sequence[float]) -> Iterator[ItemAccess]:
         """Those of a step; `factors`: by operand how often each of its bytes is read."""
         tiled = self._scene.tiled
         operator = tiled.graph.operators[step.operator]
@@ -101,18 +101,18 @@ class _Touching:
                 if at is not None and at not in seen:
                     seen[at] = roots.index(roots[operand])
                     size = int(self._scene.items[at].size_bytes * factors[operand])
-                    yield Access(self._number[at], False, seen[at], size)
+                    yield ItemAccess(self._number[at], False, seen[at], size)
         last = tiled.step_counts[step.operator] - 1
         if not operator.op.accumulates or step.block == last:
             at = self._at(tiled.written(step.operator, step.block), time)
             if at is not None:
                 size = self._scene.items[at].size_bytes
-                yield Access(self._number[at], True, seen.get(at, len(roots)), size)
+                yield ItemAccess(self._number[at], True, seen.get(at, len(roots)), size)
         state = self._states.get(operator.name)
         if state is not None:
             if time > self._scene.items[state].life.lo:
-                yield Access(self._number[state], False, -1)
-            yield Access(self._number[state], True, -1)
+                yield ItemAccess(self._number[state], False, -1)
+            yield ItemAccess(self._number[state], True, -1)
 
     def _at(self, block: int, time: int) -> int | None:
         """The buffer that a block is in at a step, if the trace has it."""

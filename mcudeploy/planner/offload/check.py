@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mcudeploy.planner.offload.trace import Access, Item, Passage, Residency, Stay, Trace
+from mcudeploy.planner.offload.trace import Item, ItemAccess, ItemStay, ItemTransfer, Residency, Trace
 
 _ROTTEN = -2
 """The version of bytes that nobody may read."""
@@ -82,7 +82,7 @@ def _versions(trace: Trace) -> list[dict[int, int]]:
 
 
 @dataclass(slots=True)
-class _Memory:
+class _Contents:
     """What each item holds in one of the memories, while it has bytes there."""
 
     holds: dict[int, int] = field(default_factory=dict)
@@ -93,13 +93,13 @@ class _Judge:
         self._plan, self._capacity = plan, capacity_bytes
         self._items: tuple[Item, ...] = trace.items
         self._wanted = _versions(trace)
-        self._memory = {True: _Memory(), False: _Memory()}
-        self._flying: list[Passage] = []
+        self._memory = {True: _Contents(), False: _Contents()}
+        self._flying: list[ItemTransfer] = []
         self._load = 0
         edges = range(len(plan.trace.steps) + 1)
-        self._opening: list[list[tuple[int, Stay]]] = [[] for _ in edges]
-        self._closing: list[list[tuple[int, Stay]]] = [[] for _ in edges]
-        self._starting: list[list[Passage]] = [[] for _ in edges]
+        self._opening: list[list[tuple[int, ItemStay]]] = [[] for _ in edges]
+        self._closing: list[list[tuple[int, ItemStay]]] = [[] for _ in edges]
+        self._starting: list[list[ItemTransfer]] = [[] for _ in edges]
         for number, stays in enumerate(plan.stays):
             for stay in stays:
                 self._opening[stay.lo].append((number, stay))
@@ -146,7 +146,7 @@ class _Judge:
         for item, stay in after:
             self._close(item, stay, place)
 
-    def _open(self, item: int, stay: Stay, place: int) -> None:
+    def _open(self, item: int, stay: ItemStay, place: int) -> None:
         holds = self._memory[stay.fast].holds
         valid = place == 0 and (self._is_there(item) if stay.fast else self._items[item].given)
         holds[item] = _BEFORE if valid else _ROTTEN
@@ -157,7 +157,7 @@ class _Judge:
         """Whether an item is in the fast memory before the first step."""
         return self._items[item].loaded or (self._items[item].given and self._items[item].fixed)
 
-    def _close(self, item: int, stay: Stay, place: int) -> None:
+    def _close(self, item: int, stay: ItemStay, place: int) -> None:
         if any(one.item == item for one in self._flying):
             self._fail(place, item, "its bytes are left while a passage uses them")
         if place < len(self._plan.trace.steps):
@@ -165,7 +165,7 @@ class _Judge:
             if stay.fast:
                 self._load -= self._items[item].size_bytes
 
-    def _issue(self, passage: Passage, place: int) -> None:
+    def _issue(self, passage: ItemTransfer, place: int) -> None:
         inwards = passage.direction == "in"
         if any(one.item == passage.item for one in self._flying):
             self._fail(place, passage.item, "two passages at a time")
@@ -179,7 +179,7 @@ class _Judge:
         if self._load > self._capacity:
             self._fail(place, passage.item, f"{self._load} B in the fast memory at its passage")
 
-    def _arrive(self, passage: Passage, place: int) -> None:
+    def _arrive(self, passage: ItemTransfer, place: int) -> None:
         inwards = passage.direction == "in"
         self._flying.remove(passage)
         source, target = self._memory[not inwards].holds, self._memory[inwards].holds
@@ -207,13 +207,13 @@ class _Judge:
             if access.writes:
                 self._write(place, access, fast=access.operand not in direct)
 
-    def _is_fast(self, access: Access) -> bool:
+    def _is_fast(self, access: ItemAccess) -> bool:
         holds = self._memory[True].holds
         if access.writes:
             return access.item in holds
         return holds.get(access.item, _ROTTEN) != _ROTTEN
 
-    def _write(self, place: int, access: Access, *, fast: bool) -> None:
+    def _write(self, place: int, access: ItemAccess, *, fast: bool) -> None:
         if any(one.item == access.item for one in self._flying):
             self._fail(place, access.item, "it is written while a passage uses it")
         self._memory[fast].holds[access.item] = self._plan.trace.steps[place].origin

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.solver import cp_solver
 from mcudeploy.planner.offload.repeats import Makers, makers_of
-from mcudeploy.planner.offload.trace import Link, Trace
+from mcudeploy.planner.offload.trace import MemoryLink, Trace
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -35,7 +35,7 @@ class ExactBound:
 
 
 def exact_cycles(
-    trace: Trace, capacity_bytes: int, link: Link, *, recompute: bool, effort: Effort
+    trace: Trace, capacity_bytes: int, link: MemoryLink, *, recompute: bool, effort: Effort
 ) -> ExactBound | None:
     """What the best choices of a trace of at most 40 steps take, or None where none was found. The engine
     must work while the core computes, and no item may be fixed and given.
@@ -45,7 +45,7 @@ def exact_cycles(
     from ortools.sat.python import cp_model  # noqa: PLC0415 - it takes long to import
 
     model = cp_model.CpModel()
-    built = _Model(model, trace, capacity_bytes, link, makers_of(trace) if recompute else None)
+    built = _CyclesModel(model, trace, capacity_bytes, link, makers_of(trace) if recompute else None)
     built.build()
     solver = cp_solver(max(1.0, effort.clock_left), effort=effort.left / _UNITS_PER_EFFORT)
     status = solver.solve(model)
@@ -59,11 +59,11 @@ def exact_cycles(
     )
 
 
-class _Model:
+class _CyclesModel:
     """Times `s[k]`, `e[k]` of a step with what runs again right before it; `load[k]`: terms of its bytes."""
 
     def __init__(
-        self, model: cp_model.CpModel, trace: Trace, capacity: int, link: Link, makers: Makers | None
+        self, model: cp_model.CpModel, trace: Trace, capacity: int, link: MemoryLink, makers: Makers | None
     ) -> None:
         self._m, self._trace, self._capacity, self._link, self._makers = model, trace, capacity, link, makers
         total = sum(step.cycles for step in trace.steps)

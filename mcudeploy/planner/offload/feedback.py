@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mcudeploy.planner.offload.timeline import Timeline, fast_loads, timeline, with_times
-from mcudeploy.planner.offload.trace import Link, Passage, Residency, Stay
+from mcudeploy.planner.offload.trace import ItemStay, ItemTransfer, MemoryLink, Residency
 
 Measure = Callable[[Residency], Timeline]
 """Runs a plan: on a device, or by `timeline`."""
@@ -26,7 +26,7 @@ class Fed:
     waits: tuple[int, ...]
 
 
-def with_late_triggers(plan: Residency, link: Link) -> Residency:
+def with_late_triggers(plan: Residency, link: MemoryLink) -> Residency:
     """Every passage inwards starts at the latest step from which, as planned, it ends in time."""
     run = timeline(plan, link)
     limit = run.starts[-1]
@@ -44,7 +44,7 @@ def with_late_triggers(plan: Residency, link: Link) -> Residency:
 
 
 def feedback(
-    plan: Residency, capacity_bytes: int, link: Link, measure: Measure | None = None, most: int = 200
+    plan: Residency, capacity_bytes: int, link: MemoryLink, measure: Measure | None = None, most: int = 200
 ) -> Fed:
     """Move triggers earlier where a back access waits. At most so many iterations."""
     counts = []
@@ -80,7 +80,7 @@ def earlier(plan: Residency, run: Timeline, capacity_bytes: int) -> Residency | 
     return None if found is plan else found
 
 
-def _has_room(plan: Residency, passage: Passage, capacity_bytes: int) -> bool:
+def _has_room(plan: Residency, passage: ItemTransfer, capacity_bytes: int) -> bool:
     """Whether a passage may start a step earlier: there is room, its item is gone, its source valid."""
     start = passage.start - 1
     if start < 0:
@@ -97,7 +97,7 @@ def _has_room(plan: Residency, passage: Passage, capacity_bytes: int) -> bool:
     return apart and source and saved and not written and fast_loads(plan)[start] + size <= capacity_bytes
 
 
-def _moved(plan: Residency, passage: Passage, start: int) -> Residency:
+def _moved(plan: Residency, passage: ItemTransfer, start: int) -> Residency:
     """A plan in which a passage inwards starts at another step, in the order of the steps."""
     if start == passage.start:
         return plan
@@ -107,7 +107,7 @@ def _moved(plan: Residency, passage: Passage, start: int) -> Residency:
     left.insert(at, replace(passage, start=start))
     stays = list(plan.stays)
     stays[passage.item] = tuple(
-        Stay(True, start, stay.hi) if stay.fast and stay.lo == passage.start else stay
+        ItemStay(True, start, stay.hi) if stay.fast and stay.lo == passage.start else stay
         for stay in stays[passage.item]
     )
     return replace(plan, passages=tuple(left), stays=tuple(stays))

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from mcudeploy.planner.offload.trace import Item, Passage, Residency, Stay, Trace
+from mcudeploy.planner.offload.trace import Item, ItemStay, ItemTransfer, Residency, Trace
 
 Uses = list[tuple[int, bool, bool, bool]]
 """Of one item, by step: (step, whether it is read, whether it is written, whether directly)."""
 
 
 def residency_of(
-    trace: Trace, passages: Sequence[Passage], direct: Sequence[frozenset[int]] = (), method: str = ""
+    trace: Trace, passages: Sequence[ItemTransfer], direct: Sequence[frozenset[int]] = (), method: str = ""
 ) -> Residency:
     """Stays that the passages and accesses of a trace lead to, no longer than needed; `direct`: by step the
     operands that are accessed in the slow memory. Figures are left to `timeline.with_times`.
     """
     uses = uses_of(trace, direct)
-    by_item: list[list[Passage]] = [[] for _ in trace.items]
+    by_item: list[list[ItemTransfer]] = [[] for _ in trace.items]
     for passage in passages:
         by_item[passage.item].append(passage)
     end = len(trace.steps)
@@ -43,7 +43,7 @@ def uses_of(trace: Trace, direct: Sequence[frozenset[int]] = ()) -> list[Uses]:
     return uses
 
 
-def _fast(item: Item, uses: Uses, passages: Sequence[Passage], end: int) -> list[Stay]:
+def _fast(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) -> list[ItemStay]:
     """From a write or a passage inwards to the last access before the next of these, or a passage out."""
     opened: list[int] = []
     if item.loaded or (item.given and item.fixed):
@@ -51,7 +51,7 @@ def _fast(item: Item, uses: Uses, passages: Sequence[Passage], end: int) -> list
     opened += [passage.start for passage in passages if passage.direction == "in"]
     touched = [(place, reads, writes) for place, reads, writes, slow in uses if not slow]
     opened += [place for place, reads, writes in touched if writes and not reads]
-    found: list[Stay] = []
+    found: list[ItemStay] = []
     for lo, limit in pairwise([*sorted(set(opened)), end + 1]):
         inside = [place + 1 for place, _, _ in touched if lo <= place < limit]
         inside += [p.end for p in passages if p.direction == "out" and lo < p.end and lo <= p.start < limit]
@@ -61,17 +61,17 @@ def _fast(item: Item, uses: Uses, passages: Sequence[Passage], end: int) -> list
         if item.fixed and limit <= end:
             hi = limit
         if found and found[-1].hi == lo and not _comes(passages, lo):
-            found[-1] = Stay(True, found[-1].lo, hi)
+            found[-1] = ItemStay(True, found[-1].lo, hi)
         elif hi > lo:
-            found.append(Stay(True, lo, hi))
+            found.append(ItemStay(True, lo, hi))
     return found
 
 
-def _comes(passages: Sequence[Passage], place: int) -> bool:
+def _comes(passages: Sequence[ItemTransfer], place: int) -> bool:
     return any(passage.direction == "in" and passage.start == place for passage in passages)
 
 
-def _stays_to_end(item: Item, uses: Uses, passages: Sequence[Passage]) -> bool:
+def _stays_to_end(item: Item, uses: Uses, passages: Sequence[ItemTransfer]) -> bool:
     """Whether the only valid bytes of a kept item are in the fast memory at the end."""
     if not item.kept:
         return False
@@ -83,13 +83,13 @@ def _stays_to_end(item: Item, uses: Uses, passages: Sequence[Passage]) -> bool:
     return not (item.given and written < 0) and not any(place > written for place in saved)
 
 
-def _slow(item: Item, uses: Uses, passages: Sequence[Passage], end: int) -> list[Stay]:
+def _slow(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) -> list[ItemStay]:
     """From a passage out or a direct write to the last that is taken from there."""
     opened = [0] if item.given else []
     opened += [p.start for p in passages if p.direction == "out"]
     opened += [place for place, _, writes, slow in uses if writes and slow]
     stale = [place for place, _, writes, slow in uses if writes and not slow]
-    found: list[Stay] = []
+    found: list[ItemStay] = []
     for lo in sorted(set(opened)):
         limit = min((place for place in stale if place >= lo), default=end)
         inside = [place + 1 for place, _, _, slow in uses if slow and lo <= place < limit]
@@ -98,7 +98,7 @@ def _slow(item: Item, uses: Uses, passages: Sequence[Passage], end: int) -> list
         if item.kept and limit == end and not item.fixed:
             hi = end
         if found and found[-1].hi >= lo:
-            found[-1] = Stay(False, found[-1].lo, max(hi, found[-1].hi))
+            found[-1] = ItemStay(False, found[-1].lo, max(hi, found[-1].hi))
         elif hi > lo:
-            found.append(Stay(False, lo, hi))
+            found.append(ItemStay(False, lo, hi))
     return found

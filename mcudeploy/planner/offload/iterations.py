@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.plan import Layout, Plan, Transfer, memories_of
-from mcudeploy.planner.offload.access_trace import Homes, Scene, trace_of
+from mcudeploy.planner.offload.access_trace import Draft, IoPlacement, trace_of
 from mcudeploy.planner.offload.offload import plan_residency
 from mcudeploy.planner.offload.passive import passive_plan, tight_operands
-from mcudeploy.planner.offload.room import Pair, homes_tried, lay_out, packed, prompt, scene_of
-from mcudeploy.planner.offload.trace import Link, Residency, Trace
-from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Relocation
+from mcudeploy.planner.offload.room import MemoryPair, homes_tried, lay_out, packed, prompt, scene_of
+from mcudeploy.planner.offload.trace import MemoryLink, Residency, Trace
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import WorkBytes
 
@@ -29,22 +29,22 @@ SLACK = 32.0
 class Iterations:
     """A schedule on a board whose fast memory has `room` bytes for it, and its access trace."""
 
-    scene: Scene
-    homes: Homes
-    pair: Pair
-    link: Link
+    scene: Draft
+    homes: IoPlacement
+    pair: MemoryPair
+    link: MemoryLink
     trace: Trace
     buffer_of: Sequence[int]
     room: int
 
     @classmethod
     def of(
-        cls, tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board, relocation: Relocation
+        cls, tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board, relocation: Budget
     ) -> Iterations | None:
         """Those of a plan, with its graph inputs and outputs in the memories where it has them; times are not
         known yet. None for a board without a fast and a slow memory that all its units reach.
         """
-        pair = Pair.serving(plan, board)
+        pair = MemoryPair.serving(plan, board)
         if pair is None:
             return None
         scene, still = scene_of(tiled, plan, work, board)
@@ -57,7 +57,7 @@ class Iterations:
         """The same with the times that its steps took."""
         return replace(self, trace=timed(self.trace, cycles))
 
-    def passive(self, relocation: Relocation) -> tuple[Residency, Layout] | None:
+    def passive(self, relocation: Budget) -> tuple[Residency, Layout] | None:
         """The first iteration, which evicts on demand; None where it cannot be."""
 
         def found(capacity: int) -> Residency | None:
@@ -65,7 +65,7 @@ class Iterations:
 
         return self._packed(found, relocation)
 
-    def planned(self, relocation: Relocation, effort: Effort) -> tuple[Residency, Layout] | None:
+    def planned(self, relocation: Budget, effort: Effort) -> tuple[Residency, Layout] | None:
         """What is decided by the times of the steps; None where nothing is found."""
 
         def found(capacity: int) -> Residency | None:
@@ -74,7 +74,7 @@ class Iterations:
 
         return self._packed(found, relocation)
 
-    def layout(self, found: Residency, relocation: Relocation) -> Layout | None:
+    def layout(self, found: Residency, relocation: Budget) -> Layout | None:
         """The layout of a residency, whose steps have their latest times; None where it does not pack."""
         made = self._laid_out(found, relocation)
         return made if made.arenas.get(self.pair.fast.name, 0) <= self.room else None
@@ -83,7 +83,7 @@ class Iterations:
         """A residency with each transfer waited for as soon as it should have ended."""
         return prompt(replace(found, trace=self.trace), self.link, SLACK)
 
-    def _laid_out(self, found: Residency, relocation: Relocation) -> Layout:
+    def _laid_out(self, found: Residency, relocation: Budget) -> Layout:
         prompted = self.prompted(found)
         return lay_out(self.scene, self.homes, self.pair, prompted, self.buffer_of, relocation, self.room)
 
@@ -98,7 +98,7 @@ class Iterations:
         return None
 
     def _packed(
-        self, find: Callable[[int], Residency | None], relocation: Relocation
+        self, find: Callable[[int], Residency | None], relocation: Budget
     ) -> tuple[Residency, Layout] | None:
         def laid_out(capacity: int) -> tuple[Residency, Layout] | None:
             found = find(capacity)
@@ -113,7 +113,7 @@ def timed(trace: Trace, cycles: Sequence[float]) -> Trace:
     return replace(trace, steps=tuple(replace(step, cycles=float(each)) for step, each in steps))
 
 
-def _homes_of(plan: Plan, scene: Scene, still: Sequence[int], slow: str) -> Homes:
+def _homes_of(plan: Plan, scene: Draft, still: Sequence[int], slow: str) -> IoPlacement:
     """Where a plan has graph inputs and outputs."""
     blocks, roots = plan.layout.blocks, scene.tiled.flow.roots
 
@@ -124,7 +124,7 @@ def _homes_of(plan: Plan, scene: Scene, still: Sequence[int], slow: str) -> Home
     away = is_slow([border.tensor for border in plan.graph.outputs])
     ways = list(homes_tried(scene, still, 0))
 
-    def fits(homes: Homes) -> bool:
+    def fits(homes: IoPlacement) -> bool:
         return bool(homes.away) == away and given != bool(set(homes.given) & set(homes.fixed))
 
     return next((homes for homes in ways if fits(homes)), ways[0])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mcudeploy.planner.offload.trace_tables import Flags, Floats, Ints, Table
+from mcudeploy.planner.offload.trace_tables import Flags, Floats, Ints, TraceTable
 
 FREE, STAY, LEAVE = 0, 1, 2
 """What may become of the gap in front of an entry."""
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 
 
 @njit(cache=True)
-def accesses_of(table: Table, sequence: Ints) -> Accesses:
+def accesses_of(table: TraceTable, sequence: Ints) -> Accesses:
     """The accesses of a sequence, joined to chains by item."""
     steps, items = len(sequence), len(table.size)
     start = np.zeros(steps + 1, np.int64)
@@ -76,7 +76,7 @@ def accesses_of(table: Table, sequence: Ints) -> Accesses:
 
 @njit(cache=True)
 def _score(  # noqa: PLR0917  (numba has no keywords)
-    table: Table, seen: Accesses, place: int, k: int, clean: bool, rule: int
+    table: TraceTable, seen: Accesses, place: int, k: int, clean: bool, rule: int
 ) -> float:
     i = table.item[seen.entry[place]] if seen.entry[place] >= 0 else place - seen.start[-1]
     back = seen.behind[place]
@@ -92,7 +92,7 @@ def _score(  # noqa: PLR0917  (numba has no keywords)
 
 @njit(cache=True)
 def choose(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
-    table: Table, sequence: Ints, seen: Accesses, force: Ints, direct: Flags, room: Ints, rule: int
+    table: TraceTable, sequence: Ints, seen: Accesses, force: Ints, direct: Flags, room: Ints, rule: int
 ) -> Choice:
     """What leaves. `room`: the bytes of the fast memory, and those below which it is held where that costs
     nothing. `force` and `direct` by entry of the table: what becomes of the gap before it, and whether it may

@@ -9,8 +9,8 @@ import numpy as np
 from mcudeploy.planner.offload import list_loops as loops
 from mcudeploy.planner.offload import serve_loops
 from mcudeploy.planner.offload.graph_trace import residency_of
-from mcudeploy.planner.offload.trace import Passage, Residency, Trace
-from mcudeploy.planner.offload.trace_tables import Flags, Ints, Table, steps_of
+from mcudeploy.planner.offload.trace import ItemTransfer, Residency, Trace
+from mcudeploy.planner.offload.trace_tables import Flags, Ints, TraceTable, steps_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,10 +28,10 @@ class Decisions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class Outlook:
     """What decisions lead to; `served` is None where bytes had no room."""
 
-    table: Table
+    table: TraceTable
     decisions: Decisions
     seen: loops.Accesses
     choice: loops.Choice
@@ -48,7 +48,7 @@ class Run:
         return self.cost[1] - float(self.table.cycles.sum())
 
 
-def run(table: Table, decisions: Decisions, capacity: int) -> Run:
+def run(table: TraceTable, decisions: Decisions, capacity: int) -> Outlook:
     """Choose what leaves, and serve it where all has room."""
     seen = loops.accesses_of(table, decisions.sequence)
     room = np.array([capacity, capacity - decisions.slack], np.int64)
@@ -58,15 +58,15 @@ def run(table: Table, decisions: Decisions, capacity: int) -> Run:
     served = None
     if not choice.overflow:
         served = serve_loops.serve(table, decisions.sequence, seen, choice, capacity, decisions.outs_first)
-    return Run(table, decisions, seen, choice, served)
+    return Outlook(table, decisions, seen, choice, served)
 
 
-def plan_of(trace: Trace, table: Table, found: Run, method: str) -> Residency:
+def plan_of(trace: Trace, table: TraceTable, found: Outlook, method: str) -> Residency:
     """The residency of a run."""
     served, seen = found.served, found.seen
     assert served is not None
     passages = [
-        Passage(int(item), "in" if inwards else "out", int(start), int(end))
+        ItemTransfer(int(item), "in" if inwards else "out", int(start), int(end))
         for item, inwards, start, end in zip(
             served.item, served.inwards, served.start, served.end, strict=True
         )

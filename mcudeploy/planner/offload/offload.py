@@ -5,12 +5,18 @@ from __future__ import annotations
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
 from mcudeploy.planner.offload.timeline import with_times
-from mcudeploy.planner.offload.trace import Link, Residency, Trace, TraceStep
+from mcudeploy.planner.offload.trace import MemoryLink, Residency, Trace, TraceStep
 from mcudeploy.planner.offload.trace_tables import table_of
 
 
 def plan_residency(
-    trace: Trace, capacity_bytes: int, link: Link, *, recompute: bool, effort: Effort, reorder: bool = False
+    trace: Trace,
+    capacity_bytes: int,
+    link: MemoryLink,
+    *,
+    recompute: bool,
+    effort: Effort,
+    reorder: bool = False,
 ) -> Residency | None:
     """The best residency that is found with an effort, or None where none is: with a link there is one unless
     what is fixed leaves too little room. `recompute`: steps may run again; `reorder`: they may also come in
@@ -20,10 +26,10 @@ def plan_residency(
     require_room(trace, capacity_bytes)
     # numba takes long to import
     from mcudeploy.planner.offload.lookahead import plan_of  # noqa: PLC0415
-    from mcudeploy.planner.offload.search import Task, best_run  # noqa: PLC0415
+    from mcudeploy.planner.offload.search import OffloadTask, best_run  # noqa: PLC0415
 
     table = table_of(trace, link)
-    task = Task(trace, table, capacity_bytes, link, recompute, reorder)
+    task = OffloadTask(trace, table, capacity_bytes, link, recompute, reorder)
     found, method = best_run(task, effort)
     return None if found.served is None else with_times(plan_of(trace, table, found, method), link)
 

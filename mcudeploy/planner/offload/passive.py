@@ -12,7 +12,7 @@ from math import inf
 
 from mcudeploy.planner.offload.graph_trace import residency_of, uses_of
 from mcudeploy.planner.offload.timeline import timeline, with_times
-from mcudeploy.planner.offload.trace import Link, Passage, Residency, Trace
+from mcudeploy.planner.offload.trace import ItemTransfer, MemoryLink, Residency, Trace
 from mcudeploy.planner.offload.trace_tables import steps_of
 
 
@@ -27,7 +27,7 @@ class Touch:
 
 
 def passive_plan(
-    trace: Trace, capacity_bytes: int, link: Link, direct: Sequence[frozenset[int]] = ()
+    trace: Trace, capacity_bytes: int, link: MemoryLink, direct: Sequence[frozenset[int]] = ()
 ) -> Residency | None:
     """The plan of the first iteration; None where a step does not fit. `direct`: by step operands that are
     accessed in the slow memory, where a step has no room for all.
@@ -82,7 +82,7 @@ def _fixed_bytes(trace: Trace) -> list[int]:
     return held
 
 
-def touches_of(plan: Residency, link: Link) -> tuple[Touch, ...]:
+def touches_of(plan: Residency, link: MemoryLink) -> tuple[Touch, ...]:
     """The access trace of a plan that ran: times as they would be without its waits."""
     run = timeline(plan, link)
     lost = 0.0
@@ -105,7 +105,7 @@ class _Passive:
         self._last: dict[int, int] = {}
         """By item in the fast memory the step that accessed it last."""
         self._clean = {number for number, item in enumerate(trace.items) if item.given}
-        self.passages: list[Passage] = []
+        self.passages: list[ItemTransfer] = []
         for number, item in enumerate(trace.items):
             if (item.loaded or (item.given and item.fixed)) and self._is_wanted(number):
                 self._last[number] = -1
@@ -141,7 +141,7 @@ class _Passive:
             return False
         for item in absent:
             if touched[item][1]:
-                self.passages.append(Passage(item, "in", place, place))
+                self.passages.append(ItemTransfer(item, "in", place, place))
         for item, use in touched.items():
             self._next[item] += 1
             if use[2]:
@@ -154,7 +154,7 @@ class _Passive:
 
     def _evict(self, item: int, place: int, *, save: bool) -> int:
         if save and item not in self._clean:
-            self.passages.append(Passage(item, "out", place, place + (place == 0)))
+            self.passages.append(ItemTransfer(item, "out", place, place + (place == 0)))
             self._clean.add(item)
         del self._last[item]
         return self._trace.items[item].size_bytes

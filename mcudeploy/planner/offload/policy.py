@@ -15,7 +15,7 @@ import numpy as np
 
 from mcudeploy.planner.offload.passive import Touch
 from mcudeploy.planner.offload.repeats import Makers, Repeats, chain, makers_of, with_steps
-from mcudeploy.planner.offload.trace import Link, Trace
+from mcudeploy.planner.offload.trace import MemoryLink, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Policy:
 
 
 def free_time_policy(
-    trace: Trace, touches: Sequence[Touch], capacity_bytes: int, link: Link, *, recompute: bool
+    trace: Trace, touches: Sequence[Touch], capacity_bytes: int, link: MemoryLink, *, recompute: bool
 ) -> Policy:
     """What the source's method decides; where gaps run out, the need is not met."""
     gaps = _gaps(trace, touches)
@@ -62,7 +62,7 @@ class _Book:
     """What is booked: the link, until when it is free at the back accesses, and steps that run again."""
 
     def __init__(
-        self, trace: Trace, times: dict[tuple[int, int], float], link: Link, makers: Makers | None
+        self, trace: Trace, times: dict[tuple[int, int], float], link: MemoryLink, makers: Makers | None
     ) -> None:
         self._trace, self._times, self._link, self._makers = trace, times, link, makers
         self._order = list(range(len(trace.steps)))

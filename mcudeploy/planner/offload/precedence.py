@@ -13,14 +13,14 @@ REACHES = (1, 2, 3, 5, 8, 13, 21, 34, 55)
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class Precedence:
     """By step the steps that must come before it, and those that must come after it, directly."""
 
     before: tuple[frozenset[int], ...]
     after: tuple[frozenset[int], ...]
 
 
-def needs_of(trace: Trace) -> Needs:
+def needs_of(trace: Trace) -> Precedence:
     """A reader comes after the writer whose bytes it reads, and before the next one."""
     before: list[set[int]] = [set() for _ in trace.steps]
     writer: dict[int, int] = {}
@@ -41,10 +41,10 @@ def needs_of(trace: Trace) -> Needs:
     for place, others in enumerate(before):
         for other in others:
             after[other].add(place)
-    return Needs(tuple(map(frozenset, before)), tuple(map(frozenset, after)))
+    return Precedence(tuple(map(frozenset, before)), tuple(map(frozenset, after)))
 
 
-def moved(order: Sequence[int], needs: Needs, at: int) -> Iterator[tuple[int, ...]]:
+def moved(order: Sequence[int], needs: Precedence, at: int) -> Iterator[tuple[int, ...]]:
     """Orders in which the step at a place comes some places earlier, with those in between that it needs, or
     later, with those that need it.
     """

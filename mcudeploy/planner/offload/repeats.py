@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mcudeploy.planner.offload.lookahead import Run
+from mcudeploy.planner.offload.lookahead import Outlook
 from mcudeploy.planner.offload.trace import Trace
 from mcudeploy.planner.offload.trace_tables import Ints
 
@@ -105,7 +105,7 @@ def may_repeat(makers: Makers, at: Sequence[int], one: int, step: int) -> bool:
     return not any(at[one] < at[writer] < at[step] for source in sources for writer in makers.writers[source])
 
 
-def alive_before(run: Run, step: int) -> frozenset[int]:
+def alive_before(run: Outlook, step: int) -> frozenset[int]:
     """Items whose bytes are needed across the start of a step of the trace, wherever they are: those used
     before it whose next access, from there on, reads them.
     """

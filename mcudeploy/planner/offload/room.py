@@ -20,13 +20,13 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Estimate, Layout, Plan
 from mcudeploy.planner.cores.requirements import needs
 from mcudeploy.planner.offload import trace as over
-from mcudeploy.planner.offload.access_trace import Homes, Scene, trace_of
+from mcudeploy.planner.offload.access_trace import Draft, IoPlacement, trace_of
 from mcudeploy.planner.offload.offload import plan_residency
 from mcudeploy.planner.offload.timeline import timeline
-from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Relocation, pack
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget, pack
 from mcudeploy.planner.place.compaction import NEVER
-from mcudeploy.planner.place.placement_problem import Problem, Rectangle
-from mcudeploy.planner.place.residences import Passage, Places, Stay, reside
+from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
+from mcudeploy.planner.place.residences import BufferStay, BufferTransfer, Places, reside
 from mcudeploy.planner.place.solve import estimate, pinned
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.live import WorkBytes, buffers, lives
@@ -47,7 +47,7 @@ _UNITS = 1200
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class MemoryPair:
     """A fast and a slow memory, and what joins them; no link: the core copies."""
 
     fast: Memory
@@ -55,7 +55,7 @@ class Pair:
     link: Link | None
 
     @classmethod
-    def of(cls, board: Board) -> Pair | None:
+    def of(cls, board: Board) -> MemoryPair | None:
         """The board's first memory without waits that inputs may lie in, and the best with waits; None where
         there are not both.
         """
@@ -68,7 +68,7 @@ class Pair:
         return cls(fast, best, next(joined, None))
 
     @classmethod
-    def serving(cls, plan: Plan, board: Board) -> Pair | None:
+    def serving(cls, plan: Plan, board: Board) -> MemoryPair | None:
         """That of a board, where everything of a plan may lie in either; None where it may not."""
         pair, wanted = cls.of(board), needs(plan.graph, board, plan.functions)
         every = (*wanted.tensors.values(), *wanted.work.values())
@@ -76,15 +76,15 @@ class Pair:
             return None
         return pair
 
-    def engine(self, relocation: Relocation) -> over.Link:
+    def engine(self, relocation: Budget) -> over.MemoryLink:
         """What a transfer takes."""
         if self.link is not None:
             own = 1 / self.link.bytes_per_cycle if self.link.bytes_per_cycle else 0.0
             rates = [1 / max(own, cost) for cost in (self.slow.read_cost, self.slow.write_cost)]
-            return over.Link(rates[0], rates[1], self.link.setup_cycles + self.slow.latency_cycles)
+            return over.MemoryLink(rates[0], rates[1], self.link.setup_cycles + self.slow.latency_cycles)
         price = relocation.price
         rates = [1 / (cost + price.byte) for cost in (self.slow.read_cost, self.slow.write_cost)]
-        return over.Link(rates[0], rates[1], price.move + price.piece, overlapped=False)
+        return over.MemoryLink(rates[0], rates[1], price.move + price.piece, overlapped=False)
 
 
 def over_time(  # noqa: PLR0917
@@ -92,7 +92,7 @@ def over_time(  # noqa: PLR0917
     plan: Plan,
     work: WorkBytes,
     board: Board,
-    relocation: Relocation,
+    relocation: Budget,
     cycles: Sequence[float],
 ) -> Iterator[tuple[Layout, Estimate]]:
     """Layouts of a plan, whose steps take so many `cycles`, in which blocks leave the fast memory and come
@@ -101,7 +101,7 @@ def over_time(  # noqa: PLR0917
     What several units touch stays in the fast memory. There is no layout where a unit does not reach both
     memories.
     """
-    pair = Pair.serving(plan, board)
+    pair = MemoryPair.serving(plan, board)
     if pair is None:
         return
     scene, still = scene_of(tiled, plan, work, board)
@@ -113,18 +113,18 @@ def over_time(  # noqa: PLR0917
             yield layout, estimate(tiled, plan.schedule, work, layout)
 
 
-def scene_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> tuple[Scene, list[int]]:
+def scene_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> tuple[Draft, list[int]]:
     """The schedule of a plan with its buffers, and those, by index, that do not move."""
     wanted = needs(tiled.graph, board, plan.functions)
     items = buffers(tiled, plan.schedule.steps, work)
     alignment = lcm(*(need.alignment for need in (*wanted.tensors.values(), *wanted.work.values())))
     alignment = lcm(alignment, *(it.alignment for it in board.memories))
-    scene = Scene(tiled, plan.schedule.steps, items, work, alignment)
+    scene = Draft(tiled, plan.schedule.steps, items, work, alignment)
     return scene, pinned(tiled, items, wanted, board, plan.functions)
 
 
 def _spread(  # noqa: PLR0917
-    scene: Scene, homes: Homes, pair: Pair, room: int, relocation: Relocation, cycles: Sequence[float]
+    scene: Draft, homes: IoPlacement, pair: MemoryPair, room: int, relocation: Budget, cycles: Sequence[float]
 ) -> Layout | None:
     """A layout in which buffers of a schedule, whose steps take so many `cycles`, leave the fast memory of
     so much room and come back, at the least exposed time that is found; None where there is none.
@@ -167,7 +167,7 @@ def packed(
     return None
 
 
-def prompt(found: over.Residency, link: over.Link, slack: float = 0.0) -> over.Residency:
+def prompt(found: over.Residency, link: over.MemoryLink, slack: float = 0.0) -> over.Residency:
     """The same with each transfer waited for as soon as it should have ended, and so many cycles more: then
     blocks may move again.
     """
@@ -181,12 +181,12 @@ def prompt(found: over.Residency, link: over.Link, slack: float = 0.0) -> over.R
 
 
 def lay_out(  # noqa: PLR0917
-    scene: Scene,
-    homes: Homes,
-    pair: Pair,
+    scene: Draft,
+    homes: IoPlacement,
+    pair: MemoryPair,
     found: over.Residency,
     buffer_of: Sequence[int],
-    relocation: Relocation,
+    relocation: Budget,
     room: int,
 ) -> Layout:
     """Stays with offsets in both memories: in the fast one they may move, in the slow one there is room."""
@@ -195,7 +195,7 @@ def lay_out(  # noqa: PLR0917
     for at, item in enumerate(scene.items):
         if at not in taken:
             memory = pair.slow if at in homes.away else pair.fast
-            stays.append(Stay(at, item.life, memory.name, 0))
+            stays.append(BufferStay(at, item.life, memory.name, 0))
     still, offsets = _still(scene, homes, stays, passages), [0] * len(stays)
     moves: list[tuple[int, int, int]] = []
     arenas = {}
@@ -216,7 +216,7 @@ def lay_out(  # noqa: PLR0917
 
 
 def _still(
-    scene: Scene, homes: Homes, stays: Sequence[Stay], passages: Sequence[Passage]
+    scene: Draft, homes: IoPlacement, stays: Sequence[BufferStay], passages: Sequence[BufferTransfer]
 ) -> dict[int, Interval]:
     """Stays that may not always move, and when they may: graph inputs and outputs and states never, what an
     engine copies for the longest time that it does not.
@@ -241,15 +241,15 @@ def _still(
 
 
 def _stays(
-    scene: Scene, pair: Pair, found: over.Residency, buffer_of: Sequence[int]
-) -> tuple[list[Stay], list[Passage]]:
+    scene: Draft, pair: MemoryPair, found: over.Residency, buffer_of: Sequence[int]
+) -> tuple[list[BufferStay], list[BufferTransfer]]:
     """The stays of a residency by buffer, in the order of time, and the passages between them."""
-    stays: list[Stay] = []
+    stays: list[BufferStay] = []
     numbers: dict[tuple[int, bool, int], int] = {}
     begins: dict[tuple[int, bool], list[int]] = defaultdict(list)
     back = {(one.item, one.end) for one in found.passages if one.direction == "in"}
     for item, mine in enumerate(found.stays):
-        at_once = [over.Stay(False, 0, 0)] * ((item, 0) in back and not any(not it.fast for it in mine))
+        at_once = [over.ItemStay(False, 0, 0)] * ((item, 0) in back and not any(not it.fast for it in mine))
         parts = [part for stay in (*mine, *at_once) for part in _renewed(stay, item, found.passages)]
         for stay in sorted(parts, key=lambda one: (one.lo, one.fast)):
             memory = pair.fast if stay.fast else pair.slow
@@ -259,14 +259,14 @@ def _stays(
             renewed = any(not one.fast and one.lo == stay.hi > stay.lo for one in parts)
             hi = stay.hi + (not stay.fast and (item, stay.hi) in back and not renewed)
             life = scene.items[buffer_of[item]].life
-            stays.append(Stay(buffer_of[item], Interval(stay.lo, min(hi, life.hi)), memory.name, 0))
+            stays.append(BufferStay(buffer_of[item], Interval(stay.lo, min(hi, life.hi)), memory.name, 0))
     passages = []
     for one in found.passages:
         comes_in = one.direction == "in"
         begun = begins[one.item, not comes_in]
         source = begun[bisect_right(begun, one.start) - 1]
         passages.append(
-            Passage(
+            BufferTransfer(
                 pair.link.engine if pair.link else CPU,
                 numbers[one.item, not comes_in, source],
                 numbers[one.item, comes_in, one.start],
@@ -276,14 +276,14 @@ def _stays(
     return stays, passages
 
 
-def _renewed(stay: over.Stay, item: int, passages: Sequence[over.Passage]) -> list[over.Stay]:
+def _renewed(stay: over.ItemStay, item: int, passages: Sequence[over.ItemTransfer]) -> list[over.ItemStay]:
     """A stay as several, where a passage comes into it later: with a value that was made elsewhere."""
     starts = (one.start for one in passages if one.item == item and (one.direction == "in") == stay.fast)
     times = [stay.lo, *sorted({start for start in starts if stay.lo < start < stay.hi}), stay.hi]
     return [replace(stay, lo=lo, hi=hi) for lo, hi in pairwise(times)]
 
 
-def _problem(scene: Scene, stays: Sequence[Stay]) -> Problem:
+def _problem(scene: Draft, stays: Sequence[BufferStay]) -> PlacementProblem:
     """The rectangles of stays in one memory; rows of a graph input that begin there are a stack."""
     index_of: dict[BlockId, int] = {}
     rectangles = []
@@ -299,10 +299,10 @@ def _problem(scene: Scene, stays: Sequence[Stay]) -> Problem:
         ]
         if len(rows) > 1 and all(row is not None for row in rows):
             stacks.append(tuple(row for row in rows if row is not None))
-    return Problem(tuple(rectangles), tuple(stacks))
+    return PlacementProblem(tuple(rectangles), tuple(stacks))
 
 
-def homes_tried(scene: Scene, fixed: Sequence[int], room: int) -> Iterator[Homes]:
+def homes_tried(scene: Draft, fixed: Sequence[int], room: int) -> Iterator[IoPlacement]:
     """Graph inputs and outputs in the fast memory or in the slow one: each way that there is, first that in
     which none takes much room in the fast memory of so many bytes. Rows of an input that are off the
     alignment are where they are.
@@ -328,7 +328,7 @@ def homes_tried(scene: Scene, fixed: Sequence[int], room: int) -> Iterator[Homes
     ways += [(not ways[0][0], ways[0][1])] * bool(mine)
     ways += [(given, not away) for given, away in ways] * (bool(theirs) and ways[0][1])
     for given, away in ways:
-        yield Homes(
+        yield IoPlacement(
             fixed=[*stay, *([] if given else mine), *([] if away else theirs)],
             away=[*(theirs if away else []), *(bound if given else [])],
             given=given_all,

@@ -11,7 +11,7 @@ import numpy as np
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.planner.offload import list_loops as loops
-from mcudeploy.planner.offload.lookahead import Decisions, Run, run
+from mcudeploy.planner.offload.lookahead import Decisions, Outlook, run
 from mcudeploy.planner.offload.passive import passive_plan, touches_of
 from mcudeploy.planner.offload.policy import free_time_policy
 from mcudeploy.planner.offload.precedence import moved, needs_of, stands
@@ -24,8 +24,8 @@ from mcudeploy.planner.offload.repeats import (
     with_steps,
     without_step,
 )
-from mcudeploy.planner.offload.trace import Link, Trace
-from mcudeploy.planner.offload.trace_tables import Flags, Ints, Table, sequence_of
+from mcudeploy.planner.offload.trace import MemoryLink, Trace
+from mcudeploy.planner.offload.trace_tables import Flags, Ints, TraceTable, sequence_of
 
 _SLACKS = (0.0, 0.05, 0.1, 0.2, 0.3)
 """Parts of the fast memory that are held free for transfers where that costs nothing."""
@@ -50,13 +50,13 @@ class Point:
     order: tuple[int, ...]
     repeats: Repeats
     owner: Ints
-    run: Run
+    run: Outlook
 
 
-class Search:
+class OffloadSearch:
     """Tries decisions and keeps the best. A byte without room costs `price` cycles."""
 
-    def __init__(self, trace: Trace, table: Table, capacity: int, effort: Effort) -> None:
+    def __init__(self, trace: Trace, table: TraceTable, capacity: int, effort: Effort) -> None:
         self._trace, self._table, self._capacity, self._effort = trace, table, capacity, effort
         self._makers, self._needs = makers_of(trace), needs_of(trace)
         self._price = np.inf
@@ -66,7 +66,7 @@ class Search:
         first = self._run(with_room(table, capacity, start))
         self.best = Point(order, {}, first.decisions.sequence, first)
 
-    def cost(self, each: Run) -> float:
+    def cost(self, each: Outlook) -> float:
         """Cycles, and the price of what has no room."""
         if each.served is not None:
             return each.served.cycles
@@ -80,7 +80,7 @@ class Search:
         """Whether the effort is spent."""
         return self._effort.is_spent()
 
-    def _run(self, decisions: Decisions) -> Run:
+    def _run(self, decisions: Decisions) -> Outlook:
         self._effort.spend(_RUN_UNITS + _PLACE_UNITS * len(self._table.item))
         return run(self._table, decisions, self._capacity)
 
@@ -244,22 +244,22 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class OffloadTask:
     """What is planned: the trace, its arrays, the bytes of the fast memory, and what may be done."""
 
     trace: Trace
-    table: Table
+    table: TraceTable
     capacity: int
-    link: Link
+    link: MemoryLink
     recompute: bool
     reorder: bool
 
 
-def best_run(task: Task, effort: Effort) -> tuple[Run, str]:
+def best_run(task: OffloadTask, effort: Effort) -> tuple[Outlook, str]:
     """The best run that is found, and what it started from: the look-ahead plan, the gaps and repeated steps
     that the source's method takes, or steps that are repeated until little has to leave.
     """
-    first = Search(task.trace, task.table, task.capacity, effort.part(1 / 3))
+    first = OffloadSearch(task.trace, task.table, task.capacity, effort.part(1 / 3))
     first.rules()
     method = "look-ahead"
     if task.table.linked and _by_policy(first, task):
@@ -268,8 +268,8 @@ def best_run(task: Task, effort: Effort) -> tuple[Run, str]:
         _improve(first, task)
     if not task.recompute or first.best.run.added_cycles <= 0:
         return first.best.run, method
-    second = Search(task.trace, task.table, task.capacity, effort)
-    alone = Search(
+    second = OffloadSearch(task.trace, task.table, task.capacity, effort)
+    alone = OffloadSearch(
         task.trace,
         task.table._replace(linked=False),
         task.capacity,
@@ -287,7 +287,7 @@ def best_run(task: Task, effort: Effort) -> tuple[Run, str]:
     return first.best.run, method
 
 
-def _by_policy(search: Search, task: Task) -> bool:
+def _by_policy(search: OffloadSearch, task: OffloadTask) -> bool:
     """Whether the method of the source, from the access trace of the passive iteration, is better."""
     passive = passive_plan(task.trace, task.capacity, task.link, search.direct_operands())
     if passive is None:
@@ -303,7 +303,7 @@ def _by_policy(search: Search, task: Task) -> bool:
     return search.attempt_policy(force, found.repeats)
 
 
-def _improve(search: Search, task: Task) -> None:
+def _improve(search: OffloadSearch, task: OffloadTask) -> None:
     gained = 1
     while gained and not search.is_over():
         gained = search.gaps()
@@ -315,7 +315,7 @@ def _improve(search: Search, task: Task) -> None:
         search.rules()
 
 
-def _prices(search: Search) -> Iterator[float]:
+def _prices(search: OffloadSearch) -> Iterator[float]:
     """Dearer and dearer bytes without room, until there are none."""
     now = search.best.run
     price = float(now.seen.clock[-1]) / max(1.0, now.choice.overflow) / 100
@@ -325,7 +325,7 @@ def _prices(search: Search) -> Iterator[float]:
     search.set_price(np.inf)
 
 
-def with_room(table: Table, capacity: int, start: Decisions) -> Decisions:
+def with_room(table: TraceTable, capacity: int, start: Decisions) -> Decisions:
     """Direct accesses, the cheapest per byte first, where a step has no room for all that it touches."""
     direct: Flags = start.direct.copy()
     held = int(table.size[table.fixed].sum())

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from mcudeploy.planner.offload.list_loops import Accesses, Choice
-from mcudeploy.planner.offload.trace_tables import Flags, Floats, Ints, Table
+from mcudeploy.planner.offload.trace_tables import Flags, Floats, Ints, TraceTable
 
 _WINDOW = 8  # so many of the items that come back next are tried for room
 
@@ -47,7 +47,7 @@ def _fits(load: Ints, lo: int, hi: int, size: int, capacity: int) -> bool:
 
 
 @njit(cache=True)
-def _leaving(table: Table, seen: Accesses, choice: Choice, place: int) -> int:
+def _leaving(table: TraceTable, seen: Accesses, choice: Choice, place: int) -> int:
     """The place behind which the bytes of a place leave; -1: they change or are accessed directly before."""
     while choice.leaves[place] < 0 or choice.direct[place]:
         place = seen.behind[place]
@@ -58,7 +58,7 @@ def _leaving(table: Table, seen: Accesses, choice: Choice, place: int) -> int:
 
 @njit(cache=True)
 def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
-    table: Table, sequence: Ints, seen: Accesses, choice: Choice, capacity: int, outs_first: bool
+    table: TraceTable, sequence: Ints, seen: Accesses, choice: Choice, capacity: int, outs_first: bool
 ) -> Served:
     """Run the steps with what leaves, and give the passages."""
     steps, items = len(sequence), len(table.size)

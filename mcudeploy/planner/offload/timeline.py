@@ -10,11 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from mcudeploy.planner.offload.trace import Access, Item, Link, Passage, Residency, Stay, Trace, TraceStep
+from mcudeploy.planner.offload.trace import (
+    Item,
+    ItemAccess,
+    ItemStay,
+    ItemTransfer,
+    MemoryLink,
+    Residency,
+    Trace,
+    TraceStep,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class Stall:
     """Before step `step` the core waits `cycles` for passage number `passage`, or copies it itself."""
 
     step: int
@@ -32,7 +41,7 @@ class Timeline:
 
     starts: tuple[float, ...]
     loads: tuple[int, ...]
-    waits: tuple[Wait, ...]
+    waits: tuple[Stall, ...]
     served: tuple[tuple[float, float], ...]
     direct_cycles: tuple[float, ...]
 
@@ -42,14 +51,14 @@ class Timeline:
         return sum(wait.cycles for wait in self.waits) + sum(self.direct_cycles)
 
 
-def timeline(plan: Residency, link: Link) -> Timeline:
+def timeline(plan: Residency, link: MemoryLink) -> Timeline:
     """Replay a residency that the judge has passed."""
     steps = plan.trace.steps
     direct = [
         _direct_cycles(step, operands, link)
         for step, operands in zip(steps, direct_operands(plan), strict=True)
     ]
-    clock = _Clock(plan.trace.items, link)
+    clock = _EngineClock(plan.trace.items, link)
     starts = []
     before = [[list[int](), list[int]()] for _ in range(len(steps) + 1)]
     for number, passage in enumerate(plan.passages):
@@ -70,7 +79,7 @@ def timeline(plan: Residency, link: Link) -> Timeline:
     return Timeline(tuple(starts), fast_loads(plan), tuple(clock.waits), served, tuple(direct))
 
 
-def with_times(plan: Residency, link: Link, method: str | None = None) -> Residency:
+def with_times(plan: Residency, link: MemoryLink, method: str | None = None) -> Residency:
     """The residency with the figures of its timeline."""
     run = timeline(plan, link)
     return replace(
@@ -107,14 +116,14 @@ def fast_loads(plan: Residency) -> tuple[int, ...]:
     )
 
 
-class _Clock:
-    def __init__(self, items: Sequence[Item], link: Link) -> None:
+class _EngineClock:
+    def __init__(self, items: Sequence[Item], link: MemoryLink) -> None:
         self._items, self._link = items, link
         self.now = self._free = 0.0
         self.served: dict[int, tuple[float, float]] = {}
-        self.waits: list[Wait] = []
+        self.waits: list[Stall] = []
 
-    def issue(self, passage: Passage, number: int) -> None:
+    def issue(self, passage: ItemTransfer, number: int) -> None:
         start = max(self.now, self._free)
         end = start + self._link.cycles(self._items[passage.item].size_bytes, passage.direction)
         self.served[number], self._free = (start, end), end
@@ -122,18 +131,18 @@ class _Clock:
     def wait(self, number: int, step: int) -> None:
         end = self.served[number][1]
         if end > self.now:
-            self.waits.append(Wait(step, number, end - self.now))
+            self.waits.append(Stall(step, number, end - self.now))
             self.now = end
 
 
 def direct_operands(plan: Residency) -> list[frozenset[int]]:
     """By step the operands that are read or written in the slow memory."""
-    arriving: dict[int, list[Passage]] = {}
+    arriving: dict[int, list[ItemTransfer]] = {}
     for passage in plan.passages:
         if passage.direction == "in":
             arriving.setdefault(passage.item, []).append(passage)
 
-    def is_fast(place: int, access: Access) -> bool:
+    def is_fast(place: int, access: ItemAccess) -> bool:
         if stay_at(plan.stays[access.item], place, fast=True) is None:
             return False
         flights = () if access.writes else arriving.get(access.item, ())
@@ -145,7 +154,7 @@ def direct_operands(plan: Residency) -> list[frozenset[int]]:
     ]
 
 
-def _direct_cycles(step: TraceStep, operands: frozenset[int], link: Link) -> float:
+def _direct_cycles(step: TraceStep, operands: frozenset[int], link: MemoryLink) -> float:
     return sum(
         (access.direct_bytes or 0) / (link.write_rate if access.writes else link.read_rate)
         for access in step.accesses
@@ -153,6 +162,6 @@ def _direct_cycles(step: TraceStep, operands: frozenset[int], link: Link) -> flo
     )
 
 
-def stay_at(stays: Sequence[Stay], place: int, *, fast: bool) -> Stay | None:
+def stay_at(stays: Sequence[ItemStay], place: int, *, fast: bool) -> ItemStay | None:
     """The stay in one of the memories that has a step."""
     return next((stay for stay in stays if stay.fast == fast and stay.lo <= place < stay.hi), None)

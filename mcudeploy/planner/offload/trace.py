@@ -28,7 +28,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ItemAccess:
     """A step reads an item, or writes it whole; one that does both has two.
 
     A step may also read or write the slow memory directly: the core then waits for `direct_bytes`. Accesses
@@ -50,7 +50,7 @@ class TraceStep:
 
     name: str
     cycles: float
-    accesses: tuple[Access, ...]
+    accesses: tuple[ItemAccess, ...]
     work_bytes: int = 0
     repeatable: bool = True
     origin: int = -1
@@ -65,7 +65,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class MemoryLink:
     """Between the two memories: bytes per cycle from the slow one and to it (0: no transfers at all), and the
     cycles that each transfer takes beside. Transfers are served one at a time, in the order in which they
     are issued. An `overlapped` engine works while the core computes; else the core itself copies.
@@ -86,7 +86,7 @@ Direction = Literal["in", "out"]
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class ItemStay:
     """Steps [lo, hi) for which an item has bytes in one of the memories, those in flight included."""
 
     fast: bool
@@ -95,7 +95,7 @@ class Stay:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ItemTransfer:
     """A transfer of an item, issued before step `start`; the core waits for its end before step `end`.
 
     Its target is taken from `start` on and may be used from `end` on; its source stays as it is until then.
@@ -121,8 +121,8 @@ class Residency:
     """
 
     trace: Trace
-    stays: tuple[tuple[Stay, ...], ...]
-    passages: tuple[Passage, ...]
+    stays: tuple[tuple[ItemStay, ...], ...]
+    passages: tuple[ItemTransfer, ...]
     cycles: float
     exposed_cycles: float
     repeated_cycles: float

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.planner.offload.trace import Access, Link, Trace, TraceStep
+from mcudeploy.planner.offload.trace import ItemAccess, MemoryLink, Trace, TraceStep
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 
-class Table(NamedTuple):
+class TraceTable(NamedTuple):
     """Steps: `cycles`, `work` bytes, and their entries [first[s], first[s + 1]). Entries: item, whether it is
     read and written, the number of its operand, and what direct access to that whole operand costs in cycles
     (inf: it cannot be). Items: bytes, cycles out and in, and the flags of `Item`.
@@ -41,7 +41,7 @@ class Table(NamedTuple):
     overlapped: bool
 
 
-def table_of(trace: Trace, link: Link) -> Table:
+def table_of(trace: Trace, link: MemoryLink) -> TraceTable:
     """The arrays of a trace. Without a link nothing leaves but what is made again."""
     first = [0]
     entries: list[tuple[int, bool, bool, int, float]] = []
@@ -51,7 +51,7 @@ def table_of(trace: Trace, link: Link) -> Table:
     columns = list(zip(*entries, strict=True)) or [()] * 5
     linked = link.read_rate > 0 and link.write_rate > 0
     size = np.array([item.size_bytes for item in trace.items], np.int64)
-    return Table(
+    return TraceTable(
         np.array([step.cycles for step in trace.steps], np.float64),
         np.array([step.work_bytes for step in trace.steps], np.int64),
         np.array(first, np.int64),
@@ -73,10 +73,10 @@ def table_of(trace: Trace, link: Link) -> Table:
 
 
 def _entries(
-    trace: Trace, step: TraceStep, link: Link, count: int
+    trace: Trace, step: TraceStep, link: MemoryLink, count: int
 ) -> list[tuple[int, bool, bool, int, float]]:
     """By item of a step. Operands with an item that is fixed, or in two of them, cannot be direct."""
-    touched: dict[int, list[Access]] = {}
+    touched: dict[int, list[ItemAccess]] = {}
     for access in step.accesses:
         touched.setdefault(access.item, []).append(access)
     linked = link.read_rate > 0 and link.write_rate > 0

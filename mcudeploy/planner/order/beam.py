@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.order_problem import OrderProblem
 
 _READY_UNITS, _TAKEN_UNITS = 1.0, 10.0
 """Effort of a ready step of a set that is followed, and of a step that is taken where sets are small."""
@@ -22,7 +22,7 @@ _Path = tuple["_Path", int] | None
 
 
 @dataclass(slots=True)
-class _State:
+class _BeamState:
     """Steps done, the peak so far, bytes now, and by how much each ready step changes them: while it runs,
     and after it.
     """
@@ -33,7 +33,7 @@ class _State:
     ready: dict[int, tuple[int, int]]
     path: _Path
 
-    def take(self, problem: Problem, step: int) -> None:
+    def take(self, problem: OrderProblem, step: int) -> None:
         """Run a step, if nobody else holds this state."""
         rise, net = self.ready.pop(step)
         self.peak = max(self.peak, self.live + rise)
@@ -46,7 +46,7 @@ class _State:
         for other in problem.freed(step, self.done):
             self.ready[other] = problem.change(other, self.done)
 
-    def settle(self, problem: Problem) -> None:
+    def settle(self, problem: OrderProblem) -> None:
         """Take what costs nothing until there is no more of it."""
         while True:
             room = self.peak - self.live
@@ -57,15 +57,15 @@ class _State:
             self.take(problem, step)
 
 
-def beam(problem: Problem, width: int, floor: int, effort: Effort) -> tuple[int, ...] | None:
+def beam(problem: OrderProblem, width: int, floor: int, effort: Effort) -> tuple[int, ...] | None:
     """A valid order, or None where the effort does not suffice. `floor`: bytes that every order needs.
 
     Work: steps * width * (ready steps + steps / 64).
     """
     ready = {step: problem.change(step, 0) for step in problem.ready()}
-    first = _State(0, floor, problem.live(0), ready, None)
+    first = _BeamState(0, floor, problem.live(0), ready, None)
     first.settle(problem)
-    levels: dict[int, dict[int, _State]] = {first.done.bit_count(): {first.done: first}}
+    levels: dict[int, dict[int, _BeamState]] = {first.done.bit_count(): {first.done: first}}
     for count in range(problem.steps):
         states = levels.pop(count, {})
         followed = nsmallest(width, states.values(), key=lambda state: (state.peak, state.live))
@@ -81,7 +81,7 @@ def beam(problem: Problem, width: int, floor: int, effort: Effort) -> tuple[int,
             if state.done | 1 << step in seen:
                 continue
             seen.add(state.done | 1 << step)
-            child = _State(state.done, state.peak, state.live, dict(state.ready), state.path)
+            child = _BeamState(state.done, state.peak, state.live, dict(state.ready), state.path)
             child.take(problem, step)
             child.settle(problem)
             taken += child.done.bit_count() - count

@@ -7,13 +7,13 @@ from ortools.graph.python.max_flow import SimpleMaxFlow
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.planner.order.closure import Closure
-from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.order_problem import OrderProblem
 
 _ARC_UNITS = 0.5
 """Effort of a minimum cut for each arc of its network."""
 
 
-def sure_needs(problem: Problem, closure: Closure) -> list[int]:
+def sure_needs(problem: OrderProblem, closure: Closure) -> list[int]:
     """For each step bytes that are in memory while it runs, in every order.
 
     A buffer is alive during a step that comes after one of the steps that touch it, and before one of them.
@@ -38,7 +38,7 @@ def _places(steps: int, count: int) -> np.ndarray:
     return np.unpackbits(packed, bitorder="little", count=count).view(bool)
 
 
-def least_needs(problem: Problem, needs: list[int], effort: Effort, most: int) -> list[int]:
+def least_needs(problem: OrderProblem, needs: list[int], effort: Effort, most: int) -> list[int]:
     """For each step bytes that every order needs while it runs; where the effort is spent, those of `needs`,
     which are sure.
 
@@ -62,7 +62,7 @@ class _Network:
     if any of its steps is, and one on the other side if any is not; then source and sink.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: OrderProblem) -> None:
         self.problem = problem
         self.source = problem.steps + 2 * len(problem.buffers)
         self.sink = self.source + 1

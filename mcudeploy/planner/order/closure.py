@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.order_problem import OrderProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Closure:
     alap: tuple[int, ...]
 
     @classmethod
-    def of(cls, problem: Problem) -> Closure:
+    def of(cls, problem: OrderProblem) -> Closure:
         """Linear in the edges, times the steps / 64."""
         ancestors, descendants = [0] * problem.steps, [0] * problem.steps
         for step, needed in enumerate(problem.before):

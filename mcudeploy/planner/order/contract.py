@@ -12,13 +12,13 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.planner.order.closure import Closure
 from mcudeploy.planner.order.derived import Pair, reverse, turned, with_pairs
 from mcudeploy.planner.order.exact import Choosers
-from mcudeploy.planner.order.order_problem import Problem, members
+from mcudeploy.planner.order.order_problem import OrderProblem, members
 
 _STEP_UNITS, _ANCESTOR_UNITS = 40.0, 0.5
 """Effort for each step of the problem, and for each that comes before another now."""
 
 
-def contracted(problem: Problem, effort: Effort) -> tuple[Problem, list[int]]:
+def contracted(problem: OrderProblem, effort: Effort) -> tuple[OrderProblem, list[int]]:
     """The problem with such dependences, its steps numbered anew; and for each the number it had.
 
     Its least peak is that of the problem, and its orders are orders of the problem. With the effort it ends,
@@ -35,7 +35,7 @@ def contracted(problem: Problem, effort: Effort) -> tuple[Problem, list[int]]:
     return problem, numbers
 
 
-def _delays(problem: Problem, effort: Effort) -> list[Pair]:
+def _delays(problem: OrderProblem, effort: Effort) -> list[Pair]:
     """The dependences that put steps right before the next, where that costs nothing."""
     closure, choosers = Closure.of(problem), Choosers(problem)
     ancestors, descendants = list(closure.ancestors), list(closure.descendants)
@@ -64,7 +64,7 @@ def _delays(problem: Problem, effort: Effort) -> list[Pair]:
     return pairs
 
 
-def _can_wait(problem: Problem, step: int, following: int, behind: int) -> bool:
+def _can_wait(problem: OrderProblem, step: int, following: int, behind: int) -> bool:
     """Whether it costs nothing to run a step right before the next; `behind`: all that come after it."""
     # With all that may come before it done, a step begins the least it can and ends the most.
     others = (1 << problem.steps) - 1 & ~behind

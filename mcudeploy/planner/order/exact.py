@@ -15,7 +15,7 @@ from operator import or_
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.planner.order.closure import Closure
-from mcudeploy.planner.order.order_problem import Outcome, Problem, mask_of
+from mcudeploy.planner.order.order_problem import OrderOutcome, OrderProblem, mask_of
 
 _READY_UNITS = 3.0
 """Effort of one ready step of a set that is looked at."""
@@ -24,13 +24,13 @@ MOST_SETS = 300_000
 """Sets that are kept at most: some 300 MB."""
 
 
-def best_first(problem: Problem, floor: int, beat: int, effort: Effort) -> Outcome:
+def best_first(problem: OrderProblem, floor: int, beat: int, effort: Effort) -> OrderOutcome:
     """An order of least peak, below `beat` bytes, or none. `floor`: a lower bound that is known already.
 
     Ends early with the effort or with `MOST_SETS` sets, with what is proven by then.
     """
     if floor >= beat:
-        return Outcome(None, floor)
+        return OrderOutcome(None, floor)
     everything, everywhere = (1 << problem.steps) - 1, Choosers(problem).movable(Closure.of(problem))
     came: dict[int, tuple[int, int]] = {0: (0, -1)}
     # Peak to reach it, steps left, memory after it, the set, what is ready, the peak for which it was tried
@@ -38,9 +38,9 @@ def best_first(problem: Problem, floor: int, beat: int, effort: Effort) -> Outco
     while heap:
         bound, left, memory, done, ready, tried = heapq.heappop(heap)
         if done == everything:
-            return Outcome(_way(came, done), bound)
+            return OrderOutcome(_way(came, done), bound)
         if effort.is_spent() or len(came) > MOST_SETS:
-            return Outcome(None, bound)
+            return OrderOutcome(None, bound)
         effort.spend(_READY_UNITS * len(ready))
         later = beat
         following: list[tuple[int, int]] = []
@@ -62,7 +62,7 @@ def best_first(problem: Problem, floor: int, beat: int, effort: Effort) -> Outco
                 came[then] = (done, step)
                 after = (*(other for other in ready if other != step), *problem.freed(step, then))
                 heapq.heappush(heap, (bound, left - 1, memory + net, then, after, -1))
-    return Outcome(None, beat)
+    return OrderOutcome(None, beat)
 
 
 class Choosers:
@@ -73,7 +73,7 @@ class Choosers:
     chances that applies: one that saves less must not become possible in front of another.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: OrderProblem) -> None:
         self._touches = problem.touches
         self._of_buffer: dict[int, int] = {}
         for step, chances in problem.chances_of.items():

@@ -3,7 +3,7 @@
 Operators of an unsplit graph, row blocks of a cut one and nodes of a training graph all become this.
 
 Sets of steps are integers, bit s for step s. Memory between two steps depends on the set of done steps alone,
-so `Problem.change` is the one place that counts live bytes: all orders, searches and bounds ask it.
+so `OrderProblem.change` is the one place that counts live bytes: all orders, searches and bounds ask it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property
 
 
 @dataclass(frozen=True, eq=False)
-class Buffer:
+class StepBuffer:
     """Memory that lives from the first step that touches it to the last, in any order of the steps.
 
     `touched_by` has each step once. `initial`: it is there before the first step. `kept`: it is there until
@@ -46,13 +46,13 @@ class InPlace:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class OrderProblem:
     """Steps 0, 1, ... with `before[s]` the steps that must come before step s; the order given by the
     numbers themselves is valid. Of the in-place chances of one step the first that applies is taken.
     """
 
     before: tuple[tuple[int, ...], ...]
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[StepBuffer, ...]
     in_place: tuple[InPlace, ...] = ()
 
     @property
@@ -224,7 +224,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class OrderOutcome:
     """The best order, if one has a peak below the one to beat. No order has a peak below `bound_bytes`."""
 
     order: list[int] | None

@@ -18,7 +18,7 @@ from mcudeploy.planner.order.closure import Closure
 from mcudeploy.planner.order.contract import contracted
 from mcudeploy.planner.order.derived import reverse, turned
 from mcudeploy.planner.order.exact import best_first
-from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.order_problem import OrderProblem
 from mcudeploy.planner.order.published import ilp
 from mcudeploy.planner.order.published.chain_dfs import chain_dfs
 from mcudeploy.planner.order.published.deferred_updates import with_deferred_updates
@@ -56,16 +56,16 @@ class _Component:
     """A component, what its steps need for sure, the best order so far and its lower bound."""
 
     steps: list[int]
-    problem: Problem
+    problem: OrderProblem
     needs: list[int]
     updates: frozenset[int]
     order: tuple[int, ...]
     peak: int
     bound: int
     method: str = "file"
-    smaller: tuple[Problem, list[int]] | None = None
+    smaller: tuple[OrderProblem, list[int]] | None = None
 
-    def contracted(self, effort: Effort) -> tuple[Problem, list[int]]:
+    def contracted(self, effort: Effort) -> tuple[OrderProblem, list[int]]:
         """The problem with the dependences that cost nothing, and its steps' numbers in the component."""
         if self.smaller is None:
             self.smaller = contracted(self.problem, effort)
@@ -80,7 +80,7 @@ class _Component:
 
 
 def best_order(
-    problem: Problem,
+    problem: OrderProblem,
     effort: Effort,
     methods: Collection[str] = DEFAULT,
     *,
@@ -107,7 +107,7 @@ def best_order(
     return Ordered(order, peak, min(floor, peak), "optimal" if peak <= floor else "feasible", method)
 
 
-def _component(steps: list[int], problem: Problem, updates: Collection[int]) -> _Component:
+def _component(steps: list[int], problem: OrderProblem, updates: Collection[int]) -> _Component:
     needs = sure_needs(problem, Closure.of(problem))
     own = frozenset(place for place, step in enumerate(steps) if step in updates)
     order = tuple(range(problem.steps))

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from mcudeploy.ir.plan import Schedule
 from mcudeploy.planner.order.depth_first import depth_first
-from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.order_problem import OrderProblem
 from mcudeploy.planner.order.tiled import makers_of, steps_of
 from mcudeploy.tiling.blocks import TiledGraph
 
 
-def reverse_post_order_of(problem: Problem) -> tuple[int, ...]:
+def reverse_post_order_of(problem: OrderProblem) -> tuple[int, ...]:
     """A valid order: depth first from the steps that nothing waits for, both they and inputs ascending."""
     sinks = (step for step, after in enumerate(problem.after) if not after)
     return tuple(depth_first(sinks, dict(enumerate(problem.before))))

@@ -8,10 +8,10 @@ from itertools import accumulate
 import numpy as np
 
 from mcudeploy.planner.order.closure import Closure
-from mcudeploy.planner.order.order_problem import Buffer, InPlace, Problem
+from mcudeploy.planner.order.order_problem import InPlace, OrderProblem, StepBuffer
 
 
-def in_series(problem: Problem) -> list[tuple[list[int], Problem]]:
+def in_series(problem: OrderProblem) -> list[tuple[list[int], OrderProblem]]:
     """The components of a problem: a step that has the same place in every order ends one.
 
     For each its steps, ascending, and the problem of ordering them: its step i is steps[i]. Loads are those
@@ -23,7 +23,7 @@ def in_series(problem: Problem) -> list[tuple[list[int], Problem]]:
     for step, component in enumerate(component_of):
         number[step] = len(steps[component])
         steps[component].append(step)
-    buffers: list[list[Buffer]] = [[] for _ in steps]
+    buffers: list[list[StepBuffer]] = [[] for _ in steps]
     renamed: dict[tuple[int, int], int] = {}
     always = [0] * (len(steps) + 1)
     for name, buffer in enumerate(problem.buffers):
@@ -38,7 +38,7 @@ def in_series(problem: Problem) -> list[tuple[list[int], Problem]]:
                 renamed[first, name] = len(buffers[first])
                 buffers[first].append(part)
     for inside, constant in zip(buffers, accumulate(always), strict=False):
-        inside.append(Buffer(constant, (), initial=True, kept=True))
+        inside.append(StepBuffer(constant, (), initial=True, kept=True))
     chances: list[list[InPlace]] = [[] for _ in steps]
     for chance in problem.chances:
         component = component_of[chance.step]
@@ -50,12 +50,12 @@ def in_series(problem: Problem) -> list[tuple[list[int], Problem]]:
         for step, needed in enumerate(problem.before)
     ]
     return [
-        (own, Problem(tuple(before[step] for step in own), tuple(buffers[each]), tuple(chances[each])))
+        (own, OrderProblem(tuple(before[step] for step in own), tuple(buffers[each]), tuple(chances[each])))
         for each, own in enumerate(steps)
     ]
 
 
-def _component_of(problem: Problem) -> list[int]:
+def _component_of(problem: OrderProblem) -> list[int]:
     """For each step the number of its component."""
     closure = Closure.of(problem)
     ends = sorted(place for place, last in zip(closure.asap, closure.alap, strict=True) if place == last)
@@ -64,8 +64,8 @@ def _component_of(problem: Problem) -> list[int]:
 
 
 def _parts(
-    buffer: Buffer, touched: dict[int, list[int]], components: int
-) -> Iterator[tuple[int, int, Buffer]]:
+    buffer: StepBuffer, touched: dict[int, list[int]], components: int
+) -> Iterator[tuple[int, int, StepBuffer]]:
     """A buffer as the components [first, last] see it: those that touch it, or where it begins or ends, have
     a part of their own; in between it is there all the time.
     """
@@ -76,6 +76,6 @@ def _parts(
     own = sorted({begin, end, *touched})
     for at, following in zip(own, (*own[1:], end + 1), strict=True):
         initial, kept = at > begin or buffer.initial, at < end or buffer.kept
-        yield at, at, Buffer(buffer.size_bytes, tuple(touched.get(at, ())), initial, kept)
+        yield at, at, StepBuffer(buffer.size_bytes, tuple(touched.get(at, ())), initial, kept)
         if at + 1 < following:
-            yield at + 1, following - 1, Buffer(buffer.size_bytes, (), initial=True, kept=True)
+            yield at + 1, following - 1, StepBuffer(buffer.size_bytes, (), initial=True, kept=True)

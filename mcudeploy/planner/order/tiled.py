@@ -1,18 +1,18 @@
-"""A cut graph as a scheduler sees it, and back: what `tiling/live.py` counts, as a `Problem`."""
+"""A cut graph as a scheduler sees it, and back: what `tiling/live.py` counts, as a `OrderProblem`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from mcudeploy.ir.plan import Schedule, Step
-from mcudeploy.planner.order.order_problem import Buffer, InPlace, Problem
+from mcudeploy.planner.order.order_problem import InPlace, OrderProblem, StepBuffer
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import WorkBytes, in_place_chances
 
 
 def problem_of(
     tiled: TiledGraph, work: WorkBytes, in_place: bool = True, steps: Sequence[Step] | None = None
-) -> Problem:
+) -> OrderProblem:
     """Steps numbered as in `steps`, a valid order without repetitions, or as `tiled.first_step` has them; for
     every order the peak is that of `live_peak`.
 
@@ -30,7 +30,7 @@ def problem_of(
             for read in range(lo, hi):
                 touched[read].append(number)
     buffers, buffer_of = _block_buffers(tiled, touched)
-    return Problem(
+    return OrderProblem(
         _before(tiled, steps, makers_of(tiled, steps)),
         (*buffers, *_work_buffers(tiled, steps, work)),
         tuple(
@@ -76,34 +76,36 @@ def _before(
     return tuple(before)
 
 
-def _block_buffers(tiled: TiledGraph, touched: list[list[int]]) -> tuple[list[Buffer], list[int]]:
+def _block_buffers(tiled: TiledGraph, touched: list[list[int]]) -> tuple[list[StepBuffer], list[int]]:
     """The buffers of all blocks, and for each block the number of its buffer."""
     kept = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}
     resident = {border.tensor for border in tiled.graph.resident_inputs()}
     stacked = tiled.stacked_outputs()
-    buffers: list[Buffer] = []
+    buffers: list[StepBuffer] = []
     buffer_of: list[int] = []
     for name, base in tiled.first_block.items():
         count = tiled.block_count(name)
         if name in stacked:
             everyone = {step for steps in touched[base : base + count] for step in steps}
             buffer_of += [len(buffers)] * count
-            buffers.append(Buffer(tiled.graph.tensors[name].size_bytes, tuple(sorted(everyone)), kept=True))
+            buffers.append(
+                StepBuffer(tiled.graph.tensors[name].size_bytes, tuple(sorted(everyone)), kept=True)
+            )
             continue
         for block in range(count):
             steps = tuple(sorted(set(touched[base + block])))
             buffer_of.append(len(buffers))
-            buffers.append(Buffer(tiled.block_bytes(name, block), steps, name in resident, name in kept))
+            buffers.append(StepBuffer(tiled.block_bytes(name, block), steps, name in resident, name in kept))
     return buffers, buffer_of
 
 
-def _work_buffers(tiled: TiledGraph, steps: Sequence[Step], work: WorkBytes) -> Iterator[Buffer]:
+def _work_buffers(tiled: TiledGraph, steps: Sequence[Step], work: WorkBytes) -> Iterator[StepBuffer]:
     numbers: dict[int, list[int]] = {}
     for number, step in enumerate(steps):
         numbers.setdefault(step.operator, []).append(number)
     for position, its in numbers.items():
         scratch_bytes, state_bytes = work.get(tiled.graph.operators[position].name, (0, 0))
         if scratch_bytes > 0:
-            yield from (Buffer(scratch_bytes, (number,)) for number in its)
+            yield from (StepBuffer(scratch_bytes, (number,)) for number in its)
         if state_bytes > 0:
-            yield Buffer(state_bytes, tuple(its))
+            yield StepBuffer(state_bytes, tuple(its))

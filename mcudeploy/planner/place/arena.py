@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import Costs, MovePrice
+from mcudeploy.cost.tiles import CopyCost, Costs
 from mcudeploy.planner.place.compaction import Pinned, relocate
-from mcudeploy.planner.place.greedy import Bundles, fixed_orders, used_bytes
-from mcudeploy.planner.place.placement_problem import Problem, align_up, lower_bound
+from mcudeploy.planner.place.greedy import Clusters, fixed_orders, used_bytes
+from mcudeploy.planner.place.placement_problem import PlacementProblem, align_up, lower_bound
 
 ARENA_GRAIN_BYTES = 8
 """An arena's size is a multiple of this, as the C array that holds it is."""
@@ -23,12 +23,12 @@ _SIZES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Relocation:
+class Budget:
     """What moves cost, and the effort of the search for them beyond its first tries; and times of steps,
     where blocks may leave a memory.
     """
 
-    price: MovePrice
+    price: CopyCost
     effort: Effort
     costs: Costs | None = None
 
@@ -46,14 +46,14 @@ class Packed:
 
 
 def pack(
-    problem: Problem, pinned: Pinned, relocation: Relocation | None, capacity: int | None = None
+    problem: PlacementProblem, pinned: Pinned, relocation: Budget | None, capacity: int | None = None
 ) -> Packed:
     """The smallest arena that is found. Moves are made where each saves `SAVED_BYTES`, on the average, or
     where the arena does not keep the capacity (bytes) without. `pinned` rectangles do not move, but in the
     steps said. Without a relocation nothing does.
     """
     bound = align_up(lower_bound(problem), ARENA_GRAIN_BYTES)
-    offsets = fixed_orders(Bundles.of(problem), bound)
+    offsets = fixed_orders(Clusters.of(problem), bound)
     used = align_up(used_bytes(problem, offsets), ARENA_GRAIN_BYTES)
     fixed = Packed(offsets, (), used, bound)
     if relocation is None or used <= bound:

@@ -13,14 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from mcudeploy.planner.place.arena import Relocation
-from mcudeploy.planner.place.banks import Assigned, MemoryTask
+from mcudeploy.planner.place.arena import Budget
+from mcudeploy.planner.place.banks import Assigned, MemoryAssignment
 
 _TURNS = 6
 """So often memories are chosen anew after one of them could not be packed."""
 
 
-def assign(task: MemoryTask, relocation: Relocation | None) -> Assigned:
+def assign(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
     """Memory and offset of every rectangle.
 
     Without a relocation memories are chosen by first fit of groups, group by group. What does not fit has
@@ -43,7 +43,7 @@ def assign(task: MemoryTask, relocation: Relocation | None) -> Assigned:
     return _searched(task, filled, relocation)
 
 
-def _searched(task: MemoryTask, filled: tuple[int, ...], relocation: Relocation) -> Assigned:
+def _searched(task: MemoryAssignment, filled: tuple[int, ...], relocation: Budget) -> Assigned:
     """The assignment of least cost that packs; `filled` is the last resort."""
     from mcudeploy.planner.place.choice import least_loads  # noqa: PLC0415 - the solver's import takes long
 
@@ -60,7 +60,7 @@ def _searched(task: MemoryTask, filled: tuple[int, ...], relocation: Relocation)
     return task.packed(filled, relocation)
 
 
-def _filled(task: MemoryTask) -> tuple[int, ...]:
+def _filled(task: MemoryAssignment) -> tuple[int, ...]:
     """Every group in the cheapest bank that has room for what is alive, in the better of two orders; where
     none has, in that where it goes least beyond.
     """
@@ -68,7 +68,7 @@ def _filled(task: MemoryTask) -> tuple[int, ...]:
     return min(ways, key=lambda way: (way[0], task.expense(way[1])))[1]
 
 
-def _orders(task: MemoryTask) -> tuple[Sequence[int], Sequence[int]]:
+def _orders(task: MemoryAssignment) -> tuple[Sequence[int], Sequence[int]]:
     """Groups by what they cost elsewhere for the bytes that they take over the steps; and by size."""
     gains, sizes = [], []
     for group, costs, ranks in zip(task.groups, task.costs, task.ranks, strict=True):
@@ -81,7 +81,7 @@ def _orders(task: MemoryTask) -> tuple[Sequence[int], Sequence[int]]:
     return sorted(numbers, key=lambda g: gains[g], reverse=True), sorted(numbers, key=lambda g: -sizes[g])
 
 
-def _fill(task: MemoryTask, order: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+def _fill(task: MemoryAssignment, order: Sequence[int]) -> tuple[int, tuple[int, ...]]:
     """Bytes beyond the capacities, and the bank of each group."""
     steps = max((item.life.hi for item in task.problem.rectangles), default=0)
     loads = [np.zeros(steps + 1, np.int64) for _ in task.banks]
@@ -102,7 +102,7 @@ def _fill(task: MemoryTask, order: Sequence[int]) -> tuple[int, tuple[int, ...]]
     return beyond, tuple(banks)
 
 
-def _with(task: MemoryTask, number: int, bank: int, load: np.ndarray) -> np.ndarray:
+def _with(task: MemoryAssignment, number: int, bank: int, load: np.ndarray) -> np.ndarray:
     """The live bytes of a bank by step, with those of a group."""
     load = load.copy()
     for index in task.groups[number].rectangles:

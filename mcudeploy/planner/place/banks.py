@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 
-from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Packed, Relocation, pack
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget, Packed, pack
 from mcudeploy.planner.place.compaction import NEVER
-from mcudeploy.planner.place.placement_problem import Problem, align_up
+from mcudeploy.planner.place.placement_problem import PlacementProblem, align_up
 
 
 @dataclass(frozen=True, slots=True)
-class Bank:
+class ArenaMemory:
     """A memory: the bytes that rectangles may take of it, what access to one of them costs, and what offsets
     in it are multiples of, beside the rectangles' own alignment.
     """
@@ -25,7 +25,7 @@ class Bank:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RectangleGroup:
     """Rectangles, by index, that lie in one memory, one of `banks` (by index); and how many bytes are read
     from and written to them.
     """
@@ -57,22 +57,26 @@ Table = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MemoryTask:
+class MemoryAssignment:
     """What is to be assigned. `costs`, and `ranks` that decide between equal costs, are tables of whole
     numbers; `pinned` rectangles do not move.
     """
 
-    problem: Problem
-    groups: Sequence[Group]
-    banks: Sequence[Bank]
+    problem: PlacementProblem
+    groups: Sequence[RectangleGroup]
+    banks: Sequence[ArenaMemory]
     costs: Table
     ranks: Table
     pinned: frozenset[int] = frozenset()
 
     @classmethod
     def of(
-        cls, problem: Problem, groups: Sequence[Group], banks: Sequence[Bank], pinned: Collection[int] = ()
-    ) -> MemoryTask:
+        cls,
+        problem: PlacementProblem,
+        groups: Sequence[RectangleGroup],
+        banks: Sequence[ArenaMemory],
+        pinned: Collection[int] = (),
+    ) -> MemoryAssignment:
         """The task with its tables."""
         costs = [Fraction(bank.cost).limit_denominator(1000) for bank in banks]
         unit = lcm(*(cost.denominator for cost in costs))
@@ -93,7 +97,7 @@ class MemoryTask:
         item = self.problem.rectangles[index]
         return align_up(item.size_bytes, lcm(item.alignment, self.banks[bank].alignment))
 
-    def packed(self, banks: Sequence[int], relocation: Relocation | None) -> Assigned:
+    def packed(self, banks: Sequence[int], relocation: Budget | None) -> Assigned:
         """The groups in these banks, with offsets. What does not fit has offsets nevertheless, beyond a
         capacity.
         """
@@ -114,7 +118,7 @@ class MemoryTask:
         excess = bool(self.excess(used))
         return Assigned(tuple(banks), tuple(offsets), tuple(moves), used, bound, fits=not excess)
 
-    def _packed(self, indices: Sequence[int], bank: Bank, relocation: Relocation | None) -> Packed:
+    def _packed(self, indices: Sequence[int], bank: ArenaMemory, relocation: Budget | None) -> Packed:
         part = self.problem.part(indices)
         aligned = (replace(item, alignment=lcm(item.alignment, bank.alignment)) for item in part.rectangles)
         problem = replace(part, rectangles=tuple(aligned))

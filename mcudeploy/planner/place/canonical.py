@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.planner.place.placement_problem import Outcome, Problem, stacks_at_the_top
+from mcudeploy.planner.place.placement_problem import PlacementOutcome, PlacementProblem, stacks_at_the_top
 from mcudeploy.planner.place.sections import Floats, Ints, Sections, tries
 
 _MOST_RECTANGLES = 2_000
@@ -33,28 +33,28 @@ _CELLS = 4
 _FAR = 1 << 60
 
 
-def applies(problem: Problem) -> bool:
+def applies(problem: PlacementProblem) -> bool:
     """True for rectangles of one alignment, not too many."""
     same = len({item.alignment for item in problem.rectangles}) == 1
     return same and len(problem.rectangles) <= _MOST_RECTANGLES
 
 
 def pack(
-    problem: Problem,
+    problem: PlacementProblem,
     neighbours: list[list[int]],
     capacity: int,
     effort: Effort,
     *,
     work: int,
     seed: int,
-) -> Outcome:
+) -> PlacementOutcome:
     """Offsets with all ends within `capacity` bytes, a proof that there are none, or neither after `work`:
     rectangles and sections that are looked at, in all nodes together, or when the clock ends the effort.
     `problem` is one that the search `applies` to.
     """
     anchored = stacks_at_the_top(problem, capacity)
     if any(offset < 0 for offset in anchored.values()):
-        return Outcome(None)
+        return PlacementOutcome(None)
     free = [index for index in range(len(problem.rectangles)) if index not in anchored]
     sections = Sections.of(problem, neighbours, free, anchored, capacity)
     done = 0
@@ -64,14 +64,14 @@ def pack(
         found, looked_at, offsets = _run(sections, keys, crowd, nodes, work - done)
         done += looked_at
         if found == 0:
-            return Outcome(None, not anchored, done)
+            return PlacementOutcome(None, not anchored, done)
         if found == 1:
             at = {index: int(low) * sections.grain for index, low in zip(free, offsets, strict=True)}
             placed = {**anchored, **at}
             fits = all(low + problem.rectangles[i].size_bytes <= capacity for i, low in placed.items())
             offsets_of = tuple(placed[i] for i in range(len(placed)))
-            return Outcome(offsets_of if fits else None, work=done)
-    return Outcome(None, work=done)
+            return PlacementOutcome(offsets_of if fits else None, work=done)
+    return PlacementOutcome(None, work=done)
 
 
 def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) -> tuple[int, int, Ints]:

@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 
 from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
 from mcudeploy.common.solver import cp_solver
-from mcudeploy.planner.place.banks import MemoryTask, Table
+from mcudeploy.planner.place.banks import MemoryAssignment, Table
 
 _MOST = 0.3
 """Deterministic time of the solver for one choice."""
@@ -21,7 +21,7 @@ _UNITS = 5 * UNITS_PER_SECOND
 
 
 def least_loads(
-    task: MemoryTask, limits: Sequence[int], hint: Sequence[int], effort: Effort
+    task: MemoryAssignment, limits: Sequence[int], hint: Sequence[int], effort: Effort
 ) -> tuple[tuple[int, ...] | None, bool]:
     """The bank of each group at the least cost, so that at no step more than `limits` bytes are alive in any
     bank, None where none was found; and whether it is proven that nothing costs less, or that there is none.
@@ -45,7 +45,7 @@ Inside = list[dict[int, cp_model.IntVar]]
 """For each group whether it lies in a bank, for those that it may lie in."""
 
 
-def _rows(task: MemoryTask, bank: int) -> list[tuple[tuple[int, int], ...]]:
+def _rows(task: MemoryAssignment, bank: int) -> list[tuple[tuple[int, int], ...]]:
     """What is alive at each step that matters: groups with their bytes in a bank. Where nothing dies before
     something else is born, the later step has it all.
     """
@@ -73,7 +73,7 @@ def _rows(task: MemoryTask, bank: int) -> list[tuple[tuple[int, int], ...]]:
 
 
 def _solve(
-    model: cp_model.CpModel, task: MemoryTask, inside: Inside, effort: Effort
+    model: cp_model.CpModel, task: MemoryAssignment, inside: Inside, effort: Effort
 ) -> tuple[tuple[int, ...] | None, bool]:
     """The least cost, and of its solutions the least rank; whether that is proven, or that none exists."""
     best: tuple[int, ...] | None = None

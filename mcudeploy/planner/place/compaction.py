@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
-from mcudeploy.planner.place.placement_problem import Problem, align_up, stacks_at_the_top
+from mcudeploy.planner.place.placement_problem import PlacementProblem, align_up, stacks_at_the_top
 
 _TRIES = (
     (16, (1,)), (16, (0, 1)), (32, (1, 3)), (64, (1, 3)), (64, (0, 1, 3, 4)), (128, (1, 3)),
@@ -50,7 +50,7 @@ class Relocated:
 
 
 def relocate(
-    problem: Problem, room: int, pinned: Pinned, price: MovePrice, effort: Effort
+    problem: PlacementProblem, room: int, pinned: Pinned, price: CopyCost, effort: Effort
 ) -> Relocated | None:
     """Offsets within `room` bytes and the cheapest moves that are found; None where there are none.
 
@@ -64,7 +64,7 @@ def relocate(
     live = [index for index, item in enumerate(problem.rectangles) if len(item.life)]
     items = [problem.rectangles[index] for index in live]
     number = {index: at for at, index in enumerate(live)}
-    scene = loops.Scene(
+    scene = loops.MoveTable(
         np.array([item.life.lo for item in items], np.int64),
         np.array([item.life.hi for item in items], np.int64),
         np.array([item.size_bytes for item in items], np.int64),
@@ -102,7 +102,7 @@ def relocate(
     return Relocated(tuple(offsets_of), tuple((step, live[at], to) for step, at, to in best[1].tolist()))
 
 
-def _stacks(problem: Problem, room: int) -> Iterator[dict[int, int]]:
+def _stacks(problem: PlacementProblem, room: int) -> Iterator[dict[int, int]]:
     """Offsets of stacked rectangles, at the top and at the bottom: which is better depends on the end from
     which they die. One empty table where there are none.
     """

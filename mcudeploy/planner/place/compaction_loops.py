@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Table = NDArray[np.int64]
 
 
-class Scene(NamedTuple):
+class MoveTable(NamedTuple):
     """The rectangles, by number: births, deaths, bytes, alignments; the steps before which they may move:
     from `free` on, and below `held`; the bytes of the arena; the price of a move, of each piece of it that is
     copied at once, and of each byte.
@@ -89,7 +89,7 @@ def _put(u: int, live: Ints, count: int, at: Ints) -> None:
 
 @njit(cache=True)
 def _places(  # noqa: PLR0917
-    u: int, live: Ints, count: int, at: Ints, scene: Scene, rule: int, place: Ints, rank: Ints
+    u: int, live: Ints, count: int, at: Ints, scene: MoveTable, rule: int, place: Ints, rank: Ints
 ) -> int:
     """Both ends of each gap that has room for rectangle u, and their rank by a rule; how many there are."""
     death, size, grain = scene.death, scene.size, scene.grain
@@ -120,7 +120,7 @@ def _places(  # noqa: PLR0917
 
 
 @njit(cache=True)
-def _cost(v: int, to: int, at: Ints, scene: Scene, now: int) -> float:
+def _cost(v: int, to: int, at: Ints, scene: MoveTable, now: int) -> float:
     """Of a move of rectangle v before step `now`: bytes that lie in both places are copied in pieces as long
     as the way.
     """
@@ -132,14 +132,14 @@ def _cost(v: int, to: int, at: Ints, scene: Scene, now: int) -> float:
 
 
 @njit(cache=True)
-def _moves(v: int, now: int, scene: Scene) -> bool:
+def _moves(v: int, now: int, scene: MoveTable) -> bool:
     """Whether rectangle v may move before step `now`; one that is born then has no bytes yet."""
     return bool((scene.free[v] <= now or scene.birth[v] == now) and now < scene.held[v])
 
 
 @njit(cache=True)
 def _ways(  # noqa: PLR0917
-    u: int, live: Ints, count: int, at: Ints, scene: Scene, way: Table, cost: Floats
+    u: int, live: Ints, count: int, at: Ints, scene: MoveTable, way: Table, cost: Floats
 ) -> int:
     """Ways to make room for u, and how many: kind, first of `live`, end, where u goes, where one jumps to."""
     size, grain, limit = scene.size, scene.grain, scene.limit
@@ -197,7 +197,7 @@ def _ways(  # noqa: PLR0917
 
 
 @njit(cache=True)
-def _go(v: int, to: int, at: Ints, scene: Scene, now: int, log: Table, lines: int) -> int:  # noqa: PLR0917
+def _go(v: int, to: int, at: Ints, scene: MoveTable, now: int, log: Table, lines: int) -> int:  # noqa: PLR0917
     """Rectangle v goes to another offset; the number of lines that the log of moves has then."""
     if at[v] != to and scene.birth[v] != now and lines < len(log):
         log[lines, 0], log[lines, 1], log[lines, 2] = now, v, to
@@ -208,7 +208,7 @@ def _go(v: int, to: int, at: Ints, scene: Scene, now: int, log: Table, lines: in
 
 @njit(cache=True)
 def _make_way(  # noqa: PLR0917
-    way: Ints, live: Ints, count: int, at: Ints, scene: Scene, now: int, log: Table, lines: int
+    way: Ints, live: Ints, count: int, at: Ints, scene: MoveTable, now: int, log: Table, lines: int
 ) -> int:
     """Does what a way says before step `now`; the number of lines that the log of moves has then."""
     size, grain = scene.size, scene.grain
@@ -244,7 +244,7 @@ def _copy(live: Ints, count: int, at: Ints, to_live: Ints, to_at: Ints) -> None:
 
 @njit(cache=True)
 def _free_run(  # noqa: PLR0917
-    order: Ints, start: int, live: Ints, count: int, at: Ints, scene: Scene, rule: int, place: Ints,
+    order: Ints, start: int, live: Ints, count: int, at: Ints, scene: MoveTable, rule: int, place: Ints,
     rank: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """Places births from `start` on by a rule until one finds no place; where that is, and the work."""
@@ -264,7 +264,7 @@ def _free_run(  # noqa: PLR0917
 
 @njit(cache=True)
 def _run(  # noqa: PLR0917
-    order: Ints, start: int, stop: int, count: int, scene: Scene, rule: int, spare: Spare
+    order: Ints, start: int, stop: int, count: int, scene: MoveTable, rule: int, spare: Spare
 ) -> tuple[float, int]:
     """The cost of placing the births from `start` to `stop` in the spare room by a rule, with the cheapest
     way where there is no place; and the work.
@@ -294,7 +294,7 @@ def _run(  # noqa: PLR0917
 
 @njit(cache=True)
 def _leap(  # noqa: PLR0917
-    order: Ints, number: int, live: Ints, count: int, at: Ints, scene: Scene, rules: Ints, spare: Spare,
+    order: Ints, number: int, live: Ints, count: int, at: Ints, scene: MoveTable, rules: Ints, spare: Spare,
     leap_at: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """How far the births from `number` on are placed without a move by the best rule, and the work; `leap_at`
@@ -316,7 +316,7 @@ def _leap(  # noqa: PLR0917
 
 @njit(cache=True)
 def _foreseen(  # noqa: PLR0917
-    order: Ints, start: int, stop: int, live: Ints, count: int, at: Ints, scene: Scene, rules: Ints,
+    order: Ints, start: int, stop: int, live: Ints, count: int, at: Ints, scene: MoveTable, rules: Ints,
     spare: Spare,
 ) -> tuple[float, int]:  # fmt: skip
     """What the births from `start` to `stop` cost by the best rule, with some of the mean; and the work."""
@@ -331,7 +331,7 @@ def _foreseen(  # noqa: PLR0917
 
 @njit(cache=True)
 def relocate(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants them)
-    scene: Scene, order: Ints, base: Ints, lookahead: int, rules: Ints, most: int
+    scene: MoveTable, order: Ints, base: Ints, lookahead: int, rules: Ints, most: int
 ) -> tuple[float, int, Ints, Table]:
     """Places the births of `order` around what `base` has offsets for (others: -1): the cost of the moves,
     the work, the offsets at birth, and the moves: step, rectangle, new offset.

@@ -11,22 +11,22 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
-from mcudeploy.planner.place.placement_problem import Problem, conflicts, stacks_at_the_top
+from mcudeploy.planner.place.placement_problem import PlacementProblem, conflicts, stacks_at_the_top
 
 if TYPE_CHECKING:
     from mcudeploy.planner.place.greedy_loops import Arrays
 
 
 @dataclass(frozen=True, eq=False)
-class Bundles:
+class Clusters:
     """What gets one offset each: the rectangles of a bundle with their distance from its base."""
 
-    problem: Problem
+    problem: PlacementProblem
     parts: tuple[tuple[tuple[int, int], ...], ...]
     neighbours: list[list[int]]
 
     @classmethod
-    def of(cls, problem: Problem) -> Bundles:
+    def of(cls, problem: PlacementProblem) -> Clusters:
         """Stacks, blocks that are made again, and rectangles that are neither."""
         sizes = [item.size_bytes for item in problem.rectangles]
         parts = [
@@ -93,13 +93,13 @@ class Bundles:
         return begin, members, distance, size, alignment, at, neighbours
 
 
-def used_bytes(problem: Problem, offsets: Sequence[int]) -> int:
+def used_bytes(problem: PlacementProblem, offsets: Sequence[int]) -> int:
     """The end of the highest rectangle."""
     ends = (offset + item.size_bytes for item, offset in zip(problem.rectangles, offsets, strict=True))
     return max(ends, default=0)
 
 
-def fixed_orders(bundles: Bundles, target: int) -> tuple[int, ...]:
+def fixed_orders(bundles: Clusters, target: int) -> tuple[int, ...]:
     """The best of first fit in the fixed orders; stops at `target` bytes."""
     best: tuple[int, ...] | None = None
     least = 0
@@ -115,14 +115,14 @@ def fixed_orders(bundles: Bundles, target: int) -> tuple[int, ...]:
     return best or ()
 
 
-def _bases(problem: Problem, top: int) -> list[dict[int, int] | None]:
+def _bases(problem: PlacementProblem, top: int) -> list[dict[int, int] | None]:
     """Where stacks and scratch may be: anchored from the top, which leaves one free piece, or anywhere."""
     anchored, short_lived = stacks_at_the_top(problem, top), short_lived_at_the_top(problem, top)
     choices = [anchored, short_lived] if short_lived != anchored else [anchored]
     return [*(one for one in choices if one and min(one.values()) >= 0), None]
 
 
-def short_lived_at_the_top(problem: Problem, top: int) -> dict[int, int]:
+def short_lived_at_the_top(problem: PlacementProblem, top: int) -> dict[int, int]:
     """Offsets by index of stacks, and of all that lives for one step at a time (scratch), which hangs below
     what of the stacks is alive then, or from `top`. Rows alone are left for the rest, often all of one size.
     """

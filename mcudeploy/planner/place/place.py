@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.interval import Interval
-from mcudeploy.planner.place.greedy import Bundles, fixed_orders, used_bytes
-from mcudeploy.planner.place.placement_problem import Problem, lower_bound
+from mcudeploy.planner.place.greedy import Clusters, fixed_orders, used_bytes
+from mcudeploy.planner.place.placement_problem import PlacementProblem, lower_bound
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,11 +37,11 @@ class Placed:
 
 
 @dataclass(slots=True, eq=False)
-class _Part:
+class _SeparatePart:
     """Rectangles, by index, that meet no others, their best offsets so far, and the bytes needed at least."""
 
     indices: list[int]
-    bundles: Bundles
+    bundles: Clusters
     best: tuple[int, ...]
     bound: int
 
@@ -50,7 +50,7 @@ class _Part:
         return used_bytes(self.bundles.problem, self.best)
 
 
-def place(problem: Problem, capacity: int, effort: Effort, *, seed: int = 0) -> Placed:
+def place(problem: PlacementProblem, capacity: int, effort: Effort, *, seed: int = 0) -> Placed:
     """Offsets of all rectangles within the capacity (bytes) if some are found, then with fewer bytes.
 
     A capacity that is exceeded is not an error: compare `used_bytes`. Without effort first fit alone is
@@ -79,7 +79,7 @@ def place(problem: Problem, capacity: int, effort: Effort, *, seed: int = 0) -> 
     )
 
 
-def _improve(part: _Part, capacity: int, enough: int, effort: Effort, seed: int) -> None:
+def _improve(part: _SeparatePart, capacity: int, enough: int, effort: Effort, seed: int) -> None:
     """The canonical search for the capacity, if that is not kept yet; then for the bound, and for sizes
     halfway between it and what is used. Less than `enough` has no use.
     """
@@ -106,13 +106,13 @@ def _improve(part: _Part, capacity: int, enough: int, effort: Effort, seed: int)
             size = max(floor, (size + part.used + 1) // 2)
 
 
-def _part(problem: Problem, indices: list[int]) -> _Part:
+def _part(problem: PlacementProblem, indices: list[int]) -> _SeparatePart:
     one = problem.part(indices)
-    bundles, bound = Bundles.of(one), lower_bound(one)
-    return _Part(indices, bundles, fixed_orders(bundles, bound), bound)
+    bundles, bound = Clusters.of(one), lower_bound(one)
+    return _SeparatePart(indices, bundles, fixed_orders(bundles, bound), bound)
 
 
-def _apart(problem: Problem) -> list[list[int]]:
+def _apart(problem: PlacementProblem) -> list[list[int]]:
     """Rectangles by runs of steps in which something is always alive."""
     spans = [item.life for item in problem.rectangles]
     for group in (*problem.stacks, *problem.again):

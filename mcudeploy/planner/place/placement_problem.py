@@ -37,7 +37,7 @@ class Rectangle:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PlacementProblem:
     """Rectangles in one memory. A `stack` lists rectangles that lie one behind the other, the first one
     aligned, and their common base is free. `again` lists rectangles that are one block, made several times,
     or tensors of one tag: first fit gives them one offset, so that one table of offsets has it; searches may
@@ -61,18 +61,18 @@ class Problem:
             if self.rectangles[one].life.hi > self.rectangles[other].life.lo:
                 raise ValueError("a block is made again before it is dead")
 
-    def part(self, indices: Sequence[int]) -> Problem:
+    def part(self, indices: Sequence[int]) -> PlacementProblem:
         """Some of the rectangles, with what binds those; of a stack, or a block made again, all or none."""
         number = {index: at for at, index in enumerate(indices)}
         stacks, again = (
             tuple(tuple(number[index] for index in group) for group in groups if group[0] in number)
             for groups in (self.stacks, self.again)
         )
-        return Problem(tuple(self.rectangles[index] for index in indices), stacks, again)
+        return PlacementProblem(tuple(self.rectangles[index] for index in indices), stacks, again)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PlacementOutcome:
     """What a search for offsets within a limit ends with: offsets by rectangle, or None; then `proven` says
     that there are none. `work`: the effort that it took, in the measure of the search.
     """
@@ -82,7 +82,7 @@ class Outcome:
     work: int = 0
 
 
-def lower_bound(problem: Problem) -> int:
+def lower_bound(problem: PlacementProblem) -> int:
     """The largest sum of live bytes, with what alignment adds.
 
     Between two rectangles at one step lies the padding of one of them at least, the topmost has none: what
@@ -98,7 +98,7 @@ def lower_bound(problem: Problem) -> int:
     return max(_largest_load(problem, sizes), _largest_load(problem, rounded) - most)
 
 
-def _largest_load(problem: Problem, sizes: list[int]) -> int:
+def _largest_load(problem: PlacementProblem, sizes: list[int]) -> int:
     change: dict[int, int] = {}
     for item, size in zip(problem.rectangles, sizes, strict=True):
         change[item.life.lo] = change.get(item.life.lo, 0) + size
@@ -110,7 +110,7 @@ def _largest_load(problem: Problem, sizes: list[int]) -> int:
     return best
 
 
-def stacks_at_the_top(problem: Problem, top: int) -> dict[int, int]:
+def stacks_at_the_top(problem: PlacementProblem, top: int) -> dict[int, int]:
     """Offsets of stacked rectangles, by index: each stack below the one before, the first ends at `top`."""
     offsets: dict[int, int] = {}
     for stack in problem.stacks:
@@ -123,7 +123,7 @@ def stacks_at_the_top(problem: Problem, top: int) -> dict[int, int]:
     return offsets
 
 
-def conflicts(problem: Problem) -> list[list[int]]:
+def conflicts(problem: PlacementProblem) -> list[list[int]]:
     """For each rectangle those that are alive at a step with it, without those of its own stack."""
     import numpy as np  # noqa: PLC0415 - it takes its time
 

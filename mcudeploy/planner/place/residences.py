@@ -16,7 +16,7 @@ Move = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class BufferStay:
     """Steps for which a buffer, by index, has bytes in a memory, and the offset there at first."""
 
     buffer: int
@@ -26,7 +26,7 @@ class Stay:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class BufferTransfer:
     """An engine copies a buffer from one of its stays to another, by index, when that begins; the program
     waits for the end before step `end`.
     """
@@ -43,9 +43,9 @@ class Places:
     and passages between memories, both in order.
     """
 
-    stays: Sequence[Stay]
+    stays: Sequence[BufferStay]
     moves: Sequence[Move] = ()
-    passages: Sequence[Passage] = ()
+    passages: Sequence[BufferTransfer] = ()
 
     def pieces(self) -> list[_Piece]:
         """What moves cut the stays into; those of a stay in the order of time."""
@@ -122,7 +122,7 @@ def _residence(piece: _Piece, life: Interval, distance: int, places: Places) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _LivedPiece:
     """A piece as far as a block lives in it; `lived`: it did before, so it has to come from somewhere."""
 
     piece: _Piece
@@ -130,18 +130,20 @@ class _Part:
     lived: bool
 
 
-def _taken(spans: Iterable[Interval], pieces: Sequence[_Piece], first: int, given: bool) -> dict[int, _Part]:
+def _taken(
+    spans: Iterable[Interval], pieces: Sequence[_Piece], first: int, given: bool
+) -> dict[int, _LivedPiece]:
     """The parts that a block which lives for these spans is in, by the number of its residence; `given`: it
     is there before all steps. Where the step that makes it reads what it takes over elsewhere, it is made
     where it stays longer.
     """
-    found: list[_Part] = []
+    found: list[_LivedPiece] = []
     for span in spans:
         found += _made_once(list(_parts(span, pieces, given)))
     return dict(enumerate(sorted(found, key=lambda part: part.life.lo), first))
 
 
-def _made_once(parts: list[_Part]) -> list[_Part]:
+def _made_once(parts: list[_LivedPiece]) -> list[_LivedPiece]:
     made = [part for part in parts if not part.lived]
     if len({part.piece.stay for part in made}) < 2:
         return parts
@@ -149,18 +151,18 @@ def _made_once(parts: list[_Part]) -> list[_Part]:
     return [part for part in parts if part.lived or part.piece.stay == best.piece.stay]
 
 
-def _parts(span: Interval, pieces: Sequence[_Piece], given: bool) -> Iterator[_Part]:
+def _parts(span: Interval, pieces: Sequence[_Piece], given: bool) -> Iterator[_LivedPiece]:
     for piece in pieces:
         life = piece.life.clip(span.lo, span.hi)
         comes = piece.life.lo == life.lo and (
             span.lo < life.lo < span.hi or (given and span.lo == 0 == life.lo)
         )
         if len(life) or len(span) == 0 or (piece.move >= 0 and comes):
-            yield _Part(piece, life, comes)
+            yield _LivedPiece(piece, life, comes)
 
 
 def _transfers(
-    block_id: BlockId, parts: Mapping[int, _Part], places: Places, coming: Mapping[int, int]
+    block_id: BlockId, parts: Mapping[int, _LivedPiece], places: Places, coming: Mapping[int, int]
 ) -> Iterator[tuple[_Order, Transfer]]:
     """How a block comes to its residences that it is not made in."""
     name, block = block_id

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.planner.place.placement_problem import Problem, align_up
+from mcudeploy.planner.place.placement_problem import PlacementProblem, align_up
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ class Sections:
     @classmethod
     def of(
         cls,
-        problem: Problem,
+        problem: PlacementProblem,
         neighbours: list[list[int]],
         free: list[int],
         anchored: Mapping[int, int],

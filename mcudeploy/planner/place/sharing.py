@@ -11,9 +11,9 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.transfer import Copy
 from mcudeploy.planner.cores.requirements import unit_names, users
 from mcudeploy.planner.place.arena import pack
-from mcudeploy.planner.place.placement_problem import Problem, Rectangle
+from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import Buffer, WorkBytes, buffers, joined, lives
 
 
@@ -56,7 +56,7 @@ class _Apart:
 
     def __init__(self, plan: Plan, board: Board, work: WorkBytes) -> None:
         self._board = board
-        self._tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+        self._tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
         self._buffers = buffers(self._tiled, plan.schedule.steps, work)
         self._lives = lives(self._tiled, plan.schedule.steps)
         self._unit_of = unit_names(plan.graph, board, plan.functions)
@@ -80,7 +80,7 @@ class _Apart:
             if self._tiled.block_count(name) > 1 and (name, 0) in index_of
         )
         repeated = tuple(tuple(lives) for lives in again.values() if len(lives) > 1)
-        return pack(Problem(tuple(rectangles), stacks, repeated), {}, None).used_bytes
+        return pack(PlacementProblem(tuple(rectangles), stacks, repeated), {}, None).used_bytes
 
     def _spans(self, item: Buffer, unit: str) -> tuple[Interval, ...]:
         """When a buffer is needed by a unit: the lives of those of its blocks that the unit touches."""

@@ -7,12 +7,12 @@ from math import lcm
 
 from mcudeploy.boards.board import Board
 from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Schedule, Step, memories_of
-from mcudeploy.planner.cores.requirements import Need, Needs, needs, users
-from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Relocation
+from mcudeploy.planner.cores.requirements import Need, Requirements, needs, users
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.planner.place.assign import assign
-from mcudeploy.planner.place.banks import Bank, Group, MemoryTask
-from mcudeploy.planner.place.placement_problem import Problem, Rectangle
-from mcudeploy.planner.place.residences import Places, Stay, reside
+from mcudeploy.planner.place.banks import ArenaMemory, MemoryAssignment, RectangleGroup
+from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
+from mcudeploy.planner.place.residences import BufferStay, Places, reside
 from mcudeploy.planner.place.tagged import Tags, share
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Buffer, WorkBytes, buffers, in_place_chances, lives, peak
@@ -30,7 +30,7 @@ def spread(  # noqa: PLR0917
     work: WorkBytes,
     board: Board,
     functions: Sequence[Function] = (),
-    relocation: Relocation | None = None,
+    relocation: Budget | None = None,
     tags: Tags | None = None,
 ) -> tuple[Layout, Estimate]:
     """Places everything in the memories of a board, so that access to it costs least.
@@ -49,7 +49,7 @@ def spread(  # noqa: PLR0917
     problem = _problem(tiled, items, _alignments(items, wanted), again)
     groups = _groups(items, again, wanted, board, traffic(tiled, schedule.steps, work))
     fixed = pinned(tiled, items, wanted, board, functions)
-    found = assign(MemoryTask.of(problem, groups, _banks(board), fixed), relocation)
+    found = assign(MemoryAssignment.of(problem, groups, _banks(board), fixed), relocation)
     memories = [""] * len(items)
     for group, bank in zip(groups, found.banks, strict=True):
         for index in group.rectangles:
@@ -59,7 +59,7 @@ def spread(  # noqa: PLR0917
         board.memories[0].name: 0
     }
     stays = [
-        Stay(at, item.life, memory, offset)
+        BufferStay(at, item.life, memory, offset)
         for at, (item, memory, offset) in enumerate(zip(items, memories, found.offsets, strict=True))
     ]
     made = reside(tiled, lives(tiled, schedule.steps), items, Places(stays, found.moves))
@@ -70,7 +70,11 @@ def spread(  # noqa: PLR0917
 
 
 def pinned(
-    tiled: TiledGraph, items: Sequence[Buffer], wanted: Needs, board: Board, functions: Sequence[Function]
+    tiled: TiledGraph,
+    items: Sequence[Buffer],
+    wanted: Requirements,
+    board: Board,
+    functions: Sequence[Function],
 ) -> list[int]:
     """Buffers that do not move: scratch and state; what the application knows the place of; and what other
     units touch where the first unit, which moves blocks, may not reach it or a cache may hold it.
@@ -121,17 +125,19 @@ def _owners(item: Buffer) -> list[Owner]:
     return [(name, False) for name in dict.fromkeys(name for name, _ in item.members)]
 
 
-def _need(wanted: Needs, owner: Owner) -> Need:
+def _need(wanted: Requirements, owner: Owner) -> Need:
     name, works = owner
     return wanted.work[name] if works else wanted.tensors[name]
 
 
-def _banks(board: Board) -> list[Bank]:
+def _banks(board: Board) -> list[ArenaMemory]:
     grain = ARENA_GRAIN_BYTES
-    return [Bank(it.name, board.room(it) // grain * grain, it.cost, it.alignment) for it in board.memories]
+    return [
+        ArenaMemory(it.name, board.room(it) // grain * grain, it.cost, it.alignment) for it in board.memories
+    ]
 
 
-def _alignments(items: Sequence[Buffer], wanted: Needs) -> list[int]:
+def _alignments(items: Sequence[Buffer], wanted: Requirements) -> list[int]:
     """What the offset of each buffer is a multiple of, beside what its memory asks."""
     each = ([_need(wanted, owner) for owner in _owners(item)] for item in items)
     return [lcm(*(need.alignment for need in needed)) for needed in each]
@@ -140,7 +146,7 @@ def _alignments(items: Sequence[Buffer], wanted: Needs) -> list[int]:
 class _UnionFind:
     """Sets of owners that must lie in one memory, and the memories, by index, that a whole set may lie in."""
 
-    def __init__(self, wanted: Needs, board: Board) -> None:
+    def __init__(self, wanted: Requirements, board: Board) -> None:
         self._wanted, self._parent = wanted, dict[Owner, Owner]()
         self._names = [memory.name for memory in board.memories]
         self._banks: dict[Owner, tuple[int, ...]] = {}
@@ -169,7 +175,7 @@ class _UnionFind:
 
 
 def _apart(
-    tiled: TiledGraph, steps: tuple[Step, ...], wanted: Needs, board: Board, tags: Tags | None
+    tiled: TiledGraph, steps: tuple[Step, ...], wanted: Requirements, board: Board, tags: Tags | None
 ) -> frozenset[tuple[str, str]]:
     """Tensors that no operator may join in place: they need different memories, or their kin does, or they
     have different tags.
@@ -186,8 +192,8 @@ def _apart(
 
 
 def _groups(
-    items: Sequence[Buffer], again: Sequence[Indices], wanted: Needs, board: Board, accessed: Traffic
-) -> list[Group]:
+    items: Sequence[Buffer], again: Sequence[Indices], wanted: Requirements, board: Board, accessed: Traffic
+) -> list[RectangleGroup]:
     """What lies in one memory: buffers of a tensor, of tensors that share a buffer or a place; scratch of an
     operator.
     """
@@ -207,7 +213,7 @@ def _groups(
         counts[leader] = counts.get(leader, 0) + (accessed.work if works else accessed.tensors)[name]
     for index, item in enumerate(items):
         indices.setdefault(sets.find(_owners(item)[0]), []).append(index)
-    return [Group(tuple(of), sets.banks(leader), counts[leader]) for leader, of in indices.items()]
+    return [RectangleGroup(tuple(of), sets.banks(leader), counts[leader]) for leader, of in indices.items()]
 
 
 def _again(items: Sequence[Buffer]) -> list[Indices]:
@@ -220,7 +226,7 @@ def _again(items: Sequence[Buffer]) -> list[Indices]:
 
 def _problem(
     tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[int], again: Sequence[Indices]
-) -> Problem:
+) -> PlacementProblem:
     """The rectangles of a plan, those of a group of `again` at one offset; the rows of a graph input that is
     cut are a stack and die one by one.
     """
@@ -234,4 +240,4 @@ def _problem(
         for border in tiled.graph.resident_inputs()
         if tiled.block_count(border.tensor) > 1
     )
-    return Problem(rectangles, stacks, tuple(again))
+    return PlacementProblem(rectangles, stacks, tuple(again))

@@ -14,7 +14,7 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.planner.offload.check import check
 from mcudeploy.planner.offload.exact_cycles import MOST_STEPS, exact_cycles
 from mcudeploy.planner.offload.offload import plan_residency
-from mcudeploy.planner.offload.trace import Link, Residency, Trace
+from mcudeploy.planner.offload.trace import MemoryLink, Residency, Trace
 from mcudeploy.planner.plain.ordering import AUTO, ordered
 from mcudeploy.planner.plain.plaingraph import PlainGraph
 from mcudeploy.planner.plain.traces import trace_of
@@ -35,9 +35,9 @@ class Limits:
     recompute: bool = False
 
     @property
-    def link(self) -> Link:
+    def link(self) -> MemoryLink:
         """As residencies take it."""
-        return Link(self.rate, self.rate, self.latency)
+        return MemoryLink(self.rate, self.rate, self.latency)
 
 
 @dataclass(frozen=True, slots=True)

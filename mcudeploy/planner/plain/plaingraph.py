@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.files import read_limited
-from mcudeploy.planner.order.order_problem import Buffer, Problem
+from mcudeploy.planner.order.order_problem import OrderProblem, StepBuffer
 
 MAX_FILE_BYTES = 32 * 2**20
 _PERSISTENT = frozenset({"param", "buffer"})
@@ -36,7 +36,7 @@ _MOST_BYTES = 2**62
 Bytes = Annotated[int, Field(ge=0, le=_MOST_BYTES, strict=True)]
 
 
-class Node(BaseModel):
+class PlainNode(BaseModel):
     """An operator; `view`: it computes nothing, its outputs are parts of its input's memory."""
 
     model_config = ConfigDict(frozen=True)
@@ -50,7 +50,7 @@ class Node(BaseModel):
     flops: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
 
 
-class Tensor(BaseModel):
+class PlainTensor(BaseModel):
     """A tensor of some bytes; `alias_of`: the tensor whose memory it is part of."""
 
     model_config = ConfigDict(frozen=True)
@@ -59,10 +59,10 @@ class Tensor(BaseModel):
     alias_of: Id | None = None
 
 
-class _File(BaseModel):
+class _GraphFile(BaseModel):
     name: str = ""
-    nodes: tuple[Node, ...]
-    tensors: tuple[Tensor, ...]
+    nodes: tuple[PlainNode, ...]
+    tensors: tuple[PlainTensor, ...]
     outputs: tuple[Id, ...] = ()
     inplace_updates: tuple[tuple[Id, Id], ...] = ()
 
@@ -78,8 +78,8 @@ class PlainGraph:
     """
 
     name: str
-    nodes: tuple[Node, ...]
-    problem: Problem
+    nodes: tuple[PlainNode, ...]
+    problem: OrderProblem
     steps: tuple[int, ...]
     updates: tuple[int, ...]
     needs: tuple[tuple[int, ...], ...]
@@ -129,7 +129,7 @@ def load_plain_graph(path: Path) -> PlainGraph:
 def graph_of(content: object, default_name: str = "graph") -> PlainGraph:
     """The graph that the JSON of a file says. Raises ModelError naming what is wrong with it."""
     try:
-        file = _File.model_validate(content)
+        file = _GraphFile.model_validate(content)
     except ValidationError as fault:
         first = fault.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
@@ -154,14 +154,14 @@ def _json(path: Path) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class _Memory:
+class _Owners:
     """For each tensor the one in whose memory it lies, by views alone (`base`) or updates too (`root`)."""
 
     base: tuple[int, ...]
     root: tuple[int, ...]
 
 
-def _graph(file: _File, default_name: str) -> PlainGraph:
+def _graph(file: _GraphFile, default_name: str) -> PlainGraph:
     maker = _makers(file)
     memory = _memory(file, maker)
     needs = _needs(file, maker, memory)
@@ -180,7 +180,7 @@ def _graph(file: _File, default_name: str) -> PlainGraph:
         reached.append(steps)
         if place in number:
             before.append(tuple(sorted(steps)))
-    problem = Problem(tuple(before), tuple(_buffers(file, memory, maker, number)))
+    problem = OrderProblem(tuple(before), tuple(_buffers(file, memory, maker, number)))
     updates = _updates(file, memory, problem, alone, number)
     op_of = {root: file.nodes[maker[root]].op for root in memory.root}
     return PlainGraph(
@@ -198,7 +198,7 @@ def _graph(file: _File, default_name: str) -> PlainGraph:
     )
 
 
-def _makers(file: _File) -> list[int]:
+def _makers(file: _GraphFile) -> list[int]:
     """For each tensor the place of the node that makes it; checks ids, and that the order is valid."""
     if sum(listed.bytes for listed in file.tensors) > _MOST_BYTES:
         raise ModelError("its tensors have more than 2^62 bytes together")
@@ -228,7 +228,7 @@ def _makers(file: _File) -> list[int]:
     return makers
 
 
-def _memory(file: _File, maker: list[int]) -> _Memory:
+def _memory(file: _GraphFile, maker: list[int]) -> _Owners:
     count = len(file.tensors)
     for tensor in (*file.outputs, *(one for pair in file.inplace_updates for one in pair)):
         if tensor >= count:
@@ -251,7 +251,7 @@ def _memory(file: _File, maker: list[int]) -> _Memory:
         if base[new] != base[old]:
             over[base[new]] = base[old]
     merged = _follow(over, count, "in-place update")
-    return _Memory(tuple(base), tuple(merged[each] for each in base))
+    return _Owners(tuple(base), tuple(merged[each] for each in base))
 
 
 def _follow(target: dict[int, int], count: int, what: str) -> list[int]:
@@ -269,12 +269,12 @@ def _follow(target: dict[int, int], count: int, what: str) -> list[int]:
     return ends
 
 
-def _is_free_view(node: Node, memory: _Memory) -> bool:
+def _is_free_view(node: PlainNode, memory: _Owners) -> bool:
     """A view of one memory: it can come right after what makes that, and costs nothing there."""
     return node.view and len({memory.root[tensor] for tensor in (*node.inputs, *node.outputs)}) == 1
 
 
-def _needs(file: _File, maker: list[int], memory: _Memory) -> tuple[tuple[int, ...], ...]:
+def _needs(file: _GraphFile, maker: list[int], memory: _Owners) -> tuple[tuple[int, ...], ...]:
     """For each node the places of those before it: who makes what it reads, who reads what it overwrites."""
     needs = [{maker[tensor] for tensor in node.inputs} for node in file.nodes]
     readers: dict[int, list[int]] = {}
@@ -299,7 +299,9 @@ def _needs(file: _File, maker: list[int], memory: _Memory) -> tuple[tuple[int, .
     return tuple(tuple(sorted(needed)) for needed in needs)
 
 
-def _buffers(file: _File, memory: _Memory, maker: list[int], number: dict[int, int]) -> Iterator[Buffer]:
+def _buffers(
+    file: _GraphFile, memory: _Owners, maker: list[int], number: dict[int, int]
+) -> Iterator[StepBuffer]:
     """One for each memory that is counted, touched by every step that reads or writes any of its tensors."""
     touched: dict[int, set[int]] = {}
     for place, node in enumerate(file.nodes):
@@ -311,11 +313,11 @@ def _buffers(file: _File, memory: _Memory, maker: list[int], number: dict[int, i
     for root, steps in touched.items():
         op = file.nodes[maker[root]].op
         if op not in _PERSISTENT and file.tensors[root].bytes and (steps or root in kept):
-            yield Buffer(file.tensors[root].bytes, tuple(sorted(steps)), op == _INPUT, root in kept)
+            yield StepBuffer(file.tensors[root].bytes, tuple(sorted(steps)), op == _INPUT, root in kept)
 
 
 def _updates(
-    file: _File, memory: _Memory, problem: Problem, alone: tuple[int, ...], number: dict[int, int]
+    file: _GraphFile, memory: _Owners, problem: OrderProblem, alone: tuple[int, ...], number: dict[int, int]
 ) -> tuple[int, ...]:
     """Steps that update weights: those of phase `update` or that write one in place, and those before them
     that nothing else waits for and that turn one gradient into another as large.

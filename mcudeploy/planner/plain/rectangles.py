@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.planner.place.placement_problem import Problem
+from mcudeploy.planner.place.placement_problem import PlacementProblem
 
 
 class PlacementFaultError(ConfigError):
     """Offsets that break a rule of their problem; a defect of mcudeploy."""
 
 
-def judge(problem: Problem, offsets: Sequence[int], capacity: int | None = None) -> None:
+def judge(problem: PlacementProblem, offsets: Sequence[int], capacity: int | None = None) -> None:
     """Raises PlacementFaultError where a rectangle is misaligned, beyond the capacity (bytes), apart from its
     stack, or shares bytes with one that is alive at the same step.
     """
@@ -35,7 +35,7 @@ def judge(problem: Problem, offsets: Sequence[int], capacity: int | None = None)
             _judge_pair(problem, offsets, one, two)
 
 
-def _judge_pair(problem: Problem, offsets: Sequence[int], one: int, two: int) -> None:
+def _judge_pair(problem: PlacementProblem, offsets: Sequence[int], one: int, two: int) -> None:
     a, b = problem.rectangles[one], problem.rectangles[two]
     if offsets[one] >= offsets[two] + b.size_bytes or offsets[two] >= offsets[one] + a.size_bytes:
         return

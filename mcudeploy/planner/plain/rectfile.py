@@ -20,14 +20,14 @@ _LARGEST = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedRectangle:
     """A rectangle and what its file calls it."""
 
     name: str
     rectangle: Rectangle
 
 
-def read_rectangles(path: Path) -> tuple[Named, ...]:
+def read_rectangles(path: Path) -> tuple[NamedRectangle, ...]:
     """The rectangles of a file, alive in [lower, upper). Raises ConfigError with the first bad line."""
     try:
         text = read_limited(path, _MOST_BYTES).decode("utf-8-sig")
@@ -39,7 +39,7 @@ def read_rectangles(path: Path) -> tuple[Named, ...]:
         raise ConfigError(
             f"{path}: needs each of the columns {','.join(_COLUMNS)} once; see {', '.join(missing)}"
         )
-    found: dict[str, Named] = {}
+    found: dict[str, NamedRectangle] = {}
     for line, row in enumerate(rows[1:], start=2):
         if not row:
             continue
@@ -53,13 +53,13 @@ def read_rectangles(path: Path) -> tuple[Named, ...]:
     return tuple(found.values())
 
 
-def _rectangle(cells: dict[str, str], where: str) -> Named:
+def _rectangle(cells: dict[str, str], where: str) -> NamedRectangle:
     lower, upper, size = (_number(cells[column], column, where) for column in _COLUMNS[1:])
     if upper <= lower:
         raise ConfigError(f"{where}: upper is {upper}, and must be above lower, {lower}")
     if size <= 0:
         raise ConfigError(f"{where}: size is {size}, and must be above 0")
-    return Named(cells["id"].strip(), Rectangle(size, Interval(lower, upper)))
+    return NamedRectangle(cells["id"].strip(), Rectangle(size, Interval(lower, upper)))
 
 
 def _number(text: str, column: str, where: str) -> int:
@@ -72,7 +72,7 @@ def _number(text: str, column: str, where: str) -> int:
     return value
 
 
-def write_offsets(path: Path, rectangles: Sequence[Named], offsets: Sequence[int]) -> None:
+def write_offsets(path: Path, rectangles: Sequence[NamedRectangle], offsets: Sequence[int]) -> None:
     """Writes them with a column `offset`, in bytes. Raises OSError where that is not possible."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mcudeploy.planner.offload.trace import Access, Item, Trace, TraceStep
-from mcudeploy.planner.plain.plaingraph import Node, PlainGraph
+from mcudeploy.planner.offload.trace import Item, ItemAccess, Trace, TraceStep
+from mcudeploy.planner.plain.plaingraph import PlainGraph, PlainNode
 
 CYCLES_PER_BYTE = 0.25
 """An operator takes a cycle for each FLOP, and so many for each byte of its inputs and outputs."""
@@ -48,7 +48,7 @@ def _item(graph: PlainGraph, root: int) -> Item:
     return Item(f"tensor {root}", size, kept=root in graph.kept, loaded=root in graph.inputs)
 
 
-def _step(graph: PlainGraph, node: Node, number: dict[int, int], made: set[int]) -> TraceStep:
+def _step(graph: PlainGraph, node: PlainNode, number: dict[int, int], made: set[int]) -> TraceStep:
     """What is written in part, or in place, is read as well."""
     size = sum(graph.tensor_bytes[tensor] for tensor in (*node.inputs, *node.outputs))
     outputs = dict.fromkeys(graph.roots[tensor] for tensor in node.outputs)
@@ -56,9 +56,9 @@ def _step(graph: PlainGraph, node: Node, number: dict[int, int], made: set[int])
     inputs.update(dict.fromkeys(root for root in outputs if root in made))
     once = node.flops <= _ONCE * size
 
-    def access(root: int, *, writes: bool) -> Access:
+    def access(root: int, *, writes: bool) -> ItemAccess:
         direct = graph.tensor_bytes[root] if once and root not in graph.persistent else None
-        return Access(number[root], writes, number[root], direct)
+        return ItemAccess(number[root], writes, number[root], direct)
 
     accesses = (
         *(access(root, writes=False) for root in inputs if root in number),

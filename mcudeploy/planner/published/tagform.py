@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mcudeploy.boards.board import Board
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Function
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Get:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """The model calls a function, each one once, for tensors in the order of its body's inputs."""
 
     name: str
@@ -65,7 +65,7 @@ class Call:
     inputs: tuple[str, ...]
 
 
-Node = Op | Tuple | Get | Call
+Node = Op | Tuple | Get | FunctionCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Subgraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class TagProgram:
     """A model: functions by name, and the body that calls them."""
 
     functions: Mapping[str, Subgraph]
@@ -130,7 +130,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class UnitTransfer:
     """A step between units: `copy`, `clean` or `invalidate` of a tensor of the model, run by a unit."""
 
     kind: str
@@ -148,7 +148,7 @@ class Tagging:
     tags: tuple[Tag, ...]
     places: Mapping[Place, int]
     rows: tuple[Row, ...]
-    transfers: tuple[Transfer, ...]
+    transfers: tuple[UnitTransfer, ...]
 
     @property
     def bytes(self) -> int:
@@ -168,7 +168,7 @@ def origins(body: Body, results: Mapping[str, int]) -> dict[str, tuple[Origin, .
             case Op():
                 assert all(name in found for name in node.inputs), f"{node.name} reads what is not bound"
                 found[node.name] = tuple((node.name, field) for field in range(len(node.results)))
-            case Call():
+            case FunctionCall():
                 found[node.name] = tuple((node.name, field) for field in range(results[node.name]))
             case Tuple():
                 found[node.name] = tuple(origin for name in node.inputs for origin in found[name])
@@ -177,23 +177,23 @@ def origins(body: Body, results: Mapping[str, int]) -> dict[str, tuple[Origin, .
     return found
 
 
-def result_counts(program: Program) -> dict[str, int]:
+def result_counts(program: TagProgram) -> dict[str, int]:
     """Of every call of a program the number of its results."""
     return {
         node.name: len(program.functions[node.function].body.outputs)
         for node in program.body.nodes
-        if isinstance(node, Call)
+        if isinstance(node, FunctionCall)
     }
 
 
-def program_of(graph: Graph, board: Board, functions: Sequence[Function]) -> Program:
+def program_of(graph: Graph, board: Board, functions: Sequence[Function]) -> TagProgram:
     """A graph and its functions in this form; without functions the board's first unit has one.
 
     Views are what they look at. Constants lie in flash, and have no tags. Types are those of the graph: its
     front end has folded quantise nodes into the operators in front of them.
     """
     whole = Function(board.units[0].name, tuple(operator.name for operator in graph.operators))
-    roots = Flow.of(graph).roots
+    roots = Dataflow.of(graph).roots
     by_name = {operator.name: operator for operator in graph.operators}
     groups = [
         [by_name[name] for name in it.operators if not by_name[name].op.is_view]
@@ -217,12 +217,12 @@ def program_of(graph: Graph, board: Board, functions: Sequence[Function]) -> Pro
             function.unit, Body(types, tuple(_op(graph, roots, it) for it in group), outputs, {})
         )
         if len(outputs) == 1:
-            calls.append(Call(outputs[0], name, tuple(inputs)))
+            calls.append(FunctionCall(outputs[0], name, tuple(inputs)))
         else:
-            calls.append(Call(f"results of {name}", name, tuple(inputs)))
+            calls.append(FunctionCall(f"results of {name}", name, tuple(inputs)))
             calls += [Get(output, f"results of {name}", field) for field, output in enumerate(outputs)]
     model_inputs = {it.tensor: _type(graph, it.tensor) for it in graph.resident_inputs()}
-    return Program(subgraphs, Body(model_inputs, tuple(calls), tuple(sorted(last)), {}))
+    return TagProgram(subgraphs, Body(model_inputs, tuple(calls), tuple(sorted(last)), {}))
 
 
 def _op(graph: Graph, roots: Mapping[str, str], operator: Operator) -> Op:

@@ -28,32 +28,32 @@ from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.published.tagform import (
     MODEL,
     Body,
-    Call,
+    FunctionCall,
     Op,
     Origin,
     Place,
-    Program,
     Row,
     Subgraph,
     Tag,
     Tagging,
-    Transfer,
+    TagProgram,
+    UnitTransfer,
     origins,
     result_counts,
 )
-from mcudeploy.planner.published.tagsizes import Size, sizes
+from mcudeploy.planner.published.tagsizes import TensorSize, sizes
 
 _REACH = 16
 """A free tag is taken where it is at most so many times larger, or smaller, than what is needed."""
 
 
-def assign_tags(program: Program, board: Board, alignment: int = 1) -> Tagging:
+def assign_tags(program: TagProgram, board: Board, alignment: int = 1) -> Tagging:
     """The tags of a program on a board; `alignment` in bytes is what the model wants by itself.
 
     Raises FitError for a tensor between two units where no unit reaches memories of both, ValueError for one
     that two units read as different types.
     """
-    return _Model(program, board, sizes(program, board, alignment)).tagged()
+    return _TagWalk(program, board, sizes(program, board, alignment)).tagged()
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class _Pool:
 
     tags: list[_Tag] = field(default_factory=list)
 
-    def request(self, size: Size, memories: tuple[str, ...]) -> tuple[str, _Tag]:
+    def request(self, size: TensorSize, memories: tuple[str, ...]) -> tuple[str, _Tag]:
         """How a tag was come by, and the tag; its count is still 0."""
         free = [tag for tag in self.tags if not tag.count and not set(tag.memories).isdisjoint(memories)]
         need = size.bytes
@@ -102,10 +102,10 @@ class _Level:
         self.values = origins(body, results)
         self.tags: dict[Origin, _Tag] = {}
         self.outputs = [origin for name in body.outputs for origin in self.values[name]]
-        nodes = (node for node in body.nodes if isinstance(node, Op | Call))
+        nodes = (node for node in body.nodes if isinstance(node, Op | FunctionCall))
         self.reads = Counter(origin for node in nodes for origin in self.read_by(node))
 
-    def read_by(self, node: Op | Call) -> list[Origin]:
+    def read_by(self, node: Op | FunctionCall) -> list[Origin]:
         """The tensors that a node reads, one for each reference; of a tuple those of its fields."""
         return [origin for name in node.inputs for origin in self.values[name]]
 
@@ -114,17 +114,17 @@ class _Level:
         return self.reads[origin] + self.outputs.count(origin)
 
 
-class _Model:
+class _TagWalk:
     """The walk through all levels."""
 
-    def __init__(self, program: Program, board: Board, sizes: Mapping[Place, Size]) -> None:
+    def __init__(self, program: TagProgram, board: Board, sizes: Mapping[Place, TensorSize]) -> None:
         self._program, self._board, self._sizes = program, board, sizes
         self._level = _Level(MODEL, program.body, result_counts(program))
         self._home = board.units[0].name
         self._pool = _Pool()
         self._places: dict[Place, int] = {}
         self._rows: list[Row] = []
-        self._transfers: list[Transfer] = []
+        self._transfers: list[UnitTransfer] = []
         self._copies: dict[tuple[Origin, str], _Tag] = {}
         self._users = self._all_users()
         self._meetings = {
@@ -138,7 +138,7 @@ class _Model:
             self._input(self._level, (name, 0), self._meetings[name, 0].memories)
             self._written((name, 0), self._home)
         for node in body.nodes:
-            if isinstance(node, Call):
+            if isinstance(node, FunctionCall):
                 self._call(node)
         for origin in dict.fromkeys(self._level.outputs):
             self._for_unit(origin, self._home)
@@ -152,7 +152,7 @@ class _Model:
             (name, 0): (self._home, []) for name in (*level.body.inputs, *level.body.constants)
         }
         for node in level.body.nodes:
-            if isinstance(node, Call):
+            if isinstance(node, FunctionCall):
                 unit = self._program.functions[node.function].unit
                 for origin in level.read_by(node):
                     found[origin][1].append(unit)
@@ -173,7 +173,7 @@ class _Model:
         self._bind(level, origin, tag)
         self._row(level.scope, origin[0], [(way, tag)])
 
-    def _call(self, node: Call) -> None:
+    def _call(self, node: FunctionCall) -> None:
         function, level = self._program.functions[node.function], self._level
         arguments = [self._for_unit(origin, function.unit) for origin in level.read_by(node)]
         made = []
@@ -245,7 +245,7 @@ class _Model:
             self._copies[origin, unit] = tag
             self._places[f"@{unit}", origin] = tag.number
             self._level.tags[origin].count -= 1
-            self._transfers.append(Transfer("copy", self._name(origin), copier))
+            self._transfers.append(UnitTransfer("copy", self._name(origin), copier))
             self._care("clean", origin, copier, memories)
             if unit != copier:
                 self._care("invalidate", origin, unit, memories)
@@ -261,7 +261,7 @@ class _Model:
             self._care("invalidate", origin, unit, meeting.memories)
 
     def _care(self, kind: str, origin: Origin, unit: str, memories: tuple[str, ...]) -> None:
-        step = Transfer(kind, self._name(origin), unit)
+        step = UnitTransfer(kind, self._name(origin), unit)
         if is_cached(self._board, unit, memories) and step not in self._transfers:
             self._transfers.append(step)
 
@@ -285,7 +285,7 @@ class _Model:
 
 
 def _taken_over(
-    read: list[_Tag], may: Iterable[int], size: Size, memories: tuple[str, ...]
+    read: list[_Tag], may: Iterable[int], size: TensorSize, memories: tuple[str, ...]
 ) -> tuple[str, _Tag] | None:
     """The tag of an input, by position in what is read, that the result takes over; None where none can be.
 
@@ -312,7 +312,7 @@ def _overwritable(body: Body, output: int) -> Iterator[int]:
         readers = [
             (at, node)
             for at, node in enumerate(body.nodes)
-            if isinstance(node, Op | Call) and origin in level.read_by(node)
+            if isinstance(node, Op | FunctionCall) and origin in level.read_by(node)
         ]
         if origin in level.outputs or not readers or readers[-1][0] not in makers:
             continue

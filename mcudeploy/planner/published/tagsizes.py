@@ -15,12 +15,12 @@ from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.published.tagform import (
     MODEL,
     Body,
-    Call,
+    FunctionCall,
     Op,
     Origin,
     Place,
-    Program,
     Subgraph,
+    TagProgram,
     Type,
     origins,
     result_counts,
@@ -30,7 +30,7 @@ _BITS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "float16": 16, "float3
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class TensorSize:
     """`bytes` = elements * bits / 8, rounded up to the alignment."""
 
     dtype: str
@@ -38,12 +38,12 @@ class Size:
     bytes: int
 
 
-def sizes(program: Program, board: Board, alignment: int = 1) -> dict[Place, Size]:
+def sizes(program: TagProgram, board: Board, alignment: int = 1) -> dict[Place, TensorSize]:
     """The size of every tensor of a program; `alignment` is the model's own, in bytes.
 
     Raises ValueError for a tensor that is read as different types: a conversion has to stand between.
     """
-    found: dict[Place, Size] = {}
+    found: dict[Place, TensorSize] = {}
     kinds: dict[Place, Type] = {}
     for name, function in program.functions.items():
         unit = board.unit(function.unit)
@@ -87,12 +87,12 @@ def _types(body: Body) -> dict[Origin, Type]:
     return found
 
 
-def _touched(program: Program) -> dict[Origin, tuple[list[Place], list[Place]]]:
+def _touched(program: TagProgram) -> dict[Origin, tuple[list[Place], list[Place]]]:
     """Of the model's tensors that functions touch: what those that make and readers call them."""
     values = origins(program.body, result_counts(program))
     found: dict[Origin, tuple[list[Place], list[Place]]] = {}
     for node in program.body.nodes:
-        if not isinstance(node, Call):
+        if not isinstance(node, FunctionCall):
             continue
         inside = program.functions[node.function].body
         for parameter, argument in zip(inside.inputs, node.inputs, strict=True):
@@ -105,5 +105,5 @@ def _touched(program: Program) -> dict[Origin, tuple[list[Place], list[Place]]]:
     return found
 
 
-def _size(elements: int, dtype: str, alignment: int) -> Size:
-    return Size(dtype, alignment, align_up(-(-elements * _BITS[dtype] // 8), alignment))
+def _size(elements: int, dtype: str, alignment: int) -> TensorSize:
+    return TensorSize(dtype, alignment, align_up(-(-elements * _BITS[dtype] // 8), alignment))

@@ -56,13 +56,13 @@ class Candidate:
     ticks: float
 
     @property
-    def hot(self) -> int:
+    def peak_operator(self) -> int:
         """The position of the operator at the peak."""
         return self.schedule.steps[self.peak_step].operator if self.schedule.steps else 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class SearchResult:
     """The best candidates, least peak first (the unsplit one is always among them), and the search.
 
     `hurried`: the effort was spent before the first move.
@@ -91,7 +91,7 @@ def search(
     start: tuple[State, ...] = (),
     report: OnGain = lambda *_: None,
     enough: Enough = lambda _: False,
-) -> Found:
+) -> SearchResult:
     """Search until the effort is spent, nothing is left, or Ctrl-C; the best is returned.
 
     `limits`: ticks, ascending; what takes more than the last one is dropped. The search runs under each of
@@ -115,7 +115,7 @@ def search(
     return _best_of(runs)
 
 
-def _best_of(runs: Sequence[_Run]) -> Found:
+def _best_of(runs: Sequence[_Run]) -> SearchResult:
     """What the run with the least peak found, the last of several; the figures are those of all."""
     best = min(reversed(runs), key=lambda run: run.best[0].peak_bytes)
     counts = [run.counts() for run in runs]
@@ -137,7 +137,7 @@ class _Scored:
     state: State
     sections: Sections
     peak_bytes: int
-    hot: int
+    peak_operator: int
     ticks: float
 
 
@@ -182,14 +182,14 @@ class _Run:
             self.moved = True
             *_, scored = heapq.heappop(self._queue)
             if scored.peak_bytes <= FOLLOWED_WITHIN * self.best[0].peak_bytes:
-                self._try_all(self.space.moves(scored.state, scored.hot))
+                self._try_all(self.space.moves(scored.state, scored.peak_operator))
 
-    def found(self) -> Found:
+    def found(self) -> SearchResult:
         """What there is so far."""
         if self.unsplit is None:
             raise ValueError("the search has not begun")
         kept = self.best if self.unsplit in self.best else [*self.best, self.unsplit]
-        return Found(tuple(self._candidate(one) for one in kept), self.counts())
+        return SearchResult(tuple(self._candidate(one) for one in kept), self.counts())
 
     def _prefixes(self) -> Iterator[State]:
         """One cut from the input on, where what is whole behind it leaves hope of a gain."""
@@ -257,7 +257,11 @@ class _Run:
     def _keep(self, scored: _Scored) -> None:
         self.best.append(scored)
         self.best.sort(key=lambda one: (one.peak_bytes, one.ticks))
-        alike = [one for one in self.best if (one.peak_bytes, one.hot) == (scored.peak_bytes, scored.hot)]
+        alike = [
+            one
+            for one in self.best
+            if (one.peak_bytes, one.peak_operator) == (scored.peak_bytes, scored.peak_operator)
+        ]
         if len(alike) > ALIKE:
             self.best.remove(alike[-1])
         del self.best[KEPT:]

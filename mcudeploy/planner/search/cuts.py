@@ -15,7 +15,7 @@ from itertools import pairwise
 from mcudeploy.ir.plan import Split
 from mcudeploy.planner.axes import components
 from mcudeploy.planner.search.segments import Sections
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 ROWS_TRIED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Partition factors that are proposed: rows of a part."""
@@ -51,12 +51,12 @@ class Space:
     (1: not at all).
     """
 
-    flow: Flow
+    flow: Dataflow
     order: tuple[int, ...]
     most_rows: tuple[int, ...]
 
     @classmethod
-    def of(cls, flow: Flow, order: tuple[int, ...]) -> Space:
+    def of(cls, flow: Dataflow, order: tuple[int, ...]) -> Space:
         """The space of a graph whose unsplit schedule is `order`.
 
         Only operators of a component, and feeds, can be cut, of which nothing looks through a view at what
@@ -120,7 +120,7 @@ class Space:
                 if rows < self.most_rows[self.order[last]]:
                     yield (Cut(0, last, rows),)
 
-    def moves(self, state: State, hot: int) -> Iterator[State]:
+    def moves(self, state: State, peak_operator: int) -> Iterator[State]:
         """States one step away: a cut longer or shorter, in larger or smaller parts, in two, or gone.
 
         Or a new one around the place `hot`, where memory peaks. The peak falls only by what changes there: of
@@ -129,7 +129,7 @@ class Space:
         for index, cut in enumerate(state):
             rest = state[:index] + state[index + 1 :]
             yield rest
-            if not cut.first - _NEAR <= hot <= cut.last + _NEAR:
+            if not cut.first - _NEAR <= peak_operator <= cut.last + _NEAR:
                 for other in self._cheaper(cut):
                     yield from self._joined(rest, (other,))
                 continue
@@ -143,10 +143,10 @@ class Space:
                 for rows in self._neighbours(cut.rows):
                     yield from self._joined(rest, (left, replace(right, rows=rows)))
                     yield from self._joined(rest, (replace(left, rows=rows), right))
-        if all(not cut.first <= hot <= cut.last for cut in state):
+        if all(not cut.first <= peak_operator <= cut.last for cut in state):
             for rows in ROWS_TRIED:
-                for first in range(max(0, hot - _NEW_CUT_REACH), hot + 1):
-                    for last in range(hot, min(len(self.order), hot + _NEW_CUT_REACH)):
+                for first in range(max(0, peak_operator - _NEW_CUT_REACH), peak_operator + 1):
+                    for last in range(peak_operator, min(len(self.order), peak_operator + _NEW_CUT_REACH)):
                         yield from self._joined(state, (Cut(first, last, rows),))
 
     def _cheaper(self, cut: Cut) -> Iterator[Cut]:

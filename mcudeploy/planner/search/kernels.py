@@ -13,14 +13,14 @@ from mcudeploy.ir.plan import Step
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import live_loads
 
 
 def alternatives(model: Model) -> Iterator[CallTile]:
     """What `fastest` compares: every operator that has several variants, whole, by each of them."""
     graph = model.graph
-    for operator, rows in zip(graph.operators, Flow.of(graph).iteration_rows, strict=True):
+    for operator, rows in zip(graph.operators, Dataflow.of(graph).iteration_rows, strict=True):
         variants = model.variants.get(operator.name, ())
         if len(variants) > 1:
             yield from ((operator, call, Interval(0, rows)) for call in variants)
@@ -48,7 +48,7 @@ def fastest(model: Model, time: CallTime, known: KnownTime) -> Model:
     return model.with_calls(chosen)
 
 
-class _Way(NamedTuple):
+class _VariantCost(NamedTuple):
     """One variant of an operator in a schedule: its time, its scratch, the peak that it needs."""
 
     ticks: float
@@ -57,7 +57,7 @@ class _Way(NamedTuple):
     number: int
 
 
-def settled(
+def choose_kernels(
     model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime, most_ticks: float
 ) -> tuple[Model, float]:
     """The model with the variants that suit a schedule, and the ticks of it.
@@ -66,7 +66,7 @@ def settled(
     every operator has its fastest. Scratch lives for one step, so that operators do not disturb each other:
     for each peak the choice is exact.
     """
-    lean = model.leanest
+    lean = model.min_scratch
     loads = list(live_loads(tiled, steps, lean.work))
     highest: dict[int, int] = {}
     for step, load in zip(steps, loads, strict=False):
@@ -77,7 +77,7 @@ def settled(
         name = tiled.graph.operators[position].name
         least = lean.calls[name]
         ways[name] = [
-            _Way(
+            _VariantCost(
                 counts[position] * _step_ticks(model, tiled, position, call, time),
                 call.scratch_bytes,
                 load - model.scratch_bytes(least) + model.scratch_bytes(call),
@@ -88,7 +88,7 @@ def settled(
         ]
     floor = max(loads, default=0)
     levels = {floor, *(way.level for options in ways.values() for way in options)}
-    picked: Mapping[str, _Way] = {}
+    picked: Mapping[str, _VariantCost] = {}
     ticks = 0.0
     for level in sorted(level for level in levels if level >= floor):
         picked = {name: min(way for way in options if way.level <= level) for name, options in ways.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import ANY_ALIGNMENT, WorkBytes
 
 Segment = tuple[int, tuple[int, ...]]
@@ -20,7 +20,7 @@ Needs = dict[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class OwnedTensor:
     """A tensor that an operator makes (`made`: its place, -1 for a graph input), last read at place `last`.
 
     `kept`: it is a graph output. `unaligned`: it is a graph input with rows at any address. `cut_rows`:
@@ -49,10 +49,10 @@ class Memory:
         return min(size, self.rows - number * size) * self.row_bytes
 
 
-class Places:
+class OrderedGraph:
     """What the order says of every operator and tensor, and what steps of any number of rows read."""
 
-    def __init__(self, flow: Flow, order: Sequence[int], work: WorkBytes) -> None:
+    def __init__(self, flow: Dataflow, order: Sequence[int], work: WorkBytes) -> None:
         graph = flow.graph
         operators = [graph.operators[position] for position in order]
         inputs = [border.tensor for border in graph.resident_inputs()]
@@ -69,7 +69,7 @@ class Places:
         self.inputs = range(len(order), len(names))
         last = {source: place for place, sources in enumerate(self.sources) for source in sources}
         self.memories = [
-            Memory(
+            OwnedTensor(
                 graph.tensors[name].shape[0],
                 graph.tensors[name].row_bytes,
                 at if at < len(order) else -1,

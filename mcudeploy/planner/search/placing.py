@@ -9,8 +9,8 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.stalls import Pace, stalls
 from mcudeploy.cost.tiles import (
+    CopyCost,
     Costs,
-    MovePrice,
     TileSource,
     schedule_ticks,
     step_ticks,
@@ -23,12 +23,12 @@ from mcudeploy.planner.offload.room import over_time
 from mcudeploy.planner.order.portfolio import DEFAULT, best_order
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.order.tiled import problem_of, schedule_of
-from mcudeploy.planner.place.arena import Relocation
+from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.solve import spread
 from mcudeploy.planner.place.tagged import Tags, tag_schedule, tags_of
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph, whole
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.traffic import step_loads
 
 QUICK = ("chain_dfs", "refine", "beam")
@@ -45,17 +45,15 @@ def unsplit_schedule(model: Model, effort: Effort) -> Schedule:
     return reordered(model, tiled, reverse_post_order(tiled), effort)
 
 
-def unsplit_plan(
-    model: Model, board: Board, schedule: Schedule, relocation: Relocation | None = None
-) -> Plan:
+def unsplit_plan(model: Model, board: Board, schedule: Schedule, relocation: Budget | None = None) -> Plan:
     """The unsplit plan: in this order, or a depth-first one where that needs no larger arena."""
     tiled = whole(model.graph)
     plan = placed(model, board, tiled, schedule, relocation=relocation)
-    if plan.layout.arena_bytes <= plan.estimate.peak_bytes and demand(plan, board)[:2] == (0, 0):
+    if plan.layout.arena_bytes <= plan.estimate.peak_bytes and cost_key(plan, board)[:2] == (0, 0):
         return plan
     schedules = (reverse_post_order(tiled, first_input_first) for first_input_first in (True, False))
     others = (placed(model, board, tiled, schedule, relocation=relocation) for schedule in schedules)
-    return min((plan, *others), key=lambda one: demand(one, board))
+    return min((plan, *others), key=lambda one: cost_key(one, board))
 
 
 def tagged_plan(model: Model, board: Board) -> Plan:
@@ -65,7 +63,7 @@ def tagged_plan(model: Model, board: Board) -> Plan:
     return placed(model, board, tiled, schedule, tags=tags)
 
 
-def demand(plan: Plan, board: Board) -> tuple[int, float, int]:
+def cost_key(plan: Plan, board: Board) -> tuple[int, float, int]:
     """What plans are compared by, the less the better: bytes beyond the room of the board's memories, the
     latency where the core has to wait for a slow one, and the bytes of the arenas.
     """
@@ -95,7 +93,7 @@ def placed(
     schedule: Schedule,
     *,
     splits: tuple[Split, ...] = (),
-    relocation: Relocation | None = None,
+    relocation: Budget | None = None,
     tags: Tags | None = None,
 ) -> Plan:
     """The plan with a memory and an offset for everything; blocks move if there is a relocation, and tensors
@@ -117,12 +115,10 @@ def placed(
     plan = _stalled(plan, model, board, tiled, relocation)
     if tags is not None or relocation is None:
         return plan
-    return min((plan, *_over_time(plan, model, board, tiled, relocation)), key=lambda it: demand(it, board))
+    return min((plan, *_over_time(plan, model, board, tiled, relocation)), key=lambda it: cost_key(it, board))
 
 
-def _stalled(
-    plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation | None
-) -> Plan:
+def _stalled(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget | None) -> Plan:
     """The plan with what its core waits for slow memories."""
     pace = None
     if relocation is not None and relocation.costs is not None:
@@ -132,12 +128,12 @@ def _stalled(
 
 
 def _over_time(
-    plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation
+    plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget
 ) -> Iterator[Plan]:
     """Plans in which blocks leave the fast memory and come back, where the core would have to wait for slow
     memories, or something does not fit.
     """
-    if relocation.costs is None or demand(plan, board)[:2] == (0, 0):
+    if relocation.costs is None or cost_key(plan, board)[:2] == (0, 0):
         return
     cycles = step_ticks(tiled, plan.schedule.steps, relocation.costs)
     for layout, predicted in over_time(tiled, plan, model.work, board, relocation, cycles):
@@ -148,7 +144,7 @@ def _over_time(
             return
 
 
-def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation) -> Plan:
+def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget) -> Plan:
     """The plan with blocks that move where that saves RAM, or time, its ticks with those of the moves."""
     if plan.layout.status == "optimal" and not plan.layout.transfers and not plan.estimate.exposed_ticks:
         return plan
@@ -158,12 +154,10 @@ def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation:
         plans.append(
             _stalled(_timed_as(plan, layout, estimate, tiled, relocation), model, board, tiled, relocation)
         )
-    return min(plans, key=lambda one: (demand(one, board), one.estimate.ticks))
+    return min(plans, key=lambda one: (cost_key(one, board), one.estimate.ticks))
 
 
-def _timed_as(
-    plan: Plan, layout: Layout, estimate: Estimate, tiled: TiledGraph, relocation: Relocation
-) -> Plan:
+def _timed_as(plan: Plan, layout: Layout, estimate: Estimate, tiled: TiledGraph, relocation: Budget) -> Plan:
     """The plan in another layout, its ticks with those of the moves there."""
     made = replace(plan, layout=layout, estimate=estimate)
     price = relocation.price
@@ -171,12 +165,12 @@ def _timed_as(
     return replace(made, estimate=replace(estimate, ticks=ticks))
 
 
-def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: MovePrice) -> Plan:
+def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: CopyCost) -> Plan:
     """The plan with its ticks: those of its steps by the kernels of `model`, and those of its moves; and with
     what its core waits for slow memories.
     """
     steps = plan.schedule.steps
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     costs = _costs(plan, tiled, model, tiles)
     once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
     ticks = costs.ticks(tiled.step_rows) + schedule_ticks(tiled, steps, costs) - once
@@ -187,7 +181,7 @@ def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: Move
 
 def step_times(plan: Plan, model: Model, tiles: TileSource) -> list[float]:
     """The ticks of each step of a plan, without what it waits for slow memories."""
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     return step_ticks(tiled, plan.schedule.steps, _costs(plan, tiled, model, tiles))
 
 
@@ -201,7 +195,7 @@ def _costs(plan: Plan, tiled: TiledGraph, model: Model, tiles: TileSource) -> Co
     return shared_costs(model, tiled.flow, tiles(plan.graph, wanted))
 
 
-def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
+def moves_ticks(plan: Plan, tiled: TiledGraph, price: CopyCost) -> float:
     """What the core does for the transfers of a plan, and for its waits."""
     ticks = 0.0
     for transfer in plan.layout.transfers:
@@ -216,7 +210,7 @@ def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
     return ticks
 
 
-def promise(plan: Plan, model: Model, board: Board) -> float:
+def latency_bound(plan: Plan, model: Model, board: Board) -> float:
     """A bound for the latency of a plan whose fast memory is too small, 0 for others: what is too much at the
     peak goes out and comes back once, at least, and what is too much for a step is loaded from the slow one.
     """
@@ -225,7 +219,7 @@ def promise(plan: Plan, model: Model, board: Board) -> float:
         return 0.0
     room = sum(board.room(memory) for memory in board.memories if memory.is_fast)
     excess = max(0, plan.estimate.peak_bytes - room)
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     loads = [max(each, default=1.0) for each in step_loads(tiled, model.work)]
     direct = 0.0
     for step in plan.schedule.steps:

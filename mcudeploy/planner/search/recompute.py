@@ -29,7 +29,7 @@ _UNITS = 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _State:
+class _DropState:
     candidate: Candidate
     drops: Drops
 
@@ -42,7 +42,7 @@ def recompute(
     effort: Effort,
 ) -> Candidate:
     """The candidate with steps repeated where that lowers its peak within a latency; else itself."""
-    state = _State(base, {})
+    state = _DropState(base, {})
     for _ in range(_MOST_ROUNDS):
         drops_tried = takewhile(lambda _: _begin(base, effort), _wider(state))
         options = (_tried(base, drops, costs, work) for drops in drops_tried)
@@ -60,12 +60,12 @@ def _begin(base: Candidate, effort: Effort) -> bool:
     return not effort.is_spent()
 
 
-def _wider(state: _State) -> Iterator[Drops]:
+def _wider(state: _DropState) -> Iterator[Drops]:
     """One more tensor, or one with those it is made from, not kept while the operator at the peak runs."""
     candidate = state.candidate
     tiled, steps = candidate.tiled, candidate.schedule.steps
-    hot = candidate.hot
-    before = state.drops.get(hot, frozenset())
+    peak_operator = candidate.peak_operator
+    before = state.drops.get(peak_operator, frozenset())
     idle = _idle_at(tiled, steps, candidate.peak_step)
     for name in idle:
         group = {name}
@@ -73,7 +73,7 @@ def _wider(state: _State) -> Iterator[Drops]:
             if operator.output in group:
                 group |= {tiled.flow.roots[read] for read in operator.inputs} & set(idle)
         for added in ({name}, group):
-            yield {**state.drops, hot: before | added}
+            yield {**state.drops, peak_operator: before | added}
 
 
 def _idle_at(tiled: TiledGraph, steps: tuple[Step, ...], time: int) -> list[str]:
@@ -113,7 +113,7 @@ def _read(tiled: TiledGraph, step: Step) -> Iterator[int]:
         yield from range(lo, hi)
 
 
-def _tried(base: Candidate, drops: Drops, costs: Costs, work: WorkBytes) -> _State:
+def _tried(base: Candidate, drops: Drops, costs: Costs, work: WorkBytes) -> _DropState:
     tiled = base.tiled
     steps = _repeated(tiled, base.schedule.steps, drops)
     peak_bytes, peak_step = live_peak(tiled, steps, work)
@@ -121,7 +121,7 @@ def _tried(base: Candidate, drops: Drops, costs: Costs, work: WorkBytes) -> _Sta
     ticks = base.ticks + schedule_ticks(tiled, steps, costs) - before
     schedule = Schedule(steps, "feasible")
     made = replace(base, schedule=schedule, peak_bytes=peak_bytes, peak_step=peak_step, ticks=ticks)
-    return _State(made, drops)
+    return _DropState(made, drops)
 
 
 def _repeated(tiled: TiledGraph, steps: tuple[Step, ...], drops: Drops) -> tuple[Step, ...]:

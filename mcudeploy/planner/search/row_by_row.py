@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space, State
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 
 _SHARES = (0.9, 0.5, 0.3)
@@ -44,7 +44,7 @@ def _rows(space: Space, work: WorkBytes, position: int, made_rows: dict[str, int
     return max(fitting, default=tried[0])
 
 
-def _step_bytes(flow: Flow, work: WorkBytes, position: int, rows: int, made_rows: dict[str, int]) -> int:
+def _step_bytes(flow: Dataflow, work: WorkBytes, position: int, rows: int, made_rows: dict[str, int]) -> int:
     """What a step in the middle of an operator touches: blocks that it reads, what it makes, its scratch."""
     operator = flow.graph.operators[position]
     output = flow.graph.tensors[operator.output]

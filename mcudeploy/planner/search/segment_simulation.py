@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcudeploy.planner.order.depth_first import depth_first
-from mcudeploy.planner.search.ordered_graph import Needs, Places, Segment
+from mcudeploy.planner.search.ordered_graph import Needs, OrderedGraph, Segment
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class StepOutput:
     """What a step makes: rows [lo, hi), so many bytes."""
 
     lo: int
@@ -21,14 +21,14 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class InPlaceCandidate:
     """At step `time` the output may be written over one of `sources`, best first: tensors, each with the row
     of it that is looked at. It is taken if the row's block has the target's rows and bytes, and dies there;
     tensor -1 always does.
     """
 
     time: int
-    target: Target
+    target: StepOutput
     sources: tuple[tuple[int, int], ...]
 
 
@@ -45,16 +45,16 @@ class Walk:
     change: list[int]
     reads: dict[int, list[tuple[int, int, int]]]
     events: dict[int, dict[int, int]]
-    chances: list[Chance]
+    chances: list[InPlaceCandidate]
 
 
-def walk(places: Places, segment: Segment) -> Walk:
+def simulate_segment(places: OrderedGraph, segment: Segment) -> Walk:
     """Simulate a segment."""
     return _Walker(places, segment).walk()
 
 
 class _Walker:
-    def __init__(self, places: Places, segment: Segment) -> None:
+    def __init__(self, places: OrderedGraph, segment: Segment) -> None:
         self._places = places
         first, sizes = segment
         self._size = dict(zip(range(first, first + len(sizes)), sizes, strict=True))
@@ -144,15 +144,15 @@ class _Walker:
         for block, step in enumerate(places.steps(place, size)):
             if step not in self._time:
                 continue
-            target = Target(*memory.block(size, block), memory.block_bytes(size, block))
+            target = StepOutput(*memory.block(size, block), memory.block_bytes(size, block))
             at, sources = self._time[step], self._sources(place, block, target)
             if sources[:1] == [(-1, 0)]:
                 self._walk.change[at] -= target.size_bytes
                 self._walk.change[at + 1] += target.size_bytes
             elif sources:
-                self._walk.chances.append(Chance(at, target, tuple(sources)))
+                self._walk.chances.append(InPlaceCandidate(at, target, tuple(sources)))
 
-    def _sources(self, place: int, block: int, target: Target) -> list[tuple[int, int]]:
+    def _sources(self, place: int, block: int, target: StepOutput) -> list[tuple[int, int]]:
         places, size = self._places, self._size[place]
         found: list[tuple[int, int]] = []
         for operand in places.overwrites[place]:
@@ -170,7 +170,7 @@ class _Walker:
         return found
 
 
-def same_block(places: Places, source: int, rows: int, target: Target) -> bool:
+def same_block(places: OrderedGraph, source: int, rows: int, target: StepOutput) -> bool:
     """Whether a tensor, in blocks of `rows`, has a block with the rows and bytes of a target."""
     memory, block = places.memories[source], target.lo // rows
     same_bytes = memory.block_bytes(rows, block) == target.size_bytes

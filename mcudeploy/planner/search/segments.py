@@ -15,9 +15,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from mcudeploy.ir.plan import Step
-from mcudeploy.planner.search.ordered_graph import Places, Segment
-from mcudeploy.planner.search.segment_simulation import Chance, Walk, same_block, walk
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.planner.search.ordered_graph import OrderedGraph, Segment
+from mcudeploy.planner.search.segment_simulation import InPlaceCandidate, Walk, same_block, simulate_segment
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 
 Sections = tuple[Segment, ...]
@@ -53,7 +53,7 @@ class _Profile:
 
     peak_bytes: int
     net_bytes: int
-    hot: int
+    peak_operator: int
 
 
 class Segments:
@@ -62,9 +62,9 @@ class Segments:
     `units`: the effort of all simulations so far. The caller charges it to a budget.
     """
 
-    def __init__(self, flow: Flow, order: Sequence[int], work: WorkBytes) -> None:
+    def __init__(self, flow: Dataflow, order: Sequence[int], work: WorkBytes) -> None:
         self.work, self.units = work, 0
-        self._places = Places(flow, order, work)
+        self._places = OrderedGraph(flow, order, work)
         self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._places.rows)]
         self._borders: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._walks: dict[Segment, Walk] = {}
@@ -77,15 +77,15 @@ class Segments:
         """The largest sum of live bytes, and the place of the operator where it first occurs."""
         memories = self._places.memories
         load = sum(memories[number].size_bytes for number in self._places.inputs)
-        most, hot = load, 0
+        most, peak_operator = load, 0
         keys = self._keys(sections)
         self.units += _KEY_UNITS * len(keys)
         for key in keys:
             profile = self._profile(key)
             if load + profile.peak_bytes > most:
-                most, hot = load + profile.peak_bytes, profile.hot
+                most, peak_operator = load + profile.peak_bytes, profile.peak_operator
             load += profile.net_bytes
-        return most, hot
+        return most, peak_operator
 
     def steps(self, sections: Sections) -> tuple[Step, ...]:
         """The schedule of the whole graph: segment behind segment."""
@@ -184,7 +184,7 @@ class Segments:
                 self._walks.clear()
                 self._last_reads.clear()
                 self._steps_kept = 0
-            self._walks[segment] = walk(self._places, segment)
+            self._walks[segment] = simulate_segment(self._places, segment)
             self._steps_kept += len(self._walks[segment].steps)
             self.units += _WALK_UNITS * len(self._walks[segment].steps)
         return self._walks[segment]
@@ -229,10 +229,10 @@ class Segments:
                 change[chance.time + 1] += chance.target.size_bytes
         *loads, net = accumulate(change[:-1])
         most = max(loads, default=0)
-        hot = own.steps[loads.index(most)] // self._places.span if loads else first
-        return _Profile(most, net, hot)
+        peak_operator = own.steps[loads.index(most)] // self._places.span if loads else first
+        return _Profile(most, net, peak_operator)
 
-    def _taken(self, chance: Chance, blocks: Mapping[int, tuple[int, dict[int, int]]]) -> bool:
+    def _taken(self, chance: InPlaceCandidate, blocks: Mapping[int, tuple[int, dict[int, int]]]) -> bool:
         for number, row in chance.sources:
             if number < 0:
                 return True

@@ -15,16 +15,16 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.plan import Plan, Schedule, Search, Split
-from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Relocation
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.search import placing
-from mcudeploy.planner.search.best_first import Candidate, Found, OnGain, search
+from mcudeploy.planner.search.best_first import Candidate, OnGain, SearchResult, search
 from mcudeploy.planner.search.cuts import Space
-from mcudeploy.planner.search.kernels import settled
+from mcudeploy.planner.search.kernels import choose_kernels
 from mcudeploy.planner.search.recompute import recompute
 from mcudeploy.planner.search.row_by_row import row_by_row
 from mcudeploy.planner.search.segments import Segments
-from mcudeploy.planner.search.task import Task
+from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import live_peak
 
@@ -65,7 +65,7 @@ class Splits:
 
 
 def split_plans(
-    task: Task,
+    task: SearchTask,
     effort: Effort,
     stored: Plan | None = None,
     *,
@@ -100,7 +100,7 @@ def split_plans(
     return Splits(front(kept, task.board), found.search, interrupted, points)
 
 
-def _searched(task: Task, effort: Effort, stored: Plan | None, told: Report) -> Found:
+def _searched(task: SearchTask, effort: Effort, stored: Plan | None, told: Report) -> SearchResult:
     def fits(candidate: Candidate) -> bool:
         limit = task.enough_bytes
         if limit is None or candidate.peak_bytes > limit:
@@ -121,7 +121,7 @@ def _searched(task: Task, effort: Effort, stored: Plan | None, told: Report) -> 
     )
 
 
-def _packing(task: Task, told: Report) -> OnGain:
+def _packing(task: SearchTask, told: Report) -> OnGain:
     """Tells of the least arena that was packed so far: a peak may be what no arena can have. Packing takes a
     small share of the time.
     """
@@ -141,7 +141,11 @@ def _packing(task: Task, told: Report) -> OnGain:
 
 
 def _finished(
-    task: Task, candidates: Sequence[Candidate], known: Sequence[Plan], effort: Effort, progress: Progress
+    task: SearchTask,
+    candidates: Sequence[Candidate],
+    known: Sequence[Plan],
+    effort: Effort,
+    progress: Progress,
 ) -> Iterator[Plan]:
     """Plans within the latency limit, each as soon as it is made, until one has an arena that is enough."""
     plans = [plan for plan in known if task.keeps(plan)]
@@ -160,7 +164,7 @@ def _finished(
 
 
 def _made(
-    task: Task, candidates: Sequence[Candidate], plans: Sequence[Plan], effort: Effort
+    task: SearchTask, candidates: Sequence[Candidate], plans: Sequence[Plan], effort: Effort
 ) -> Iterator[Plan]:
     """First fit: the best candidates, and all others that could win; where the core would have to wait for a
     slow memory, operators row by row as well.
@@ -176,7 +180,7 @@ def _made(
             yield _first_fit(task, candidate)
 
 
-def _row_by_row(task: Task) -> Iterator[Candidate]:
+def _row_by_row(task: SearchTask) -> Iterator[Candidate]:
     """Candidates that take operators one by one, within the latency limit."""
     segments = Segments(task.space.flow, task.space.order, task.lean.work)
     room = sum(task.board.room(memory) for memory in task.board.memories if memory.is_fast)
@@ -192,7 +196,7 @@ def _row_by_row(task: Task) -> Iterator[Candidate]:
 
 
 def _recomputed(
-    task: Task, candidates: Sequence[Candidate], _: Sequence[Plan], effort: Effort
+    task: SearchTask, candidates: Sequence[Candidate], _: Sequence[Plan], effort: Effort
 ) -> Iterator[Plan]:
     """Halos computed twice, where that lowers the peak."""
     for candidate in candidates[:_MADE_ANYWAY]:
@@ -201,7 +205,9 @@ def _recomputed(
             yield _first_fit(task, again)
 
 
-def _reordered(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort) -> Iterator[Plan]:
+def _reordered(
+    task: SearchTask, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort
+) -> Iterator[Plan]:
     """Plans in orders of lower peaks that are found soon."""
     for plan in _by_peak(plans)[:_REORDERED]:
         if not _has_repeated(plan) and not effort.is_spent():
@@ -211,20 +217,24 @@ def _reordered(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort
                 yield _placed(task, tiled, replace(found, status="feasible"), plan.splits)
 
 
-def _relocated(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort) -> Iterator[Plan]:
+def _relocated(
+    task: SearchTask, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort
+) -> Iterator[Plan]:
     """Blocks that move, or leave the fast memory for a time, where a plan could win with that."""
-    for plan in sorted(_by_peak(plans), key=lambda one: placing.promise(one, task.model, task.board)):
+    for plan in sorted(_by_peak(plans), key=lambda one: placing.latency_bound(one, task.model, task.board)):
         if effort.is_spent():
             return
         if _worth_moving(task, plan, plans):
             yield _with_moves(task, plan, effort.part(0.4 if plan.estimate.exposed_ticks else 0.2))
 
 
-def _perfected(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort) -> Iterator[Plan]:
+def _perfected(
+    task: SearchTask, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort
+) -> Iterator[Plan]:
     """The best plan in a proven or better order, with cheaper moves; and moves for those that are faster."""
     if not plans:
         return
-    best = min(plans, key=lambda plan: rank(plan, task.board))
+    best = min(plans, key=lambda plan: sort_key(plan, task.board))
     if not _has_repeated(best) and not best.estimate.exposed_ticks:
         best = _in_proven_order(task, best, effort.part(0.5))
         yield best
@@ -246,16 +256,16 @@ _STAGES = (
 def front(plans: Sequence[Plan], board: Board) -> tuple[Plan, ...]:
     """The Pareto front of memory and latency, the least memory first."""
     chosen: list[Plan] = []
-    for plan in sorted(plans, key=lambda plan: rank(plan, board)):
+    for plan in sorted(plans, key=lambda plan: sort_key(plan, board)):
         if not chosen or plan.estimate.ticks < chosen[-1].estimate.ticks:
             chosen.append(plan)
     return tuple(chosen)
 
 
-def rank(plan: Plan, board: Board) -> tuple[tuple[int, float, int], float, int, bool]:
+def sort_key(plan: Plan, board: Board) -> tuple[tuple[int, float, int], float, int, bool]:
     """The better a plan, the less: by RAM, then latency, then entries of its tape, which is in flash."""
     entries = len(plan.schedule.steps) + len(plan.layout.transfers)
-    return placing.demand(plan, board), plan.estimate.ticks, entries, plan.schedule.status != "optimal"
+    return placing.cost_key(plan, board), plan.estimate.ticks, entries, plan.schedule.status != "optimal"
 
 
 def could_win(peak_bytes: int, best: tuple[int, float, int]) -> bool:
@@ -266,18 +276,18 @@ def could_win(peak_bytes: int, best: tuple[int, float, int]) -> bool:
     return bool(beyond or dearer) or align_up(peak_bytes, ARENA_GRAIN_BYTES) < arena_bytes
 
 
-def _worth_packing(task: Task, peak_bytes: int, plans: Sequence[Plan]) -> bool:
-    demands = [placing.demand(plan, task.board) for plan in plans]
+def _worth_packing(task: SearchTask, peak_bytes: int, plans: Sequence[Plan]) -> bool:
+    demands = [placing.cost_key(plan, task.board) for plan in plans]
     return not demands or could_win(peak_bytes, min(demands))
 
 
-def _worth_moving(task: Task, plan: Plan, plans: Sequence[Plan]) -> bool:
+def _worth_moving(task: SearchTask, plan: Plan, plans: Sequence[Plan]) -> bool:
     """Whether a plan could be the best with moves: by its peak, or where the core waits for slow memories, by
     its latency.
     """
-    _, latency, _ = min(placing.demand(one, task.board) for one in plans)
+    _, latency, _ = min(placing.cost_key(one, task.board) for one in plans)
     if plan.estimate.exposed_ticks and latency:
-        return placing.promise(plan, task.model, task.board) < latency
+        return placing.latency_bound(plan, task.model, task.board) < latency
     return _worth_packing(task, plan.estimate.peak_bytes, plans)
 
 
@@ -285,32 +295,32 @@ def _by_peak(plans: Sequence[Plan]) -> list[Plan]:
     return sorted(plans, key=lambda plan: plan.estimate.peak_bytes)
 
 
-def _first_fit(task: Task, candidate: Candidate) -> Plan:
+def _first_fit(task: SearchTask, candidate: Candidate) -> Plan:
     """The plan of a candidate, whose blocks stay where they are made."""
     return _placed(task, candidate.tiled, candidate.schedule, _splits(task.space, candidate))
 
 
-def _placed(task: Task, tiled: TiledGraph, schedule: Schedule, splits: tuple[Split, ...]) -> Plan:
+def _placed(task: SearchTask, tiled: TiledGraph, schedule: Schedule, splits: tuple[Split, ...]) -> Plan:
     """The plan of a schedule by the kernels that suit it."""
-    model, ticks = settled(task.model, tiled, schedule.steps, task.time, task.most_ticks)
+    model, ticks = choose_kernels(task.model, tiled, schedule.steps, task.time, task.most_ticks)
     plan = placing.placed(model, task.board, tiled, schedule, splits=splits)
     return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
 
 
-def _with_moves(task: Task, plan: Plan, effort: Effort) -> Plan:
+def _with_moves(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
     """The plan with moves where they make its arena smaller."""
     tiled = task.tiled(plan)
-    relocation = Relocation(task.price, effort, task.costs)
+    relocation = Budget(task.price, effort, task.costs)
     return placing.moved(plan, task.model.with_kernels(plan.kernels), task.board, tiled, relocation)
 
 
-def _in_proven_order(task: Task, plan: Plan, effort: Effort) -> Plan:
+def _in_proven_order(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
     """The plan in a better order if one is found and packs no worse; with what is proven of its own else."""
     tiled = task.tiled(plan)
     found = placing.reordered(task.lean, tiled, plan.schedule, effort)
     if plan.estimate.peak_bytes > found.lower_bound_bytes and found.steps != plan.schedule.steps:
         other = _with_moves(task, _placed(task, tiled, found, plan.splits), effort)
-        if rank(other, task.board)[0] <= rank(plan, task.board)[0]:
+        if sort_key(other, task.board)[0] <= sort_key(plan, task.board)[0]:
             plan = other
     # the order was found, and proven, for the leanest kernels
     proven = plan.estimate.peak_bytes <= found.lower_bound_bytes

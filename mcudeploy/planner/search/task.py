@@ -9,8 +9,8 @@ from mcudeploy.boards.board import Board
 from mcudeploy.cost.tiles import (
     CallTile,
     CallTime,
+    CopyCost,
     Costs,
-    MovePrice,
     TileSource,
     move_price,
     timed_blocks,
@@ -22,11 +22,11 @@ from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Space
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class SearchTask:
     """What all plans of one search have in common.
 
     `model`: in the form that is cut, with its fastest kernels. The search assumes the fastest kernel of
@@ -42,7 +42,7 @@ class Task:
     tiles: TileSource
     time: CallTime
     costs: Costs
-    price: MovePrice
+    price: CopyCost
     unsplit_ticks: float
     most_ticks: float
     enough_bytes: int | None = None
@@ -58,17 +58,17 @@ class Task:
         unsplit_ticks: float,
         max_overhead: float,
         enough_bytes: int | None,
-    ) -> Task:
+    ) -> SearchTask:
         """The task for a model whose unsplit plan runs its operators, by position, in `order`.
 
         `max_overhead`: percent of the unsplit latency.
         """
-        flow = Flow.of(model.graph)
+        flow = Dataflow.of(model.graph)
         time = tiles(model.graph, tiles_tried(flow, model.calls))
         costs = shared_costs(model, flow, time)
         most_ticks = unsplit_ticks * (1 + max_overhead / 100)
         return cls(
-            model, model.leanest, board, Space.of(flow, order), tiles, time, costs, move_price(tiles),
+            model, model.min_scratch, board, Space.of(flow, order), tiles, time, costs, move_price(tiles),
             unsplit_ticks, most_ticks, enough_bytes,
         )  # fmt: skip
 
@@ -85,7 +85,7 @@ class Task:
         return self.enough_bytes is not None and plan.layout.arena_bytes <= self.enough_bytes
 
 
-def tiles_tried(flow: Flow, calls: Mapping[str, KernelCall]) -> Iterator[CallTile]:
+def tiles_tried(flow: Dataflow, calls: Mapping[str, KernelCall]) -> Iterator[CallTile]:
     """The tiles that a search may ask for: of every operator that can be cut all row counts that are tried,
     of the others the whole.
     """

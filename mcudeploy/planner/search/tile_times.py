@@ -5,14 +5,14 @@ from __future__ import annotations
 from mcudeploy.cost.tiles import CallTime, Costs, TileShare, by_calls
 from mcudeploy.planner.cores.parts import WorkSharing
 from mcudeploy.planner.model.model import Model
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 
-def shared_costs(model: Model, flow: Flow, time: CallTime) -> Costs:
+def shared_costs(model: Model, flow: Dataflow, time: CallTime) -> Costs:
     """Times of all operators under any cut, by the kernels of the model."""
     return Costs(flow, by_calls(time, model.calls), _share_of(model, flow))
 
 
-def _share_of(model: Model, flow: Flow) -> TileShare | None:
+def _share_of(model: Model, flow: Dataflow) -> TileShare | None:
     """The largest part of a tile that a core makes; None where there is one core."""
     return WorkSharing.of(flow, model.calls, model.cores).largest_share if model.cores > 1 else None

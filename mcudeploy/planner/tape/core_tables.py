@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ir.plan import CoreWait, Part
+from mcudeploy.ir.plan import Sync, WorkSlice
 from mcudeploy.ops.columns import part_of
 from mcudeploy.planner.tape.tape import Tape
 from mcudeploy.tiling.live import core_scratch
@@ -61,7 +61,7 @@ class LaneTables:
         for core, lane in enumerate(tape.plan.lanes):
             entries = []
             for each in lane:
-                if isinstance(each, CoreWait):
+                if isinstance(each, Sync):
                     entries.append(PartEntry(each.entry, None, each.core, each.parts))
                     continue
                 base, block = tape.record_of(each.entry)
@@ -87,7 +87,7 @@ class LaneTables:
 
 
 def _record(
-    tape: Tape, calls: Mapping[str, KernelCall], base: int, core: int, part: Part
+    tape: Tape, calls: Mapping[str, KernelCall], base: int, core: int, part: WorkSlice
 ) -> PartRecord | None:
     """What a part runs by, where the record of its step does not do."""
     operator = tape.plan.graph.operators[tape.records[base].operator]

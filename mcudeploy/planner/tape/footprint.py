@@ -12,7 +12,7 @@ from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.tape.core_tables import LaneTables
-from mcudeploy.planner.tape.tape import WORD_BYTES, Named, Tape, handed_over, integer_bits
+from mcudeploy.planner.tape.tape import WORD_BYTES, NamedRange, Tape, handed_over, integer_bits
 from mcudeploy.tiling.live import WorkBytes, work_bytes
 from mcudeploy.tiling.loads import live_in
 
@@ -37,7 +37,7 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
     pointer_bytes, handed = 8 if board.is_host else 4, len(handed_over(plan, board))
     # An operator of another unit has a second record, which shares its inputs, and one that points to it.
     pointers, words = (5 + 1) * handed, (2 + 1 + 1 % (pointer_bytes // WORD_BYTES)) * handed
-    named: set[tuple[Named, int]] = set()
+    named: set[tuple[NamedRange, int]] = set()
     for record in tape.records:
         operator = plan.graph.operators[record.operator]
         pointers += 5 + len(operator.inputs)  # kernel, parameters, inputs, output, scratch

@@ -18,8 +18,8 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Run, Step, Transfer, Wait
 from mcudeploy.planner.cores.requirements import unit_names
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
-from mcudeploy.tiling.locations import Locations, Table
+from mcudeploy.tiling.dataflow import Dataflow
+from mcudeploy.tiling.locations import BlockTable, Locations
 
 WORD_BYTES = 4
 """Bytes of an integer or float in a record, and what tables begin at a multiple of."""
@@ -36,7 +36,7 @@ class Record:
 
     operator: int
     number: int
-    touched: tuple[tuple[Named, int], ...]
+    touched: tuple[tuple[NamedRange, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Waits:
     pending: tuple[int, ...]
 
 
-class Named(NamedTuple):
+class NamedRange(NamedTuple):
     """A tensor, or the scratch of an operator, as far as it is in a memory."""
 
     is_scratch: bool
@@ -78,7 +78,7 @@ class Named(NamedTuple):
     memory: str
 
 
-Fitting = list[tuple[Named, Interval]]
+Fitting = list[tuple[NamedRange, Interval]]
 """All that an operator touches, and the versions of each that would do."""
 
 
@@ -87,36 +87,36 @@ class _Versions:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self.tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+        self.tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
         self._tensors, self._scratch = Locations.of(plan.layout), Locations(plan.layout.scratch)
 
-    def find(self, named: Named) -> tuple[Locations, Table]:
+    def find(self, named: NamedRange) -> tuple[Locations, BlockTable]:
         """Where its places are, and by which table."""
         if named.is_scratch:
-            return self._scratch, Table(named.name, named.memory)
-        return self._tensors, Table(self.tiled.flow.roots[named.name], named.memory)
+            return self._scratch, BlockTable(named.name, named.memory)
+        return self._tensors, BlockTable(self.tiled.flow.roots[named.name], named.memory)
 
-    def changes(self, named: Named) -> int:
+    def changes(self, named: NamedRange) -> int:
         """How often something of it comes to lie elsewhere."""
         where, table = self.find(named)
         return where.changes(table)
 
-    def all(self) -> Iterator[Named]:
+    def all(self) -> Iterator[NamedRange]:
         """Every tensor, then the scratch of every operator that has some, by memory."""
         for name, root in self.tiled.flow.roots.items():
-            yield from (Named(False, name, memory) for memory in self._tensors.memories(root))
+            yield from (NamedRange(False, name, memory) for memory in self._tensors.memories(root))
         for name in self._plan.layout.scratch:
-            yield from (Named(True, name, memory) for memory in self._scratch.memories(name))
+            yield from (NamedRange(True, name, memory) for memory in self._scratch.memories(name))
 
-    def touched(self, operator: Operator) -> list[Named]:
+    def touched(self, operator: Operator) -> list[NamedRange]:
         """What an operator reads, then what it makes, then its scratch, in the first memories of each."""
         roots = self.tiled.flow.roots
         tensors = [
-            Named(False, name, self._tensors.memories(roots[name])[0])
+            NamedRange(False, name, self._tensors.memories(roots[name])[0])
             for name in (*operator.inputs, operator.output)
         ]
         return tensors + [
-            Named(True, operator.name, memory)
+            NamedRange(True, operator.name, memory)
             for memory in (self._scratch.memories(operator.name) if self._works(operator) else ())
         ]
 
@@ -132,17 +132,17 @@ class _Versions:
         for name, read in zip(operator.inputs, self.tiled.blocks_read(step), strict=True):
             numbers = [block for _, block in read]
             memory = self._tensors.read(self.tiled.flow.roots[name], numbers, time)
-            found.append(self._common(Named(False, name, memory), numbers, time))
+            found.append(self._common(NamedRange(False, name, memory), numbers, time))
         made = 0 if operator.op.accumulates else step.block
         memory = self._tensors.made((operator.output, made), time).memory
-        found.append(self._common(Named(False, operator.output, memory), [made], time))
+        found.append(self._common(NamedRange(False, operator.output, memory), [made], time))
         if self._works(operator):
             worked = min(step.block, len(self._plan.layout.scratch[operator.name]) - 1)
             memory = self._scratch.memories(operator.name)[0]
-            found.append(self._common(Named(True, operator.name, memory), [worked], time))
+            found.append(self._common(NamedRange(True, operator.name, memory), [worked], time))
         return found
 
-    def _common(self, named: Named, blocks: Iterable[int], time: int) -> tuple[Named, Interval]:
+    def _common(self, named: NamedRange, blocks: Iterable[int], time: int) -> tuple[NamedRange, Interval]:
         where, table = self.find(named)
         version, common = where.version(table, time), Interval(0, where.changes(table) + 1)
         for block in blocks:
@@ -164,7 +164,7 @@ class Tape:
         self.plan, self._versions = plan, _Versions(plan)
         self.records, of_step = _records(plan, self._versions)
         named = {pair for record in self.records for pair in record.touched}
-        self.stored_as: list[tuple[Named, int]] = [
+        self.stored_as: list[tuple[NamedRange, int]] = [
             (owner, version)
             for owner in self._versions.all()
             for version in range(self._versions.changes(owner) + 1)
@@ -181,7 +181,7 @@ class Tape:
         code = int(self.codes[entry])
         return code >> self.block_bits, code & ((1 << self.block_bits) - 1)
 
-    def is_spread(self, named: Named) -> bool:
+    def is_spread(self, named: NamedRange) -> bool:
         """Whether a tensor is in several memories."""
         where, table = self._versions.find(named)
         return len(where.memories(table.name)) > 1
@@ -203,7 +203,7 @@ class Tape:
     def _waiting(self) -> list[tuple[str, ...]]:
         return [(each.engine,) for each in self.waits]
 
-    def stored(self, named: Named, version: int) -> Stored:
+    def stored(self, named: NamedRange, version: int) -> Stored:
         """A tensor, or scratch, in one of its versions. Where it changes its place every offset is listed."""
         where, table = self._versions.find(named)
         offsets = where.offsets(table, version)
@@ -214,13 +214,13 @@ class Tape:
             return Stored(named.memory, offsets[:1], row_bytes, ONE_PIECE)
         return Stored(named.memory, offsets, row_bytes, block_rows)
 
-    def number(self, named: Named, version: int) -> int:
+    def number(self, named: NamedRange, version: int) -> int:
         """The number of a version among those of a tensor, or of scratch, in all memories."""
         where, table = self._versions.find(named)
         before = where.memories(table.name)[: where.memories(table.name).index(table.memory)]
-        return version + sum(where.changes(Table(table.name, memory)) + 1 for memory in before)
+        return version + sum(where.changes(BlockTable(table.name, memory)) + 1 for memory in before)
 
-    def _rows(self, named: Named) -> tuple[int, int]:
+    def _rows(self, named: NamedRange) -> tuple[int, int]:
         """Bytes of a row, 0 of scratch, and rows of a block."""
         if named.is_scratch:
             return 0, self.plan.block_rows[named.name]
@@ -297,7 +297,7 @@ def _records(plan: Plan, versions: _Versions) -> tuple[list[Record], list[int]]:
     Each version has a table: stretches of all operators take the same as far as they can.
     """
     stretches, of_step = _stretches(plan, versions)
-    chosen: dict[Named, list[int]] = {}
+    chosen: dict[NamedRange, list[int]] = {}
     found = [pair for mine in stretches for fitting in mine for pair in fitting]
     for named, same in sorted(found, key=lambda pair: -pair[1].lo):
         if not any(version in same for version in chosen.setdefault(named, [])):

@@ -10,7 +10,7 @@ from mcudeploy.common.text import count_text
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Residence, memories_of
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 from mcudeploy.tiling.loads import live_in
 
@@ -29,7 +29,7 @@ class Area:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ChartGroup:
     """All blocks of one tensor, or the scratch of one operator; `colour` tells tensors apart, -1: scratch."""
 
     name: str
@@ -46,7 +46,7 @@ class Panel:
 
     memory: str
     arena_bytes: int
-    groups: tuple[Group, ...]
+    groups: tuple[ChartGroup, ...]
     load: tuple[int, ...]
     flights: tuple[Area, ...] = ()
 
@@ -57,7 +57,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ChartRun:
     """Consecutive steps of one operator, in the colour of its output."""
 
     operator: str
@@ -73,13 +73,13 @@ class Drawing:
     board: str
     steps: int
     panels: tuple[Panel, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[ChartRun, ...]
     facts: tuple[tuple[str, str], ...]
 
 
 def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
     """The drawing of a plan; `work` is the scratch and state of every operator, `model` what it is called."""
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     steps = max(len(plan.schedule.steps), 1)
     colours = {name: number for number, name in enumerate(tiled.first_block)}
     loads = live_in(plan, work)
@@ -106,7 +106,7 @@ def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
     return Drawing(model, plan.board, steps, panels, _runs(plan, tiled, colours), facts)
 
 
-def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int], memory: str) -> Iterator[Group]:
+def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int], memory: str) -> Iterator[ChartGroup]:
     """A group for each tensor that is in a memory, with an area for each residence there. Blocks that nothing
     makes or reads are not there.
     """
@@ -125,7 +125,7 @@ def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int], memory: str
         blocks = "" if len(residences) == 1 else f", {len(residences):,} blocks"
         moves = f", {count_text(moves_of[name], 'move')}" if moves_of[name] else ""
         note = f"{tensor.dtype.value} {shape}, {tensor.size_bytes:,} B{blocks}{moves}{_when(areas)}"
-        yield Group(name, note, colours[name], areas)
+        yield ChartGroup(name, note, colours[name], areas)
 
 
 def _flights(plan: Plan, tiled: TiledGraph, memory: str) -> Iterator[Area]:
@@ -139,12 +139,12 @@ def _flights(plan: Plan, tiled: TiledGraph, memory: str) -> Iterator[Area]:
             yield replace(_area(place, size), steps=Interval(begin, max(begin, transfer.end)))
 
 
-def _scratch(plan: Plan, work: WorkBytes, memory: str) -> Iterator[Group]:
+def _scratch(plan: Plan, work: WorkBytes, memory: str) -> Iterator[ChartGroup]:
     for name, residences in plan.layout.scratch.items():
         if memory in memories_of(residences):
             size = sum(work[name])
             areas = tuple(_area(each, size) for found in residences for each in found)
-            yield Group(f"scratch of {name}", f"{size:,} B{_when(areas)}", -1, areas)
+            yield ChartGroup(f"scratch of {name}", f"{size:,} B{_when(areas)}", -1, areas)
 
 
 def _area(residence: Residence, size_bytes: int) -> Area:
@@ -156,13 +156,13 @@ def _when(areas: Iterable[Area]) -> str:
     return f", steps {min(s.lo for s in spans):,} to {max(s.hi for s in spans) - 1:,}" if spans else ""
 
 
-def _runs(plan: Plan, tiled: TiledGraph, colours: dict[str, int]) -> tuple[Run, ...]:
-    runs: list[Run] = []
+def _runs(plan: Plan, tiled: TiledGraph, colours: dict[str, int]) -> tuple[ChartRun, ...]:
+    runs: list[ChartRun] = []
     for time, step in enumerate(plan.schedule.steps):
         operator = plan.graph.operators[step.operator]
         if runs and runs[-1].operator == operator.name:
-            runs[-1] = Run(operator.name, runs[-1].colour, Interval(runs[-1].steps.lo, time + 1))
+            runs[-1] = ChartRun(operator.name, runs[-1].colour, Interval(runs[-1].steps.lo, time + 1))
         else:
             colour = colours[tiled.flow.roots[operator.output]]
-            runs.append(Run(operator.name, colour, Interval(time, time + 1)))
+            runs.append(ChartRun(operator.name, colour, Interval(time, time + 1)))
     return tuple(runs)

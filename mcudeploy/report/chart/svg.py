@@ -11,7 +11,7 @@ from itertools import count
 
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.interval import Interval
-from mcudeploy.report.chart.drawing import Area, Drawing, Group, Panel, Run
+from mcudeploy.report.chart.drawing import Area, ChartGroup, ChartRun, Drawing, Panel
 
 _WIDTH, _LEFT, _RIGHT = 1200, 84, 24
 _PANEL, _HEAD, _FOOT = 480, 64, 86
@@ -181,7 +181,7 @@ def _step_axis(steps: int, scale: Scale) -> list[str]:
     return parts
 
 
-def _blocks(group: Group, scale: Scale) -> str:
+def _blocks(group: ChartGroup, scale: Scale) -> str:
     """All blocks of a group as one shape: thousands of blocks stay a small file."""
     path = "".join(_rectangle(area, scale) for area in group.areas)
     roomy = all(min(scale.width(area), scale.height(area)) >= _ROOMY for area in group.areas)
@@ -237,7 +237,7 @@ def _peak(panel: Panel, scale: Scale, steps: int) -> list[str]:
     ]
 
 
-def _strip(runs: Iterable[Run], scale: Scale) -> list[str]:
+def _strip(runs: Iterable[ChartRun], scale: Scale) -> list[str]:
     """Which operator runs: one shape for all steps of an operator."""
     spans: dict[tuple[str, int], list[Interval]] = {}
     for run in runs:
@@ -254,7 +254,7 @@ def _strip(runs: Iterable[Run], scale: Scale) -> list[str]:
     return parts
 
 
-def _labels(groups: Iterable[Group], scale: Scale) -> list[str]:
+def _labels(groups: Iterable[ChartGroup], scale: Scale) -> list[str]:
     """Names of tensors where they have room on their own colour, the large ones first; no two overlap."""
     parts: list[str] = []
     taken: list[tuple[float, float, float, float]] = []
@@ -280,7 +280,7 @@ def _labels(groups: Iterable[Group], scale: Scale) -> list[str]:
     return parts
 
 
-def _places(group: Group, scale: Scale, length: float) -> list[tuple[Area, bool]]:
+def _places(group: ChartGroup, scale: Scale, length: float) -> list[tuple[Area, bool]]:
     """The largest areas of a group where a name of `length` pixels fits, and whether it stands upright."""
     places = []
     wide = max(length / scale.per_step, max(len(area.steps) for area in group.areas) / 3)

@@ -8,7 +8,7 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.report.chart.drawing import Drawing
 from mcudeploy.report.chart.svg import scales, visible
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Flow
+from mcudeploy.tiling.dataflow import Dataflow
 
 
 def blocks_of(made: Deployment, drawing: Drawing) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def blocks_of(made: Deployment, drawing: Drawing) -> dict[str, Any]:
     the last (both -1: scratch), first step and the one behind the last, offset, bytes.
     """
     plan = made.plan
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     work = made.model.work
     names = [*plan.layout.blocks, *plan.layout.scratch]
     first_scratch = len(plan.layout.blocks)

@@ -10,10 +10,10 @@ Source: the published patent on exact, then heuristic, then tuned execution orde
 
 from __future__ import annotations
 
-from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.order_problem import OrderProblem
 
 
-def chain_dfs(problem: Problem) -> tuple[int, ...]:
+def chain_dfs(problem: OrderProblem) -> tuple[int, ...]:
     """A valid order. Linear but for sorting."""
     windows = _windows(problem)
     window_of = {step: number for number, window in enumerate(windows) for step in window}
@@ -37,7 +37,7 @@ def chain_dfs(problem: Problem) -> tuple[int, ...]:
     return tuple(order)
 
 
-def _windows(problem: Problem) -> list[list[int]]:
+def _windows(problem: OrderProblem) -> list[list[int]]:
     """Maximal chains: a step inside one waits for the step before it only, and only it waits for that."""
     windows: list[list[int]] = []
     window_of: dict[int, list[int]] = {}
@@ -52,7 +52,7 @@ def _windows(problem: Problem) -> list[list[int]]:
     return windows
 
 
-def _worth(problem: Problem, window: list[int]) -> int:
+def _worth(problem: OrderProblem, window: list[int]) -> int:
     """Peak less residue of a window that runs after all steps with lower numbers."""
     done = (1 << window[0]) - 1
     live = peak = 0

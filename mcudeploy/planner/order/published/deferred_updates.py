@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from mcudeploy.planner.order.derived import restricted
-from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.order_problem import OrderProblem
 
-Solve = Callable[[Problem], Sequence[int]]
+Solve = Callable[[OrderProblem], Sequence[int]]
 
 
-def with_deferred_updates(problem: Problem, updates: Collection[int], solve: Solve) -> tuple[int, ...]:
+def with_deferred_updates(problem: OrderProblem, updates: Collection[int], solve: Solve) -> tuple[int, ...]:
     """A valid order: that which `solve` gives for the problem without the updates, with those put back.
 
     A step that something else waits for is not taken out.
@@ -34,7 +34,7 @@ def with_deferred_updates(problem: Problem, updates: Collection[int], solve: Sol
     return _put_back(problem, [core[step] for step in order], out, alone.peak(order))
 
 
-def _put_back(problem: Problem, core: list[int], out: set[int], peak: int) -> tuple[int, ...]:
+def _put_back(problem: OrderProblem, core: list[int], out: set[int], peak: int) -> tuple[int, ...]:
     order: list[int] = []
     done, live = 0, problem.live(0)
     ready = [step for step in problem.ready() if step in out]

@@ -22,7 +22,7 @@ from ortools.sat.python import cp_model
 from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
 from mcudeploy.common.solver import cp_solver
 from mcudeploy.planner.order.closure import Closure
-from mcudeploy.planner.order.order_problem import Outcome, Problem, mask_of
+from mcudeploy.planner.order.order_problem import OrderOutcome, OrderProblem, mask_of
 
 _SOLVER_UNITS = 2.0 * UNITS_PER_SECOND
 """Effort of a unit of the solver's deterministic time."""
@@ -30,13 +30,13 @@ _SOLVER_UNITS = 2.0 * UNITS_PER_SECOND
 _Expression = cp_model.LinearExpr | int
 
 
-def solve(problem: Problem, warm: Sequence[int], bound: int, effort: Effort) -> Outcome:
+def solve(problem: OrderProblem, warm: Sequence[int], bound: int, effort: Effort) -> OrderOutcome:
     """An order that is better than the warm start, if one is found, and what the solver has proven. `bound`:
     bytes that are known to be needed.
     """
     peak = problem.peak(warm)
     if bound >= peak or effort.is_spent():
-        return Outcome(None, min(bound, peak))
+        return OrderOutcome(None, min(bound, peak))
     program = _Program(problem, Closure.of(problem), bound, peak)
     for at, step in enumerate(warm):
         program.model.add_hint(program.place[step], at)
@@ -44,17 +44,17 @@ def solve(problem: Problem, warm: Sequence[int], bound: int, effort: Effort) -> 
     status = solver.solve(program.model)
     effort.spend(_SOLVER_UNITS * solver.response_proto.deterministic_time)
     if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
-        return Outcome(None, bound)
+        return OrderOutcome(None, bound)
     proven = max(bound, program.bytes_of(math.ceil(solver.best_objective_bound - 1e-6)))
     order = sorted(range(problem.steps), key=lambda step: solver.value(program.place[step]))
     # Of several chances of a step the solver may take one that does not come first: a peak that is not real.
-    return Outcome(order if problem.peak(order) < peak else None, proven)
+    return OrderOutcome(order if problem.peak(order) < peak else None, proven)
 
 
 class _Program:
     """The model. Buffers that are there all the time are not in it but in `constant`."""
 
-    def __init__(self, problem: Problem, closure: Closure, bound: int, peak: int) -> None:
+    def __init__(self, problem: OrderProblem, closure: Closure, bound: int, peak: int) -> None:
         self.problem, self.closure = problem, closure
         self.model = cp_model.CpModel()
         always = [b for b in problem.buffers if b.kept and (b.initial or not b.touched_by)]

@@ -13,12 +13,12 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 from mcudeploy.planner.order.closure import Closure
-from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.order_problem import OrderProblem
 
 _Key = tuple[int, int, int, int]
 
 
-def lifetime_bfs(problem: Problem) -> tuple[int, ...]:
+def lifetime_bfs(problem: OrderProblem) -> tuple[int, ...]:
     """A valid order. Near-linear: a step's key is worked out anew only when a step beside it has run."""
     closure = Closure.of(problem)
     weight = [
@@ -52,7 +52,7 @@ def lifetime_bfs(problem: Problem) -> tuple[int, ...]:
     return tuple(order)
 
 
-def _life(problem: Problem, closure: Closure, number: int) -> int:
+def _life(problem: OrderProblem, closure: Closure, number: int) -> int:
     """Places between the earliest that a buffer can begin and the latest that it can end."""
     buffer = problem.buffers[number]
     begin = 0 if buffer.initial else min((closure.asap[step] for step in buffer.touched_by), default=0)

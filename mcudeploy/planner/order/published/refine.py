@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.planner.order.order_problem import Problem
+from mcudeploy.planner.order.order_problem import OrderProblem
 
 _MAX_MOVED = 200
 """Steps that one move may take along."""
@@ -27,7 +27,7 @@ class _Line:
     in another order and measured.
     """
 
-    def __init__(self, problem: Problem, order: Sequence[int]) -> None:
+    def __init__(self, problem: OrderProblem, order: Sequence[int]) -> None:
         self.problem = problem
         self.order = list(order)
         self.place = problem.places(self.order)
@@ -58,7 +58,7 @@ class _Line:
         return True
 
 
-def refine(problem: Problem, order: Sequence[int], effort: Effort, floor: int = 0) -> tuple[int, ...]:
+def refine(problem: OrderProblem, order: Sequence[int], effort: Effort, floor: int = 0) -> tuple[int, ...]:
     """A valid order, its peak no higher. Stops at `floor` bytes, or with the effort."""
     line = _Line(problem, order)
     while line.loads and not effort.is_spent():
