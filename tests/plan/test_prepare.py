@@ -11,10 +11,10 @@ SCRIPT = """
 import sys
 from numba.core.event import Listener, install_listener
 from pathlib import Path
-from mcudeploy import api
+from mcudeploy.commands import commands as api
 from mcudeploy.boards.board import load_board
-from mcudeploy.search.planner import Options
-from mcudeploy.search.prepare import compile_loops
+from mcudeploy.planner.planner import Options
+from mcudeploy.planner.prepare import compile_loops
 
 class Compiling(Listener):
     def on_start(self, event): compiled.append(event)
