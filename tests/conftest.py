@@ -10,16 +10,14 @@ from hypothesis import settings
 
 for folder in ("plan", "deploy", "frontend", "ops"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
+settings.register_profile("mcudeploy", deadline=None)  # a busy machine is no failure
+settings.load_profile("mcudeploy")
 
 
 @pytest.fixture(autouse=True)
 def _no_trusted_boards(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests neither read nor change the user's list of trusted boards."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "config"))
-
-
-settings.register_profile("mcudeploy", deadline=None)  # a busy machine is no failure
-settings.load_profile("mcudeploy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
