@@ -49,12 +49,12 @@ def fit(
     fits), a few seconds for a board: `mcudeploy plan` searches longer, as its --time-limit says. Exit code 5
     where the model fits none of the boards.
     """
-    from mcudeploy.commands import commands as api
+    from mcudeploy.commands import checking
     from mcudeploy.planner.planner import Options
 
     options = Options(max_overhead=max_overhead, **model_options)
     with output.progress() as progress:
-        report = api.fit_model(model, _named(boards), options, progress)
+        report = checking.fit_model(model, _named(boards), options, progress)
     output.result(report, table)
     if not any(found["fits"] for found in report["boards"]):
         context.exit(FitError.exit_code)

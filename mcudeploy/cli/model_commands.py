@@ -47,10 +47,10 @@ def check(
     output: Output,
 ) -> None:
     """List every node that cannot be deployed, with its reason, and the model's sizes."""
-    from mcudeploy.commands import commands as api
+    from mcudeploy.commands import checking
     from mcudeploy.planner.planner import Options
 
-    report = api.check_model(model, board, Options(**model_options))
+    report = checking.check_model(model, board, Options(**model_options))
     output.result(report, tables.check)
     if not report["supported"]:
         context.exit(ModelError.exit_code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,26 +12,24 @@ from typing import Any
 
 from mcudeploy.boards.board import Board, list_boards, load_board
 from mcudeploy.codegen.ctext import model_name
-from mcudeploy.common.effort import Effort
-from mcudeploy.common.errors import BoardNotFoundError, FitError, ModelError, Proposal, UsageError
+from mcudeploy.common.errors import BoardNotFoundError, FitError, Proposal, UsageError
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, telling
 from mcudeploy.cost.estimate import load_costs
 from mcudeploy.cost.tiles import KnownSource
 from mcudeploy.device.fleet import Fleet
-from mcudeploy.device.image import build_bench, known_times, measured_tiles
+from mcudeploy.device.image import build_bench, measured_tiles
+from mcudeploy.device.known import known_times
 from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.execution.counted import Timing, by_operator, count_steps, counted_report, require_timing
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.running import Ran, known_within_limit, run_within_limit
-from mcudeploy.frontend.onnx.parameters import parameter_count
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.planner import planfile
-from mcudeploy.planner.fit import estimated_latency, longest_step, rank_boards
+from mcudeploy.planner.fit import estimated_latency, longest_step
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.planner import Options, Planned, find_plans, read_model, search_plans
+from mcudeploy.planner.planner import Options, Planned, find_plans, read_model
 from mcudeploy.planner.search.kernels import alternatives
-from mcudeploy.planner.search.placing import unsplit_plan, unsplit_schedule
 from mcudeploy.planner.suggest import WaysOut
 from mcudeploy.planner.tape import footprint
 from mcudeploy.report import chart, fits, moving, objects
@@ -45,9 +43,6 @@ from mcudeploy.verify.verdict import Verdict, judge
 
 JsonObject = dict[str, Any]
 _LOG = logging.getLogger(__name__)
-
-_CHECK_S = 3.0
-"""How long `check` searches for a split plan, and for one with streamed input."""
 
 
 def plan_model(
@@ -115,41 +110,6 @@ def tell_notes(model: Model) -> None:
 
 def _note(text: str) -> None:
     _LOG.warning("note: %s", text)
-
-
-def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
-    """What of a model can be deployed, and its sizes; with a board, whether it fits, by a short search.
-    Unsupported nodes are part of the objects.
-    """
-    try:
-        model = read_model(path, options, vectors=board is not None and board.vectors)
-    except ModelError as error:
-        if not error.problems:
-            raise
-        return objects.unsupported(error)
-    parameters = parameter_count(path)
-    if board is None:
-        schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
-        plan = unsplit_plan(model, load_board("host"), schedule)
-        return objects.check(model, parameters, plan.layout.arena_bytes)
-    options = replace(options, time_limit=_CHECK_S)
-    known = known_times(board, options.objective)
-    split = search_plans(model, board, options, known=known)
-    best = {"unsplit": (split, split.unsplit)}
-    if split.search.candidates:  # else the weights alone are too large
-        streamed = search_plans(model, board, replace(options, stream_input=True), known=known)
-        best |= {"split": (split, split.plans[0]), "streamed": (streamed, streamed.plans[0])}
-    plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
-    found = objects.check(model, parameters, split.unsplit.layout.arena_bytes)
-    return found | objects.fits(board, plans)
-
-
-def fit_model(
-    path: Path, boards: Sequence[Board], options: Options, progress: Progress = SILENT
-) -> JsonObject:
-    """How a model suits each of these boards, by short searches: RAM, flash and latency."""
-    progress.stage(f"reading {path.name}")
-    return fits.fits(rank_boards(read_model(path, options), boards, options, progress))
 
 
 def plan_report(made: Deployment) -> JsonObject:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.codegen.exporters import Kind
 from mcudeploy.commands import build as building
+from mcudeploy.commands import checking
 from mcudeploy.commands import commands as api
 from mcudeploy.commands.keywords import Choices, Named, board_of, options_of
 from mcudeploy.device.target import Target
@@ -74,12 +75,12 @@ class RunResult:
 
 def check(model: str | Path, board: Named | None = None, **choices: Unpack[Choices]) -> Report:
     """What of a model can be deployed, and its sizes; with a board, whether it fits."""
-    return api.check_model(Path(model), None if board is None else board_of(board), options_of(choices))
+    return checking.check_model(Path(model), None if board is None else board_of(board), options_of(choices))
 
 
 def fit(model: str | Path, boards: Iterable[Named], **choices: Unpack[Choices]) -> Report:
     """How a model suits each of these boards, the best first."""
-    return api.fit_model(Path(model), [board_of(board) for board in boards], options_of(choices))
+    return checking.fit_model(Path(model), [board_of(board) for board in boards], options_of(choices))
 
 
 def plan(model: str | Path, board: Named, **choices: Unpack[Choices]) -> PlanResult:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from ortools.sat.python import cp_model
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
 
 
 def cp_solver(seconds: float, *, effort: float = math.inf) -> cp_model.CpSolver:
@@ -12,6 +14,8 @@ def cp_solver(seconds: float, *, effort: float = math.inf) -> cp_model.CpSolver:
 
     The same model and effort give the same solution.
     """
+    from ortools.sat.python import cp_model  # noqa: PLC0415 - it takes long to import, with pandas
+
     solver = cp_model.CpSolver()
     solver.parameters.catch_sigint_signal = False  # else Ctrl-C would end this process from then on
     solver.parameters.max_time_in_seconds = seconds

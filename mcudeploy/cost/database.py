@@ -194,6 +194,18 @@ class Database:
             ).fetchall()
             return {TileKey(board, firmware, *key): _ticks(ticks) for *key, ticks in rows}
 
+    def has_tiles(self, board: str) -> bool:
+        """Whether any tile of a board was timed, with whatever firmware."""
+        return self._has("SELECT 1 FROM tiles WHERE board=? LIMIT 1", board)
+
+    def has_runs(self, model: str, board: str) -> bool:
+        """Whether a model was measured on a board, with whatever firmware."""
+        return self._has("SELECT 1 FROM runs WHERE model=? AND board=? LIMIT 1", model, board)
+
+    def _has(self, query: str, *key: str) -> bool:
+        with self._explained():
+            return self._connection.execute(query, key).fetchone() is not None
+
     def add_tiles(self, times: Mapping[TileKey, int]) -> None:
         """Store tile times, replacing those of the same key."""
         values = [(k.board, k.firmware, k.kernel, k.shape, k.rows, ticks) for k, ticks in times.items()]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from threading import Event, Thread
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
-from mcudeploy.common.errors import BuildError, ConfigError
+from mcudeploy.common.errors import BuildError
 from mcudeploy.cost.database import Database
 from mcudeploy.cost.estimate import Unit
 from mcudeploy.cost.tiles import KnownSource, nothing_known
@@ -20,7 +19,6 @@ from mcudeploy.device.timer import BoardTimer
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain.firmware_build import firmware_hash
 
-_LOG = logging.getLogger(__name__)
 _LOOK_S = 0.2
 """How often is looked for other runs that wait for a board."""
 
@@ -67,27 +65,16 @@ def _giving_way(timers: Sequence[BoardTimer]) -> Iterator[None]:
         thread.join()
 
 
-def known_times(board: Board, objective: Unit = "instructions") -> KnownSource:
-    """What was timed on a board before by the kernels as they are: on hardware, else emulated, unless cycles
-    are wanted.
-
-    Nothing is known of a host, whose times hang on what else runs. A database that cannot be read is warned
-    of.
-    """
-    if board.is_host:
-        return nothing_known
+def stored_times(database: Database, board: Board, objective: Unit) -> KnownSource:
+    """Times of tiles by the kernels of this version: on hardware, else emulated unless cycles are wanted."""
     wanted = (False,) if objective == "cycles" else (False, True)
     forms = [emulate for emulate in wanted if board.has_form(emulate)]
     try:
         hashes = [firmware_hash(board, _sources(board), all_kernels(), emulate=form) for form in forms]
     except BuildError:  # without its compiler nothing can have been measured
         return nothing_known
-    try:
-        with Database() as database:
-            for each in hashes:
-                times = database.tiles(board.name, f"{each:08x}")
-                if times:
-                    return lambda graph: stored(times, board.name, each, graph)
-    except ConfigError as error:
-        _LOG.warning("warning: kernels are chosen without earlier measurements: %s", error)
+    for each in hashes:
+        times = database.tiles(board.name, f"{each:08x}")
+        if times:
+            return lambda graph: stored(times, board.name, each, graph)
     return nothing_known

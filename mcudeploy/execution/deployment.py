@@ -109,9 +109,11 @@ class Deployment:
 
         A database that cannot be read is warned of: the plan at hand is worth more than its history.
         """
-        keys = self._run_keys(forms or (False, True))
         try:
             with Database() as database:
+                if not database.has_runs(self.model.sha256, self.board.name):
+                    return None
+                keys = self._run_keys(forms or (False, True))
                 found = [database.run(each) for each in keys]
         except ConfigError as error:
             _LOG.warning("warning: no earlier measurement is shown: %s", error)

@@ -9,7 +9,7 @@ from mcudeploy.boards.board import Board, Memory
 from mcudeploy.codegen.render import render, render_firmware
 from mcudeploy.common.errors import FitError
 from mcudeploy.common.progress import Progress
-from mcudeploy.device.image import known_times
+from mcudeploy.device.known import known_times
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.multiboard.link import LINK_RAM_BYTES, UartLink

@@ -8,16 +8,15 @@ from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.kernelfiles import MOVE
-from mcudeploy.common.errors import ModelError
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.running import Ran
 from mcudeploy.ir.clock import latency_object
-from mcudeploy.ir.graph import DType, Graph
-from mcudeploy.ir.plan import MOVES, Measurement, Plan, memories_of
-from mcudeploy.planner.model.model import Model
+from mcudeploy.ir.graph import DType
+from mcudeploy.ir.plan import MOVES, Measurement, memories_of
 from mcudeploy.planner.place.sharing import sharing
-from mcudeploy.planner.tape.footprint import missing, tables_bytes, weights_bytes
+from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
 from mcudeploy.report import moving
+from mcudeploy.report.support import removed_channels
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import StackBound, stack_bound
@@ -25,48 +24,6 @@ from mcudeploy.verify.difference import FLOAT_FLOOR, OUTPUT_LSB, operator_stands
 from mcudeploy.verify.verdict import Verdict
 
 JsonObject = dict[str, Any]
-
-
-def unsupported(error: ModelError) -> JsonObject:
-    """The object of `check` for a model with nodes that cannot be deployed."""
-    problems = [asdict(problem) for problem in error.problems]
-    sizes = dict.fromkeys(("parameters", "macs", "weights_bytes"))
-    return {"supported": False, "problems": problems, "notes": [], **sizes}
-
-
-def check(model: Model, parameters: int, arena_bytes: int) -> JsonObject:
-    """The object of `check` for a model that can be deployed, with its unsplit arena."""
-    return {
-        "supported": True,
-        "problems": [],
-        "notes": list(model.graph.notes),
-        "parameters": parameters,
-        "macs": model.macs,
-        "constant_channels": trimmed(model.graph),
-        "weights_bytes": weights_bytes(model.calls),
-        "arena_bytes": arena_bytes,
-        "operators": len(model.calls),
-    }
-
-
-def trimmed(graph: Graph) -> JsonObject | None:
-    """What the front end has left out of a model; None for nothing."""
-    return None if graph.trimmed is None else asdict(graph.trimmed)
-
-
-def fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
-    """What `check` says of a board: of each way to plan a model its arena, and whether it fits; in `missing`
-    what the plan with the least arena lacks, where none fits.
-    """
-    short = {name: missing(plan, model.calls, board, None) for name, (plan, model) in plans.items()}
-    arenas = {name: plan.layout.arena_bytes for name, (plan, _) in plans.items()}
-    some = not all(short.values())
-    return {
-        "board": board.name,
-        "fits": some,
-        "missing": [] if some else short[min(arenas, key=arenas.__getitem__)],
-        "plans": {name: {"arena_bytes": arenas[name], "fits": not short[name]} for name in plans},
-    }
 
 
 def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
@@ -106,7 +63,7 @@ def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
         "transfers": moving.transfers(found, measured),
         "memory_limits": dict(made.planned.limits),
         "macs": made.model.macs,
-        "constant_channels": trimmed(made.model.graph),
+        "constant_channels": removed_channels(made.model.graph),
         "search": asdict(made.planned.search),
         "estimates": _estimates(made),
     }

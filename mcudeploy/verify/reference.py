@@ -14,11 +14,6 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.expose import expose
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 
-# Read as it is loaded; without it there are a device id and a database in the home folder, for uploads.
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-
-import onnxruntime
-
 Array = NDArray[Any]
 
 
@@ -39,6 +34,10 @@ class Reference:
         *,
         own_floats: bool = False,
     ) -> None:
+        # Read on import; without it there are a device id and a database in the home folder, for uploads.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+        import onnxruntime  # noqa: PLC0415 - commands that run nothing start without it
+
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4

@@ -168,9 +168,11 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
     answers = Deploy()
     flow = ModuleType("mcudeploy.commands.commands")
     building = ModuleType("mcudeploy.commands.build")
+    checking = ModuleType("mcudeploy.commands.checking")
+    modules = {"build_models": building, "check_model": checking, "fit_model": checking}
     for name in ANSWERS:
-        setattr(building if name == "build_models" else flow, name, answers.function(name))
-    for module in (flow, building):
+        setattr(modules.get(name, flow), name, answers.function(name))
+    for module in (flow, building, checking):
         monkeypatch.setitem(sys.modules, module.__name__, module)
         monkeypatch.setattr(mcudeploy, module.__name__.removeprefix("mcudeploy."), module, raising=False)
     monkeypatch.setattr("mcudeploy.boards.board.load_board", _board)

@@ -15,6 +15,7 @@ import pytest
 from models import quantised_convolutions
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import checking
 from mcudeploy.commands import commands as api
 from mcudeploy.commands import tune as tuning
 from mcudeploy.common.errors import (
@@ -293,11 +294,11 @@ def test_infinities_are_compared_without_a_warning() -> None:
 def test_an_open_batch_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = quantised_convolutions(tmp_path / "open.onnx")
     model = onnx.load(path)
-    assert api.check_model(path, None, Options())["notes"] == []
+    assert checking.check_model(path, None, Options())["notes"] == []
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[0].dim_param = "N"
     onnx.save(model, path)
-    (note,) = api.check_model(path, None, Options())["notes"]
+    (note,) = checking.check_model(path, None, Options())["notes"]
     assert "dimension 0 (N) is open and taken as a batch of 1" in note
     api.plan_model(path, HOST.board, Options(split=False))
     assert [record.getMessage() for record in caplog.records] == [f"note: {note}"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from ortools.graph.python.max_flow import SimpleMaxFlow
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.planner.order.closure import Closure
@@ -98,6 +97,8 @@ class _Network:
             else:
                 arcs.append((self.source, self._nodes(number)[0]))
         ends = np.array(arcs, np.int64)
+        from ortools.graph.python.max_flow import SimpleMaxFlow  # noqa: PLC0415 - it takes long to import
+
         flow = SimpleMaxFlow()
         flow.add_arcs_with_capacity(
             np.concatenate([self.arcs[:, 0], ends[:, 0]]).astype(np.int32),

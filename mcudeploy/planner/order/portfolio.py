@@ -19,7 +19,6 @@ from mcudeploy.planner.order.contract import contracted
 from mcudeploy.planner.order.derived import reverse, turned
 from mcudeploy.planner.order.exact import best_first
 from mcudeploy.planner.order.order_problem import OrderProblem
-from mcudeploy.planner.order.published import ilp
 from mcudeploy.planner.order.published.chain_dfs import chain_dfs
 from mcudeploy.planner.order.published.deferred_updates import with_deferred_updates
 from mcudeploy.planner.order.published.lifetime_bfs import lifetime_bfs
@@ -212,6 +211,8 @@ def _program(component: _Component, floor: int, effort: Effort, methods: Collect
     """The integer program."""
     if "ilp" not in methods:
         return floor
+    from mcudeploy.planner.order.published import ilp  # noqa: PLC0415 - the solver takes long to import
+
     found = ilp.solve(component.problem, component.order, floor, effort)
     if found.order is not None:
         component.offer(found.order, "ilp")

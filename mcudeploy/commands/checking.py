@@ -1,0 +1,63 @@
+"""`check` and `fit`: a model's sizes, and the boards that have room for it. Loads no solver, toolchain or
+device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.errors import ModelError
+from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.device.known import known_times
+from mcudeploy.frontend.onnx.parameters import parameter_count
+from mcudeploy.planner.fit import rank_boards
+from mcudeploy.planner.planner import Options, read_model, search_plans
+from mcudeploy.planner.search.placing import unsplit_plan, unsplit_schedule
+from mcudeploy.report import support
+
+JsonObject = dict[str, Any]
+
+_CHECK_S = 3.0
+"""How long `check` searches for a split plan, and for one with streamed input."""
+
+
+def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
+    """What of a model can be deployed, and its sizes; with a board, whether it fits, by a short search.
+    Unsupported nodes are part of the support.
+    """
+    try:
+        model = read_model(path, options, vectors=board is not None and board.vectors)
+    except ModelError as error:
+        if not error.problems:
+            raise
+        return support.unsupported(error)
+    parameters = parameter_count(path)
+    if board is None:
+        schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
+        plan = unsplit_plan(model, load_board("host"), schedule)
+        return support.check(model, parameters, plan.layout.arena_bytes)
+    options = replace(options, time_limit=_CHECK_S)
+    known = known_times(board, options.objective)
+    split = search_plans(model, board, options, known=known)
+    best = {"unsplit": (split, split.unsplit)}
+    if split.search.candidates:  # else the weights alone are too large
+        streamed = search_plans(model, board, replace(options, stream_input=True), known=known)
+        best |= {"split": (split, split.plans[0]), "streamed": (streamed, streamed.plans[0])}
+    plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
+    found = support.check(model, parameters, split.unsplit.layout.arena_bytes)
+    return found | support.fits(board, plans)
+
+
+def fit_model(
+    path: Path, boards: Sequence[Board], options: Options, progress: Progress = SILENT
+) -> JsonObject:
+    """The object of `fit`: RAM, flash and latency on each of these boards, by short searches."""
+    from mcudeploy.report.fits import fits  # noqa: PLC0415 - code generation: `check` does without
+
+    progress.stage(f"reading {path.name}")
+    return fits(rank_boards(read_model(path, options), boards, options, progress))

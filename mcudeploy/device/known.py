@@ -1,0 +1,33 @@
+"""Times of tiles that were measured before, for commands that need no device."""
+
+from __future__ import annotations
+
+import logging
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.cost.database import Database
+from mcudeploy.cost.estimate import Unit
+from mcudeploy.cost.tiles import KnownSource, nothing_known
+
+_LOG = logging.getLogger(__name__)
+
+
+def known_times(board: Board, objective: Unit = "instructions") -> KnownSource:
+    """The times of tiles in the database that this board's measurer took with the kernels of this version.
+
+    Nothing is known of a host, whose times depend on the system load. A database that cannot be read causes
+    a warning. The hash of the measurer is computed only if the database has times of the board.
+    """
+    if board.is_host:
+        return nothing_known
+    try:
+        with Database() as database:
+            if not database.has_tiles(board.name):
+                return nothing_known
+            from mcudeploy.device.image import stored_times  # noqa: PLC0415 - toolchains and code generation
+
+            return stored_times(database, board, objective)
+    except ConfigError as error:
+        _LOG.warning("warning: kernels are chosen without earlier measurements: %s", error)
+        return nothing_known

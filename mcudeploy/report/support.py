@@ -1,0 +1,58 @@
+"""The JSON object of `check`: whether a model is supported, its sizes, and whether it fits a board."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import ModelError
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.tape.footprint import missing, weights_bytes
+
+JsonObject = dict[str, Any]
+
+
+def unsupported(error: ModelError) -> JsonObject:
+    """The object of `check` for a model with nodes that cannot be deployed."""
+    problems = [asdict(problem) for problem in error.problems]
+    sizes = dict.fromkeys(("parameters", "macs", "weights_bytes"))
+    return {"supported": False, "problems": problems, "notes": [], **sizes}
+
+
+def check(model: Model, parameters: int, arena_bytes: int) -> JsonObject:
+    """The object of `check` for a model that can be deployed, with its unsplit arena."""
+    return {
+        "supported": True,
+        "problems": [],
+        "notes": list(model.graph.notes),
+        "parameters": parameters,
+        "macs": model.macs,
+        "constant_channels": removed_channels(model.graph),
+        "weights_bytes": weights_bytes(model.calls),
+        "arena_bytes": arena_bytes,
+        "operators": len(model.calls),
+    }
+
+
+def removed_channels(graph: Graph) -> JsonObject | None:
+    """The channels that the front end removed from a model; None for none."""
+    return None if graph.trimmed is None else asdict(graph.trimmed)
+
+
+def fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
+    """The arena of each plan, and whether it fits the board. If none fits, `missing` lists what the plan with
+    the least arena lacks.
+    """
+    short = {name: missing(plan, model.calls, board, None) for name, (plan, model) in plans.items()}
+    arenas = {name: plan.layout.arena_bytes for name, (plan, _) in plans.items()}
+    some = not all(short.values())
+    return {
+        "board": board.name,
+        "fits": some,
+        "missing": [] if some else short[min(arenas, key=arenas.__getitem__)],
+        "plans": {name: {"arena_bytes": arenas[name], "fits": not short[name]} for name in plans},
+    }
