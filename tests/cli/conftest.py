@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-import mcudeploy
+import mcudeploy.commands
 from mcudeploy.boards.board import Board, Unit, family, load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.planner.planner import Options
@@ -174,7 +174,7 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
         setattr(modules.get(name, flow), name, answers.function(name))
     for module in (flow, building, checking):
         monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setattr(mcudeploy, module.__name__.removeprefix("mcudeploy."), module, raising=False)
+        monkeypatch.setattr(mcudeploy.commands, module.__name__.rpartition(".")[2], module, raising=False)
     monkeypatch.setattr("mcudeploy.boards.board.load_board", _board)
     monkeypatch.setattr(
         "mcudeploy.boards.board.family", lambda name: (_board(name),) if name == "tiny" else family(name)
