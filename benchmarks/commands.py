@@ -16,10 +16,11 @@ import click
 from generated import write_or_check
 
 from mcudeploy.cli.config import Settings
-from mcudeploy.cli.help import EXAMPLES
+from mcudeploy.cli.help import EXAMPLES, leaves
 from mcudeploy.cli.main import cli
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
+COMMANDS = leaves(cli)
 SHARED = 3
 """An option that this many commands have is described once."""
 
@@ -32,13 +33,15 @@ Made by `python benchmarks/commands.py` from what `mcudeploy COMMAND --help` pri
 
 def text() -> str:
     """The whole file."""
-    entries = {name: [entry(it) for it in options(command)] for name, command in sorted(cli.commands.items())}
+    entries = {name: [entry(it) for it in options(command)] for name, command in sorted(COMMANDS.items())}
     count = Counter(each for listed in entries.values() for each in listed)
     shared = {each for each, number in count.items() if number >= SHARED}
     lines = [HEAD, "| command | does |", "|---|---|"]
-    lines += [f"| [`{name}`](#{name}) | {cell(described(cli.commands[name]))} |" for name in entries]
+    lines += [
+        f"| [`{name}`](#{name.replace(' ', '-')}) | {cell(described(COMMANDS[name]))} |" for name in entries
+    ]
     for name, listed in entries.items():
-        lines += ["", f"## {name}", "", described(cli.commands[name]), ""]
+        lines += ["", f"## {name}", "", described(COMMANDS[name]), ""]
         lines += ["```", usage(name), EXAMPLES[name], "```", ""]
         own = [f"- {first}: {rest}" for first, rest in listed if (first, rest) not in shared]
         common = sorted(long_name(first) for first, rest in listed if (first, rest) in shared)
@@ -89,14 +92,14 @@ def described(command: click.Command) -> str:
 
 def usage(name: str) -> str:
     """The line of arguments, with the options left out."""
-    context = click.Context(cli.commands[name], info_name=f"mcudeploy {name}")
-    return " ".join((context.command_path, *cli.commands[name].collect_usage_pieces(context)))
+    context = click.Context(COMMANDS[name], info_name=f"mcudeploy {name}")
+    return " ".join((context.command_path, *COMMANDS[name].collect_usage_pieces(context)))
 
 
 def unset() -> list[str]:
     """Those that stand on the command line only."""
     settings = {f"--{field.removeprefix('as_').replace('_', '-')}" for field in Settings.model_fields}
-    names = {it.opts[-1] for command in cli.commands.values() for it in options(command)} - settings
+    names = {it.opts[-1] for command in COMMANDS.values() for it in options(command)} - settings
     told = "These stand on the command line only, all others in [settings](usage.md#settings) as well:"
     return [told, ", ".join(f"`{name}`" for name in sorted(names)) + "."]
 
@@ -115,7 +118,7 @@ def cell(words: str) -> str:
 
 def main() -> int:
     """Write the file, or compare it."""
-    return write_or_check(__doc__, FILE, text(), f"{len(cli.commands)} commands")
+    return write_or_check(__doc__, FILE, text(), f"{len(COMMANDS)} commands")
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ def commands(folder: Path, seconds: float = 5.0) -> dict[str, list[str]]:
         "plan": ["plan", model, *_BOARD, *search],
         "tune": ["tune", model, *_BOARD, "--emulate", *search],
         "run": ["run", model, *_BOARD, "--emulate", *search],
-        "place": ["place", "rects.csv", "--capacity", "40k", *search],
-        "schedule": ["schedule", "graph.json", *search],
+        "place": ["graph", "place", "rects.csv", "--capacity", "40k", *search],
+        "schedule": ["graph", "order", "graph.json", *search],
     }
 
 

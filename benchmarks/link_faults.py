@@ -1,7 +1,7 @@
 """Faults on the lines between the boards of a chain: bytes that are lost, changed, repeated, held back or
 inserted, under the sanitizers. Exits 1 where a frame comes out wrong or not at all.
 
-    python benchmarks/link_faults.py --faults 1000 --seed 0 [--boards host,host,host] MODEL
+    python benchmarks/link_faults.py --faults 1000 --seed 0 [--chain host,host,host] MODEL
 
 Emulated boards work as well.
 """
@@ -45,9 +45,9 @@ def main() -> int:
     parser.add_argument("model", metavar="MODEL", type=Path)
     parser.add_argument("--faults", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--boards", default="host,host,host")
+    parser.add_argument("--chain", default="host,host,host")
     arguments = parser.parse_args()
-    targets = tuple(Target(load_board(name), emulate=name != "host") for name in arguments.boards.split(","))
+    targets = tuple(Target(load_board(name), emulate=name != "host") for name in arguments.chain.split(","))
     asked = ChainRequest(targets, _LINE, _FRAMES)
     members = plan_chain(load_model(arguments.model), asked, Options(time_limit=3), SILENT)
     frames = _frames(members, arguments.seed)
@@ -67,7 +67,7 @@ def main() -> int:
         if faults.total() >= arguments.faults:
             break
     kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(faults.items()))
-    print(f"{arguments.model} on {arguments.boards}: {runs} runs of {_FRAMES} frames, 0 wrong")
+    print(f"{arguments.model} on {arguments.chain}: {runs} runs of {_FRAMES} frames, 0 wrong")
     print(f"  {faults.total()} faults ({kinds}), {resends} packets sent again")
     print(f"  {time.monotonic() - start:.0f} s")
     return 0

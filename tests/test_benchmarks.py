@@ -45,7 +45,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "layout_gap": [["model.onnx", *SHORT]],
     "licences": [["--only", "dev"]],
     "line_faults": [["--runs", "2"]],
-    "link_faults": [["model.onnx", "--faults", "5", "--boards", "host,host"]],
+    "link_faults": [["model.onnx", "--faults", "5", "--chain", "host,host"]],
     "loads": [["model.onnx"]],
     "moved_plans": [["--plans", "1", "--boards", "1", "--graphs", "1"]],
     "mutants": [["--mutants", "20"]],

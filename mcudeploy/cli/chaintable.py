@@ -1,4 +1,4 @@
-"""The report of `run --boards` for people."""
+"""The report of `run --chain` for people."""
 
 from __future__ import annotations
 

@@ -133,7 +133,8 @@ class Settings(BaseModel):
     )
 
     board: str | None = None
-    boards: str | None = None
+    chain: str | None = None
+    boards: str | None = None  # old name of chain
     frames: Annotated[int, Field(ge=1)] | None = None
     name: str | None = None
     output: Path | None = None

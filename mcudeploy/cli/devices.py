@@ -11,6 +11,7 @@ from click import get_current_context
 from click.core import ParameterSource
 
 from mcudeploy.cli.options import Command
+from mcudeploy.cli.output import deprecated
 from mcudeploy.cli.parameter_types import Finite
 from mcudeploy.common.errors import UsageError
 
@@ -193,10 +194,12 @@ def device_options(command: Command) -> Command:
 
 
 def chain_options(command: Command) -> Command:
-    """Adds --boards, --link and --frames to what `device_options` adds; `target` or `chain` is None."""
+    """Adds --chain, --link and --frames to what `device_options` adds; `target` or `chain` is None."""
 
+    @click.option("--boards", hidden=True)
     @click.option(
-        "--boards",
+        "--chain",
+        "chained",
         metavar="NAME,NAME,...",
         help="Boards in a row, joined by serial lines: each computes a part of every frame. Real ones are "
         "named by --port PORT,PORT,...",
@@ -226,6 +229,7 @@ def chain_options(command: Command) -> Command:
     def packed(
         *args: Any,
         boards: str | None,
+        chained: str | None,
         link: str,
         frames: int,
         board: Board | None,
@@ -238,8 +242,9 @@ def chain_options(command: Command) -> Command:
         from mcudeploy.multiboard.link import line_of
         from mcudeploy.multiboard.run import ChainRequest
 
-        if _is_chain(boards, board):
-            asked = ChainRequest(_chained(str(boards), port, flasher, emulate), line_of(link), frames)
+        names = _renamed(boards, chained)
+        if _is_chain(names, board):
+            asked = ChainRequest(_chained(str(names), port, flasher, emulate), line_of(link), frames)
             command(*args, target=None, chain=asked, **rest)
         elif board is not None:
             command(*args, target=target_of(board, port, probe, flasher, emulate), chain=None, **rest)
@@ -247,22 +252,33 @@ def chain_options(command: Command) -> Command:
     return packed
 
 
-def _is_chain(boards: str | None, board: Board | None) -> bool:
+def _renamed(boards: str | None, chained: str | None) -> str | None:
+    """The names that --chain has, or --boards, its old name."""
+    source = get_current_context().get_parameter_source
+    typed = [source(name) is ParameterSource.COMMANDLINE for name in ("boards", "chained")]
+    if all(typed):
+        raise UsageError("--boards is the old name of --chain: give --chain alone")
+    if boards is None or typed[1] or (chained is not None and not typed[0]):
+        return chained
+    deprecated("run --boards", "run --chain")
+    return boards
+
+
+def _is_chain(names: str | None, board: Board | None) -> bool:
     """Whether several boards are asked for; what the command line says goes before `mcudeploy.toml`. A usage
     error where no board is named, or options of one board and of several are mixed.
     """
     source = get_current_context().get_parameter_source
-    typed = {
-        name for name in ("board", "boards", "link", "frames") if source(name) is ParameterSource.COMMANDLINE
-    }
-    if boards is None and board is None:
-        raise UsageError("name a board with --board, or several in a row with --boards")
-    if {"board", "boards"} <= typed:
-        raise UsageError("--board and --boards exclude each other")
-    several = boards is not None and "board" not in typed
+    given = ("board", "boards", "chained", "link", "frames")
+    typed = {name for name in given if source(name) is ParameterSource.COMMANDLINE}
+    if names is None and board is None:
+        raise UsageError("name a board with --board, or several in a row with --chain")
+    if "board" in typed and typed & {"boards", "chained"}:
+        raise UsageError("--board and --chain exclude each other")
+    several = names is not None and "board" not in typed
     if not several and typed & {"link", "frames"}:
         name = min(typed & {"link", "frames"})
-        raise UsageError(f"--{name} is of a chain of boards: name them with --boards")
+        raise UsageError(f"--{name} is of a chain of boards: name them with --chain")
     if several and source("probe") is ParameterSource.COMMANDLINE:
         raise UsageError("--probe is of one board: the ports of a chain choose its probes")
     return several
@@ -307,7 +323,7 @@ def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) 
 
     known = [name.strip() for name in names.split(",")]
     if not 2 <= len(known) <= _MOST_CHAINED or not all(known):
-        raise UsageError(f"--boards names 2 to {_MOST_CHAINED} boards, separated by commas")
+        raise UsageError(f"--chain names 2 to {_MOST_CHAINED} boards, separated by commas")
     boards = [_patient(load_board(name)) for name in known]
     for board in boards:
         _trusted(get_current_context(), board)

@@ -1,4 +1,4 @@
-"""Reports of `place` and `schedule` as tables for people."""
+"""Reports of `graph place` and `graph order` as tables for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcudeploy.common.text import agree, count_text
 
 
 def placed(console: Console, report: Values) -> None:
-    """The `place` report."""
+    """The `graph place` report."""
     facts(
         console,
         [
@@ -24,7 +24,7 @@ def placed(console: Console, report: Values) -> None:
 
 
 def schedule(console: Console, report: Values) -> None:
-    """The `schedule` report."""
+    """The `graph order` report."""
     peak, bound, file_order = (
         report[key] for key in ("peak_bytes", "lower_bound_bytes", "file_order_peak_bytes")
     )

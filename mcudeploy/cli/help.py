@@ -18,15 +18,15 @@ EXAMPLES = {
     "flash": "mcudeploy flash --board stm32f405 model.onnx --dry-run",
     "measure": "mcudeploy measure model.onnx --board stm32f405 --emulate",
     "run": "mcudeploy run model.onnx --board stm32f405 --emulate --input picture.png --labels labels.txt",
-    "schedule": "mcudeploy schedule graph.json -o order.json",
-    "place": "mcudeploy place rectangles.csv --capacity 1M -o offsets.csv",
-    "pipeline": "mcudeploy pipeline model.onnx --topology units.json",
+    "graph order": "mcudeploy graph order graph.json -o order.json",
+    "graph place": "mcudeploy graph place rectangles.csv --capacity 1M -o offsets.csv",
+    "graph pipeline": "mcudeploy graph pipeline model.onnx --topology units.json",
 }
 _COMMANDS = {
     "A model and a board": ["check", "fit", "plan", "tune", "run", "measure"],
     "Into your project": ["quantize", "build", "init", "flash"],
     "What is here": ["boards", "devices", "doctor"],
-    "Graphs of your own": ["schedule", "place", "pipeline"],
+    "Graphs of your own": ["graph"],
 }
 _OPTIONS = {
     "Input and output": [
@@ -45,7 +45,17 @@ _OPTIONS = {
         *("--plan", "--explain"),
     ],
     "Board": [
-        *("--board", "--boards", "--emulate", "--port", "--probe", "--flasher", "--measurers", "--link"),
+        *(
+            "--board",
+            "--boards",
+            "--chain",
+            "--emulate",
+            "--port",
+            "--probe",
+            "--flasher",
+            "--measurers",
+            "--link",
+        ),
         *("--frames", "--dry-run", "--guards", "--timing", "--hardware-map", "--patience", "--trust-board"),
     ],
     "Model": ["--shape", "--float-io", "--stateful", "--keep-constant-channels"],
@@ -57,17 +67,25 @@ _OPTIONS = {
 }
 
 
+def leaves(program: click.Group) -> dict[str, click.Command]:
+    """The commands that do something, by their names; those of a group after its own. Hidden ones are left
+    out.
+    """
+    shown = {name: it for name, it in program.commands.items() if not it.hidden}
+    groups = {name: leaves(it) for name, it in shown.items() if isinstance(it, click.Group)}
+    inner = {f"{name} {own}": it for name, members in groups.items() for own, it in members.items()}
+    return {name: it for name, it in shown.items() if name not in groups} | inner
+
+
 def describe(program: click.RichGroup) -> None:
     """Gives every command of the program its example, and puts commands and options in groups."""
     name = program.name or ""
     config = click.rich_click
     config.COMMAND_GROUPS[name] = [{"name": title, "commands": each} for title, each in _COMMANDS.items()]
-    for known, command in program.commands.items():
-        if known in EXAMPLES:
-            command.epilog = f"Example: {EXAMPLES[known]}"
-        options = {option.opts[-1] for option in command.params if option.opts[-1].startswith("--")} | {
-            "--help"
-        }
+    for known, command in leaves(program).items():
+        command.epilog = f"Example: {EXAMPLES[known]}"
+        shown = [it.opts[-1] for it in command.params if isinstance(it, click.Option) and not it.hidden]
+        options = {"--help", *shown}
         groups = {title: [each for each in names if each in options] for title, names in _OPTIONS.items()}
         config.OPTION_GROUPS[f"{name} {known}"] = [
             {"name": title, "options": each} for title, each in groups.items() if each

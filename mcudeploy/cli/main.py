@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,22 +24,16 @@ from mcudeploy.cli import (
     fit_command as fit,
 )
 from mcudeploy.cli import (
+    graph_command as graph,
+)
+from mcudeploy.cli import (
     model_commands as model,
-)
-from mcudeploy.cli import (
-    pipeline_command as pipeline,
-)
-from mcudeploy.cli import (
-    place_command as place,
 )
 from mcudeploy.cli import (
     quantize_command as quantize,
 )
 from mcudeploy.cli import (
     run_command as run,
-)
-from mcudeploy.cli import (
-    schedule_command as schedule,
 )
 from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.config import load_settings
@@ -53,7 +47,7 @@ _COMPLETING = "_MCUDEPLOY_COMPLETE"
 """The variable by which a shell asks for completions."""
 
 _OTHER_MEANING = {
-    *(("schedule", "memory"), ("pipeline", "objective"), ("quantize", "method")),
+    *(("order", "memory"), ("schedule", "memory"), ("pipeline", "objective"), ("quantize", "method")),
     *(("boards", "output"), ("fit", "boards")),
 }
 """Options of commands that are not what the settings mean by that name."""
@@ -74,7 +68,7 @@ class CommandLine(click.RichGroup):
             extra |= {
                 "prog_name": "mcudeploy",
                 "standalone_mode": False,
-                "default_map": self._defaults(settings),
+                "default_map": _defaults(self.commands, settings),
                 "obj": tuple(arguments),
             }
             result = super().main(arguments, **extra)
@@ -96,15 +90,21 @@ class CommandLine(click.RichGroup):
                 code = _failed(error, arguments, as_json)
         sys.exit(code)
 
-    def _defaults(self, settings: dict[str, object]) -> dict[str, dict[str, object]]:
-        return {
-            name: {
-                str(option.name): settings[key]
-                for option in command.params
-                if (key := _long_name(option)) in settings and (name, key) not in _OTHER_MEANING
-            }
-            for name, command in self.commands.items()
+
+def _defaults(commands: Mapping[str, click.Command], settings: Mapping[str, object]) -> dict[str, Any]:
+    """The settings that the options of each command have as defaults, as click wants them: those of a group's
+    commands within the group.
+    """
+    return {
+        name: _defaults(command.commands, settings)
+        if isinstance(command, click.Group)
+        else {
+            str(option.name): settings[key]
+            for option in command.params
+            if (key := _long_name(option)) in settings and (name, key) not in _OTHER_MEANING
         }
+        for name, command in commands.items()
+    }
 
 
 _SPELT = {"\N{GREATER-THAN OR EQUAL TO}": ">="}
@@ -184,7 +184,7 @@ def cli() -> None:
     """Run an ONNX or TFLite model on a microcontroller."""
 
 
-for group in (boards, fit, quantize, model, build, run, schedule, place, pipeline):
+for group in (boards, fit, quantize, model, build, run, graph):
     for command in group.COMMANDS:
         cli.add_command(command)
 describe_help(cli)

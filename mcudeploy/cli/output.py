@@ -192,6 +192,11 @@ def tell_commands() -> None:
     logger.setLevel(logging.INFO)
 
 
+def deprecated(old: str, new: str) -> None:
+    """Says on stderr that a command or an option has a new name."""
+    print(f"mcudeploy {old} is deprecated: use mcudeploy {new}", file=sys.stderr)
+
+
 def is_verbose() -> bool:
     """Whether -v was given."""
     return logging.getLogger("mcudeploy").isEnabledFor(logging.INFO)

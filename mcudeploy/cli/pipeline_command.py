@@ -1,4 +1,4 @@
-"""`pipeline`: a model in regions on a topology of compute units, simulated."""
+"""`graph pipeline`: a model in regions on a topology of compute units, simulated."""
 
 from __future__ import annotations
 
@@ -134,6 +134,3 @@ def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
         ("latency", f"{told['latency_ticks']:,.0f} ticks; one unit: {told['single_unit_ticks']:,.0f}"),
         ("all times", "modelled"),
     ]
-
-
-COMMANDS = (pipeline,)

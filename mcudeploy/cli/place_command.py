@@ -1,4 +1,4 @@
-"""`place`: offsets for a file of rectangles."""
+"""`graph place`: offsets for a file of rectangles."""
 
 from __future__ import annotations
 
@@ -80,6 +80,3 @@ def place(
         "rectangles": len(named),
     }
     output.result(report, graphtables.placed)
-
-
-COMMANDS = (place,)

@@ -92,7 +92,7 @@ def run(
 
         _require_plain(timing, guards, labels, options)
         if pages.asked:
-            raise UsageError("--report and --trace cannot be combined with --boards")
+            raise UsageError("--report and --trace cannot be combined with --chain")
         with output.progress() as progress:
             report = chain_report(run_chain(model, chain, options, **samples, progress=progress))
         output.result(report, chaintable.run)
@@ -130,7 +130,7 @@ def _require_plain(timing: Timing, guards: bool, labels: Path | None, options: O
     }
     found = next((name for name, there in given.items() if there), None)
     if found is not None:
-        raise UsageError(f"{found} cannot be combined with --boards")
+        raise UsageError(f"{found} cannot be combined with --chain")
 
 
 COMMANDS = (measure, run)

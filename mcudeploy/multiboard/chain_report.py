@@ -1,4 +1,4 @@
-"""What `run --boards` tells: a board after the other, and what limits the rate of frames."""
+"""What `run --chain` tells: a board after the other, and what limits the rate of frames."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcudeploy.multiboard.run import ChainRan, RanBoard
 
 
 def report(ran: ChainRan) -> dict[str, Any]:
-    """The JSON object of `run --boards`. Seconds are modelled: latencies and payloads over rates."""
+    """The JSON object of `run --chain`. Seconds are modelled: latencies and payloads over rates."""
     boards = [_board(each) for each in ran.boards]
     stages = [float(board["seconds"]) for board in boards]
     transfers = [board["sent_bytes"] / ran.asked.line.bytes_per_second for board in boards[:-1]]

@@ -1,4 +1,4 @@
-"""The whole flow of `run --boards`: cut, plan, build, flash, run frames, verify."""
+"""The whole flow of `run --chain`: cut, plan, build, flash, run frames, verify."""
 
 from __future__ import annotations
 

@@ -42,10 +42,10 @@ COMMANDS = (
     f"build m.onnx --board stm32f405 {QUICK} -o firmware",
     f"init project m.onnx --board stm32f405 {QUICK}",
     "flash --board stm32f405 --dry-run --emulate",
-    "schedule graph.json --time-limit 1",
-    "schedule graph.json --time-limit 1 --memory 50% --link 1 --recompute",
-    "place rectangles.csv --capacity 9",
-    "pipeline m.onnx --topology units.toml",
+    "graph order graph.json --time-limit 1",
+    "graph order graph.json --time-limit 1 --memory 50% --link 1 --recompute",
+    "graph place rectangles.csv --capacity 9",
+    "graph pipeline m.onnx --topology units.toml",
 )
 
 

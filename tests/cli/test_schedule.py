@@ -1,4 +1,4 @@
-"""`schedule`: the keys of its JSON, the file it writes, and how it fails."""
+"""`graph order`: the keys of its JSON, the file it writes, and how it fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def graph(folder: Path) -> Path:
 
 
 def test_json_and_order_file(mcudeploy_command: Invoke, graph: Path) -> None:
-    result = mcudeploy_command(f"schedule {graph.name} --json -o order.json")
+    result = mcudeploy_command(f"graph order {graph.name} --json -o order.json")
     assert result.exit_code == 0
     told = json.loads(result.stdout)
     assert told["peak_bytes"] == told["lower_bound_bytes"] == 66
@@ -41,12 +41,12 @@ def test_json_and_order_file(mcudeploy_command: Invoke, graph: Path) -> None:
     "method", ["rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "beam", "refine", "exact", "ilp"]
 )
 def test_every_method_alone(method: str, mcudeploy_command: Invoke, graph: Path) -> None:
-    told = json.loads(mcudeploy_command(f"schedule {graph.name} --json --method {method}").stdout)
+    told = json.loads(mcudeploy_command(f"graph order {graph.name} --json --method {method}").stdout)
     assert 66 <= told["peak_bytes"] <= 129
 
 
 def test_a_table_for_people(mcudeploy_command: Invoke, graph: Path) -> None:
-    result = mcudeploy_command(f"schedule {graph.name} --time-limit 5")
+    result = mcudeploy_command(f"graph order {graph.name} --time-limit 5")
     assert result.exit_code == 0
     assert "66 B" in result.stdout
     assert "129 B" in result.stdout
@@ -54,14 +54,16 @@ def test_a_table_for_people(mcudeploy_command: Invoke, graph: Path) -> None:
 
 def test_a_malformed_graph_is_a_model_error(mcudeploy_command: Invoke, folder: Path) -> None:
     (folder / "bad.json").write_text("{}")
-    result = mcudeploy_command("schedule bad.json --json")
+    result = mcudeploy_command("graph order bad.json --json")
     assert result.exit_code == 4
     assert json.loads(result.stdout)["error"]["message"].startswith(
         "bad.json is no dependency graph: nodes: "
     )
 
 
-@pytest.mark.parametrize("line", ["schedule", "schedule no.json", "schedule step.json --method best"])
+@pytest.mark.parametrize(
+    "line", ["graph order", "graph order no.json", "graph order step.json --method best"]
+)
 def test_usage_errors(line: str, mcudeploy_command: Invoke, graph: Path) -> None:
     assert mcudeploy_command(line).exit_code == 2
 
@@ -82,7 +84,7 @@ def training(folder: Path) -> Path:
 
 def test_a_memory_limit_with_a_link(mcudeploy_command: Invoke, training: Path) -> None:
     options = "--memory 75% --link 0.5 --link-latency 10 --chart c.svg -o plan.json --json"
-    result = mcudeploy_command(f"schedule {training.name} {options}")
+    result = mcudeploy_command(f"graph order {training.name} {options}")
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert told["peak_bytes"] == 320
@@ -95,21 +97,21 @@ def test_a_memory_limit_with_a_link(mcudeploy_command: Invoke, training: Path) -
     written = json.loads((training.parent / "plan.json").read_text())
     assert len(written["passages"]) == told["transfers"]["count"]
     assert (training.parent / "c.svg").read_text().startswith("<svg")
-    assert mcudeploy_command(f"schedule {training.name} {options}").exit_code == 0  # its files are ours
+    assert mcudeploy_command(f"graph order {training.name} {options}").exit_code == 0  # its files are ours
 
 
 def test_a_memory_limit_by_recomputing_alone(mcudeploy_command: Invoke, training: Path) -> None:
-    result = mcudeploy_command(f"schedule {training.name} --memory 80% --recompute --json")
+    result = mcudeploy_command(f"graph order {training.name} --memory 80% --recompute --json")
     told = json.loads(result.stdout)
     assert told["transfers"]["count"] == 0 and told["least_cycles"] is None
     assert told["recompute"]["steps"] >= 1
     assert told["recompute"]["cycles"] == pytest.approx(told["cycles"] - told["base_cycles"])
-    shown = mcudeploy_command(f"schedule {training.name} --memory 80% --recompute").stdout
+    shown = mcudeploy_command(f"graph order {training.name} --memory 80% --recompute").stdout
     assert "memory limit" in shown and "256 B" in shown and "recomputed" in shown
 
 
 def test_less_memory_than_a_step_needs(mcudeploy_command: Invoke, training: Path) -> None:
-    result = mcudeploy_command(f"schedule {training.name} --memory 50% --link 1 --json")
+    result = mcudeploy_command(f"graph order {training.name} --memory 50% --link 1 --json")
     assert result.exit_code == 5
     assert "needs 192 B of fast memory by itself, the limit is 160 B" in result.stdout
 
@@ -129,6 +131,6 @@ def test_less_memory_than_a_step_needs(mcudeploy_command: Invoke, training: Path
     ],
 )
 def test_options_that_say_nothing(mcudeploy_command: Invoke, training: Path, options: str, why: str) -> None:
-    result = mcudeploy_command(f"schedule {training.name} {options}")
+    result = mcudeploy_command(f"graph order {training.name} {options}")
     assert result.exit_code == 2
     assert why in result.output + result.stderr

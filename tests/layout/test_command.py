@@ -17,7 +17,7 @@ EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21
 def run(folder: Path, text: str, *arguments: str) -> Result:
     path = folder / "rects.csv"
     path.write_text(text, "utf-8")
-    return CliRunner().invoke(cli, ["place", str(path), *arguments])
+    return CliRunner().invoke(cli, ["graph", "place", str(path), *arguments])
 
 
 def test_offsets_and_report(tmp_path: Path) -> None:

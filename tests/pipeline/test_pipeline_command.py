@@ -23,7 +23,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     (tmp_path / "t.toml").write_text(GOOD)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    return lambda rest: CliRunner().invoke(cli, ["pipeline", str(VWW), *rest.split()])
+    return lambda rest: CliRunner().invoke(cli, ["graph", "pipeline", str(VWW), *rest.split()])
 
 
 def test_json_and_files(command: Invoke) -> None:

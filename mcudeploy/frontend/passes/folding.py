@@ -11,7 +11,6 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.convert import info_of
@@ -287,6 +286,8 @@ def _run(node: Node, arrays: Mapping[str, NDArray[np.generic]], opset: int) -> S
     outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
     graph = helper.make_graph([node.proto], "fold", inputs, outputs)
     single = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - it takes long to import, few models need it
+
     with np.errstate(all="ignore"):
         results = ReferenceEvaluator(single).run(None, dict(arrays))
     by_name = dict(zip((name for name in node.outputs if name), results, strict=True))

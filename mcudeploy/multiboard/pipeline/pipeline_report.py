@@ -16,7 +16,7 @@ JsonObject = dict[str, Any]
 
 
 def report(found: Pipeline) -> JsonObject:
-    """The JSON object of `pipeline`. Ticks are clocks of a unit; everything is modelled."""
+    """The JSON object of `graph pipeline`. Ticks are clocks of a unit; everything is modelled."""
     run, single = found.simulation(), found.task.single_ticks
     topology = found.task.topology
     return {

@@ -1,4 +1,4 @@
-"""The flow of `schedule`: a dependency graph in, the order of its nodes and its memory out."""
+"""The flow of `graph order`: a dependency graph in, the order of its nodes and its memory out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`schedule`: an execution order of a plain dependency graph."""
+"""`graph order`: an execution order of a plain dependency graph."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "ref
 )
 @files_option
 @output_options
-def schedule(
+def order(
     *,
     graph: Path,
     time_limit: float,
@@ -136,6 +136,3 @@ def _limited(
         run = timeline(found.plan, limits.link)
         write_file(chart, gantt_picture(found.graph.name, found.plan, run, found.limit_bytes))
     output.result(found.report, graphtables.schedule)
-
-
-COMMANDS = (schedule,)
