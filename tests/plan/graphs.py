@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, State, Tensor
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePoolByRows
+from mcudeploy.ops.recurrent import Recurrent
 
 Q = Quantization(0.05, 3)
 
@@ -70,4 +71,24 @@ def pooled() -> Graph:
         ),
         inputs=(border("image", shape),),
         outputs=(border("mean", mean),),
+    )
+
+
+def recurrent() -> Graph:
+    """x of two time steps -> y; the state h is kept from one run to the next."""
+    shapes = {"x": (1, 2, 3), "h": (1, 1, 4), "y": (1, 2, 4)}
+    rng = np.random.default_rng(5)
+    weights = {"weights": (4, 3), "recurrent": (4, 4), "bias": (4,)}
+    constants = {name: rng.normal(0, 0.6, shape).astype(np.float32) for name, shape in weights.items()}
+    x, h, y = (
+        GraphIO(name, name, shape, "float32", np.arange(np.prod(shape), dtype=np.int32))
+        for name, shape in shapes.items()
+    )
+    return Graph(
+        name="recurrent",
+        tensors={name: Tensor(name, shape, DType.FLOAT32) for name, shape in shapes.items()},
+        operators=(Operator("cell", Recurrent("rnn_tanh", 4, keeps=True), ("x", "h"), "y", constants),),
+        inputs=(x, h),
+        outputs=(y, h),
+        states=(State(h, h, np.full((1, 1, 4), 0.5, np.float32)),),
     )

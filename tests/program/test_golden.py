@@ -6,19 +6,28 @@ After a change that is meant: pytest tests/program --update-golden
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from unittest.mock import patch
 
 import pytest
-from graphs import residual
+from fuzzing.wandering import BOARDS, wandering
+from graphs import recurrent, residual
 
-from mcudeploy.boards.board import Unit, load_board
+from mcudeploy.boards.board import Board, Unit, load_board
 from mcudeploy.codegen.kernelfiles import kernel_files
 from mcudeploy.codegen.library import library_files, write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import LibraryModel, Source, render_firmware, render_model, render_package
 from mcudeploy.common.errors import UsageError
-from mcudeploy.ir.plan import Function, Plan
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Function, Plan, Run, Transfer, Wait
+from mcudeploy.planner.cores import parts
+from mcudeploy.planner.cores.lanes import on_cores
+from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.place.solve import spread
 from mcudeploy.tiling.blocks import TiledGraph
@@ -39,34 +48,62 @@ def planned(
     block_rows: int, prefix: str = "residual", functions: tuple[Function, ...] = (), *, moves: float = 0
 ) -> tuple[Program, Plan]:
     graph = residual()
+    plan = with_moves(_plan(graph, block_rows, BOARD, functions), share=moves)
+    return make_program(plan, _calls(graph), prefix, BOARD), plan
+
+
+def _calls(graph: Graph) -> dict[str, KernelCall]:
+    return {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
+
+
+def _plan(
+    graph: Graph, block_rows: int, board: Board, functions: tuple[Function, ...] = (), cores: int = 1
+) -> Plan:
     tiled = TiledGraph(Dataflow.of(graph), {operator.name: block_rows for operator in graph.operators})
-    calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
     schedule = reverse_post_order(tiled)
-    layout, estimate = spread(tiled, schedule, work_bytes(calls), BOARD, functions)
-    plan = Plan(graph, BOARD.name, tiled.block_rows, schedule, layout, estimate, functions=functions)
-    plan = with_moves(plan, share=moves)
-    return make_program(plan, calls, prefix, BOARD), plan
+    layout, estimate = spread(tiled, schedule, work_bytes(_calls(graph), cores), board, functions)
+    return Plan(graph, board.name, tiled.block_rows, schedule, layout, estimate, functions=functions)
 
 
-@pytest.mark.parametrize(
-    ("golden", "block_rows", "functions", "moves"),
-    [
-        ("residual_8_rows", 8, (), 0),
-        ("residual_2_rows", 2, (), 0),
-        ("residual_two_units", 4, TWO_UNITS, 0),
-        ("residual_moved", 2, (), 0.4),
-    ],
-)
-def test_generated_files_are_the_golden_ones(
-    golden: str,
-    block_rows: int,
-    functions: tuple[Function, ...],
-    moves: float,
-    request: pytest.FixtureRequest,
-) -> None:
-    program, plan = planned(block_rows, functions=functions, moves=moves)
-    texts = render_firmware(program, plan, SOURCE)
-    texts |= render_package("residual", [LibraryModel(program, plan, SOURCE)])
+def _two_memories() -> tuple[Program, Plan]:
+    """An engine transfers blocks to a slow memory and back."""
+    graph, (board, *_) = residual(), BOARDS
+    plan = wandering(_plan(graph, 2, board), work_bytes(_calls(graph)), board, Random(3), 8)
+    assert {type(entry) for entry in plan.tape} == {Run, Transfer, Wait}
+    return make_program(plan, _calls(graph), "residual", board), plan
+
+
+def _streamed_state() -> tuple[Program, Plan]:
+    graph = stream_inputs(recurrent())
+    plan = _plan(graph, 1, BOARD)
+    return make_program(plan, _calls(graph), "recurrent", BOARD), plan
+
+
+def _two_cores() -> tuple[Program, Plan]:
+    """Two cores share rows, and columns of the last row."""
+    graph = residual()
+    with patch.object(parts, "_LEAST_ITERATIONS", 1):
+        plan = on_cores(_plan(graph, 3, BOARD, cores=2), _calls(graph), 2)
+    return make_program(plan, _calls(graph), "residual", BOARD), plan
+
+
+PROGRAMS: dict[str, Callable[[], tuple[Program, Plan]]] = {
+    "residual_8_rows": lambda: planned(8),
+    "residual_2_rows": lambda: planned(2),
+    "residual_two_units": lambda: planned(4, functions=TWO_UNITS),
+    "residual_moved": lambda: planned(2, moves=0.4),
+    "residual_two_memories": _two_memories,
+    "recurrent_streamed": _streamed_state,
+    "residual_two_cores": _two_cores,
+}
+
+
+@pytest.mark.parametrize("golden", PROGRAMS)
+def test_generated_files_are_the_golden_ones(golden: str, request: pytest.FixtureRequest) -> None:
+    program, plan = PROGRAMS[golden]()
+    source = replace(SOURCE, file_name=f"{program.prefix}.onnx")
+    texts = render_firmware(program, plan, source)
+    texts |= render_package(program.prefix, [LibraryModel(program, plan, source)])
     folder = GOLDEN / golden
     for name, text in texts.items():
         path = folder / name
@@ -76,10 +113,17 @@ def test_generated_files_are_the_golden_ones(
         assert text == path.read_text("utf-8"), f"{path} differs; if that is meant, --update-golden"
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"])
-def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -> None:
-    program, plan = planned(2, functions=TWO_UNITS)
-    write_library([LibraryModel(program, plan, SOURCE)], "residual", tmp_path, [])
+@pytest.mark.parametrize(
+    ("compiler", "golden"),
+    [
+        *(("gcc", golden) for golden in PROGRAMS),
+        ("arm-none-eabi-gcc", "residual_two_units"),
+        ("riscv64-unknown-elf-gcc", "residual_two_units"),
+    ],
+)
+def test_generated_c_compiles_without_a_warning(compiler: str, golden: str, tmp_path: Path) -> None:
+    program, plan = PROGRAMS[golden]()
+    write_library([LibraryModel(program, plan, SOURCE)], program.prefix, tmp_path, [])
     extra = ["--specs=picolibc.specs"] if compiler.startswith("riscv") else []
     sources = sorted((tmp_path / "src").glob("*.c"))
     subprocess.run(
