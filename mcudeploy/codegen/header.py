@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from mcudeploy.codegen.comments import shape_text
 from mcudeploy.codegen.ctext import c_elements, c_float, comment_text
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import DType, GraphIO, Tensor
-from mcudeploy.ir.plan import Plan, Run, memories_of
+from mcudeploy.ir.plan import Plan, Residences, Run, memories_of
 from mcudeploy.ops.host_io import is_channels_last
+from mcudeploy.planner.place.solve import laid_out_buffers
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
-from mcudeploy.tiling.live import lives
+from mcudeploy.tiling.live import WorkBytes, lives
 
 _C_TYPES = {DType.INT8: "int8_t", DType.INT32: "int32_t", DType.FLOAT32: "float"}
 
 
 @dataclass(frozen=True, slots=True)
 class MapLine:
-    """A tensor's line in the arena map of the header."""
+    """A line in the arena map of the header: a tensor, or the scratch of an operator, `size_bytes` in a step.
+    `peak_bytes` are alive at the step of the peak.
+    """
 
     name: str
     shape: str
     dtype: str
     blocks: int
     size_bytes: int
+    peak_bytes: int
     where: str
     live: str
 
@@ -65,37 +72,62 @@ def entries_of(plan: Plan) -> list[int]:
     return [at for at, entry in enumerate(plan.tape) if isinstance(entry, Run)] or [0]
 
 
-def arena_map(plan: Plan) -> list[MapLine]:
-    """A line for every tensor. Live ranges count the entries of the tape."""
+def arena_map(plan: Plan, work: WorkBytes) -> list[MapLine]:
+    """A line for each tensor, then for the scratch of each operator; live ranges are in tape entries."""
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     found = lives(tiled, plan.schedule.steps)
+    at_peak = _peak_bytes(plan, tiled, work)
+    moves = Counter(transfer.tensor for transfer in plan.layout.transfers)
     lines, places = [], entries_of(plan)
     for name, tensor in plan.graph.tensors.items():
-        root = tiled.flow.roots[name]
+        root, shape, dtype = tiled.flow.roots[name], shape_text(tensor), tensor.dtype.value
         if root != name:
-            lines.append(_map_line(tensor, 1, f"view of {root}", ""))
+            lines.append(MapLine(name, shape, dtype, 1, tensor.size_bytes, 0, f"view of {root}", ""))
             continue
         residences = plan.layout.blocks[name]
         blocks = slice(tiled.first_block[name], tiled.first_block[name] + len(residences))
-        offsets = [each.offset for block in residences for each in block]
-        moves = sum(transfer.tensor == name for transfer in plan.layout.transfers)
-        where = str(offsets[0]) if len(residences) == len(set(offsets)) == 1 else f"{min(offsets)}.."
-        if len(plan.layout.arenas) > 1:
-            where = f"{', '.join(memories_of(residences))} {where}"
-        last = places[max(found.end[blocks]) - 1]
-        span = f"[{places[min(found.first[blocks])]}, {last + 1})"
-        if moves:
-            span += f", {count_text(moves, 'move')}"
-        lines.append(_map_line(tensor, len(residences), where, span))
+        span = _span(places, min(found.first[blocks]), max(found.end[blocks]))
+        if moves[name]:
+            span += f", {count_text(moves[name], 'move')}"
+        where, size = _where(plan, residences), tensor.size_bytes
+        lines.append(MapLine(name, shape, dtype, len(residences), size, at_peak[name, False], where, span))
+    for name, residences in plan.layout.scratch.items():
+        alive = [each.life for block in residences for each in block]
+        if alive:
+            span = _span(places, min(it.lo for it in alive), max(it.hi for it in alive))
+            where, size = _where(plan, residences), sum(work[name])
+            scratch = f"{name}, scratch"
+            lines.append(MapLine(scratch, "", "", len(residences), size, at_peak[name, True], where, span))
     return lines
 
 
-def _map_line(tensor: Tensor, blocks: int, where: str, live: str) -> MapLine:
-    return MapLine(tensor.name, _shape(tensor), tensor.dtype.value, blocks, tensor.size_bytes, where, live)
+def _where(plan: Plan, residences: Residences) -> str:
+    offsets = [each.offset for block in residences for each in block]
+    where = str(offsets[0]) if len(set(offsets)) == 1 == len(residences) else f"{min(offsets)}.."
+    return f"{', '.join(memories_of(residences))} {where}" if len(plan.layout.arenas) > 1 else where
 
 
-def _shape(tensor: Tensor) -> str:
-    return "".join(f"[{size}]" for size in tensor.shape)
+def _span(places: Sequence[int], first: int, end: int) -> str:
+    """A live range of steps of the schedule, in entries of the tape."""
+    return f"[{places[first]}, {places[end - 1] + 1})"
+
+
+def _peak_bytes(plan: Plan, tiled: TiledGraph, work: WorkBytes) -> Counter[tuple[str, bool]]:
+    """The bytes alive at the step of the peak, by tensor, or by operator (True) for scratch. A block made in
+    place of another counts once, for the older one.
+    """
+    step, found = plan.estimate.peak_step, lives(tiled, plan.schedule.steps)
+    alive: Counter[tuple[str, bool]] = Counter()
+    for buffer in laid_out_buffers(tiled, plan.schedule.steps, work, plan.layout):
+        if step not in buffer.life:
+            continue
+        if buffer.scratch_of is not None:
+            alive[buffer.scratch_of[0], True] += buffer.size_bytes
+            continue
+        numbers = ((name, tiled.first_block[name] + block) for name, block in buffer.members)
+        owner = next(name for name, number in numbers if any(step in life for life in found.of(number)))
+        alive[owner, False] += buffer.size_bytes
+    return alive
 
 
 def borders_text(plan: Plan, borders: tuple[GraphIO, ...], kind: str) -> list[BorderText]:
@@ -150,4 +182,4 @@ def _border_layout(border: GraphIO, tensor: Tensor) -> str:
         raise ValueError(f"{border.name!r} is neither in the order of the ONNX model nor channels last")
     offset = {"uint8": ", less 128", "bool": ", 0 or 1"}.get(border.dtype, "")
     name = comment_text(border.name)
-    return f"ONNX {name} {border.dtype} [{sizes}] as {_shape(tensor)}, {order}{offset}"
+    return f"ONNX {name} {border.dtype} [{sizes}] as {shape_text(tensor)}, {order}{offset}"

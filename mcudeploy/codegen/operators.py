@@ -55,9 +55,13 @@ def params_text(operator: str, call: KernelCall, constants: ConstantPool) -> lis
 
 
 def part_text(
-    part: PartRecord, base: OperatorText, tensors: Mapping[str, TensorText], constants: ConstantPool
+    number: int,
+    part: PartRecord,
+    base: OperatorText,
+    tensors: Mapping[str, TensorText],
+    constants: ConstantPool,
 ) -> OperatorText:
-    """The record of parts: that of their step, with what is theirs."""
+    """The record of parts, by its number: that of their step, with what is theirs."""
     mark, about = f"k{part.core}", f"{base.name}, whole rows on core {part.core}"
     if part.columns is not None:
         mark += f"c{part.columns.lo}to{part.columns.hi}"
@@ -85,6 +89,7 @@ def part_text(
         params_symbol=f"{mark}p_{base.name}" if params else base.params_symbol,
         tensors=made,
         about=about,
+        summary=f"{number}: {about}",
         inputs=inputs,
         inputs_symbol=mark + base.inputs_symbol,
         output=output,

@@ -5,12 +5,14 @@ No arithmetic is left to a template.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from mcudeploy.boards.board import Board
+from mcudeploy.codegen.comments import ScheduleRun, operator_text, schedule_runs
 from mcudeploy.codegen.ctext import c_elements
 from mcudeploy.codegen.header import (
     BorderText,
@@ -35,11 +37,12 @@ from mcudeploy.codegen.texts import (
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ir.plan import Plan
+from mcudeploy.ir.plan import Plan, Run, Transfer, Wait
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.solve import base_alignments
 from mcudeploy.planner.tape.core_tables import LaneTables
-from mcudeploy.planner.tape.tape import Moves, NamedRange, Record, Stored, Tape, handed_over, integer_bits
+from mcudeploy.planner.tape.tape import Moves, NamedRange, Stored, Tape, handed_over, integer_bits
+from mcudeploy.tiling.live import work_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +62,10 @@ class Program:
     offset_lines: list[tuple[str, list[str]]]
     offset_bits: int
     code_bits: int
-    code_lines: list[str]
+    schedule: list[ScheduleRun]
     block_bits: int
     steps: int
-    move_count: int
+    step_kinds: str
     peak_step: int
     alignment: int
     arenas: list[ArenaText]
@@ -94,6 +97,11 @@ class Program:
         }
 
     @property
+    def symbol(self) -> str:
+        """The C name of the program's `mcud_model`."""
+        return f"{self.prefix}_program"
+
+    @property
     def arena_alignment(self) -> int:
         """What the address of every arena is a multiple of, at least."""
         return max(it.alignment for it in self.arenas)
@@ -121,7 +129,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     handed = handed_over(plan, board)
     tape = Tape(plan)
     constants = ConstantPool(prefix)
-    records = [_operator_text(tape, record, calls, constants, handed) for record in tape.records]
+    records = [_operator_text(tape, at, calls, constants, handed) for at in range(len(tape.records))]
     kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
     offsets = _OffsetTable(board.offset_unit)
     tensors = [
@@ -133,16 +141,20 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         for named, version in tape.stored_as
     ]
     engines = {link.engine: number for number, link in enumerate(board.links)} | {CPU: -1}
-    moves = [_moves_text(each, offsets, engines[each.engine]) for each in tape.moves]
+    moves = [
+        _moves_text(each, offsets, engines[each.engine], number)
+        for number, each in enumerate(tape.moves, len(records))
+    ]
     waits = [
         WaitsText(
             each.engine,
+            f"{number}: wait for {each.engine}, {count_text(len(each.pending), 'time')}",
             AWAIT,
             engines[each.engine],
             len(each.pending),
             c_elements(np.array(each.pending, np.uint16)),
         )
-        for each in tape.waits
+        for number, each in enumerate(tape.waits, len(records) + len(moves))
     ]
     kernels |= {each.kernel for each in moves} | {each.kernel for each in waits}
     lanes = LaneTables.of(tape, calls)
@@ -155,7 +167,8 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         tensors=[tensor for tensor in tensors if tensor.symbol in named],
         operators=records,
         part_operators=each_once(
-            part_text(it, records[it.base], by_symbol, constants) for it in lanes.records
+            part_text(number, it, records[it.base], by_symbol, constants)
+            for number, it in enumerate(lanes.records, len(records) + len(moves) + len(waits))
         ),
         lanes=[lane_text(core, entries) for core, entries in enumerate(lanes.lanes)],
         moves=moves,
@@ -165,20 +178,29 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         offset_lines=offsets.lines,
         offset_bits=integer_bits(offsets.largest),
         code_bits=integer_bits(largest),
-        code_lines=c_elements(tape.codes),
+        schedule=schedule_runs(tape, records),
         block_bits=tape.block_bits,
         steps=len(tape.codes),
-        move_count=len(plan.layout.transfers),
+        step_kinds=_step_kinds(plan),
         peak_step=entries_of(plan)[plan.estimate.peak_step],
         alignment=board.offset_unit,
         arenas=_arenas(plan, board),
-        map_lines=arena_map(plan),
+        map_lines=arena_map(plan, work_bytes(calls, max(1, len(plan.lanes)))),
         inputs=borders_text(plan, plan.graph.own_inputs(), "input"),
         outputs=borders_text(plan, plan.graph.own_outputs(), "output"),
         states=states_text(plan),
         streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
         weights_bytes=constants.size_bytes,
     )
+
+
+def _step_kinds(plan: Plan) -> str:
+    """How many steps compute, move and wait; empty if all compute."""
+    if not plan.layout.transfers:
+        return ""
+    kinds = {Run: "of operators", Transfer: "of moves", Wait: "of waits"}
+    counts = Counter(type(entry) for entry in plan.tape)
+    return ", ".join(f"{counts[kind]} {text}" for kind, text in kinds.items() if counts[kind])
 
 
 def _arenas(plan: Plan, board: Board) -> list[ArenaText]:
@@ -225,12 +247,13 @@ def _stored_symbol(tape: Tape, named: NamedRange, version: int) -> str:
 
 
 def _stored_text(tape: Tape, named: NamedRange, version: int) -> str:
-    """What a table is of, for a comment."""
+    """The tensor or the scratch that a table is for, as a comment names it."""
     where = f" in {named.memory}" if tape.is_spread(named) else ""
-    return f"{named.name}{where}" + (f" after {count_text(version, 'move')}" if version else "")
+    name = f"{named.name}, scratch" if named.is_scratch else named.name
+    return f"{name}{where}" + (f" after {count_text(version, 'move')}" if version else "")
 
 
-def _moves_text(moves: Moves, offsets: _OffsetTable, engine: int) -> MovesText:
+def _moves_text(moves: Moves, offsets: _OffsetTable, engine: int, number: int) -> MovesText:
     source, target = moves.old.memory, moves.new.memory
     name = source if source == target else f"{source}_{target}"
     what = f"in {source}" if source == target else f"from {source} to {target}"
@@ -245,6 +268,7 @@ def _moves_text(moves: Moves, offsets: _OffsetTable, engine: int) -> MovesText:
     return MovesText(
         name,
         what,
+        f"{number}: {count_text(len(moves.sizes), 'move')} {what}",
         MOVE if moves.engine == CPU else START,
         engine,
         offsets.add(f"moved from, {what}", f"move_from_{name}", moves.old),
@@ -256,12 +280,12 @@ def _moves_text(moves: Moves, offsets: _OffsetTable, engine: int) -> MovesText:
 
 def _operator_text(
     tape: Tape,
-    record: Record,
+    at: int,
     calls: Mapping[str, KernelCall],
     constants: ConstantPool,
     handed: Mapping[str, int],
 ) -> OperatorText:
-    plan = tape.plan
+    plan, record = tape.plan, tape.records[at]
     operator = plan.graph.operators[record.operator]
     call = calls[operator.name]
     params = params_text(operator.name, call, constants)
@@ -270,6 +294,7 @@ def _operator_text(
     return OperatorText(
         name=operator.name,
         number=record.number,
+        summary=f"{at}: {operator_text(plan.graph, operator)}{', after moves' if record.number else ''}",
         kernel=call.kernel,
         params=[] if record.number else params,
         params_symbol=f"p_{operator.name}" if params else "",

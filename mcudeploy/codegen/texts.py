@@ -60,10 +60,12 @@ class OperatorText:
 
     `params`: those that it brings along, as `params_symbol`; none where another record has them. `tensors`:
     what it brings of those that it touches. `about`: which parts it is for, where it is for some alone.
+    `summary`: the comment of its entry in the table of operators.
     """
 
     name: str
     number: int
+    summary: str
     kernel: str
     params: list[tuple[str, str]]
     params_symbol: str
@@ -86,6 +88,7 @@ class MovesText:
 
     name: str
     what: str
+    summary: str
     kernel: str
     engine: int
     old: TensorText
@@ -99,6 +102,7 @@ class WaitsText:
     """The record of the waits for an engine: of each how many transfers may be unfinished behind it."""
 
     name: str
+    summary: str
     kernel: str
     engine: int
     count: int

@@ -77,7 +77,7 @@ def write(made: Made, prefix: str, folder: Path) -> Written:
         (home / name).write_text(kept, "utf-8")
     source = home / "program.c"
     source.write_text(f'#include "{prefix}_weights.c"\n#include "{prefix}.c"\n', "utf-8")
-    return Written(source, f"{prefix}_model")
+    return Written(source, program.symbol)
 
 
 def compile_program(written: Written, *, soft: bool = False, threads: bool = False) -> None:

@@ -30,10 +30,11 @@ from mcudeploy.planner.cores.lanes import on_cores
 from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.place.solve import spread
-from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import work_bytes
 from tests.moves import with_moves
+from tests.residing import repeating
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SOURCE = Source("residual.onnx", "0123456789abcdef")
@@ -48,19 +49,30 @@ def planned(
     block_rows: int, prefix: str = "residual", functions: tuple[Function, ...] = (), *, moves: float = 0
 ) -> tuple[Program, Plan]:
     graph = residual()
-    plan = with_moves(_plan(graph, block_rows, BOARD, functions), share=moves)
-    return make_program(plan, _calls(graph), prefix, BOARD), plan
+    plan = with_moves(plan_of(graph, block_rows, BOARD, functions), share=moves)
+    return program_of(plan, BOARD, prefix), plan
 
 
 def _calls(graph: Graph) -> dict[str, KernelCall]:
     return {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
 
 
-def _plan(
-    graph: Graph, block_rows: int, board: Board, functions: tuple[Function, ...] = (), cores: int = 1
+def program_of(plan: Plan, board: Board, prefix: str = "residual") -> Program:
+    return make_program(plan, _calls(plan.graph), prefix, board)
+
+
+def plan_of(
+    graph: Graph,
+    block_rows: int,
+    board: Board,
+    functions: tuple[Function, ...] = (),
+    *,
+    cores: int = 1,
+    again: tuple[BlockId, ...] = (),
 ) -> Plan:
+    """The plan of a graph; the blocks `again` are made twice."""
     tiled = TiledGraph(Dataflow.of(graph), {operator.name: block_rows for operator in graph.operators})
-    schedule = reverse_post_order(tiled)
+    schedule = repeating(tiled, reverse_post_order(tiled), *again)
     layout, estimate = spread(tiled, schedule, work_bytes(_calls(graph), cores), board, functions)
     return Plan(graph, board.name, tiled.block_rows, schedule, layout, estimate, functions=functions)
 
@@ -68,23 +80,22 @@ def _plan(
 def _two_memories() -> tuple[Program, Plan]:
     """An engine transfers blocks to a slow memory and back."""
     graph, (board, *_) = residual(), BOARDS
-    plan = wandering(_plan(graph, 2, board), work_bytes(_calls(graph)), board, Random(3), 8)
+    plan = wandering(plan_of(graph, 2, board), work_bytes(_calls(graph)), board, Random(3), 8)
     assert {type(entry) for entry in plan.tape} == {Run, Transfer, Wait}
-    return make_program(plan, _calls(graph), "residual", board), plan
+    return program_of(plan, board), plan
 
 
 def _streamed_state() -> tuple[Program, Plan]:
-    graph = stream_inputs(recurrent())
-    plan = _plan(graph, 1, BOARD)
-    return make_program(plan, _calls(graph), "recurrent", BOARD), plan
+    plan = plan_of(stream_inputs(recurrent()), 1, BOARD)
+    return program_of(plan, BOARD, "recurrent"), plan
 
 
 def _two_cores() -> tuple[Program, Plan]:
     """Two cores share rows, and columns of the last row."""
     graph = residual()
     with patch.object(parts, "_LEAST_ITERATIONS", 1):
-        plan = on_cores(_plan(graph, 3, BOARD, cores=2), _calls(graph), 2)
-    return make_program(plan, _calls(graph), "residual", BOARD), plan
+        plan = on_cores(plan_of(graph, 3, BOARD, cores=2), _calls(graph), 2)
+    return program_of(plan, BOARD), plan
 
 
 PROGRAMS: dict[str, Callable[[], tuple[Program, Plan]]] = {

@@ -104,12 +104,19 @@ def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
     return found
 
 
+def laid_out_buffers(
+    tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout: Layout
+) -> tuple[Buffer, ...]:
+    """The buffers of a layout: tensors in different memories do not take over from each other."""
+    ids = tiled.block_ids()
+    chances = {(ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, steps)}
+    apart = {pair for pair in chances if len({memories_of(layout.blocks[name]) for name in pair}) > 1}
+    return buffers(tiled, steps, work, apart)
+
+
 def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes, layout: Layout) -> Estimate:
     """Peak and traffic of a schedule whose buffers lie in these memories."""
-    ids = tiled.block_ids()
-    chances = {(ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, schedule.steps)}
-    apart = {pair for pair in chances if len({memories_of(layout.blocks[name]) for name in pair}) > 1}
-    peak_bytes, peak_step = peak(buffers(tiled, schedule.steps, work, apart))
+    peak_bytes, peak_step = peak(laid_out_buffers(tiled, schedule.steps, work, layout))
     by_memory = dict.fromkeys(layout.arenas, 0)
     for access in accesses(tiled, schedule.steps, work, layout):
         by_memory[access.memory] = by_memory.get(access.memory, 0) + access.read_bytes + access.written_bytes

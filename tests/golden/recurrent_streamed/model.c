@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Kernels have the types of mcud_config.h: a shared object keeps its own to itself. */
+/* Kernels use the types of mcud_config.h, so a shared object does not export its kernels. */
 #ifdef __ELF__
 #pragma GCC visibility push(hidden)
 #endif
@@ -28,7 +28,7 @@ static union {
 static recurrent_feed *application_feed;
 static void *application_user;
 
-/* Without a feed the rows are expected to be in place. */
+/* Without a feed the input rows must already be in place. */
 static void feed_rows(uint32_t input, int32_t first_row, int32_t rows, void *to)
 {
     if (application_feed != 0) {
@@ -42,12 +42,13 @@ void recurrent_set_feed(recurrent_feed *feed, void *user)
     application_user = user;
 }
 
-/* Where the blocks of each tensor lie, in units of 4 bytes. */
+/* Offsets in the arena, in units of 4 bytes: one for each block, and for the scratch of each step. Contiguous blocks
+ * need only the first. */
 static const mcud_offset offsets[] = {
     0u, /* x */
     6u, /* h */
     22u, /* y */
-    10u, /* cell */
+    10u, /* cell, scratch */
 };
 
 static const mcud_tensor t_x = {
@@ -95,6 +96,7 @@ static const mcud_tensor *const in_cell[] = {
 };
 
 static const mcud_op operators[] = {
+    /* 0: feed_x, feed, [1][2][3] */
     {
         .kernel = mcud_feed,
         .params = &p_feed_x,
@@ -104,6 +106,7 @@ static const mcud_op operators[] = {
         .rows = 1u,
         .block_rows = 1u,
     },
+    /* 1: cell, rnn_tanh, [1][2][3], [1][1][4] -> [1][2][4] */
     {
         .kernel = mcud_rnn_tanh_f32,
         .params = &p_cell,
@@ -115,9 +118,10 @@ static const mcud_op operators[] = {
     },
 };
 
-/* Of each step: operator << 0 | block. */
+/* For each step: operator << 0 | block. */
 static const mcud_code schedule[] = {
-    0u, 1u,
+    0u << 0 | 0u, /* step 0: feed_x, row 0 */
+    1u << 0 | 0u, /* step 1: cell, row 0 */
 };
 
 MCUD_REQUIRE(sizeof schedule == RECURRENT_STEPS * sizeof(mcud_code), "the schedule has a code for every step");
@@ -126,8 +130,8 @@ static const mcud_arena arenas[] = {
     {arena_sram.bytes, sizeof arena_sram.bytes},
 };
 
-extern const mcud_model recurrent_model;
-const mcud_model recurrent_model = {
+extern const mcud_model recurrent_program;
+const mcud_model recurrent_program = {
     .ops = operators,
     .schedule = schedule,
     .arenas = arenas,
@@ -151,7 +155,7 @@ float *recurrent_state(void)
     return at;
 }
 
-static uint8_t begun; /* 0 until the states have been set */
+static uint8_t begun; /* 1 once the states are set */
 
 void recurrent_reset(void)
 {
@@ -169,19 +173,19 @@ static void begin(void)
 void recurrent_run(void)
 {
     begin();
-    mcud_run(&recurrent_model);
+    mcud_run(&recurrent_program);
 }
 
 void recurrent_step(uint32_t step)
 {
-    mcud_step(&recurrent_model, step);
+    mcud_step(&recurrent_program, step);
 }
 
 void recurrent_run_hooked(recurrent_hook *hook, void *user)
 {
     begin();
     for (uint32_t step = 0; step < RECURRENT_STEPS; step++) {
-        mcud_step(&recurrent_model, step);
+        mcud_step(&recurrent_program, step);
         hook(user, step);
     }
 }

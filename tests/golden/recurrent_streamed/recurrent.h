@@ -2,20 +2,21 @@
  *
  * board    mps2-an386
  * arena    120 B in sram
- * peak     120 B alive at step 1
+ * peak     120 B alive at step 1: the sum of the column "at peak"
  * weights  128 B
  * steps    2
  *
- * tensor                   shape            type     blocks     bytes     offset  live
- * x                        [1][2][3]        float32       1        24          0  [0, 2)
- * h                        [1][1][4]        float32       1        16         24  [0, 2)
- * y                        [1][2][4]        float32       1        32         88  [1, 2)
+ * tensor                   shape            type     blocks     bytes   at peak     offset  live
+ * x                        [1][2][3]        float32       1        24        24          0  [0, 2)
+ * h                        [1][1][4]        float32       1        16        16         24  [0, 2)
+ * y                        [1][2][4]        float32       1        32        32         88  [1, 2)
+ * cell, scratch                                           1        48        48         40  [1, 2)
  *
- * offset: byte in the arena, the lowest (..) where blocks lie apart; live: from the step that makes the first
- * row to the one behind the last read.
+ * bytes: of a tensor, or of the scratch of one step. offset: byte in the arena; of several blocks the lowest (..).
+ * live: [first write, last read + 1), in steps, which count as in recurrent_step().
  *
- * All memory is static. One inference at a time: name a feed, run, read the output. The output stays
- * until the next run.
+ * All memory is static. One inference at a time: set a feed, run, read the output. The output stays
+ * valid until the next run.
  */
 #ifndef RECURRENT_H
 #define RECURRENT_H
@@ -46,35 +47,35 @@ extern "C" {
 #define RECURRENT_STATE_DIMS 3
 #define RECURRENT_STATE_SHAPE {1, 1, 4}
 
-/* The input arrives while the model runs, a few rows at a time and in ascending order: `rows` rows of an input, from
- * `first_row` on, are to be written to `to`:
+/* The input arrives while the model runs, a few rows at a time, in ascending order. The feed writes `rows` rows of an
+ * input, from `first_row` on, to `to`:
  *   input 0: float; ONNX x float32 [1,2,3] as [1][2][3], in the same order
  */
 typedef void recurrent_feed(void *user, uint32_t input, int32_t first_row, int32_t rows, void *to);
 
-/* Names the function that delivers input rows; it is called from inside a run, between steps. */
+/* Sets the function that delivers input rows. A run calls it between steps. */
 void recurrent_set_feed(recurrent_feed *feed, void *user);
 
 /* ONNX y float32 [1,2,4] as [1][2][4], in the same order.
  * Valid after a run. */
 const float *recurrent_output(void);
 
-/* What the model keeps from one run to the next; it may be read and set between runs, to save it for later.
+/* States that the model keeps from one run to the next. Between runs they may be read, saved and set.
  *   ONNX h float32 [1,1,4] as [1][1][4], in the same order
  */
 float *recurrent_state(void);
 
-/* Begins anew: sets all that is kept to what it is at first. The first run does so by itself. */
+/* Sets the states to their initial values. The first run does so by itself. */
 void recurrent_reset(void);
 
-/* Runs the model once, from where the last run ended. */
+/* Runs the model once, from the states that the last run left. */
 void recurrent_run(void);
 
-/* Runs one step, 0 <= step < RECURRENT_STEPS: for schedulers that share the core. Steps go in ascending order; call
- * recurrent_reset() before the first of all. */
+/* Runs one step, 0 <= step < RECURRENT_STEPS: for schedulers that share the core. Run them in ascending order; call
+ * recurrent_reset() before the very first one. */
 void recurrent_step(uint32_t step);
 
-/* Runs the model once and calls `hook` after every step: to time steps or to feed a watchdog. */
+/* Runs the model once and calls `hook` after each step, to time steps or to feed a watchdog. */
 typedef void recurrent_hook(void *user, uint32_t step);
 void recurrent_run_hooked(recurrent_hook *hook, void *user);
 

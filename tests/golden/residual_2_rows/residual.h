@@ -2,22 +2,25 @@
  *
  * board    mps2-an386
  * arena    864 B in sram
- * peak     860 B alive at step 9
+ * peak     860 B alive at step 9: the sum of the column "at peak"
  * weights  176 B
  * steps    16
  *
- * tensor                   shape            type     blocks     bytes     offset  live
- * image                    [8][8][4]        int8          8       256      608..  [0, 8)
- * a                        [8][8][4]        int8          4       256        0..  [0, 16)
- * b                        [8][8][4]        int8          4       256      320..  [2, 15)
- * c                        [8][8][4]        int8          4       256        0..  [5, 16)
- * sum                      [8][8][4]        int8          4       256       64..  [6, 16)
+ * tensor                   shape            type     blocks     bytes   at peak     offset  live
+ * image                    [8][8][4]        int8          8       256                608..  [0, 8)
+ * a                        [8][8][4]        int8          4       256       192        0..  [0, 16)
+ * b                        [8][8][4]        int8          4       256       192      320..  [2, 15)
+ * c                        [8][8][4]        int8          4       256        64        0..  [5, 16)
+ * sum                      [8][8][4]        int8          4       256       256       64..  [6, 16)
+ * conv_a, scratch                                         4       156                  0..  [0, 8)
+ * conv_b, scratch                                         4       156                  0..  [2, 12)
+ * conv_c, scratch                                         4       156       156       64..  [5, 15)
  *
- * offset: byte in the arena, the lowest (..) where blocks lie apart; live: from the step that makes the first
- * row to the one behind the last read.
+ * bytes: of a tensor, or of the scratch of one step. offset: byte in the arena; of several blocks the lowest (..).
+ * live: [first write, last read + 1), in steps, which count as in residual_step().
  *
- * All memory is static. One inference at a time: fill the input, run, read the output. The input may be
- * overwritten by a run; the output stays until the next one.
+ * All memory is static. One inference at a time: fill the input, run, read the output. A run may overwrite
+ * the input; the output stays valid until the next run.
  */
 #ifndef RESIDUAL_H
 #define RESIDUAL_H
@@ -60,15 +63,15 @@ const int8_t *residual_output(void);
 /* Runs the model once. */
 void residual_run(void);
 
-/* Runs one step, 0 <= step < RESIDUAL_STEPS: for schedulers that share the core. Steps go in ascending order. */
+/* Runs one step, 0 <= step < RESIDUAL_STEPS: for schedulers that share the core. Run them in ascending order. */
 void residual_step(uint32_t step);
 
-/* Runs the model once and calls `hook` after every step: to time steps or to feed a watchdog. */
+/* Runs the model once and calls `hook` after each step, to time steps or to feed a watchdog. */
 typedef void residual_hook(void *user, uint32_t step);
 void residual_run_hooked(residual_hook *hook, void *user);
 
-/* The nearest input value of a real number, saturated. Ties go to the even number of steps from the
- * zero point, as in ONNX; a NaN gives -128. */
+/* Quantises a real number to the nearest input value and saturates. Ties round to an even number of steps from
+ * the zero point, as in ONNX; NaN gives -128. */
 static inline int8_t residual_quantize_input(float real)
 {
     const float steps = real / 0.05f;
@@ -85,7 +88,7 @@ static inline int8_t residual_quantize_input(float real)
     return (int8_t)(whole + (whole % 2 == 0 ? beyond : reached) + (3));
 }
 
-/* The real number of an output value. */
+/* Converts an output value to a real number. */
 static inline float residual_dequantize_output(int8_t q)
 {
     return 0.05f * (float)(q - (3));

@@ -2,24 +2,27 @@
  *
  * board    mps2-an386
  * arena    1088 B in sram
- * peak     1088 B alive at step 8
+ * peak     1088 B alive at step 8: the sum of the column "at peak"
  * weights  176 B
  * steps    12
  *
- * tensor                   shape            type     blocks     bytes     offset  live
- * image                    [8][8][4]        int8          8       256      832..  [0, 4)
- * a                        [8][8][4]        int8          3       256      320..  [0, 12)
- * b                        [8][8][4]        int8          3       256      256..  [2, 11)
- * c                        [8][8][4]        int8          3       256      320..  [5, 12)
- * sum                      [8][8][4]        int8          3       256        0..  [6, 12)
+ * tensor                   shape            type     blocks     bytes   at peak     offset  live
+ * image                    [8][8][4]        int8          8       256                832..  [0, 4)
+ * a                        [8][8][4]        int8          3       256       160      320..  [0, 12)
+ * b                        [8][8][4]        int8          3       256       256      256..  [2, 11)
+ * c                        [8][8][4]        int8          3       256        96      320..  [5, 12)
+ * sum                      [8][8][4]        int8          3       256       256        0..  [6, 12)
+ * conv_a, scratch                                         3       320                  0..  [0, 4)
+ * conv_b, scratch                                         3       320                  0..  [2, 8)
+ * conv_c, scratch                                         3       320       320        0..  [5, 11)
  *
- * offset: byte in the arena, the lowest (..) where blocks lie apart; live: from the step that makes the first
- * row to the one behind the last read.
+ * bytes: of a tensor, or of the scratch of one step. offset: byte in the arena; of several blocks the lowest (..).
+ * live: [first write, last read + 1), in steps, which count as in residual_step().
  *
- * All memory is static. One inference at a time: fill the input, run, read the output. The input may be
- * overwritten by a run; the output stays until the next one.
+ * All memory is static. One inference at a time: fill the input, run, read the output. A run may overwrite
+ * the input; the output stays valid until the next run.
  *
- * 2 cores run it together: the platform provides four functions that start, wake and wait, see mcud_cores.h.
+ * 2 cores run the model together: the platform provides four functions to start, wake and wait, see mcud_cores.h.
  */
 #ifndef RESIDUAL_H
 #define RESIDUAL_H
@@ -62,15 +65,15 @@ const int8_t *residual_output(void);
 /* Runs the model once. */
 void residual_run(void);
 
-/* Runs one step, 0 <= step < RESIDUAL_STEPS: for schedulers that share the core. Steps go in ascending order. */
+/* Runs one step, 0 <= step < RESIDUAL_STEPS: for schedulers that share the core. Run them in ascending order. */
 void residual_step(uint32_t step);
 
-/* Runs the model once and calls `hook` after every step: to time steps or to feed a watchdog. */
+/* Runs the model once and calls `hook` after each step, to time steps or to feed a watchdog. */
 typedef void residual_hook(void *user, uint32_t step);
 void residual_run_hooked(residual_hook *hook, void *user);
 
-/* The nearest input value of a real number, saturated. Ties go to the even number of steps from the
- * zero point, as in ONNX; a NaN gives -128. */
+/* Quantises a real number to the nearest input value and saturates. Ties round to an even number of steps from
+ * the zero point, as in ONNX; NaN gives -128. */
 static inline int8_t residual_quantize_input(float real)
 {
     const float steps = real / 0.05f;
@@ -87,7 +90,7 @@ static inline int8_t residual_quantize_input(float real)
     return (int8_t)(whole + (whole % 2 == 0 ? beyond : reached) + (3));
 }
 
-/* The real number of an output value. */
+/* Converts an output value to a real number. */
 static inline float residual_dequantize_output(int8_t q)
 {
     return 0.05f * (float)(q - (3));

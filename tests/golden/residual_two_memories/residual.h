@@ -3,24 +3,27 @@
  * board    host
  * arena    272 B in bulk
  * arena    1184 B in ram
- * peak     860 B alive at step 12
+ * peak     860 B alive at step 12: the sum of the column "at peak"
  * weights  176 B
- * steps    27: 21 of operators, 6 that move a block each
+ * steps    27: 16 of operators, 6 of moves, 5 of waits
  *
- * tensor                   shape            type     blocks     bytes     offset  live
- * image                    [8][8][4]        int8          8       256 ram, bulk 176..  [0, 11), 1 move
- * a                        [8][8][4]        int8          4       256 ram, bulk 0..  [0, 27), 2 moves
- * b                        [8][8][4]        int8          4       256  ram 124..  [2, 26), 1 move
- * c                        [8][8][4]        int8          4       256 ram, bulk 0..  [7, 27), 2 moves
- * sum                      [8][8][4]        int8          4       256  ram 864..  [8, 27)
+ * tensor                   shape            type     blocks     bytes   at peak     offset  live
+ * image                    [8][8][4]        int8          8       256           ram, bulk 176..  [0, 11), 1 move
+ * a                        [8][8][4]        int8          4       256       192 ram, bulk 0..  [0, 27), 2 moves
+ * b                        [8][8][4]        int8          4       256       192  ram 124..  [2, 26), 1 move
+ * c                        [8][8][4]        int8          4       256        64 ram, bulk 0..  [7, 27), 2 moves
+ * sum                      [8][8][4]        int8          4       256       256  ram 864..  [8, 27)
+ * conv_a, scratch                                         4       156              ram 0..  [0, 11)
+ * conv_b, scratch                                         4       156             bulk 0..  [2, 19)
+ * conv_c, scratch                                         4       156       156   ram 64..  [7, 26)
  *
- * offset: byte in the arena, the lowest (..) where blocks lie apart; live: from the step that makes the first
- * row to the one behind the last read.
+ * bytes: of a tensor, or of the scratch of one step. offset: byte in the arena; of several blocks the lowest (..).
+ * live: [first write, last read + 1), in steps, which count as in residual_step().
  *
- * All memory is static. One inference at a time: fill the input, run, read the output. The input may be
- * overwritten by a run; the output stays until the next one.
+ * All memory is static. One inference at a time: fill the input, run, read the output. A run may overwrite
+ * the input; the output stays valid until the next run.
  *
- * The arena in bulk is in section .arena.bulk (see MCUD_MEMORY in mcud.h). The linker script has to place it there:
+ * The arena in bulk is in section .arena.bulk (see MCUD_MEMORY in mcud.h). Place it in the linker script:
  *     .arena.bulk (NOLOAD) : { *(.arena.bulk) } > bulk
  */
 #ifndef RESIDUAL_H
@@ -64,15 +67,15 @@ const int8_t *residual_output(void);
 /* Runs the model once. */
 void residual_run(void);
 
-/* Runs one step, 0 <= step < RESIDUAL_STEPS: for schedulers that share the core. Steps go in ascending order. */
+/* Runs one step, 0 <= step < RESIDUAL_STEPS: for schedulers that share the core. Run them in ascending order. */
 void residual_step(uint32_t step);
 
-/* Runs the model once and calls `hook` after every step: to time steps or to feed a watchdog. */
+/* Runs the model once and calls `hook` after each step, to time steps or to feed a watchdog. */
 typedef void residual_hook(void *user, uint32_t step);
 void residual_run_hooked(residual_hook *hook, void *user);
 
-/* The nearest input value of a real number, saturated. Ties go to the even number of steps from the
- * zero point, as in ONNX; a NaN gives -128. */
+/* Quantises a real number to the nearest input value and saturates. Ties round to an even number of steps from
+ * the zero point, as in ONNX; NaN gives -128. */
 static inline int8_t residual_quantize_input(float real)
 {
     const float steps = real / 0.05f;
@@ -89,7 +92,7 @@ static inline int8_t residual_quantize_input(float real)
     return (int8_t)(whole + (whole % 2 == 0 ? beyond : reached) + (3));
 }
 
-/* The real number of an output value. */
+/* Converts an output value to a real number. */
 static inline float residual_dequantize_output(int8_t q)
 {
     return 0.05f * (float)(q - (3));

@@ -2,24 +2,27 @@
  *
  * board    mps2-an386
  * arena    928 B in sram
- * peak     924 B alive at step 6
+ * peak     924 B alive at step 6: the sum of the column "at peak"
  * weights  176 B
  * steps    8
  *
- * tensor                   shape            type     blocks     bytes     offset  live
- * image                    [8][8][4]        int8          8       256      672..  [0, 2)
- * a                        [8][8][4]        int8          2       256      256..  [0, 8)
- * b                        [8][8][4]        int8          2       256      544..  [2, 7)
- * c                        [8][8][4]        int8          2       256      800..  [4, 8)
- * sum                      [8][8][4]        int8          2       256        0..  [5, 8)
+ * tensor                   shape            type     blocks     bytes   at peak     offset  live
+ * image                    [8][8][4]        int8          8       256                672..  [0, 2)
+ * a                        [8][8][4]        int8          2       256       128      256..  [0, 8)
+ * b                        [8][8][4]        int8          2       256       256      544..  [2, 7)
+ * c                        [8][8][4]        int8          2       256       128      800..  [4, 8)
+ * sum                      [8][8][4]        int8          2       256       256        0..  [5, 8)
+ * conv_a, scratch                                         2       156                  0..  [0, 2)
+ * conv_b, scratch                                         2       156                  0..  [2, 4)
+ * conv_c, scratch                                         2       156       156        0..  [4, 7)
  *
- * offset: byte in the arena, the lowest (..) where blocks lie apart; live: from the step that makes the first
- * row to the one behind the last read.
+ * bytes: of a tensor, or of the scratch of one step. offset: byte in the arena; of several blocks the lowest (..).
+ * live: [first write, last read + 1), in steps, which count as in residual_step().
  *
- * All memory is static. One inference at a time: fill the input, run, read the output. The input may be
- * overwritten by a run; the output stays until the next one.
+ * All memory is static. One inference at a time: fill the input, run, read the output. A run may overwrite
+ * the input; the output stays valid until the next run.
  *
- * Some operators are for another compute unit: the platform provides mcud_unit_run(), see mcud_unit.h.
+ * Another compute unit runs some operators: the platform provides mcud_unit_run(), see mcud_unit.h.
  */
 #ifndef RESIDUAL_H
 #define RESIDUAL_H
@@ -62,15 +65,15 @@ const int8_t *residual_output(void);
 /* Runs the model once. */
 void residual_run(void);
 
-/* Runs one step, 0 <= step < RESIDUAL_STEPS: for schedulers that share the core. Steps go in ascending order. */
+/* Runs one step, 0 <= step < RESIDUAL_STEPS: for schedulers that share the core. Run them in ascending order. */
 void residual_step(uint32_t step);
 
-/* Runs the model once and calls `hook` after every step: to time steps or to feed a watchdog. */
+/* Runs the model once and calls `hook` after each step, to time steps or to feed a watchdog. */
 typedef void residual_hook(void *user, uint32_t step);
 void residual_run_hooked(residual_hook *hook, void *user);
 
-/* The nearest input value of a real number, saturated. Ties go to the even number of steps from the
- * zero point, as in ONNX; a NaN gives -128. */
+/* Quantises a real number to the nearest input value and saturates. Ties round to an even number of steps from
+ * the zero point, as in ONNX; NaN gives -128. */
 static inline int8_t residual_quantize_input(float real)
 {
     const float steps = real / 0.05f;
@@ -87,7 +90,7 @@ static inline int8_t residual_quantize_input(float real)
     return (int8_t)(whole + (whole % 2 == 0 ? beyond : reached) + (3));
 }
 
-/* The real number of an output value. */
+/* Converts an output value to a real number. */
 static inline float residual_dequantize_output(int8_t q)
 {
     return 0.05f * (float)(q - (3));

@@ -1,4 +1,4 @@
-/* The least that runs recurrent: fill the input, run, read the output. */
+/* Minimal example of recurrent: fill the input, run, read the output. */
 #include <stdio.h>
 #include <string.h>
 

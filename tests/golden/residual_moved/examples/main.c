@@ -1,4 +1,4 @@
-/* The least that runs residual: fill the input, run, read the output. */
+/* Minimal example of residual: fill the input, run, read the output. */
 #include <stdio.h>
 
 #include "residual.h"

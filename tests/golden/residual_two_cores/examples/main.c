@@ -1,4 +1,4 @@
-/* The least that runs residual: fill the input, run, read the output. */
+/* Minimal example of residual: fill the input, run, read the output. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 
 #include "mcud_cores.h"
 
-/* Here the other cores are threads. On your chip mcud_cores.h says what stands in these four functions. */
+/* Threads replace the other cores here. mcud_cores.h shows these four functions for a chip. */
 typedef struct {
     mcud_core_work *work;
     void *argument;

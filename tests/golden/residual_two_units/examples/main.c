@@ -1,10 +1,10 @@
-/* The least that runs residual: fill the input, run, read the output. */
+/* Minimal example of residual: fill the input, run, read the output. */
 #include <stdio.h>
 
 #include "residual.h"
 #include "mcud_unit.h"
 
-/* This example has one core, which computes what others would. With several, mcud_unit.h says what stands here. */
+/* This example has one core, which also runs the operators of other units. mcud_unit.h describes the real function. */
 void mcud_unit_run(uint32_t unit, const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     (void)unit;

@@ -1,0 +1,153 @@
+"""Comments of the generated tables: the kind and shapes of an operator; the operators and rows of steps."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from mcudeploy.codegen.texts import OperatorText
+from mcudeploy.common.text import count_text
+from mcudeploy.ir.graph import Graph, Operator, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Entry, Run, Transfer, Wait
+from mcudeploy.ops.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.integer import IntegerBinary
+from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.recurrent import Recurrent
+from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.unary import Unary
+from mcudeploy.planner.tape.tape import Tape
+
+_CODES_PER_LINE = 6
+_WIDTH = 110
+_INPUTS_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRun:
+    """Consecutive steps of the schedule, and the lines of the comment that says what they compute."""
+
+    comment: list[str]
+    lines: list[str]
+
+
+def shape_text(tensor: Tensor) -> str:
+    """A shape as C declares it: [48][48][8]."""
+    return "".join(f"[{size}]" for size in tensor.shape)
+
+
+def operator_text(graph: Graph, operator: Operator) -> str:
+    """An operator as a comment names it: "conv_1, depthwise 3x3, [48][48][8] -> [48][48][8]"."""
+    shapes = [shape_text(tensor) for tensor in graph.input_tensors(operator)]
+    if len(shapes) > _INPUTS_SHOWN:
+        shapes = [*shapes[:_INPUTS_SHOWN], f"{len(shapes) - _INPUTS_SHOWN} more"]
+    ends = [", ".join(shapes)] * bool(shapes) + [shape_text(graph.tensors[operator.output])]
+    return f"{operator.name}, {_kind(graph, operator)}, {' -> '.join(ends)}"
+
+
+def _kind(graph: Graph, operator: Operator) -> str:
+    match operator.op:
+        case Conv2d(groups=groups) as conv:
+            channels = graph.tensors[operator.inputs[0]].shape[2]
+            kind = "depthwise" if groups == channels > 1 else f"conv in {groups} groups"
+            kind = "conv" if groups == 1 else kind
+            return f"{kind} {_pair(conv.kernel_shape)}{_stride(conv.stride)}"
+        case MaxPool(kernel_shape=window, stride=stride) | AveragePool(kernel_shape=window, stride=stride):
+            return f"{_words(operator.op.kind)} {_pair(window)}{_stride(stride)}"
+        case Conv2dByRows(kernel_shape=window):
+            return f"conv {_pair(window)} by rows"
+        case Binary(function=name) | IntegerBinary(function=name) | Unary(function=name):
+            return name
+        case Reduce(function=name):
+            return f"reduce {name}"
+        case Recurrent(cell=name):
+            return name
+        case other:
+            return _words(other.kind)
+
+
+def _words(kind: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", kind).lower()
+
+
+def _pair(sizes: tuple[int, int]) -> str:
+    return f"{sizes[0]}x{sizes[1]}"
+
+
+def _stride(stride: tuple[int, int]) -> str:
+    rows, cols = stride
+    return "" if rows == cols == 1 else f" stride {rows if rows == cols else _pair(stride)}"
+
+
+def schedule_runs(tape: Tape, records: Sequence[OperatorText]) -> list[ScheduleRun]:
+    """The codes of a schedule by runs, each with a comment.
+
+    A sweep of an operator makes its blocks in ascending order. Sweeps that interleave are one run, and so are
+    neighbouring runs of the same operators.
+    """
+    entries = tape.plan.tape
+    ends = _sweep_ends(entries)
+    runs: list[Interval] = []
+    start = reach = 0
+    for at, entry in enumerate(entries):
+        if isinstance(entry, Run):
+            reach = max(reach, ends[at])
+            if reach == at:
+                runs.append(Interval(start, at + 1))
+                start = at + 1
+    same = groupby(runs, lambda run: frozenset(it.operator for it in _steps(entries, run)))
+    merged = [[*group] for _, group in same]
+    return [_run_text(tape, records, entries[group[0].lo : group[-1].hi], group[0].lo) for group in merged]
+
+
+def _sweep_ends(entries: Sequence[Entry]) -> dict[int, int]:
+    """By the place of each step on the tape that of the last step of its operator's sweep."""
+    ends: dict[int, int] = {}
+    later: dict[int, tuple[int, int]] = {}
+    for at, entry in reversed([*enumerate(entries)]):
+        if isinstance(entry, Run):
+            block, end = later.get(entry.operator, (0, at))
+            ends[at] = end if entry.block < block else at
+            later[entry.operator] = entry.block, ends[at]
+    return ends
+
+
+def _steps(entries: Sequence[Entry], run: Interval) -> Iterator[Run]:
+    return (entry for entry in entries[run.lo : run.hi] if isinstance(entry, Run))
+
+
+def _run_text(
+    tape: Tape, records: Sequence[OperatorText], entries: Sequence[Entry], first: int
+) -> ScheduleRun:
+    """The run of these entries of the tape, of which `first` is the place of the first."""
+    rows: dict[str, Interval] = {}
+    codes = []
+    for at, entry in enumerate(entries, first):
+        record, block = tape.record_of(at)
+        codes.append(f"{record}u << {tape.block_bits} | {block}u")
+        if isinstance(entry, Run):
+            it = records[record]
+            part = Interval(block * it.block_rows, min(it.rows, (block + 1) * it.block_rows))
+            rows[it.name] = rows.get(it.name, part).hull(part)
+    counts = {noun: sum(isinstance(it, kind) for it in entries) for noun, kind in _OTHERS.items()}
+    said = [*_rows_texts(rows), *(count_text(count, noun) for noun, count in counts.items() if count)]
+    steps = f"step {first}" if len(codes) == 1 else f"steps {first}..{first + len(codes) - 1}"
+    starts = range(0, len(codes), _CODES_PER_LINE)
+    return ScheduleRun(
+        textwrap.wrap(f"{steps}: {'; '.join(said)}", _WIDTH),
+        [", ".join(codes[start : start + _CODES_PER_LINE]) for start in starts],
+    )
+
+
+_OTHERS: Mapping[str, type[Entry]] = {"move": Transfer, "wait": Wait}
+
+
+def _rows_texts(rows: Mapping[str, Interval]) -> Iterator[str]:
+    """Operators with their rows; neighbours with the same rows share them: "conv_1, conv_2, rows 0..47"."""
+    for part, names in groupby(rows, lambda name: rows[name]):
+        shown = f"row {part.lo}" if len(part) == 1 else f"rows {part.lo}..{part.hi - 1}"
+        yield f"{', '.join(names)}, {shown}"
