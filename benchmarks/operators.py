@@ -18,8 +18,8 @@ from mcudeploy.frontend.lower.arithmetic import BITWISE, INTEGER_OPERATORS
 from mcudeploy.frontend.lower.elementwise import OF_INTEGERS, OPERATIONS
 from mcudeploy.frontend.lower.lowering import LOWERINGS
 from mcudeploy.frontend.lower.picking import PICKS
-from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
 from mcudeploy.frontend.lower.views import VIEWS
+from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS
 from mcudeploy.frontend.passes.control import CONTROL
 from mcudeploy.frontend.passes.versions import OPSETS
 

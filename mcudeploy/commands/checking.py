@@ -14,7 +14,7 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.known import known_times
-from mcudeploy.frontend.onnx.parameters import parameter_count
+from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.planner.fit import rank_boards
 from mcudeploy.planner.planner import Options, read_model, search_plans
 from mcudeploy.planner.search.placing import unsplit_plan, unsplit_schedule

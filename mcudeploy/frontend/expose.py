@@ -8,9 +8,9 @@ from pathlib import Path
 import onnx
 
 from mcudeploy.frontend.decompose.decompose import inlined, with_real_operators
-from mcudeploy.frontend.onnx.parsing import with_data
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes, fix_inputs
 from mcudeploy.frontend.onnx.states import keep_states
+from mcudeploy.frontend.parsing import with_data
 from mcudeploy.frontend.passes.floats import in_float32, other_floats
 
 

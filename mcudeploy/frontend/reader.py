@@ -21,11 +21,11 @@ from mcudeploy.frontend.onnx.convert import (
 from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Info, OnnxModel
-from mcudeploy.frontend.onnx.parsing import is_tflite, parse
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, opset_of
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes, fix_inputs
 from mcudeploy.frontend.onnx.states import Stateful, keep_states
 from mcudeploy.frontend.onnx.tensors import load_external, require_consistent, tensors_of
+from mcudeploy.frontend.parsing import is_tflite, parse
 from mcudeploy.frontend.passes.batches import Single, by_entry
 from mcudeploy.frontend.passes.control import flattened, is_control
 from mcudeploy.frontend.passes.element_types import Typed, typed

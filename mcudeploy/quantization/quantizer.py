@@ -18,9 +18,9 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import same_file, write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.frontend.onnx.parsing import parse
 from mcudeploy.frontend.onnx.shapes import Shapes
 from mcudeploy.frontend.onnx.tensors import external_files
+from mcudeploy.frontend.parsing import parse
 from mcudeploy.quantization import agreement as compare
 from mcudeploy.quantization import ort_quantizer as library
 from mcudeploy.quantization import weights

@@ -10,7 +10,7 @@ from models import quantised_convolutions
 from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.commands import checking
-from mcudeploy.frontend.onnx.parameters import parameter_count
+from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.planner.planner import Options
 
 

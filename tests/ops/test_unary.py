@@ -20,7 +20,7 @@ from single_node import (
     shapes,
 )
 
-from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
+from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS
 
 ATTRIBUTES: dict[str, tuple[dict[str, Any], ...]] = {
     "Celu": ({"alpha": 0.7},),

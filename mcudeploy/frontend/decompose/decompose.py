@@ -31,7 +31,7 @@ from mcudeploy.frontend.decompose.integer_rules import (
     matmul_integer_to_float,
     matmul_nbits,
 )
-from mcudeploy.frontend.decompose.maker import Infos, Maker, ModelFacts
+from mcudeploy.frontend.decompose.maker import Maker, ModelFacts
 from mcudeploy.frontend.decompose.move_rules import center_crop_pad, trilu
 from mcudeploy.frontend.decompose.norm_rules import (
     batch_normalization,
@@ -69,7 +69,7 @@ from mcudeploy.frontend.decompose.sums_rules import (
 )
 from mcudeploy.frontend.decompose.volume_rules import conv, global_pool, pool
 from mcudeploy.frontend.onnx.constants import dequantized
-from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, graphs_in, opset_of
 
 _MOST_NODES = 2**16

@@ -11,10 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.onnx.nodes import Info, Unsupported
-
-Infos = Mapping[str, Info]
-"""Shapes and element types of values by name, as far as they are known."""
+from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
 
 _AXES_IN_INPUTS = 18
 """The opset from which all reductions have their axes as an input; ReduceSum has it before."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import inf, prod
 from typing import TypeGuard
@@ -11,9 +10,9 @@ import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
-from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS, Floats, ScalarFunction, power
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS, Floats, ScalarFunction, power
 from mcudeploy.frontend.onnx.values import (
     IndexArray,
     OnnxValue,
@@ -36,7 +35,7 @@ _MOST_SUM_ERROR = 2.0**-8
 
 def unary(builder: Builder, node: Node) -> None:
     """On an int8 tensor the function joins the value's table; on a float tensor it is an operator."""
-    function = FUNCTIONS[node.op](builder, node)
+    function = FUNCTIONS[node.op](builder.constants, node)
     value = builder.value(node.inputs[0])
     if not value.real:
         raise Unsupported("it computes on integers; a DequantizeLinear must stand before it")
@@ -52,7 +51,7 @@ def unary(builder: Builder, node: Node) -> None:
 
 def real_unary(builder: Builder, node: Node) -> OnnxValue:
     """The function on a float tensor."""
-    function = FUNCTIONS[node.op](builder, node)
+    function = FUNCTIONS[node.op](builder.constants, node)
     return _real_unary(builder, builder.real(node.inputs[0]), function, (node,), None)
 
 
@@ -74,26 +73,6 @@ def _real_unary(
     return OnnxValue(tensor, value.index, real=True)
 
 
-_Operation = Callable[[Floats, Floats], Floats]
-
-OPERATIONS: dict[str, tuple[BinaryFunction, _Operation]] = {
-    "Add": ("add", np.add),
-    "Sub": ("sub", np.subtract),
-    "Mul": ("mul", np.multiply),
-    "Div": ("div", np.divide),
-    "Max": ("max", np.maximum),
-    "Min": ("min", np.minimum),
-    "Mod": ("fmod", np.fmod),
-    "Pow": ("pow", np.power),
-    "And": ("min", np.minimum),
-    "Equal": ("equal", np.equal),
-    "Less": ("less", np.less),
-    "LessOrEqual": ("less_equal", np.less_equal),
-    "Or": ("max", np.maximum),
-    "Xor": ("not_equal", np.not_equal),
-    "PRelu": ("prelu", lambda x, slope: np.where(x < 0, x * slope, x)),
-}
-"""The functions of two values by ONNX operator. What is true or false in the model is 1 or 0 here."""
 OF_INTEGERS = frozenset({"Add", "Sub", "Mul", "Div"})
 """Those that int8 operands have kernels for; others are computed in float."""
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf
 
-import numpy as np
-
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.views import VIEWS, view_index
-from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import activation_parameters, quantized_dtype
+from mcudeploy.frontend.onnx.scalar_functions import clip_bounds
 from mcudeploy.frontend.onnx.values import OnnxValue
 from mcudeploy.ir.graph import Quantization
 
@@ -35,26 +33,6 @@ class Ending:
     def clips(self) -> bool:
         """True where a clip is to be fused."""
         return (self.low, self.high) != (-inf, inf)
-
-
-def clip_bounds(constants: Mapping[str, Constant], node: Node) -> tuple[float, float] | None:
-    """The bounds of a Relu or a Clip with constant bounds, none of them NaN; None for other nodes."""
-    if node.domain:
-        return None
-    if node.op == "Relu":
-        return 0.0, inf
-    if node.op != "Clip":
-        return None
-    bounds = []
-    for position, open_end in ((1, -inf), (2, inf)):
-        constant = constants.get(node.input(position))
-        if constant is None and node.input(position):
-            return None
-        if constant is not None and (constant.value.size != 1 or np.any(np.isnan(constant.value))):
-            return None
-        bounds.append(open_end if constant is None else float(constant.value.reshape(-1)[0]))
-    low, high = bounds
-    return min(low, high), high
 
 
 def sole_reader(builder: Builder, name: str) -> Node | None:

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.elementwise import OPERATIONS
 from mcudeploy.frontend.lower.follow import common_quantization
-from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
 from mcudeploy.frontend.lower.views import VIEWS, view_index
 from mcudeploy.frontend.onnx.nodes import Info, Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.quantization import TRUTH, activation_parameters
+from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.onnx.values import (
     IndexArray,
     OnnxValue,

@@ -18,10 +18,10 @@ from mcudeploy.frontend.lower.affine import (
 )
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
-from mcudeploy.frontend.lower.windows import KernelWindow, window_of
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, image_index, image_positions, positions
+from mcudeploy.frontend.onnx.windows import KernelWindow, window_of
 from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ops.affine import Affine, affine_records
 from mcudeploy.ops.conv import Conv2d

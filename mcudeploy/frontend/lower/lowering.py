@@ -8,7 +8,7 @@ from dataclasses import replace
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.lower.arithmetic import BITWISE, any_binary, any_unary, any_where
 from mcudeploy.frontend.lower.builder import Builder, RealLowering
-from mcudeploy.frontend.lower.elementwise import OPERATIONS, real_binary, real_unary
+from mcudeploy.frontend.lower.elementwise import real_binary, real_unary
 from mcudeploy.frontend.lower.graph_outputs import output_border, with_a_step
 from mcudeploy.frontend.lower.grid_sample import grid_sample
 from mcudeploy.frontend.lower.inputs import declare, placeholder
@@ -29,7 +29,6 @@ from mcudeploy.frontend.lower.quantized import dequantize_linear, quantize_linea
 from mcudeploy.frontend.lower.recurrent import recurrent, sequence_lstm
 from mcudeploy.frontend.lower.resize import real_resize, resize
 from mcudeploy.frontend.lower.roi import roi_align
-from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
 from mcudeploy.frontend.lower.scatter import scatter
 from mcudeploy.frontend.lower.slice import pick, real_pick, split
 from mcudeploy.frontend.lower.softmax import softmax
@@ -39,7 +38,8 @@ from mcudeploy.frontend.lower.tidy_peephole import tidy
 from mcudeploy.frontend.lower.views import VIEWS
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
-from mcudeploy.frontend.passes.versions import DOMAIN_WAYS_OUT
+from mcudeploy.frontend.onnx.protos import DOMAIN_WAYS_OUT
+from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.ir.graph import Graph, GraphIO
 
 Lowering = Callable[[Builder, Node], None]

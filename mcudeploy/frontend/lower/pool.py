@@ -11,7 +11,6 @@ import numpy as np
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
 from mcudeploy.frontend.lower.views import axes_of
-from mcudeploy.frontend.lower.windows import KernelWindow, window_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import is_monotone
 from mcudeploy.frontend.onnx.values import (
@@ -23,6 +22,7 @@ from mcudeploy.frontend.onnx.values import (
     image_positions,
     natural_shape,
 )
+from mcudeploy.frontend.onnx.windows import KernelWindow, window_of
 from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.pool import AveragePool, MaxPool

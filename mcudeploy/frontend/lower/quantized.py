@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.elementwise import OPERATIONS
-from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
 from mcudeploy.frontend.lower.views import view_index
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import activation_parameters, is_identity, quantized_dtype
+from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.onnx.values import OnnxValue
 from mcudeploy.ir.graph import DType
 from mcudeploy.ops.quantize import Quantize

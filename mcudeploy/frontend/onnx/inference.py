@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, shape_inference
 
-from mcudeploy.frontend.lower.windows import window_count
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS
+from mcudeploy.frontend.onnx.windows import window_count
 
 _POOLS = frozenset({"AveragePool", "MaxPool"})
 

@@ -45,6 +45,10 @@ class Info:
     dtype: str
 
 
+Infos = Mapping[str, Info]
+"""Shapes and element types of values by name, as far as they are known."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
     """One node. `label` is its name, or "#index" where the file gives none. "" stands for a missing input."""

@@ -9,6 +9,12 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 ONNX_DOMAINS = ("", "ai.onnx")
 """The names of the domain of ONNX's own operators."""
 
+DOMAIN_WAYS_OUT = {
+    "ai.onnx.ml": "Trees, support vectors and scalers of scikit-learn are not supported yet: hummingbird-ml "
+    "converts them to tensor operators, whose ONNX file is read; emlearn and m2cgen convert trees to C"
+}
+"""What to do about operators of domains that are not read."""
+
 
 def opset_of(proto: ModelProto) -> int:
     """The version of ONNX's own operators that the model uses."""

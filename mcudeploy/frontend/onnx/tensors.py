@@ -13,8 +13,10 @@ from onnx import GraphProto, TensorProto, numpy_helper
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import MAX_RANK
-from mcudeploy.frontend.onnx.parsing import MAX_FILE_BYTES
 from mcudeploy.frontend.onnx.protos import graphs_of
+
+MAX_FILE_BYTES = 512 * 2**20
+"""The largest file that is read, and the largest data of a tensor beside it."""
 
 _ITEM_BITS: dict[int, int] = {
     **dict.fromkeys((TensorProto.INT2, TensorProto.UINT2), 2),

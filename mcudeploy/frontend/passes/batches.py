@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from mcudeploy.frontend.decompose.maker import Infos
-from mcudeploy.frontend.lower.elementwise import OPERATIONS
-from mcudeploy.frontend.lower.scalar_functions import FUNCTIONS
-from mcudeploy.frontend.onnx.nodes import BatchEntry
+from mcudeploy.frontend.onnx.nodes import BatchEntry, Infos
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of
+from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.onnx.tensors import array_of
 from mcudeploy.frontend.onnx.values import MOST_ENTRIES
 

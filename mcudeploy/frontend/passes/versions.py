@@ -9,7 +9,7 @@ from onnx.version_converter import ConvertError
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, opset_of
+from mcudeploy.frontend.onnx.protos import DOMAIN_WAYS_OUT, ONNX_DOMAINS, opset_of
 
 OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
 """From the first that ONNX Runtime runs to the newest that the onnx package knows."""
@@ -24,12 +24,6 @@ _LOWERED_FROM = 13
 """Older operator sets are converted to this one, the first with axes and pads as inputs."""
 
 _ASIDE = "mcudeploy.upsample"
-
-DOMAIN_WAYS_OUT = {
-    "ai.onnx.ml": "Trees, support vectors and scalers of scikit-learn are not supported yet: hummingbird-ml "
-    "converts them to tensor operators, whose ONNX file is read; emlearn and m2cgen convert trees to C"
-}
-"""What to do about operators of domains that are not read."""
 
 
 def modern(proto: ModelProto) -> ModelProto:

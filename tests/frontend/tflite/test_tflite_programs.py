@@ -18,8 +18,8 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
-from mcudeploy.frontend.onnx.parameters import parameter_count
-from mcudeploy.frontend.onnx.parsing import parse
+from mcudeploy.frontend.parameters import parameter_count
+from mcudeploy.frontend.parsing import parse
 from mcudeploy.ir.graph import DType
 from mcudeploy.planner.planner import Options
 

@@ -1,22 +1,23 @@
-"""Functions of one value, by ONNX operator: the operator for float tensors, and the same on an array."""
+"""Element-wise operators of ONNX: the function of each on a float tensor, and on a numpy array."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.follow import clip_bounds
+from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.ops.elementwise import BinaryFunction
 from mcudeploy.ops.unary import UnaryFunction
 
 Floats = NDArray[np.float32]
 _Exact = NDArray[np.float64]
+Constants = Mapping[str, Constant]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,28 @@ class ScalarFunction:
     apply: Callable[[Floats], Floats]
 
 
-def _clip(builder: Builder, node: Node) -> ScalarFunction:
-    bounds = clip_bounds(builder.constants, node)
+def clip_bounds(constants: Constants, node: Node) -> tuple[float, float] | None:
+    """The bounds of a Relu or a Clip with constant bounds, none of them NaN; None for other nodes."""
+    if node.domain:
+        return None
+    if node.op == "Relu":
+        return 0.0, inf
+    if node.op != "Clip":
+        return None
+    bounds = []
+    for position, open_end in ((1, -inf), (2, inf)):
+        constant = constants.get(node.input(position))
+        if constant is None and node.input(position):
+            return None
+        if constant is not None and (constant.value.size != 1 or np.any(np.isnan(constant.value))):
+            return None
+        bounds.append(open_end if constant is None else float(constant.value.reshape(-1)[0]))
+    low, high = bounds
+    return min(low, high), high
+
+
+def _clip(constants: Constants, node: Node) -> ScalarFunction:
+    bounds = clip_bounds(constants, node)
     if bounds is None:
         raise Unsupported("the bounds must be constant scalars, and not NaN")
     low, high = bounds
@@ -41,12 +62,12 @@ def _clip(builder: Builder, node: Node) -> ScalarFunction:
     return ScalarFunction("relu" if bounds == (0.0, inf) else "clip", low, high, apply)
 
 
-def _leaky_relu(builder: Builder, node: Node) -> ScalarFunction:
+def _leaky_relu(constants: Constants, node: Node) -> ScalarFunction:
     alpha = node.number("alpha", 0.01)
     return ScalarFunction("leaky_relu", alpha, 0.0, lambda x: np.where(x >= 0, x, np.float32(alpha) * x))
 
 
-def _hard_sigmoid(builder: Builder, node: Node) -> ScalarFunction:
+def _hard_sigmoid(constants: Constants, node: Node) -> ScalarFunction:
     alpha, beta = node.number("alpha", 0.2), node.number("beta", 0.5)
 
     def apply(x: Floats) -> Floats:
@@ -56,7 +77,7 @@ def _hard_sigmoid(builder: Builder, node: Node) -> ScalarFunction:
     return ScalarFunction("hard_sigmoid", alpha, beta, apply)
 
 
-def _hard_swish(builder: Builder, node: Node) -> ScalarFunction:
+def _hard_swish(constants: Constants, node: Node) -> ScalarFunction:
     sixth = float(np.float32(1 / 6))
 
     def apply(x: Floats) -> Floats:
@@ -87,7 +108,7 @@ def _softplus(x: _Exact) -> _Exact:
     return np.logaddexp(0.0, x)
 
 
-def _gelu(builder: Builder, node: Node) -> ScalarFunction:
+def _gelu(constants: Constants, node: Node) -> ScalarFunction:
     how = node.text("approximate", "none")
     if how == "tanh":
         factor = math.sqrt(2 / math.pi)
@@ -102,22 +123,24 @@ def _erf(x: _Exact) -> _Exact:
     return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x), np.float64)
 
 
-def _plain(kind: UnaryFunction, of: Callable[[_Exact], _Exact]) -> Callable[[Builder, Node], ScalarFunction]:
+def _plain(
+    kind: UnaryFunction, of: Callable[[_Exact], _Exact]
+) -> Callable[[Constants, Node], ScalarFunction]:
     made = ScalarFunction(kind, 0.0, 0.0, exactly(of))
-    return lambda builder, node: made
+    return lambda constants, node: made
 
 
 def _with_alpha(
     kind: UnaryFunction, default: float, of: Callable[[_Exact, float], _Exact]
-) -> Callable[[Builder, Node], ScalarFunction]:
-    def function(builder: Builder, node: Node) -> ScalarFunction:
+) -> Callable[[Constants, Node], ScalarFunction]:
+    def function(constants: Constants, node: Node) -> ScalarFunction:
         alpha = node.number("alpha", default)
         return ScalarFunction(kind, alpha, 0.0, exactly(lambda x: of(x, alpha)))
 
     return function
 
 
-def _celu(builder: Builder, node: Node) -> ScalarFunction:
+def _celu(constants: Constants, node: Node) -> ScalarFunction:
     alpha = node.number("alpha", 1.0)
     if alpha == 0:
         raise Unsupported("alpha must not be 0")
@@ -126,20 +149,20 @@ def _celu(builder: Builder, node: Node) -> ScalarFunction:
     )
 
 
-def _selu(builder: Builder, node: Node) -> ScalarFunction:
+def _selu(constants: Constants, node: Node) -> ScalarFunction:
     alpha = node.number("alpha", 1.6732632423543772)
     gamma = node.number("gamma", 1.0507009873554805)
     curve = exactly(lambda x: gamma * np.where(x > 0, x, alpha * np.expm1(x)))
     return ScalarFunction("selu", alpha, gamma, curve)
 
 
-def _shrink(builder: Builder, node: Node) -> ScalarFunction:
+def _shrink(constants: Constants, node: Node) -> ScalarFunction:
     bound, bias = node.number("lambd", 0.5), node.number("bias", 0.0)
     curve = exactly(lambda x: np.where(x < -bound, x + bias, np.where(x > bound, x - bias, 0.0)))
     return ScalarFunction("shrink", bound, bias, curve)
 
 
-FUNCTIONS: dict[str, Callable[[Builder, Node], ScalarFunction]] = {
+FUNCTIONS: dict[str, Callable[[Constants, Node], ScalarFunction]] = {
     "Abs": _plain("abs", np.abs),
     "Acos": _plain("acos", np.arccos),
     "Acosh": _plain("acosh", np.arccosh),
@@ -182,3 +205,24 @@ FUNCTIONS: dict[str, Callable[[Builder, Node], ScalarFunction]] = {
     "ThresholdedRelu": _with_alpha("thresholded_relu", 1.0, lambda x, alpha: np.where(x > alpha, x, 0.0)),
 }
 """The functions of one value by ONNX operator."""
+
+_Operation = Callable[[Floats, Floats], Floats]
+
+OPERATIONS: dict[str, tuple[BinaryFunction, _Operation]] = {
+    "Add": ("add", np.add),
+    "Sub": ("sub", np.subtract),
+    "Mul": ("mul", np.multiply),
+    "Div": ("div", np.divide),
+    "Max": ("max", np.maximum),
+    "Min": ("min", np.minimum),
+    "Mod": ("fmod", np.fmod),
+    "Pow": ("pow", np.power),
+    "And": ("min", np.minimum),
+    "Equal": ("equal", np.equal),
+    "Less": ("less", np.less),
+    "LessOrEqual": ("less_equal", np.less_equal),
+    "Or": ("max", np.maximum),
+    "Xor": ("not_equal", np.not_equal),
+    "PRelu": ("prelu", lambda x, slope: np.where(x < 0, x * slope, x)),
+}
+"""The functions of two values by ONNX operator. What is true or false in the model is 1 or 0 here."""

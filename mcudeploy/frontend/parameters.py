@@ -7,8 +7,8 @@ from pathlib import Path
 
 from onnx import TensorProto
 
-from mcudeploy.frontend.onnx.parsing import parse
 from mcudeploy.frontend.onnx.protos import constants_of, graphs_of
+from mcudeploy.frontend.parsing import parse
 
 _VALUES = {
     "QuantizeLinear": (0,),

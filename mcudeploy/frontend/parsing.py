@@ -16,9 +16,9 @@ from mcudeploy.common.formats import way_in
 from mcudeploy.frontend.onnx.rounding import ExactRounding, round_exactly
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.onnx.states import Kept
+from mcudeploy.frontend.onnx.tensors import MAX_FILE_BYTES
 from mcudeploy.ir.graph import Declared
 
-MAX_FILE_BYTES = 512 * 2**20
 _TFLITE_IDENTIFIER = b"TFL3"
 
 
