@@ -24,16 +24,17 @@ def load(
     shapes: Shapes = NO_SHAPES,
     stateful: bool = False,
 ) -> Graph:
-    """The graph of an ONNX file (opset 7 and newer, float32, QDQ int8 or QOperator) or a .tflite file
-    (float32 or int8), of static shapes; `shapes` are those of inputs that the file leaves
-    open, or has otherwise.
+    """Return the graph of an ONNX or .tflite file of static shapes; raise if it is malformed or unsupported.
 
-    Float borders of a quantised model are stored quantised unless `float_io`; Graph.inputs and
-    Graph.outputs say how they relate to the model's own. Channels that always have one value, or that nobody
-    reads, are removed unless `keep_constant`. With `stateful` recurrent operators keep their states between
-    runs.
-    Raises ModelError for files that are malformed, and for nodes that are not supported, listing them all;
-    UsageError for shapes that are not the model's.
+    ONNX files have opset 7 or newer and are float32, QDQ int8 or QOperator; .tflite files are float32 or
+    int8. `shapes` sets input shapes that the file leaves open, or overrides them.
+
+    The float inputs and outputs of a quantised model are stored quantised unless `float_io`; Graph.inputs and
+    Graph.outputs relate them to the model's own. Constant and unread channels are removed unless
+    `keep_constant`. With `stateful`, recurrent operators keep their states between runs.
+
+    Raises ModelError for malformed files and for unsupported nodes, listing all of them; UsageError for
+    shapes that do not fit the model.
     """
     model, reasons = fold(drop_dead(read(path, shapes, stateful=stateful)))
     model = drop_dead(fold_pads(drop_dead(drop_identities(model))))

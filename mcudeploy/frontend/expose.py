@@ -17,7 +17,7 @@ from mcudeploy.frontend.passes.floats import in_float32, other_floats
 def _loaded(
     path: Path, states: Collection[str] = (), shapes: Shapes = NO_SHAPES, *, own_floats: bool = False
 ) -> onnx.ModelProto:
-    """The model as it is computed; with the floating-point types that it has in the file if `own_floats`."""
+    """Load the model as it is computed; `own_floats` keeps the floating-point types of the file."""
     model = with_data(path, shapes)
     model = model if own_floats else in_float32(model)
     if not {value.name for value in model.graph.input}.issuperset(states):
@@ -27,7 +27,7 @@ def _loaded(
 
 
 def has_other_floats(path: Path, shapes: Shapes = NO_SHAPES) -> bool:
-    """Whether the model in the file has floats that are computed in float32, and are not that in the file."""
+    """Whether the file has floating-point types other than float32, which are computed in float32."""
     return bool(other_floats(with_data(path, shapes)))
 
 
@@ -49,8 +49,9 @@ def expose(
     *,
     own_floats: bool = False,
 ) -> bytes:
-    """The serialised model at `path`, its inputs of the given `shapes`, whose outputs are exactly the tensors
-    `names`. What it keeps between runs are the inputs `states`.
+    """Serialise the model at `path` with exactly the tensors `names` as outputs.
+
+    `shapes` are shapes of its inputs; the inputs `states` hold the state between runs.
     """
     model = _loaded(path, states, shapes, own_floats=own_floats)
     if shapes:

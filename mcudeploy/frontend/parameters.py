@@ -1,4 +1,4 @@
-"""How many parameters a file holds: elements of the tensors that nodes compute with, each tensor once."""
+"""Number of parameters of a file: elements of the tensors that nodes compute with, each counted once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SELDOM = {TensorProto.INT32, TensorProto.UINT32}
 
 
 def parameter_count(path: Path) -> int:
-    """Elements of weights, biases and other parameters, as the file has them. Raises ModelError."""
+    """Count the elements of weights, biases and other parameters, as stored. Raises ModelError."""
     graphs = list(graphs_of(parse(path).proto.graph))
     values, quantised = set[str](), set[str]()
     for node in (node for graph in graphs for node in graph.node):

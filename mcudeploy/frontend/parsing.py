@@ -24,10 +24,12 @@ _TFLITE_IDENTIFIER = b"TFL3"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parsed:
-    """The model of a file, unchecked. `refusals`: by label, why nodes stand for what ONNX cannot say;
-    `states`: what the file keeps between runs; `functions`: what operators compute that ONNX does not have;
-    `notes`: what the user should know; `declared`: what inputs and outputs are in the file, where they are
-    floats here; `roundings`: by label, how the file rounds where ONNX leaves it to a QuantizeLinear.
+    """The unchecked model of a file.
+
+    `refusals`: by label, why ONNX cannot express a node; `states`: tensors that the file keeps between runs;
+    `functions`: definitions of operators that ONNX lacks; `notes`: messages for the user; `declared`: inputs
+    and outputs in the file that are floats here; `roundings`: by label, rounding of the file that ONNX leaves
+    to a QuantizeLinear.
     """
 
     proto: ModelProto
@@ -40,9 +42,9 @@ class Parsed:
 
 
 def parse(path: Path, shapes: Shapes = NO_SHAPES) -> Parsed:
-    """The model in the file; that of a .tflite file has inputs of these shapes.
+    """Parse a file; `shapes` are the input shapes of a .tflite file.
 
-    Raises ModelError where it is no file, too large, or neither ONNX nor TFLite.
+    Raises ModelError if it is no file, too large, or neither ONNX nor TFLite.
     """
     content = _content(path)
     if is_tflite(path):
@@ -59,8 +61,8 @@ def parse(path: Path, shapes: Shapes = NO_SHAPES) -> Parsed:
 
 
 def with_data(path: Path, shapes: Shapes = NO_SHAPES) -> ModelProto:
-    """The model in a file that was read before, with what it keeps beside it; every operator is one of ONNX,
-    or a function.
+    """Load the model of a file that was parsed before, with its external data; every operator is an ONNX
+    operator or a function.
     """
     if not is_tflite(path):
         return onnx.load(path)
@@ -71,7 +73,7 @@ def with_data(path: Path, shapes: Shapes = NO_SHAPES) -> ModelProto:
 
 
 def is_tflite(path: Path) -> bool:
-    """Whether a file is one of TFLite, by its name or by what stands at its byte 4."""
+    """Whether a file is TFLite, by its suffix or by its identifier at byte 4."""
     if path.suffix.lower() == ".tflite":
         return True
     with path.open("rb") as stream:

@@ -37,15 +37,15 @@ _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 
 
 def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> OnnxModel:
-    """The checked model in the file, its inputs of the given `shapes`; `stateful`: recurrent nodes keep their
+    """Read and check a model; `shapes` are its input shapes. With `stateful`, recurrent nodes keep their
     states between runs.
 
-    Raises ModelError naming what is wrong with it, and UsageError for shapes that are not the model's.
+    Raises ModelError naming the fault, and UsageError for shapes that do not fit the model.
     """
     parsed = parse(path, shapes)
     proto, notes = _sound(parsed.proto, path, shapes)
     values = _infos(proto)
-    if is_tflite(path):  # inference has added those of the translation
+    if is_tflite(path):  # inference has added the values of the translation
         values = {name: values[name] for name in _infos(parsed.proto)}
     require_total_bounded(values, {tensor.name for tensor in proto.graph.initializer})
     own = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
@@ -71,11 +71,10 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> O
 
 
 def read_proto(path: Path, shapes: Shapes = NO_SHAPES) -> tuple[ModelProto, tuple[str, ...]]:
-    """The checked model in the file, in an operator set that is lowered, all tensors inside, with inferred
-    shapes; and notes.
+    """Read a model without lowering it: checked, with a lowered operator set, all tensors inside, and
+    inferred shapes; also return notes.
 
-    Raises ModelError naming what is wrong with the file, and UsageError for `shapes` that are not the
-    model's.
+    Raises ModelError naming the fault, and UsageError for `shapes` that do not fit the model.
     """
     parsed = parse(path, shapes)
     _require_none(parsed.refusals, parsed.proto)
@@ -95,7 +94,7 @@ def _require_none(refusals: Mapping[str, str], proto: ModelProto) -> None:
 
 
 def _operators(proto: ModelProto) -> dict[str, str]:
-    """What the nodes of ONNX's own domain are, by name, where it is that of one operator."""
+    """The ONNX operator of each node name; "" if the domain is another one, or nodes of that name differ."""
     found: dict[str, str] = {}
     for node in proto.graph.node:
         op = node.op_type if node.domain in ONNX_DOMAINS else ""
@@ -148,8 +147,8 @@ def _modern(proto: ModelProto) -> ModelProto:
 
 
 def _flat(proto: ModelProto) -> tuple[ModelProto, dict[str, str]]:
-    """The checked model without functions of its own and without control flow; and, by label, why nodes with
-    graphs inside stay.
+    """Inline the model's functions and remove control flow; return the reasons, by label, why nodes with
+    graphs remain.
     """
     try:
         plain = inlined(proto)
@@ -174,8 +173,8 @@ def _typed(proto: ModelProto) -> Typed:
 
 
 def _expanded(plain: ModelProto) -> tuple[Single, dict[str, str]]:
-    """The model without operators that are made of others, and with those of images once for each image; by
-    label, why some still are there.
+    """Replace composite operators, and repeat image operators for each entry of a batch; return the reasons,
+    by label, why nodes remain.
     """
     require_all_bounded(_infos(plain))
     expanded, refusals = expand(plain, opset_of(plain), _infos(plain))
@@ -183,7 +182,7 @@ def _expanded(plain: ModelProto) -> tuple[Single, dict[str, str]]:
     single = by_entry(expanded, _infos(expanded))
     if single.proto is expanded:
         return single, refusals
-    checked = _checked(single.proto)  # rules may take of one image what they do not take of several
+    checked = _checked(single.proto)  # rules may accept one image, but not several
     again, refusals = expand(checked, opset_of(checked), _infos(checked))
     return replace(single, proto=checked if again is checked else _checked(again)), refusals
 
@@ -195,7 +194,7 @@ def _infos(proto: ModelProto) -> dict[str, Info]:
 
 
 def _require_text(proto: ModelProto) -> None:
-    """Every name is text: protobuf hands out what is not UTF-8 as bytes."""
+    """Require that every name is text: protobuf returns names that are not UTF-8 as bytes."""
     graph = proto.graph
     names: list[object] = [graph.name, *(entry.domain for entry in proto.opset_import)]
     for each in (*graphs_of(graph), *proto.functions):
@@ -211,7 +210,7 @@ def _require_text(proto: ModelProto) -> None:
 
 
 def _require_order(graph: GraphProto) -> None:
-    """Every value has one producer that comes before its readers."""
+    """Require that every value has one producer before its readers."""
     made: set[str] = {value.name for value in graph.input}
     if len(made) != len(graph.input):
         raise ModelError("two graph inputs have the same name")
@@ -248,9 +247,9 @@ def _require_order(graph: GraphProto) -> None:
 
 
 def _checked(proto: ModelProto) -> ModelProto:
-    """The model with inferred shapes. Raises ModelError for what the ONNX checker refuses.
+    """Check the model and infer its shapes. Raises ModelError for models that the ONNX checker refuses.
 
-    Without data propagation: it would write out every element of a constant that a file asks for.
+    Data propagation is off: it would expand every constant that a file requests.
     """
     _require_known(proto)
     shapeless = [

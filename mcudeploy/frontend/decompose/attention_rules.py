@@ -14,10 +14,10 @@ from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
 
 _NEVER = -1e30
-"""What is added to the score of a place that a mask hides: no constant of a kernel is infinite."""
+"""Value added to the score of a hidden position, because kernels have no infinite constants."""
 
 _HIDDEN = _NEVER / 2
-"""What is added to a score below this hides its place."""
+"""Threshold of an added value below which the position is hidden."""
 
 _Floats = NDArray[np.float32]
 
@@ -37,7 +37,9 @@ class _Sizes:
 
     @classmethod
     def of(cls, make: Maker) -> _Sizes:
-        """`keys` counts those of the past. Raises Unsupported where the inputs do not fit each other."""
+        """Read the sizes from the inputs; `keys` includes past keys. Raises Unsupported if the inputs do not
+        fit each other.
+        """
         q, k, v = (make.sizes(name) for name in make.inputs[:3])
         heads, key_heads = make.integer("q_num_heads"), make.integer("kv_num_heads")
         if len(q) == 3 and (heads < 1 or key_heads < 1):
@@ -56,12 +58,12 @@ class _Sizes:
         return self.batch, self.heads, self.queries, self.keys
 
     def grouped(self, width: int) -> tuple[int, int, int, int]:
-        """The queries, or what is computed of each, of all heads that share keys one behind the other."""
+        """Shape of the queries, or of values computed from them, grouped by the keys that heads share."""
         return self.batch, self.key_heads, self.heads // self.key_heads * self.queries, width
 
 
 def attention(node: NodeProto, make: Maker) -> bool:
-    """Every form; how many keys are no padding must be constant."""
+    """Handle every form of attention; the number of keys without padding must be constant."""
     sizes = _Sizes.of(make)
     flat = len(make.sizes(node.input[0])) == 3
     queries = _by_heads(make, node.input[0], sizes.heads)
@@ -115,7 +117,7 @@ def _by_heads(make: Maker, name: str, heads: int) -> str:
 
 
 def _with_past(make: Maker, place: int, heads: int) -> str:
-    """Keys (place 1) or values (2) behind those of earlier calls."""
+    """Append keys (place 1) or values (2) to those of earlier calls."""
     now, past, present = _by_heads(make, make.inputs[place], heads), make.input(place + 3), make.output(place)
     if past:
         return make.add("Concat", past, now, out=present, axis=2)
@@ -124,7 +126,7 @@ def _with_past(make: Maker, place: int, heads: int) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mask:
-    """What is added to the scores: constant, computed, both or neither."""
+    """Return the terms added to the scores: constant, computed, both or none."""
 
     fixed: _Floats | None
     computed: str
@@ -165,7 +167,7 @@ class _Mask:
 
 
 def _computed(make: Maker, name: str, sizes: _Sizes) -> str:
-    """A mask that is computed, as what is added to scores; what it leaves out at the end is hidden."""
+    """Convert a computed mask to terms added to the scores; positions that it lacks at the end are hidden."""
     shape = make.sizes(name)
     if make.dtype(name) == "bool":
         shift = make.add("Where", name, make.constant(0.0), make.constant(_NEVER))
@@ -179,7 +181,7 @@ def _computed(make: Maker, name: str, sizes: _Sizes) -> str:
 
 
 def _frontier(make: Maker, sizes: _Sizes) -> _Floats:
-    """What hides later keys, those outside of the window, and padding."""
+    """Return the constant mask of later keys, of keys outside the window, and of padding."""
     seen: Any = np.ones((sizes.queries, sizes.keys), np.bool_)
     ends = np.array([sizes.past + sizes.queries])
     if make.input(6):

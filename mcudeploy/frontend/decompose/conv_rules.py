@@ -29,7 +29,7 @@ class _ConvAxis:
 
     @classmethod
     def of(cls, size: int, kernel: int, stride: int, before: int, made: int) -> _ConvAxis:
-        """Of an image and a kernel; the result has `made` pixels behind `before` that are cut."""
+        """Parameters along one axis; `made` pixels of the result follow `before` pixels that are cut."""
         taps = -(-kernel // stride)
         blocks = -(-(before + made) // stride)
         return cls(stride, taps, (taps - 1, max(blocks - size, 0)), before, before + made)

@@ -1,7 +1,7 @@
-"""Operators that are made of others: replaced by them before anything is lowered.
+"""Rewriting of composite operators into operators that are lowered.
 
-Functions of the file itself are inlined, and operators of ONNX follow the rules below. Values inside have
-names of their own.
+Functions of the file are inlined, and composite ONNX operators follow the rules below. Inner values get
+unique names.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ _DEEPEST = 100
 _OTHER_FLOATS = frozenset({"float16", "float64", "bfloat16"})
 
 Rule = Callable[[NodeProto, Maker], bool]
-"""Adds the nodes that replace one. False: the node stays as it is, for lowering. Raises Unsupported where no
-nodes can replace it.
+"""Signature of a rule, which adds the nodes that replace one node. It returns False if the node stays for
+lowering, and raises Unsupported if no nodes can replace it.
 """
 
 RULES: dict[str, Rule] = {
@@ -170,12 +170,12 @@ MICROSOFT_RULES: dict[str, Rule] = {
     "QLinearSoftmax": qlinear_softmax,
     "QuantizeLinear": same,
 }
-"""Those of the domain com.microsoft, which ONNX Runtime's quantiser makes."""
+"""Rules for operators of the domain com.microsoft, which ONNX Runtime's quantiser writes."""
 
 
 def require_finite(proto: ModelProto) -> None:
-    """Raises ValueError where functions of the file call themselves, or come to more nodes than any
-    microcontroller runs: onnx would go through all of them.
+    """Raise ValueError if functions of the file are recursive or expand to more nodes than a microcontroller
+    runs: onnx would expand all of them.
     """
     bodies = {(function.domain, function.name): function.node for function in proto.functions}
     counts: dict[tuple[str, str], int] = {}
@@ -200,27 +200,28 @@ def require_finite(proto: ModelProto) -> None:
 
 
 def inlined(proto: ModelProto) -> ModelProto:
-    """The model without functions of its own. Raises what onnx raises for those that are malformed."""
+    """Inline the functions of the model. Raises the errors of onnx for malformed functions."""
     return inliner.inline_local_functions(proto) if proto.functions else proto
 
 
 def with_real_operators(proto: ModelProto) -> ModelProto:
-    """The model with float operators between quantisations in place of those on integers: some kernels of
-    ONNX Runtime for these saturate inside, or round the activations. Recurrent ones have the steps in front:
-    it has no others. Its MeanVarianceNormalization leaves out the epsilon: 0 / 0 of a constant image.
+    """Replace integer operators by float operators between quantisations: some kernels of ONNX Runtime for
+    these saturate inside, or round the activations. Recurrent operators get the steps as first axis, the only
+    layout it implements. Its MeanVarianceNormalization omits the epsilon: 0 / 0 for a constant image.
     """
     expanded, _ = expand(proto, opset_of(proto), {}, _reference_rule)
     for node in expanded.graph.node if expanded is not proto else ():
-        node.name = ""  # ONNX Runtime refuses names that several nodes have
+        node.name = ""  # ONNX Runtime refuses duplicate node names
     return expanded
 
 
 def expand(
     proto: ModelProto, opset: int, infos: Infos, rule_of: Callable[[NodeProto], Rule | None] | None = None
 ) -> tuple[ModelProto, dict[str, str]]:
-    """The model with such operators replaced, itself where there are none; and by label, why nodes are not.
+    """Replace composite operators; return the model, itself if it has none, and by label the reasons why
+    nodes stay.
 
-    `infos` of its values by name, as far as they are known. `rule_of` chooses among the rules.
+    `infos` has the known shapes and types of values by name. `rule_of` selects the rule of a node.
     """
     rules = [(rule_of or _rule)(node) for node in proto.graph.node]
     if not any(rules):
@@ -245,7 +246,7 @@ def expand(
 
 
 def _replaced(rule: Rule, node: NodeProto, label: str, facts: ModelFacts) -> Sequence[NodeProto]:
-    """What a rule makes of a node. Raises Unsupported, also for one that is malformed."""
+    """Apply a rule to a node. Raises Unsupported, also for a malformed node."""
     try:
         make = Maker(node, label, facts)
         if not rule(node, make):
@@ -272,7 +273,7 @@ def _rule(node: NodeProto) -> Rule | None:
 
 
 def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dict[str, NDArray[np.float32]]:
-    """What DequantizeLinear nodes make of constants."""
+    """Compute the results of DequantizeLinear nodes on constants."""
     found: dict[str, NDArray[np.float32]] = {}
     for node in proto.graph.node:
         plain = node.domain in ONNX_DOMAINS and node.op_type == "DequantizeLinear"

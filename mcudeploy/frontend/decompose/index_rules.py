@@ -1,4 +1,4 @@
-"""Rules for elements that are chosen by computed indices: the indices become those of rows."""
+"""Rules for elements selected by computed indices: the indices become indices of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _strides(shape: Sequence[int]) -> list[int]:
 
 
 def _along_axis(make: Maker, indices: str, shape: Sequence[int]) -> str:
-    """Of indices along the node's axis of a value of `shape`, where the elements are in the flat value."""
+    """Convert indices along the node's axis of a value of `shape` to positions in the flat value."""
     own, axis = make.sizes(indices), make.integer("axis")
     if len(own) != len(shape) or not -len(shape) <= axis < len(shape):
         raise Unsupported(f"indices {list(own)} along axis {axis} do not fit {list(shape)}")
@@ -57,7 +57,7 @@ def _of_tuples(make: Maker, indices: str, sizes: Sequence[int], offsets: NDArray
 
 
 def gather_elements(node: NodeProto, make: Maker) -> bool:
-    """Elements by computed indices along an axis: those of the flat value."""
+    """Select elements by computed indices along an axis, as elements of the flat value."""
     x, indices = node.input
     if make.is_constant(indices):
         return False
@@ -86,14 +86,14 @@ def gather_nd(node: NodeProto, make: Maker) -> bool:
 
 
 def scatter_elements(node: NodeProto, make: Maker) -> bool:
-    """Elements put where indices along an axis say: rows of one element, see `scatter_rows`."""
+    """Write elements at indices along an axis, as rows of one element, see `scatter_rows`."""
     data, indices, updates = node.input
     shape = make.sizes(data)
     return _scattered(make, (data, _along_axis(make, indices, shape), updates), shape, 1)
 
 
 def scatter_nd(node: NodeProto, make: Maker) -> bool:
-    """Parts of a value put where tuples of indices say: rows of a matrix."""
+    """Write parts of a value at tuples of indices, as rows of a matrix."""
     data, indices, updates = node.input
     shape, depth = make.sizes(data), make.sizes(indices)[-1]
     if depth == 1:
@@ -104,8 +104,8 @@ def scatter_nd(node: NodeProto, make: Maker) -> bool:
 
 
 def _scattered(make: Maker, operands: tuple[str, str, str], shape: Sequence[int], width: int) -> bool:
-    """A ScatterND of rows of a matrix: the form that is lowered. What is constant becomes an activation, but
-    for indices, and for data that is zero.
+    """Emit a ScatterND of rows of a matrix, the form that is lowered. Constants other than indices and zero
+    data become activations.
     """
     data, places, updates = operands
     count, rows, kind = prod(make.sizes(updates)) // width, prod(shape) // width, make.dtype(data)
@@ -130,13 +130,13 @@ def _scattered(make: Maker, operands: tuple[str, str, str], shape: Sequence[int]
 
 
 def _computed(make: Maker, constant: str, source: str) -> str:
-    """A constant as an activation, by an element of a vector that is one."""
+    """Turn a constant into an activation, by a Where that always selects it over an element of `source`."""
     element = make.add("Slice", source, *(make.constant([bound], np.int64) for bound in (0, 1)))
     return make.add("Where", make.constant(False, np.bool_), element, constant)
 
 
 def max_unpool(node: NodeProto, make: Maker) -> bool:
-    """Elements put into an image of zeros where MaxPool found them."""
+    """Write elements into a zero image at the positions of MaxPool's maxima."""
     x, indices = node.input[:2]
     shape, made, kernel = make.sizes(x), make.sizes(node.output[0]), make.attributes["kernel_shape"]
     rank = len(kernel)

@@ -12,20 +12,20 @@ from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
 
 
 def conv_integer(node: NodeProto, make: Maker) -> bool:
-    """The sums are whole numbers, and float32 holds them where a Cast makes floats of them anyway."""
+    """Multiply integers as floats. The sums are whole numbers; a Cast to float32 after them loses no more."""
     x, w, x_zero, w_zero = padded(node.input, 4)
     made = make.add("Conv", _steps(make, x, x_zero), _steps(make, w, w_zero, 0), **make.attributes)
     return _whole(node, make, made)
 
 
 def matmul_integer(node: NodeProto, make: Maker) -> bool:
-    """The second matrix may have a zero point for each column."""
+    """Multiply integer matrices; the second one may have a zero point for each column."""
     a, b, a_zero, b_zero = padded(node.input, 4)
     return _whole(node, make, make.add("MatMul", _steps(make, a, a_zero), _steps(make, b, b_zero, 1)))
 
 
 def _steps(make: Maker, x: str, zero_point: str, axis: int | None = None) -> str:
-    """An integer tensor less its zero point, in float32."""
+    """Subtract the zero point from an integer tensor, in float32."""
     found = make.known(zero_point) if zero_point else None
     count = 1 if found is None else found.size
     scale = make.constant(np.ones(count) if count > 1 else 1.0)

@@ -1,4 +1,4 @@
-"""What rules use to replace a node by others."""
+"""Interface by which rules replace a node by other nodes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
 
 _AXES_IN_INPUTS = 18
-"""The opset from which all reductions have their axes as an input; ReduceSum has it before."""
+"""First opset in which all reductions take their axes as an input; ReduceSum does so from opset 13."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelFacts:
-    """Of a model: its opset, what is known of its values, its constants, which rules add to, what is
-    dequantised of them, which values are read, and by integer value the float value that holds the same
-    integers.
+    """Facts about a model that rules read: `infos` of its values, its `constants` (rules add to them), their
+    dequantised values, and the names of values that are `read`. `whole` maps an integer value to the float
+    value with the same integers.
     """
 
     opset: int
@@ -33,7 +33,7 @@ class ModelFacts:
 
 
 class Maker:
-    """Collects the nodes that replace one. They have its name: an error names what the file has."""
+    """Collects the nodes that replace one node. They keep its name, which errors quote."""
 
     def __init__(self, node: NodeProto, label: str, facts: ModelFacts) -> None:
         self.nodes: list[NodeProto] = []
@@ -48,11 +48,11 @@ class Maker:
         self.whole = facts.whole
 
     def input(self, position: int) -> str:
-        """The name of an input, "" where it is left out."""
+        """The name of an input, "" if it is left out."""
         return self.inputs[position] if position < len(self.inputs) else ""
 
     def output(self, position: int) -> str:
-        """The name of an output, "" where it is left out."""
+        """The name of an output, "" if it is left out."""
         return self.outputs[position] if position < len(self.outputs) else ""
 
     def is_read(self, name: str) -> bool:
@@ -68,7 +68,7 @@ class Maker:
         return float(self.attributes.get(name, default))
 
     def only(self, *names: str) -> dict[str, Any]:
-        """Those of these attributes that the node has."""
+        """Return the given attributes that the node has."""
         return {name: self.attributes[name] for name in names if name in self.attributes}
 
     def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
@@ -86,29 +86,29 @@ class Maker:
         return name
 
     def known(self, name: str) -> NDArray[Any] | None:
-        """The value of a constant; None for what is computed."""
+        """The value of a constant, or None if it is computed."""
         found = self._constants.get(name)
         return self._dequantized.get(name) if found is None else numpy_helper.to_array(found)
 
     def require_float(self) -> None:
-        """Raises Unsupported where the first input holds integers."""
+        """Raise Unsupported if the first input holds integers."""
         kind = self.dtype(self.inputs[0])
         if kind is not None and not kind.endswith(("float16", "float32", "float64")):
             raise Unsupported(f"it computes on {kind}; a Cast to float32 must stand before it")
 
     def is_constant(self, name: str) -> bool:
-        """Whether a value is a constant, or made of constants by nodes that were added."""
+        """Whether a value is constant, or computed from constants by added nodes."""
         return name in self._constants or name in self._dequantized or name in self._folded
 
     def constant_of(self, name: str, what: str) -> NDArray[Any]:
-        """The value of a constant. Raises Unsupported, naming `what`, for what is computed."""
+        """The value of a constant. Raises Unsupported, naming `what`, if it is computed."""
         found = self.known(name)
         if found is None:
             raise Unsupported(f"{what} must be constant")
         return found
 
     def sizes(self, name: str) -> tuple[int, ...]:
-        """The shape of a value of the file. Raises Unsupported where it is not known."""
+        """The shape of a value of the file. Raises Unsupported if it is not known."""
         found = self.shape(name)
         if found is None:
             raise Unsupported(
@@ -117,14 +117,14 @@ class Maker:
         return found
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """The shape of a value of the file; None where it is not known."""
+        """The shape of a value of the file; None if it is not known."""
         constant = self._constants.get(name)
         if constant is not None:
             return tuple(constant.dims)
         return self._infos[name].shape if name in self._infos else None
 
     def dtype(self, name: str) -> str | None:
-        """The element type of a value of the file, by its numpy name; None where it is not known."""
+        """The element type of a value of the file, by its numpy name; None if it is not known."""
         constant = self._constants.get(name)
         if constant is not None:
             return str(helper.tensor_dtype_to_np_dtype(constant.data_type))
@@ -140,7 +140,7 @@ class Maker:
         return self.add(op, x, out=out, axes=list(axes), keepdims=keepdims)
 
     def normalized(self, x: str, axes: Sequence[int], epsilon: float) -> tuple[str, str]:
-        """X less its mean over the axes, and the standard deviation there."""
+        """Return `x` minus its mean over the axes, and its standard deviation over them."""
         centred = self.add("Sub", x, self.reduce("ReduceMean", x, axes))
         variance = self.reduce("ReduceMean", self.add("Mul", centred, centred), axes)
         if epsilon:

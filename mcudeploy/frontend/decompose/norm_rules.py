@@ -1,4 +1,4 @@
-"""Rules for normalisations: means, standard deviations, and what is left."""
+"""Rules for normalisations by means, standard deviations and norms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _MVN_EPSILON = 1e-9
 
 
 def layer_norm(node: NodeProto, make: Maker) -> bool:
-    """LayerNormalization and RMSNormalization where mean or deviation are read, or parameters computed."""
+    """Replace LayerNormalization and RMSNormalization whose mean or deviation is read, or whose parameters
+    are computed.
+    """
     x, scale, bias = node.input[0], make.input(1), make.input(2)
     shape = make.shape(x)
     statistics = [make.output(place) if make.is_read(make.output(place)) else "" for place in (1, 2)]
@@ -119,7 +121,7 @@ def mean_variance_normalization(node: NodeProto, make: Maker) -> bool:
 
 
 def lp_normalization(node: NodeProto, make: Maker) -> bool:
-    """Values over their norm along an axis; zeros where that is 0."""
+    """Divide values by their norm along an axis; the result is zero if the norm is 0."""
     x, axes = node.input[0], [make.integer("axis", -1)]
     power = make.integer("p", 2)
     if power not in (1, 2):

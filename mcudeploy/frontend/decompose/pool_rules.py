@@ -10,7 +10,7 @@ from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 
 _DILATED_MEANS = 19
-"""The opset from which AveragePool has dilations; LpPool has them before."""
+"""First opset in which AveragePool has dilations; LpPool has them earlier."""
 
 
 def lp_pool(node: NodeProto, make: Maker) -> bool:
@@ -38,7 +38,7 @@ def lp_pool(node: NodeProto, make: Maker) -> bool:
 
 
 def _before(make: Maker, axis: int, rank: int, total: int) -> int:
-    """Padding in front of an axis that has so much of it in all, where that follows from the sizes."""
+    """Padding before an axis, given its total padding, if the sizes determine it."""
     match make.attributes.get("auto_pad", b"NOTSET"):
         case b"SAME_UPPER":
             return total // 2
@@ -50,7 +50,7 @@ def _before(make: Maker, axis: int, rank: int, total: int) -> int:
 
 
 def global_lp_pool(node: NodeProto, make: Maker) -> bool:
-    """GlobalLpPool: the same over a whole image."""
+    """Replace GlobalLpPool by LpPool over the whole image."""
     axes = range(2, len(make.sizes(node.input[0])))
     _root(make, make.reduce("ReduceSum", _power(make, node.input[0]), axes))
     return True

@@ -1,4 +1,4 @@
-"""Products of tensors: MatMul of all shapes, Gemm, Einsum; by equally many matrices of either side."""
+"""Rules for tensor products: MatMul of all shapes, Gemm and Einsum, as batches of matrix products."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 
 _EQUATION = re.compile(r"[A-Za-z.]*(,[A-Za-z.]*)*(->[A-Za-z.]*)?")
 _DOTS = "αβγδεζηθ"
-"""Letters for the dimensions that "..." stands for."""
+"""Letters for the dimensions of an ellipsis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Term:
 
 
 def matmul(node: NodeProto, make: Maker) -> bool:
-    """What lowering has no product for: vectors, matrices that repeat, and many that are constant."""
+    """Replace products that lowering lacks: vectors, repeated matrices, and batches of constant matrices."""
     a, b = make.shape(node.input[0]), make.shape(node.input[1])
     if a is None or b is None or _is_plain(make, a, b):
         return False
@@ -47,7 +47,7 @@ def matmul(node: NodeProto, make: Maker) -> bool:
 
 
 def _is_plain(make: Maker, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether lowering has a product of these shapes."""
+    """Whether lowering implements a product of these shapes."""
     if len(a) < 2 or len(b) < 2:
         return False
     constant = [make.is_constant(name) for name in make.inputs[:2]]
@@ -66,7 +66,7 @@ def _long(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def gemm(node: NodeProto, make: Maker) -> bool:
-    """With a second matrix that is computed, or a third one that is, or that differs between rows."""
+    """Replace a Gemm whose second or third matrix is computed, or whose third matrix differs between rows."""
     make.require_float()
     a, b, c = node.input[0], node.input[1], make.input(2)
     beta = make.number("beta", 1.0)
@@ -87,7 +87,7 @@ def gemm(node: NodeProto, make: Maker) -> bool:
 
 
 def _is_row(make: Maker, name: str) -> bool:
-    """Whether a constant is the same in each row of a matrix."""
+    """Whether all rows of a constant matrix are equal."""
     found = make.known(name)
     return found is not None and (found.ndim < 2 or bool((found == found[:1]).all()))
 
@@ -111,7 +111,7 @@ def einsum(node: NodeProto, make: Maker) -> bool:
 
 
 def _letters(equation: str, ranks: list[int]) -> tuple[list[str], str]:
-    """A letter for each dimension of the operands, and those of the result."""
+    """Return a letter for each dimension of the operands, and the letters of the result."""
     equation = equation.replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
@@ -127,7 +127,7 @@ def _letters(equation: str, ranks: list[int]) -> tuple[list[str], str]:
 
 
 def _distinct(make: Maker, term: Term) -> Term:
-    """The diagonal of dimensions with the same letter."""
+    """Take the diagonal of dimensions with the same letter."""
     for letter, size in zip(term.letters, term.shape, strict=True):
         if term.letters.count(letter) < 2:
             continue
@@ -146,7 +146,7 @@ def _distinct(make: Maker, term: Term) -> Term:
 
 
 def _sizes(terms: Iterable[Term]) -> dict[str, int]:
-    """By letter; dimensions of one element repeat."""
+    """Sizes by letter; dimensions of size 1 are broadcast."""
     found: dict[str, int] = {}
     for term in terms:
         for letter, size in term.sizes.items():
@@ -158,7 +158,7 @@ def _sizes(terms: Iterable[Term]) -> dict[str, int]:
 
 
 def product(make: Maker, a: Term, b: Term, kept: str) -> Term:
-    """The sum of products over the letters that are not `kept`; the result has no dimensions of one."""
+    """Sum the products over the letters that are not `kept`; the result has no dimensions of size 1."""
     a, b = _slim(make, a), _slim(make, b)
     sizes = _sizes((a, b))
     a = _summed(make, a, kept + b.letters)
@@ -188,7 +188,7 @@ def _of(letters: str, *others: str) -> str:
 
 
 def _slim(make: Maker, term: Term) -> Term:
-    """The tensor without dimensions of one element."""
+    """Remove the dimensions of size 1 from a tensor."""
     if 1 not in term.shape:
         return term
     letters = "".join(letter for letter, size in term.sizes.items() if size != 1)
@@ -197,7 +197,7 @@ def _slim(make: Maker, term: Term) -> Term:
 
 
 def _summed(make: Maker, term: Term, kept: str) -> Term:
-    """The sum over the letters that are not kept."""
+    """Sum over the letters that are not kept."""
     axes = [place for place, letter in enumerate(term.letters) if letter not in kept]
     if not axes:
         return term
@@ -230,7 +230,7 @@ def _apart(make: Maker, name: str, letters: str, sizes: Mapping[str, int]) -> Te
 
 
 def ordered(make: Maker, term: Term, letters: str, sizes: Mapping[str, int], out: str) -> None:
-    """The tensor with its dimensions in this order, and those of one element."""
+    """Reorder the dimensions of a tensor and restore its dimensions of size 1."""
     own = "".join(letter for letter in letters if letter in term.letters)
     moved = _grouped(make, term, own, [term.sizes[letter] for letter in own])
     make.reshaped(moved, [sizes[letter] for letter in letters], out=out)

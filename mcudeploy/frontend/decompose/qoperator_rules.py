@@ -13,11 +13,11 @@ from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 
 _OWN = frozenset({"channels_last", "opset"})
-"""Attributes of an integer operator that its float operator does not have."""
+"""Attributes of an integer operator that its float operator lacks."""
 
 
 def real(make: Maker, x: str, scale: str, zero_point: str, axis: int | None = None) -> str:
-    """What an integer tensor stands for."""
+    """Dequantise an integer tensor."""
     inputs = [x, scale, zero_point] if zero_point else [x, scale]
     per_axis = axis is not None and (make.shape(scale) or ()) not in ((), (1,))
     attributes: dict[str, Any] = {"axis": axis} if per_axis else {}
@@ -27,7 +27,7 @@ def real(make: Maker, x: str, scale: str, zero_point: str, axis: int | None = No
 
 
 def _scalar(make: Maker, name: str) -> str:
-    """A parameter of a whole tensor without dimensions: files also have it as a list of one."""
+    """Turn a per-tensor parameter into a scalar: files also store it as a list of one."""
     found = make.known(name)
     if found is None or found.ndim == 0 or found.size != 1:
         return name
@@ -52,7 +52,7 @@ def _require_channels_first(make: Maker) -> None:
 
 
 def qlinear_conv(node: NodeProto, make: Maker) -> bool:
-    """Weights may have a scale for each channel; the bias has that of the products."""
+    """Replace QLinearConv. Weights may have a scale per channel; the bias has the scale of the products."""
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = padded(node.input, 9)
     _require_channels_first(make)
     scales = make.constant_of(x_scale, "the scale"), make.constant_of(w_scale, "the scale of the weights")
@@ -65,7 +65,7 @@ def qlinear_conv(node: NodeProto, make: Maker) -> bool:
 
 
 def _bias(make: Maker, bias: str, scale: NDArray[Any]) -> str:
-    """An int32 bias as the float that it stands for."""
+    """Dequantise an int32 bias."""
     (size,) = make.shape(bias) or (1,)
     full = np.broadcast_to(scale.reshape(-1), (size,))
     zero = make.constant(np.zeros(size), np.int32)
@@ -73,7 +73,7 @@ def _bias(make: Maker, bias: str, scale: NDArray[Any]) -> str:
 
 
 def qlinear_matmul(node: NodeProto, make: Maker) -> bool:
-    """The second matrix may have a scale for each column."""
+    """Replace QLinearMatMul; the second matrix may have a scale for each column."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = padded(node.input, 8)
     operands = real(make, a, a_scale, a_zero), real(make, b, b_scale, b_zero, 1)
     _stored(make, make.add("MatMul", *operands), y_scale, y_zero, node.output[0])
@@ -99,7 +99,7 @@ def qgemm(node: NodeProto, make: Maker) -> bool:
 
 
 def of_one(op: str) -> Callable[[NodeProto, Maker], bool]:
-    """A function of one tensor."""
+    """Rule for a function of one tensor."""
 
     def rule(node: NodeProto, make: Maker) -> bool:
         x, x_scale, x_zero, y_scale, y_zero = padded(node.input, 5)
@@ -141,6 +141,6 @@ def qlinear_concat(node: NodeProto, make: Maker) -> bool:
 
 
 def same(node: NodeProto, make: Maker) -> bool:
-    """An operator that ONNX itself has by now."""
+    """Rule for an operator that ONNX has since adopted."""
     make.add(node.op_type, *node.input, out=node.output[0], **make.attributes)
     return True

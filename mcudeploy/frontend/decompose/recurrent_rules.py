@@ -1,4 +1,4 @@
-"""Rules for recurrent networks: the batch in front, and sequences of a batch one after the other."""
+"""Rules for recurrent networks: layouts with the batch first, and the sequences of a batch in turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SEQUENCE, _LENGTHS, _FIRST, _LAST = 0, 4, 5, 7
 _BATCH_AXES = (2, 1, 1)
 """Of the results, the steps first."""
 _BATCH_FIRST = ((2, 0, 1, 3), (1, 0, 2), (1, 0, 2))
-"""The order of the axes of the results where the batch comes first."""
+"""Order of the result axes if the batch comes first."""
 
 
 def batched(node: NodeProto, make: Maker) -> bool:
@@ -58,7 +58,7 @@ def _require_whole(make: Maker, sizes: tuple[int, ...], by_batch: int) -> None:
 
 
 def _one(node: NodeProto, make: Maker, inputs: list[str], sequence: int | None) -> list[str]:
-    """The results for one sequence of a batch; None: for all there are."""
+    """Results for one sequence of a batch; None: for the whole batch."""
     own = list(inputs)
     if sequence is not None:
         bounds = [make.constant(bound, np.int64) for bound in ([sequence], [sequence + 1], [1])]

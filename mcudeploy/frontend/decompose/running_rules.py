@@ -1,4 +1,4 @@
-"""Rules for running sums and products, and for what picks by position: shifts, comparisons with positions."""
+"""Rules for running sums and products, and for operators that select by position."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 
 
 def running(op: str) -> Callable[[NodeProto, Maker], bool]:
-    """CumSum and CumProd: what lies 1, 2, 4, ... places before is joined by `op`, whose rounding errors grow
+    """Replace CumSum and CumProd: `op` joins elements 1, 2, 4, ... places apart, so that rounding errors grow
     with the logarithm of the length.
     """
     neutral = 1.0 if op == "Mul" else 0.0
@@ -42,13 +42,15 @@ def running(op: str) -> Callable[[NodeProto, Maker], bool]:
 
 
 def _shifted(make: Maker, x: str, places: int, filling: float, *, reverse: bool) -> str:
-    """[outer, size, inner] with each element so many places later, or earlier."""
+    """Shift each element of [outer, size, inner] by a number of places, forwards or backwards."""
     amounts = [0, -places, 0, 0, places, 0] if reverse else [0, places, 0, 0, -places, 0]
     return make.add("Pad", x, make.constant(amounts, np.int64), make.constant(filling))
 
 
 def hardmax(node: NodeProto, make: Maker) -> bool:
-    """1 at the first largest element along an axis; as in ONNX Runtime, nowhere if the first one is NaN."""
+    """Return 1 at the first largest element along an axis; as in ONNX Runtime, 0 everywhere if the first is
+    NaN.
+    """
     shape, axis = make.sizes(node.input[0]), make.integer("axis", -1)
     along = [1] * len(shape)
     along[axis] = -1
@@ -63,13 +65,13 @@ def hardmax(node: NodeProto, make: Maker) -> bool:
 
 
 def is_nan(node: NodeProto, make: Maker) -> bool:
-    """What does not equal itself."""
+    """Compare the input with itself: only NaN differs."""
     make.add("Not", make.add("Equal", node.input[0], node.input[0]), out=node.output[0])
     return True
 
 
 def is_inf(node: NodeProto, make: Maker) -> bool:
-    """What is beyond the largest number."""
+    """Compare the input with the largest finite number."""
     below, above = make.integer("detect_negative", 1), make.integer("detect_positive", 1)
     most = make.constant(np.finfo(np.float32).max)
     if not below and not above:

@@ -1,4 +1,4 @@
-"""Rules for what transformers and state-space models do around attention, and for spectra."""
+"""Rules for operators beside attention in transformers and state-space models, and for spectra."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGEST_MATRIX = 2**22
 
 
 def swiglu(node: NodeProto, make: Maker) -> bool:
-    """Swish of one half times the other."""
+    """Multiply the swish of one half by the other half."""
     a, b = node.input
     slope = make.number("alpha", 1.0)
     scaled = a if slope == 1 else make.add("Mul", a, make.constant(slope))
@@ -77,7 +77,7 @@ def _part(make: Maker, x: str, first: int, end: int, step: int = 1) -> str:
 
 
 def causal_conv(node: NodeProto, make: Maker) -> bool:
-    """A depthwise convolution behind the end of the last input, which it keeps."""
+    """Convolve depthwise after the last inputs of the previous call, which the operator keeps."""
     x, weights, bias, past = node.input[0], node.input[1], make.input(2), make.input(3)
     (_, channels, length), kernel = make.sizes(x), make.sizes(weights)[2]
     kept, how = kernel - 1, make.attributes.get("activation", b"none")
@@ -124,7 +124,7 @@ def dft(node: NodeProto, make: Maker) -> bool:
 
 
 def _spectrum(size: tuple[int, int], length: int, *, inverse: bool, one_sided: bool) -> NDArray[np.float32]:
-    """[element, real or imaginary, frequency, real or imaginary]; of an inverse the other way round."""
+    """Return [element, real or imaginary, frequency, real or imaginary]; conjugated for the inverse."""
     rows, cols = np.arange(size[0])[:, np.newaxis], np.arange(size[1])
     angle = 2 * np.pi * ((rows * cols) % length) / length * (1 if inverse else -1)
     known = rows < (length // 2 + 1 if inverse and one_sided else length)

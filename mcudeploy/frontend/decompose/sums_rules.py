@@ -1,4 +1,4 @@
-"""Rules for functions of many values: sums of functions, and what ONNX defines by them."""
+"""Rules for sums of functions, and for operators that ONNX defines by them."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def swapped(op: str) -> Callable[[NodeProto, Maker], bool]:
 
 
 def _axes(make: Maker) -> Sequence[int] | None:
-    """The axes of a reduction; none, or an empty sequence, where the node does not say them."""
+    """The axes of a reduction, or an empty sequence if the node names none."""
     if make.input(1):
         return [int(axis) for axis in make.constant_of(make.input(1), "the axes").reshape(-1)]
     return make.attributes.get("axes")
 
 
 def groups_of_axes(node: NodeProto, make: Maker) -> bool:
-    """A reduction over axes with others between and beside them, [0, 2] of four for example: one group of
-    neighbours after the other. Fewer groups are one kernel.
+    """Split a reduction over non-adjacent axes, such as [0, 2] of four, into one reduction for each group of
+    adjacent axes. Fewer groups are one kernel.
     """
     shape, axes = make.shape(node.input[0]), _axes(make)
     if shape is None or not axes:
@@ -114,7 +114,7 @@ def log_softmax(node: NodeProto, make: Maker) -> bool:
 
 
 def mixed_power(node: NodeProto, make: Maker) -> bool:
-    """A power of an integer to a float, or the other way round: computed in float."""
+    """Compute a power of mixed integer and float operands in float."""
     base, exponent = node.input
     kinds = make.dtype(base), make.dtype(exponent)
     floats = [kind == "float32" for kind in kinds]

@@ -16,8 +16,8 @@ _RANK = 5
 
 
 def pool(node: NodeProto, make: Maker) -> bool:
-    """A pool over rows and columns, then one over slices: a window's mean is that of the means of its lines,
-    which all have as many elements inside.
+    """Replace a 3-D pool by a pool over rows and columns, then one over slices. A window's mean is the mean
+    of its lines' means, which all cover the same number of elements.
     """
     shape, made = make.shape(node.input[0]), make.shape(node.output[0])
     indices = len(node.output) > 1 and node.output[1]
@@ -32,7 +32,7 @@ def pool(node: NodeProto, make: Maker) -> bool:
 
 
 def _attributes(make: Maker, axes: Sequence[int | None]) -> dict[str, Any]:
-    """Of a pool over three axes those of a pool over some; None: an axis that is left as it is."""
+    """Select the attributes of a 3-D pool for some axes; None marks an axis that is left as it is."""
     attributes = {name: value for name, value in make.attributes.items() if name != "storage_order"}
     for name in ("kernel_shape", "strides", "dilations"):
         if name in attributes:
@@ -45,7 +45,7 @@ def _attributes(make: Maker, axes: Sequence[int | None]) -> dict[str, Any]:
 
 
 def global_pool(node: NodeProto, make: Maker) -> bool:
-    """All slices below each other."""
+    """Stack all slices vertically."""
     shape = make.shape(node.input[0])
     if shape is None or len(shape) != _RANK:
         return False
@@ -77,10 +77,10 @@ class _VolumeAxis:
 
 
 def conv(node: NodeProto, make: Maker) -> bool:
-    """The sum over the kernel's slices of convolutions of rows and columns.
+    """Sum the 2-D convolutions over the slices of the kernel.
 
-    The slices of the image lie below each other, with their padding. Windows over two slices are
-    computed, but no part of the result.
+    The slices of the image are stacked vertically, with their padding. Windows across two slices are
+    computed, but are no part of the result.
     """
     x, shape, made = node.input[0], make.shape(node.input[0]), make.shape(node.output[0])
     weights = make.known(node.input[1])
@@ -95,9 +95,9 @@ def conv(node: NodeProto, make: Maker) -> bool:
     depth, rows, cols = _axes(make, shape[2:], made[2:], weights.shape[2:])
     height = -(-max(rows.needed, rows.size + rows.before) // rows.stride) * rows.stride
     x = _padded(make, x, 3, rows.before, height - rows.size - rows.before)
-    behind = max(depth.needed - depth.size - depth.before, 0)
-    x = _padded(make, x, 2, depth.before, behind)
-    slices = make.reshaped(x, (*shape[:2], depth.before + depth.size + behind, height * cols.size))
+    pad_after = max(depth.needed - depth.size - depth.before, 0)
+    x = _padded(make, x, 2, depth.before, pad_after)
+    slices = make.reshaped(x, (*shape[:2], depth.before + depth.size + pad_after, height * cols.size))
     blocks = height // rows.stride
     below = max((depth.made * blocks - 1) * rows.stride + rows.reach - depth.made * height, 0)
     after = max(cols.needed - cols.size - cols.before, 0)
@@ -138,7 +138,7 @@ def _axes(make: Maker, sizes: Sequence[int], made: Sequence[int], kernel: Sequen
 
 
 def _padded(make: Maker, x: str, axis: int, before: int, after: int) -> str:
-    """Zeros before and after an axis; nothing where neither is needed."""
+    """Zeros before and after an axis, or nothing if neither is needed."""
     if before == after == 0:
         return x
     amounts = [0] * (2 * _RANK)

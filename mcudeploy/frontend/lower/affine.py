@@ -1,7 +1,7 @@
-"""Everything that is a convolution with constant weights, from its weights to the emitted Conv2d.
+"""Convolutions with constant weights, from the weights to the emitted Conv2d.
 
-Conv, Gemm, MatMul and BatchNormalization describe themselves as a `Linear` and say how they read a value;
-scaling and shifting by constants behind them is folded in, in float or into the int8 weight scales.
+Conv, Gemm, MatMul and BatchNormalization describe themselves as a `Linear` and state how they read a value.
+Later scaling and shifting by constants is folded in, in float or into the int8 weight scales.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from mcudeploy.ops.conv import Conv2d
 
 _Doubles = NDArray[np.float64]
 _SILENT_BIAS = 2.0**20
-"""The bias, in accumulator units, of an int8 channel whose weights a factor of zero has silenced."""
+"""Bias, in accumulator units, of an int8 channel whose weights are multiplied by zero."""
 _FULL_ACCUMULATOR = 2.0**31 - 2.0**20
-"""What an accumulator may reach; the rest is for the rounding of scales in the file."""
+"""Limit of an accumulator; the rest is reserved for rounding of the file's scales."""
 _CROWDED_BIAS = 2.0**30
-"""The most a bias may take of an accumulator of 32 bits where the channel's steps are made coarser for it."""
+"""Limit of a 32-bit bias in a channel whose steps are made coarser for it."""
 
 _TELLING_ROUNDING = 1e-4
 """Output steps that the rounding of a bias must move a result by for the graph to state it."""
@@ -114,9 +114,9 @@ def emit_linear(
 
 
 def _keeps_bias(linear: Linear, weights: QuantizedWeights, input_scale: float, output_scale: float) -> bool:
-    """Whether rounding the bias to units of the accumulator moves no result by more than half an output step.
+    """Whether rounding the bias to accumulator units moves every result by at most half an output step.
 
-    It moves some by more where a quantiser has given an input that is always zero a large scale.
+    It moves results by more if a quantiser gave an always-zero input a large scale.
     """
     units = weights.scale * input_scale
     moved = np.abs(linear.biases() - quantized_bias(linear, units) * units)
@@ -124,7 +124,7 @@ def _keeps_bias(linear: Linear, weights: QuantizedWeights, input_scale: float, o
 
 
 def emit_float(builder: Builder, node: Node, linear: Linear, reading: ConvRead, ending: Ending) -> OnnxValue:
-    """Emits the Conv2d on floats and returns its result, behind which only views of the ending are left."""
+    """Emit the Conv2d on floats and return its result; only views of the ending remain after it."""
     along = (-1,) + (1,) * (reading.weights.value.ndim - 1)
     weights = reading.weights.value
     if np.any(linear.factor != 1):
@@ -178,8 +178,8 @@ def _emit_int8(
 
 
 def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> QuantizedWeights | None:
-    """The weights as int8 with the factors in their scales; None where they are not quantised so, or their
-    zero point does not let them fit into int8.
+    """The int8 weights with the factors in their scales; None if they are not quantised this way, or if their
+    zero point makes them exceed int8.
     """
     stored = weights.quantized
     if stored is None or stored.bits != 8:
@@ -221,11 +221,11 @@ def _note_zero_point(builder: Builder, node: Node, weights: Constant) -> None:
 def fitted(
     weights: QuantizedWeights, bias: _Doubles, input_scale: float, output_scale: float
 ) -> QuantizedWeights:
-    """The weights of channels whose bias leaves no room in 32 bits, in coarser steps.
+    """Coarsen the weights of channels whose bias does not fit 32 bits.
 
-    Quantisers give channels of (almost) zero weights scales so small that the bias saturates. There the
-    bias decides the result, and weights rounded to larger steps move it by less than half an output step.
-    Raises Unsupported where they would move it by more.
+    Quantisers give channels of (almost) zero weights scales so small that the bias saturates. There the bias
+    determines the result, and weights rounded to larger steps move it by less than half an output step.
+    Raises Unsupported if they would move it by more.
     """
     flat = weights.integers.reshape(len(bias), -1).astype(np.float64)
     units = np.abs(bias) / (input_scale * weights.scale)
@@ -241,9 +241,9 @@ def fitted(
 
 
 def quantized_bias(linear: Linear, scale: _Doubles) -> NDArray[np.int32]:
-    """The bias in units of `scale`, input scale * weight scale. Integers of that scale are taken as they are.
+    """The bias in units of `scale`, input scale * weight scale. Integers of that scale are unchanged.
 
-    Raises Unsupported where a value does not fit an int32.
+    Raises Unsupported if a value does not fit an int32.
     """
     stored = None if linear.bias is None else linear.bias.quantized
     plain = bool(np.all(linear.factor == 1) and np.all(linear.offset == 0))
@@ -311,7 +311,7 @@ def _affine(
 
 
 def channel_vector(constant: Constant, shape: tuple[int, ...], axis: int) -> _Doubles | None:
-    """A constant operand as one value per channel; None where it varies along other axes or adds some."""
+    """A constant operand as one value per channel; None if it varies along other axes or adds some."""
     if constant.value.ndim > len(shape) or constant.value.dtype.kind != "f":
         return None
     sizes = (1,) * (len(shape) - constant.value.ndim) + constant.shape

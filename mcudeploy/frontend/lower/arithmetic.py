@@ -46,7 +46,7 @@ _FUNCTIONS: dict[str, IntegerFunction] = {
 }
 _COMPARISONS = frozenset({"equal", "less", "less_equal"})
 BITWISE = frozenset({"BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"})
-"""Operators that integers alone have."""
+"""Operators on integers only."""
 
 
 def any_binary(builder: Builder, node: Node) -> None:
@@ -66,7 +66,7 @@ def any_binary(builder: Builder, node: Node) -> None:
 
 
 def any_unary(builder: Builder, node: Node) -> None:
-    """A function of one value, the same way."""
+    """Lower a function of one value, on integers or floats."""
     if not _of_integers(builder, node.inputs[:1]):
         unary(builder, node)
         return
@@ -85,7 +85,7 @@ def any_unary(builder: Builder, node: Node) -> None:
 
 
 def any_where(builder: Builder, node: Node) -> None:
-    """Where of integers is the sum of what is kept of one and of the other."""
+    """Lower Where on integers as the sum of the two masked operands."""
     if not _of_integers(builder, node.inputs[1:]):
         where(builder, node)
         return
@@ -100,7 +100,7 @@ def any_where(builder: Builder, node: Node) -> None:
 
 
 def _of_integers(builder: Builder, names: tuple[str, ...]) -> bool:
-    """Whether operands are integers. Raises Unsupported where some that are computed are, others floats."""
+    """Whether the operands are integers. Raises Unsupported if computed operands mix integers and floats."""
     values = [builder.values[name] for name in names if name in builder.values]
     if not values:
         return all(builder.constants[name].value.dtype.kind in "iu" for name in names)
@@ -124,7 +124,7 @@ def _operand(builder: Builder, name: str) -> OnnxValue | Constant:
 
 
 def _whole(array: NDArray[np.generic]) -> Constant:
-    """A constant as int32. Raises Unsupported where that loses anything."""
+    """Convert a constant to int32. Raises Unsupported if a value changes."""
     narrow = array.astype(np.int32)
     if not np.array_equal(narrow, array):
         raise Unsupported("a constant operand does not fit 32 bits, in which integers are held")
@@ -178,16 +178,18 @@ _STEPS: dict[str, Callable[[Builder, Node], tuple[Step, ...]]] = {
     "Relu": lambda builder, node: (_with("max"),),
     "Sign": lambda builder, node: (_with("min", number=1), _with("max", number=-1)),
 }
-"""Functions of one value as functions of two."""
+"""Unary functions expressed as binary functions."""
 
 INTEGER_OPERATORS = tuple(sorted({*_FUNCTIONS, *_STEPS, "BitShift", "Where"}))
-"""What integers are computed with."""
+"""Operators that compute with integers."""
 
 
 def _emit(
     builder: Builder, node: Node, function: IntegerFunction, operands: Operands, kind: str
 ) -> OnnxValue:
-    """The operator; `kind`: the element type of the operands, masks excepted, and of what is no truth."""
+    """Emit the operator; `kind` is the element type of the operands other than masks, and of non-boolean
+    results.
+    """
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
     stored, index = common_layout(builder, operands, shape)
     inputs: list[str] = []

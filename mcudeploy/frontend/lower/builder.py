@@ -1,4 +1,4 @@
-"""The graph under construction: operators are emitted here, values looked up, arrangements made."""
+"""The graph under construction: emitted operators, values by name, and rearranged tensors."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ class Builder:
     # -- looking up -----------------------------------------------------------------------------
 
     def value(self, name: str) -> OnnxValue:
-        """The activation of this name. Raises Unsupported where it is a constant or left out."""
+        """The activation of this name. Raises Unsupported if it is a constant or left out."""
         found = self.values.get(name)
         if found is None:
             raise Unsupported("an input that must be computed at run time is constant or left out")
         return found
 
     def constant(self, name: str, what: str) -> Constant:
-        """The constant of this name. Raises Unsupported, naming `what`, where it is none."""
+        """The constant of this name. Raises Unsupported, naming `what`, if it is none."""
         found = self.constants.get(name)
         if found is None:
             raise Unsupported(f"{what} must be constant")
@@ -108,7 +108,7 @@ class Builder:
     # -- values ---------------------------------------------------------------------------------
 
     def define(self, name: str, value: OnnxValue) -> None:
-        """Says what an ONNX value is. A value that is a tensor as it is becomes its reference."""
+        """Define an ONNX value. A value that equals a whole tensor becomes its reference."""
         self.values[name] = value
         info = self.model.infos.get(name)
         entry = self.model.entries.get(name)
@@ -124,7 +124,7 @@ class Builder:
             self.references[value.tensor] = border if entry is None else self._in_batch(border, entry)
 
     def _in_batch(self, border: GraphIO, entry: BatchEntry) -> GraphIO:
-        """The border of one entry, as a part of the value that the file has."""
+        """The input or output of one entry, as a part of the file's value."""
         order = np.full((entry.batch, border.order.size), -1, np.int32)
         order[entry.number] = border.order
         shape = (entry.batch, *border.shape[1:])
@@ -138,7 +138,7 @@ class Builder:
         return GraphIO(value.tensor, name, value.shape, stated, order, self.model.declared.get(name))
 
     def dequantized(self, node: Node) -> OnnxValue:
-        """What a DequantizeLinear node makes of an activation: the stored values seen through a table."""
+        """Lower DequantizeLinear of an activation: the stored values seen through a table."""
         source = self.value(node.inputs[0])
         if source.real:
             raise Unsupported("DequantizeLinear needs integers, its input is float32")
@@ -149,7 +149,7 @@ class Builder:
         return replace(source, real=True, table=dequantize(source.table, quantization), quantization=None)
 
     def pure(self, name: str) -> OnnxValue | None:
-        """A float value that is exactly a dequantised int8 tensor; None where it is anything else."""
+        """A float value that is exactly a dequantised int8 tensor; None if it is anything else."""
         value = self.value(name)
         if not value.real or value.table is None:
             return None
@@ -164,7 +164,7 @@ class Builder:
         return replace(value, tensor=self.reinterpreted(value.tensor, value.quantization))
 
     def integers(self, name: str) -> OnnxValue:
-        """An integer value as an int8 tensor of its own; a table that stands for it is emitted as Lut."""
+        """Store an integer value as a separate int8 tensor; a pending table is emitted as Lut."""
         value = self.value(name)
         if value.real:
             raise Unsupported("integers are needed here, the input is float32")
@@ -190,7 +190,7 @@ class Builder:
         return OnnxValue(tensor, value.index, True, dequantize_table(quantization), quantization)
 
     def real(self, name: str) -> OnnxValue:
-        """A float value as a float32 tensor: computed in float where a table stands for it so far."""
+        """Store a float value as a float32 tensor; a pending table is computed in float."""
         value = self.value(name)
         if not value.real:
             raise Unsupported("an operator on integers: only QuantizeLinear and DequantizeLinear handle them")
@@ -218,7 +218,7 @@ class Builder:
         return lowering(self, node)
 
     def nodes_of(self, name: str) -> tuple[Node, ...]:
-        """The node that makes an ONNX value, where one does."""
+        """The node that computes an ONNX value, or None."""
         node = self.producers.get(name)
         return () if node is None else (node,)
 
@@ -254,9 +254,9 @@ class Builder:
         constants: Mapping[str, ConstantArray] | None = None,
         nodes: Sequence[Node] = (),
     ) -> str:
-        """Adds an operator and returns the name of its output.
+        """Add an operator and return the name of its output.
 
-        `shape` is what the caller takes the output for. Raises ValueError where the loop nest says otherwise.
+        `shape` is the output shape that the caller expects. Raises ValueError if the loop nest differs.
         """
         constants = constants or {}
         for what, array in constants.items():
@@ -281,7 +281,7 @@ class Builder:
     def looked_up(
         self, tensor: str, table: IntegerTable, quantization: Quantization, nodes: Sequence[Node]
     ) -> str:
-        """The int8 tensor behind a lookup table; the tensor itself, reinterpreted, behind the identity."""
+        """Apply a lookup table and return the int8 tensor; an identity table only reinterprets the tensor."""
         if is_identity(table):
             return self.reinterpreted(tensor, quantization)
         key = ("lut", tensor, table.tobytes(), quantization)
@@ -294,7 +294,7 @@ class Builder:
         return self._made[key]
 
     def reinterpreted(self, tensor: str, quantization: Quantization) -> str:
-        """The same bytes taken as another quantisation: a view, or the tensor where it is the same."""
+        """Reinterpret the bytes under another quantisation: a view, or the tensor itself if both agree."""
         source = self.tensors[tensor]
         if source.quantization == quantization:
             return tensor
@@ -313,9 +313,9 @@ class Builder:
         return self._made[key]
 
     def arranged(self, tensor: str, wanted: IndexArray, nodes: Sequence[Node] = ()) -> str:
-        """A tensor of shape wanted.shape that holds at each place what `tensor` holds at that position.
+        """Return a tensor of shape wanted.shape whose elements are `tensor` at those positions.
 
-        The tensor itself, a view of it, or a transposition; else its elements by a table.
+        The result is the tensor itself, a view, a transposition, or else a table-driven selection.
         """
         shape = (wanted.shape[0], wanted.shape[1], wanted.shape[2])
         source = self.tensors[tensor]

@@ -1,4 +1,4 @@
-"""Functions of one value, and Add, Sub, Mul, Div. On int8 tensors, what depends on one value is a table."""
+"""Functions of one value, and Add, Sub, Mul, Div. Functions of one int8 value become tables."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def _real_unary(
 
 
 OF_INTEGERS = frozenset({"Add", "Sub", "Mul", "Div"})
-"""Those that int8 operands have kernels for; others are computed in float."""
+"""Operators with kernels for int8 operands; others are computed in float."""
 
 
 Operands = tuple[OnnxValue | Constant, OnnxValue | Constant]
 
 
 def binary(builder: Builder, node: Node) -> None:
-    """A table where both operands depend on one int8 value; int8 where all is quantised, well; else float."""
+    """Lower to a table if both operands depend on one int8 value, to int8 if that rounds well, else float."""
     if node.op == "Mod" and not node.integer("fmod", 0):
         raise Unsupported("of floats it needs fmod=1")
     operands = builder.operand(node.inputs[0]), builder.operand(node.inputs[1])
@@ -105,7 +105,7 @@ def binary(builder: Builder, node: Node) -> None:
 
 
 def _stored_extreme(builder: Builder, node: Node, ending: Ending) -> OnnxValue | None:
-    """The larger or smaller of stored values, where operands and result have one quantisation; else None."""
+    """The maximum or minimum of stored values; None unless operands and result share one quantisation."""
     if node.op not in ("Max", "Min") or ending.quantization is None or ending.clips:
         return None
     operands = _quantized_operands(builder, node)
@@ -138,7 +138,7 @@ def _meaning(operand: OnnxValue | Constant) -> Quantization | None:
 
 
 def where(builder: Builder, node: Node) -> None:
-    """The sum of what is kept of one operand and of the other, in float."""
+    """Lower Where as the sum of the two masked operands, in float."""
     chosen, *others = (
         builder.constants[name] if name in builder.constants else builder.real(name) for name in node.inputs
     )
@@ -169,13 +169,13 @@ def _masked(
 
 
 def _is_number(operand: OnnxValue | Constant, other: OnnxValue) -> TypeGuard[Constant]:
-    """Whether it is a constant of one element that leaves the other's shape as it is."""
+    """Whether the operand is a constant of one element that does not extend the other's shape."""
     single = isinstance(operand, Constant) and operand.value.size == 1
     return single and len(operand.shape) <= other.index.ndim
 
 
 def _rounds_well(node: Node, operands: Operands, output: Quantization) -> bool:
-    """Whether an int8 sum is right but for ties; it is not where the scale of an operand is too coarse."""
+    """Whether an int8 sum is exact except for ties; a too coarse operand scale prevents that."""
     if OPERATIONS[node.op][0] not in ("add", "sub"):
         return True
     a, b = (_meaning(operand) for operand in operands)
@@ -197,7 +197,7 @@ def _real_form(builder: Builder, node: Node, ending: Ending | None) -> OnnxValue
 
 
 def _table_form(node: Node, operands: Operands) -> OnnxValue | None:
-    """The result as a table over one int8 tensor; None where it depends on more than one stored value."""
+    """The result as a table over one int8 tensor; None if it depends on more than one stored value."""
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
     leading = next((item for item in operands if isinstance(item, OnnxValue)), None)
     if leading is None or not leading.real or leading.table is None or prod(shape) != leading.index.size:
@@ -219,7 +219,7 @@ def _table_form(node: Node, operands: Operands) -> OnnxValue | None:
 
 
 def _lies_like(value: OnnxValue, other: OnnxValue) -> bool:
-    """True where both are float values of the same stored elements in the same order."""
+    """Whether both are float values of the same stored elements in the same order."""
     if value.tensor != other.tensor or not value.real or value.index.size != other.index.size:
         return False
     return np.array_equal(value.index.reshape(-1), other.index.reshape(-1))
@@ -233,7 +233,7 @@ def _real_operands(builder: Builder, node: Node) -> Operands:
 
 
 def _quantized_operands(builder: Builder, node: Node) -> Operands | None:
-    """Both operands as int8; None where one of them is not."""
+    """Both operands as int8; None if one of them is not."""
     found: list[OnnxValue | Constant] = []
     for name in node.inputs[:2]:
         constant = builder.constants.get(name)
@@ -270,7 +270,7 @@ def _emit(
     *,
     function: BinaryFunction | None = None,
 ) -> OnnxValue:
-    """The operator, its operands brought into one layout: that of the largest activation."""
+    """Emit the operator with its operands in one layout, that of the largest activation."""
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
     stored, index = common_layout(builder, operands, shape)
     inputs: list[str] = []
@@ -309,7 +309,9 @@ def common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...]) 
 
 
 def _merged(operands: Operands, shape: tuple[int, ...]) -> list[Shape]:
-    """The shape of the result where axes are one that the same operands repeat along; none beyond three."""
+    """The shape of the result with axes merged along which the same operands repeat; empty unless three
+    remain.
+    """
     padded = [(1,) * (len(shape) - len(operand.shape)) + operand.shape for operand in operands]
     sizes: list[int] = []
     last: tuple[bool, ...] | None = None
@@ -326,7 +328,7 @@ def _merged(operands: Operands, shape: tuple[int, ...]) -> list[Shape]:
 
 
 def _repeats(operand: OnnxValue | Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape) -> bool:
-    """Whether an operand has no more places in a layout than elements."""
+    """Whether an operand has as many positions in a layout as elements."""
     places = positions(operand.shape) if isinstance(operand, Constant) else operand.index
     return broadcast_positions(places, shape, index, stored).size == places.size
 

@@ -1,4 +1,4 @@
-"""Looking ahead from an operator's result: what of the following nodes the operator can do itself."""
+"""Fusion of the following nodes into an operator."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mcudeploy.ir.graph import Quantization
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ending:
-    """The clips and views behind a result that nothing else reads, and the quantisation they end in.
+    """Clips and views after a result that nothing else reads, and their final quantisation.
 
-    `name` is the last float value; `quantizers` are its only readers where `quantization` is set.
+    `name` is the last float value; `quantizers` are its only readers if `quantization` is set.
     """
 
     name: str
@@ -31,12 +31,12 @@ class Ending:
 
     @property
     def clips(self) -> bool:
-        """True where a clip is to be fused."""
+        """Whether a clip is to be fused."""
         return (self.low, self.high) != (-inf, inf)
 
 
 def sole_reader(builder: Builder, name: str) -> Node | None:
-    """The one node that reads a value that is no graph output; None where there are others."""
+    """The single node that reads a value; None for graph outputs and for several readers."""
     readers = builder.consumers.get(name, [])
     if name in builder.outputs or len(readers) != 1 or readers[0].inputs.count(name) != 1:
         return None
@@ -44,7 +44,7 @@ def sole_reader(builder: Builder, name: str) -> Node | None:
 
 
 def follow(builder: Builder, name: str) -> Ending:
-    """What stands behind a result: clips to fuse, views, and at best a QuantizeLinear."""
+    """Follow a result through fusible clips and views up to a QuantizeLinear, if there is one."""
     low, high = -inf, inf
     nodes: list[Node] = []
     while True:
@@ -65,7 +65,7 @@ def follow(builder: Builder, name: str) -> Ending:
 
 
 def _quantizers(builder: Builder, name: str) -> tuple[tuple[Node, ...], Quantization | None]:
-    """All readers, where they are QuantizeLinear nodes of one quantisation."""
+    """All readers, if they are QuantizeLinear nodes of one quantisation; else none."""
     if name in builder.outputs:
         return (), None
     readers = builder.consumers.get(name, [])
@@ -74,7 +74,7 @@ def _quantizers(builder: Builder, name: str) -> tuple[tuple[Node, ...], Quantiza
 
 
 def common_quantization(builder: Builder, readers: Iterable[tuple[str, Node]]) -> Quantization | None:
-    """What all readers quantise the value to that each reads; None where they differ or compute with it."""
+    """The quantisation to which all readers quantise the value; None if they differ or compute with it."""
     found: set[Quantization] = set()
     for name, node in readers:
         if node.op != "QuantizeLinear" or node.domain or node.inputs[0] != name:
@@ -88,9 +88,9 @@ def common_quantization(builder: Builder, readers: Iterable[tuple[str, Node]]) -
 
 
 def finish(builder: Builder, ending: Ending, value: OnnxValue, *, quantized: bool) -> None:
-    """Defines what the fused nodes make, given the operator's own result, and marks them as done.
+    """Define the values of the fused nodes, given the operator's own result, and mark the nodes as done.
 
-    The value is the int8 tensor where `quantized`, else the float tensor.
+    The result is the int8 tensor if `quantized`, else the float tensor.
     """
     for node in ending.nodes:
         if node.op in VIEWS:
@@ -105,5 +105,5 @@ def finish(builder: Builder, ending: Ending, value: OnnxValue, *, quantized: boo
 
 
 def fused_nodes(node: Node, ending: Ending, *, quantized: bool) -> tuple[Node, ...]:
-    """The nodes an operator stands for."""
+    """The nodes that an operator replaces."""
     return (node, *ending.nodes, *(ending.quantizers if quantized else ()))

@@ -37,19 +37,17 @@ _TABLES = {
 
 
 def output_border(builder: Builder, info: Info, *, float_io: bool) -> GraphIO:
-    """The border of a model output, whose elements lie in the ONNX order or channels last.
+    """Describe a model output, whose elements lie in the ONNX order or channels last.
 
-    What ends in another order is rearranged by operators of its own.
-    A constant one is copied from flash. Raises Unsupported if no output depends on the inputs.
+    Outputs in another order are rearranged by additional operators. A constant output is copied from flash.
+    Raises Unsupported if no output depends on the inputs.
     """
     value, dtype = _held(builder, info, float_io=float_io)
     return builder.border(info.name, _in_plain_order(builder, info.name, value), dtype)
 
 
 def with_a_step(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
-    """The outputs, the first of them copied where all are inputs under other names or shapes: a program has
-    at least one step.
-    """
+    """Return the outputs; copy the first one if all are views of inputs: a program has at least one step."""
     makers = {operator.output: operator for operator in builder.operators}
 
     def computed(tensor: str) -> bool:
@@ -116,7 +114,7 @@ def _constant(builder: Builder, name: str) -> tuple[OnnxValue, str]:
 
 
 def _any_index(builder: Builder) -> str:
-    """An int32 tensor of one element, the first one of the first input."""
+    """An int32 tensor of one element, computed from the first element of the first input."""
     tensor = builder.values[builder.model.inputs[0].name].tensor
     source, one = builder.tensors[tensor], (1, 1, 1)
     if source.shape != one:
@@ -138,7 +136,7 @@ def truth(builder: Builder, name: str) -> OnnxValue:
 
 
 def _in_plain_order(builder: Builder, name: str, value: OnnxValue) -> OnnxValue:
-    """The model output `name`, rearranged where C could not be told where it lies."""
+    """The model output `name`, rearranged if C cannot describe its layout."""
     if is_plain(value.index):
         return value
     nodes = builder.nodes_of(name)

@@ -1,4 +1,4 @@
-"""Graph inputs: in which layout and element type they are stored, found by looking ahead to their readers."""
+"""Layouts and element types of graph inputs, determined by their readers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _IMAGE_OPS = frozenset(
 )
 _STORAGE_ORDER_OPS = frozenset({"Gemm", "GridSample", "MatMul"})
 _SAME_LAYOUT = frozenset({"QuantizeLinear", "DequantizeLinear", *FUNCTIONS, *OPERATIONS})
-"""Operators whose result lies as their input does; of two operands, where the result is no larger."""
+"""Operators that keep the layout of their input; of two operands, if the result is no larger."""
 _MAX_NODES_AHEAD = 64
 _STORED = {
     "float32": DType.FLOAT32,
@@ -45,10 +45,10 @@ _REAL = ("float32", "bool")
 
 
 def declare(builder: Builder, info: Info, *, float_io: bool) -> OnnxValue:
-    """Makes the tensor of a graph input and defines and returns its value.
+    """Create the tensor of a graph input, and define and return its value.
 
-    A float input whose readers only quantise it, all alike, is stored quantised unless `float_io`.
-    A bool is stored as int8, 0 or 1. Raises Unsupported for other element types.
+    A float input that all readers quantise alike is stored quantised unless `float_io`. A bool is stored as
+    int8, 0 or 1. Raises Unsupported for other element types.
     """
     if info.shape is None or info.dtype not in _STORED:
         raise Unsupported(
@@ -72,7 +72,7 @@ def declare(builder: Builder, info: Info, *, float_io: bool) -> OnnxValue:
 
 
 def _way_out(dtype: str) -> str:
-    """What to do about an input of another type."""
+    """Ways out for inputs of other element types."""
     if dtype in ("int16", "uint16"):
         return "Of this type only what DequantizeLinear reads is computed: cast to int32 before the model"
     if dtype.startswith("complex"):
@@ -85,7 +85,7 @@ def _way_out(dtype: str) -> str:
 
 
 def _layout(builder: Builder, name: str, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
-    """The layout that the first reader with a demand wants, where it is a plain one; else the default one."""
+    """The layout that the first reader requires, if it is a plain one; else the default layout."""
     wanted = _demand(builder, name, positions(shape))
     if wanted is None:
         return default_layout(shape)
@@ -98,7 +98,7 @@ def _layout(builder: Builder, name: str, shape: tuple[int, ...]) -> tuple[Shape,
 
 
 def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None:
-    """The positions, in stored order, that the first demanding reader wants to find; None without one."""
+    """The positions, in stored order, that the first reader requires; None if none requires any."""
     waiting: list[tuple[str, IndexArray]] = [(name, index)]
     for _ in range(_MAX_NODES_AHEAD):
         if not waiting:
@@ -127,7 +127,7 @@ def _keeps_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:
 
 
 def _readers(builder: Builder, name: str) -> list[tuple[str, Node]]:
-    """The nodes behind views that read a value, each with what it reads; none where that is an output."""
+    """The nodes that read a value through views, each with the value it reads; none if that is an output."""
     found: list[tuple[str, Node]] = []
     waiting = [name]
     while waiting:
@@ -156,11 +156,10 @@ def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | No
 def state_input(
     builder: Builder, name: str, shape: Shape, quantization: Quantization | None = None
 ) -> str | None:
-    """The tensor of a graph input that is kept between runs; None where it is no such input.
+    """The tensor of a graph input that is a state; None if the input is none.
 
-    It is int8 with a `quantization`, float32 without.
-
-    Raises Unsupported where its first value is not constant.
+    It is int8 if it has a `quantization`, else float32. Raises Unsupported if its initial value is not
+    constant.
     """
     kept = next((it for it in builder.model.states if it.before == name), None)
     if kept is None:
@@ -183,9 +182,9 @@ def state_input(
 
 
 def placeholder(builder: Builder, name: str) -> bool:
-    """Stands in for a value whose node is not supported, so that later nodes are checked too.
+    """Substitute a value whose node is unsupported, so that later nodes are checked too.
 
-    Returns False where its shape or element type is unknown.
+    Returns False if its shape or element type is unknown.
     """
     info = builder.model.infos.get(name)
     if info is None or info.shape is None or info.dtype not in _STORED:

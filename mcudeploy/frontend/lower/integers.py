@@ -36,7 +36,7 @@ def cast(builder: Builder, node: Node) -> None:
 
 
 def real_cast(builder: Builder, node: Node) -> OnnxValue:
-    """The same on a float tensor."""
+    """Lower the operator on a float tensor."""
     if builder.value(node.inputs[0]).real and node.integer("to", 0) == _FLOAT:
         return builder.real(node.inputs[0])
     return _cast(builder, node)
@@ -112,21 +112,21 @@ def gather(builder: Builder, node: Node) -> None:
 
 
 def real_gather(builder: Builder, node: Node) -> OnnxValue:
-    """The same on a float tensor."""
+    """Lower the operator on a float tensor."""
     if node.inputs[1] in builder.constants:
         return real_pick(builder, node)
     return _gathered(builder, node, builder.real(node.inputs[0]))
 
 
 def _indices(builder: Builder, node: Node) -> tuple[OnnxValue, str]:
-    """The indices, and the same as an int32 vector."""
+    """The indices, and their form as an int32 vector."""
     value = builder.value(node.inputs[1])
     tensor = builder.arranged(value.tensor, value.index.reshape(1, 1, -1), (node,))
     return value, tensor
 
 
 def _placed(indices: OnnxValue, rest: tuple[int, ...], axis: int) -> IndexArray:
-    """Where the elements of a Gather lie whose result has a row for each index, of the shape `rest`."""
+    """The positions of a Gather's elements in a tensor with a row of shape `rest` for each index."""
     made = positions((*indices.shape, *rest))
     rank = indices.index.ndim
     return np.moveaxis(made, range(rank), range(axis, axis + rank))
@@ -176,7 +176,9 @@ def _gathered(builder: Builder, node: Node, table: OnnxValue) -> OnnxValue:
 
 
 def arg_extreme(builder: Builder, node: Node) -> None:
-    """ArgMax and ArgMin: the index of the first of one. As in ONNX Runtime, NaN counts only as the first."""
+    """Lower ArgMax and ArgMin to the index of the first extreme. As in ONNX Runtime, only a leading NaN
+    counts.
+    """
     value = ordered(builder, node.inputs[0])
     axis = axis_of(node, value.index.ndim)
     last = node.integer("select_last_index", 0) != 0
@@ -187,7 +189,7 @@ def arg_extreme(builder: Builder, node: Node) -> None:
 
 
 def top_k(builder: Builder, node: Node) -> None:
-    """An operator for the elements, and one for their indices, of those that something reads."""
+    """Emit an operator for the elements and one for their indices, if they are read."""
     (count,) = integers_of(builder.constant(node.input(1), "k"))
     value = ordered(builder, node.inputs[0])
     axis = axis_of(node, value.index.ndim, default=-1)

@@ -1,4 +1,4 @@
-"""Conv, Gemm, MatMul and BatchNormalization: their weights and how they read what is stored."""
+"""Conv, Gemm, MatMul and BatchNormalization: their weights and the order in which they read values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mcudeploy.ops.matmul import MatMul
 
 
 def conv(builder: Builder, node: Node) -> None:
-    """1-D and 2-D convolution of one image with constant weights."""
+    """Lower a 1-D or 2-D convolution of one image with constant weights."""
     weights = builder.constant(node.input(1), "the weights")
     value = builder.value(node.inputs[0])
     if weights.value.ndim not in (3, 4):
@@ -137,7 +137,9 @@ def _matrix(constant: Constant) -> Constant:
 def _constant_product(
     builder: Builder, node: Node, value: OnnxValue, weights: Constant, *, swapped: bool
 ) -> None:
-    """`weights` is [K, depth]; `swapped`: the depth is the activation's last axis but one."""
+    """Lower a product with constant weights [K, depth]; `swapped`: the depth is the activation's last axis
+    but one.
+    """
     if value.index.ndim < 2:
         raise Unsupported("a product with a vector is not supported")
     index = np.swapaxes(value.index, -1, -2) if swapped else value.index
@@ -187,7 +189,7 @@ def _read_matrix(
 
 
 def _product(builder: Builder, node: Node) -> None:
-    """The product of two activations: matrices, or equally many of them."""
+    """Lower the product of two activations: matrices, or batches of equal size."""
     ending = follow(builder, node.output)
     first, second = node.inputs[:2]
     a, b = builder.pure(first), builder.pure(second)
@@ -245,7 +247,9 @@ def batch_normalization(builder: Builder, node: Node) -> None:
 
 
 def _affine(builder: Builder, node: Node, linear: Linear, ending: Ending) -> OnnxValue | None:
-    """The factors and offsets on int8 values; None where input or result are not quantised so."""
+    """Apply the factors and offsets to int8 values; None unless input and result are quantised and the
+    factors fit.
+    """
     source = None if ending.quantization is None else builder.pure(node.inputs[0])
     if source is None or source.quantization is None or ending.quantization is None:
         return None

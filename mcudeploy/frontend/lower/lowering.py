@@ -1,4 +1,4 @@
-"""From a simplified model to the Graph: one lowering function per ONNX operator."""
+"""Lowering of a simplified model to the Graph: one function per ONNX operator."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ LOWERINGS: dict[str, Lowering] = {
     "TopK": top_k,
     "Where": any_where,
 }
-"""What each supported ONNX operator becomes."""
+"""Lowering function of each supported ONNX operator."""
 
 LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
     "QuantizedSVDF": quantized_svdf,
     "SVDF": svdf,
     "SequenceLSTM": sequence_lstm,
 }
-"""What nodes become that frontend/tflite writes where ONNX has no operator."""
+"""Lowering functions of nodes that frontend/tflite writes if ONNX has no such operator."""
 
 REAL_LOWERINGS: dict[str, RealLowering] = {
     **dict.fromkeys(VIEWS, real_view),
@@ -110,7 +110,8 @@ REAL_LOWERINGS: dict[str, RealLowering] = {
     "Pad": real_pad,
     "Resize": real_resize,
 }
-"""The same on float tensors, of operators whose result may first have been a table over an int8 tensor."""
+"""Lowering functions on float tensors, for operators whose result may first be a table over an int8 tensor.
+"""
 
 _LOSS = "a loss is for training; export the model without it"
 _DYNAMIC = "the size of its result is known at run time only, by how many"
@@ -125,10 +126,10 @@ WAYS_OUT: dict[str, str] = {
     "SoftmaxCrossEntropyLoss": _LOSS,
     "Unique": f"{_DYNAMIC} elements differ; {_END}",
 }
-"""What to do about operators that are not supported, where there is more to say than that."""
+"""Ways out for unsupported operators, if there is one."""
 
 _FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
-"""What numpy and operator definitions raise for attributes and shapes that do not fit."""
+"""Exceptions of numpy and operator definitions for attributes and shapes that do not fit."""
 
 
 def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
@@ -154,7 +155,7 @@ def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Gr
         problem = _lower_node(builder, node, reasons, unknown)
         if problem is not None:
             problems.append(_of_the_file(problem, node, model))
-            told = node.op in WAYS_OUT  # nodes behind it would be refused for the same cause
+            told = node.op in WAYS_OUT  # later nodes would be refused for the same cause
             unknown.update(name for name in node.outputs if name and (told or not placeholder(builder, name)))
     outputs = _outputs(builder, model, problems, unknown, float_io=float_io)
     if problems:
@@ -163,7 +164,7 @@ def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Gr
 
 
 def _of_the_file(problem: Problem, node: Node, model: OnnxModel) -> Problem:
-    """The problem of a node as one of the node of the file that it was made of."""
+    """Report the problem of a node under the node of the file that it was made from."""
     op = model.file_ops.get(node.label)
     if not op or op == node.op:
         return problem

@@ -1,4 +1,4 @@
-"""Pad and Concat: what moves elements, mostly on what is stored."""
+"""Pad and Concat: operators that move elements, mostly in stored form."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ _MODES: dict[str, Literal["edge", "reflect", "wrap"]] = {"edge": "edge", "reflec
 
 
 def pad(builder: Builder, node: Node) -> None:
-    """On what is stored where it can mean the padding; else in the result's quantisation; else in float."""
+    """Pad the stored values if one of them represents the padding; else in the result's quantisation; else in
+    float.
+    """
     value = builder.value(node.inputs[0])
     amounts = _pad_amounts(builder, node, value.index.ndim)
     if node.text("mode", "constant") != "constant":
@@ -61,7 +63,7 @@ def pad(builder: Builder, node: Node) -> None:
 
 
 def real_pad(builder: Builder, node: Node) -> OnnxValue:
-    """The same on a float tensor."""
+    """Lower Pad on a float tensor."""
     value = builder.real(node.inputs[0])
     amounts = _pad_amounts(builder, node, value.index.ndim)
     if node.text("mode", "constant") != "constant":
@@ -111,7 +113,7 @@ def _filling(builder: Builder, node: Node) -> float:
 
 
 def _stored_filling(builder: Builder, value: OnnxValue, filling: float) -> float | None:
-    """The padding as the Pad operator of the stored tensor takes it; None where nothing stored means it."""
+    """The padding as the Pad operator of the stored tensor takes it; None if no stored value equals it."""
     tensor = builder.tensors[value.tensor]
     if tensor.dtype is not DType.INT8:
         return filling
@@ -156,7 +158,7 @@ def _dimensions(builder: Builder, value: OnnxValue, axes: Sequence[int]) -> tupl
 def regrown(
     index: IndexArray, shape: Shape, axes: Sequence[int], dimensions: Sequence[int], made: Shape
 ) -> IndexArray:
-    """The index array after the given axes (stored as `dimensions`) became as long as in `made`."""
+    """The index array after the given axes (stored as `dimensions`) have grown to the sizes of `made`."""
     sizes = list(index.shape)
     kept = index
     for axis, dimension in zip(axes, dimensions, strict=True):
@@ -175,7 +177,7 @@ def regrown(
 
 
 def concat(builder: Builder, node: Node) -> None:
-    """int8 where all inputs are: as they are where they mean the same, else as the result is quantised."""
+    """Concatenate in int8 if all inputs are int8, requantised unless their scales agree; else in float."""
     names = [name for name in node.inputs if name]
     if any(name in builder.constants for name in names):
         builder.define(node.output, _with_constants(builder, node, names))
@@ -206,7 +208,7 @@ def concat(builder: Builder, node: Node) -> None:
 
 
 def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> OnnxValue:
-    """Constants in front of activations and behind them: padding, to which they are added, in float."""
+    """Turn constants before and after activations into padding, to which they are added in float."""
     constant = [name in builder.constants for name in names]
     first, end = constant.index(False), len(names) - constant[::-1].index(False)
     if any(constant[first:end]):
@@ -248,7 +250,7 @@ def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> OnnxV
 
 
 def real_concat(builder: Builder, node: Node) -> OnnxValue:
-    """The same on float tensors."""
+    """Lower Concat on float tensors."""
     return _concat(builder, node, [builder.real(name) for name in node.inputs if name], None, (node,))
 
 
@@ -259,7 +261,7 @@ def _concat(
     quantization: Quantization | None,
     nodes: Sequence[Node],
 ) -> OnnxValue:
-    """All operands brought into the layout of the first one."""
+    """Bring all operands into the layout of the first one."""
     axis = node.integer("axis", 0)
     rank = operands[0].index.ndim
     if not -rank <= axis < rank or any(operand.index.ndim != rank for operand in operands):

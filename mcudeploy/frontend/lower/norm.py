@@ -43,7 +43,7 @@ def layer_norm(builder: Builder, node: Node) -> None:
 
 
 def _parameter(builder: Builder, node: Node, position: int, sizes: tuple[int, ...]) -> ConstantArray:
-    """Scale (ones where it is left out) or bias (zeros)."""
+    """The scale (ones if omitted) or the bias (zeros)."""
     name = node.input(position)
     if not name:
         return np.full(prod(sizes), 1 if position == 1 else 0, np.float32)
@@ -52,7 +52,7 @@ def _parameter(builder: Builder, node: Node, position: int, sizes: tuple[int, ..
 
 
 def _with_axes_last(builder: Builder, value: OnnxValue, axis: int) -> OnnxValue:
-    """The value in a stored shape whose channels are this ONNX axis and those behind it, in their order."""
+    """The value in a stored shape whose channels are this ONNX axis and the later ones, in their order."""
     merged = value.index.reshape(*value.shape[:axis], -1)
     for shape in (builder.shape_of(value.tensor), natural_shape(merged.shape), *axis_shapes(merged, -1)):
         if stored_axis(merged, shape, merged.ndim - 1) == 2:

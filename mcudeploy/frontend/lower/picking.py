@@ -17,7 +17,7 @@ Rule = Callable[[Builder, Node, IndexArray], IndexArray]
 
 
 def axis_of(node: Node, rank: int, name: str = "axis", default: int = 0) -> int:
-    """An attribute that is an axis, in [0, rank). Raises Unsupported where it is out of range."""
+    """An attribute that is an axis, normalised to [0, rank). Raises Unsupported if it is out of range."""
     axis = node.integer(name, default)
     if not -rank <= axis < rank:
         raise Unsupported(f"{name} {axis} is outside {rank} dimensions")
@@ -81,7 +81,7 @@ def _slice(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
 
 
 def _range(start: int, end: int, step: int, size: int) -> slice:
-    """ONNX clamps where Python does not: an end below the first element of a falling range is -1."""
+    """Clamp as ONNX does and Python does not: an end below the first element of a falling range is -1."""
     start = start + size if start < 0 else start
     end = end + size if end < 0 else end
     if step > 0:
@@ -132,5 +132,5 @@ PICKS: dict[str, Rule] = {
 
 
 def picked(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
-    """The index array of a node's result. Raises Unsupported where it does not fit."""
+    """The index array of a node's result. Raises Unsupported if it does not fit."""
     return np.asarray(PICKS[node.op](builder, node, index), np.int32)

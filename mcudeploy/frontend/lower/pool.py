@@ -49,7 +49,7 @@ def ordered(builder: Builder, name: str) -> OnnxValue:
 
 
 def max_pool(builder: Builder, node: Node) -> None:
-    """On what is stored: a maximum commutes with dequantisation and every rising function."""
+    """Pool the stored values: a maximum commutes with dequantisation and every rising function."""
     indices = node.outputs[1] if len(node.outputs) > 1 else ""
     if indices in builder.consumers or indices in builder.outputs:
         builder.define(indices, _indices(builder, node, ordered(builder, node.inputs[0])))
@@ -81,7 +81,7 @@ def _window_maximum(builder: Builder, node: Node, value: OnnxValue) -> tuple[Max
 
 
 def _indices(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
-    """Where the maxima are, in the order of the model: rows of each channel, or its columns."""
+    """Emit the positions of the maxima in the model's order, by rows or by columns of each channel."""
     op, source = _window_maximum(builder, node, value)
     rows, cols, channels = builder.shape_of(source)
     by_columns = node.integer("storage_order", 0) != 0 and value.index.ndim > 3
@@ -110,8 +110,8 @@ Emission = Callable[[OnnxValue, DType, Quantization | None, Ending], OnnxValue]
 
 
 def int8_or_float(builder: Builder, node: Node, emission: Emission, *, integers: bool = True) -> None:
-    """int8 where the input and, behind clips and views, the result are quantised (and there is a kernel for
-    `integers`); else float.
+    """Pool in int8 if the input and the result (after clips and views) are quantised, and `integers` has a
+    kernel; else in float.
     """
     ending = follow(builder, node.output)
     source = builder.pure(node.inputs[0])
@@ -188,7 +188,7 @@ def reduce(builder: Builder, node: Node) -> None:
 
 
 def real_reduce(builder: Builder, node: Node) -> OnnxValue:
-    """A reduction over axes of size 1 on a float tensor: all others have no table before."""
+    """Lower a reduction over axes of size 1 on a float tensor; others never have a table before them."""
     value = builder.real(node.inputs[0])
     return replace(value, index=_without(value.index, _axes_reduced(builder, node, value), node))
 
@@ -203,7 +203,9 @@ def _axes_reduced(builder: Builder, node: Node, value: OnnxValue) -> tuple[int, 
 def _stored_extreme(
     builder: Builder, node: Node, value: OnnxValue, axes: tuple[int, ...], *, least: bool
 ) -> OnnxValue:
-    """The largest of what is stored, as a maximum over windows; of the least, all is turned around."""
+    """Lower the largest stored value as a maximum over windows; for the smallest, complement before and
+    after.
+    """
     turned = np.bitwise_not(STORED).astype(np.int8)
     meaning = builder.tensors[value.tensor].quantization or Quantization(1.0, 0)
     tensor = value.tensor
@@ -233,7 +235,7 @@ def _maximum(builder: Builder, node: Node, tensor: str, shape: Shape) -> str:
 def _reduced_index(
     value: OnnxValue, axes: tuple[int, ...], shape: Shape, dimensions: tuple[int, ...]
 ) -> IndexArray:
-    """Where the results are, stored with 1 for the dimensions that are gone; axes stay as 1."""
+    """The positions of the results, stored with size 1 for reduced dimensions; axes stay as 1."""
     made = tuple(1 if place in dimensions else size for place, size in enumerate(shape))
     kept = value.index
     for axis in axes:

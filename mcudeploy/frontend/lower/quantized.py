@@ -18,7 +18,7 @@ from mcudeploy.ops.requantize import quantize
 
 
 def dequantize_linear(builder: Builder, node: Node) -> None:
-    """No operator: the value is what is stored, seen through a table, until something needs floats."""
+    """Emit no operator: the value is the stored tensor seen through a table, until a reader needs floats."""
     if node.inputs[0] in builder.constants:
         kind = builder.constants[node.inputs[0]].value.dtype
         raise Unsupported(f"a constant of type {kind} with these parameters is not supported")
@@ -48,9 +48,9 @@ def quantize_linear(builder: Builder, node: Node) -> None:
 
 
 def _stays_a_table(builder: Builder, name: str, tensor: str) -> bool:
-    """True where all readers combine the value only with the tensor its table is over.
+    """Whether all readers combine the value only with the tensor that its table is over.
 
-    Then one table for the whole combination does, and this one need not exist in memory.
+    Then one table covers the whole combination, and the value needs no memory.
     """
     readers = builder.consumers.get(name, [])
     if name in builder.outputs or not readers:
@@ -80,6 +80,6 @@ def view(builder: Builder, node: Node) -> None:
 
 
 def real_view(builder: Builder, node: Node) -> OnnxValue:
-    """The same on a float tensor."""
+    """Lower the operator on a float tensor."""
     value = builder.real(node.inputs[0])
     return replace(value, index=view_index(builder.constants, node, value.index))

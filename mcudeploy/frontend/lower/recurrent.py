@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN: an operator for each direction and each result that is read, a single one where states
+"""LSTM, GRU and RNN: an operator for each direction and each result that is read, or a single one if states
 are kept.
 """
 
@@ -30,8 +30,8 @@ _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Direction:
-    """One direction of a network: its operator for a result, its constants, and its first states where they
-    are tensors.
+    """One direction of a network: its operator by result, its constants, and its initial states if they are
+    tensors.
     """
 
     cell: Cell
@@ -45,7 +45,7 @@ class _Direction:
     saturates: bool = False
 
     def op(self, result: Result) -> Recurrent:
-        """The operator that gives a result."""
+        """The operator that computes a result."""
         return Recurrent(
             self.cell,
             self.hidden,
@@ -64,7 +64,7 @@ def sequence_lstm(builder: Builder, node: Node) -> None:
 
 
 def recurrent(builder: Builder, node: Node) -> None:
-    """Computed in float. What is not the default of a rare attribute is refused by its name."""
+    """Lower in float. Rare attributes with a non-default value are refused by name."""
     value = builder.real(node.inputs[0])
     index = value.index
     steps, batch, depth = index.shape
@@ -107,7 +107,7 @@ def recurrent(builder: Builder, node: Node) -> None:
 
 
 def _last(builder: Builder, node: Node, steps: str, direction: _Direction) -> str:
-    """The last state among those of all steps."""
+    """Select the last state from all steps."""
     _, count, hidden = builder.shape_of(steps)
     at = 0 if direction.reverse else count - 1
     op = Slice((0, at, 0), (1, 1, 1), (1, 1, hidden))
@@ -138,9 +138,9 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
 
 
 def _states(builder: Builder, node: Node, cell: Cell, sizes: tuple[int, int]) -> tuple[list[list[str]], bool]:
-    """The first states that are no constants, each by direction, and whether they are kept between runs.
+    """The computed initial states, by direction, and whether they are kept between runs.
 
-    `sizes`: directions, and channels of a state.
+    `sizes` are the numbers of directions and of state channels.
     """
     names = [node.input(position) for position in range(_FIRST_H, _FIRST_H + STATES[cell])]
     if all(not name or name in builder.constants for name in names):
@@ -176,8 +176,8 @@ def _along(array: _Floats, direction: int) -> _Floats:
 
 
 def _array(builder: Builder, node: Node, position: int, *, given: bool) -> _Floats | None:
-    """A constant input, the direction in front; None for the sequence, its length, and what is left out, or
-    `given` as a tensor.
+    """A constant input with the direction first; None for the sequence, its length, omitted inputs, and
+    initial states `given` as a tensor.
     """
     name = node.input(position)
     if not name or position in (0, 4) or (given and position in (_FIRST_H, _FIRST_H + 1)):

@@ -1,4 +1,4 @@
-"""Resize: nearest on what is stored, linear in int8 or float, other sums of neighbours in float."""
+"""Resize: nearest on stored values, linear in int8 or float, other sums of neighbours in float."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MODES: dict[str, Literal["nearest", "linear", "cubic"]] = {
 
 
 def resize(builder: Builder, node: Node) -> None:
-    """Rows and columns of one image resampled; batch and channels must stay."""
+    """Resample the rows and columns of one image; batch and channels must stay."""
     value = builder.value(node.inputs[0])
     weighted = _is_weighted(node)
     if _mode(node) == "nearest" and not weighted:
@@ -42,7 +42,7 @@ def resize(builder: Builder, node: Node) -> None:
 
 
 def real_resize(builder: Builder, node: Node) -> OnnxValue:
-    """The same on a float tensor."""
+    """Lower Resize on a float tensor."""
     return _resized(builder, node, builder.real(node.inputs[0]), (DType.FLOAT32, None), (node,))
 
 
@@ -54,7 +54,7 @@ def _mode(node: Node) -> Literal["nearest", "linear", "cubic"]:
 
 
 def _is_weighted(node: Node) -> bool:
-    """True where pixels are sums by tables of weights."""
+    """Whether pixels are sums weighted by tables."""
     crops = node.text("coordinate_transformation_mode", "half_pixel") == CROPPING
     return crops or _mode(node) == "cubic" or (_mode(node) == "linear" and bool(node.integer("antialias", 0)))
 
@@ -180,7 +180,7 @@ def _target(builder: Builder, node: Node, shape: tuple[int, ...]) -> _Target:
 def _keep_aspect(
     policy: str, axes: list[int], shape: tuple[int, ...], sizes: list[int], scales: list[float]
 ) -> None:
-    """One scale for all axes, the smallest or the largest of those that the sizes ask for."""
+    """Set one scale for all axes, the smallest or the largest of the scales that the sizes imply."""
     if policy not in ("not_larger", "not_smaller"):
         raise Unsupported(f"keep_aspect_ratio_policy {policy!r} is not supported")
     asked = [scales[axis] for axis in axes]

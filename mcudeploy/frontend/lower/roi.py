@@ -13,7 +13,7 @@ from mcudeploy.ops.roi_align import RoiAlign
 
 
 def roi_align(builder: Builder, node: Node) -> None:
-    """In float. All regions are of the one image, so that the batch indices say nothing."""
+    """Lower RoiAlign in float. All regions are of the single image, so the batch indices are ignored."""
     image = builder.real(node.inputs[0])
     source = builder.arranged(image.tensor, image_positions(image.index), (node,))
     inputs, constants = [source], dict[str, ConstantArray]()

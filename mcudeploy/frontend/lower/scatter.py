@@ -1,4 +1,4 @@
-"""ScatterND of rows of a matrix, which rules make of all operators that put elements where indices say."""
+"""ScatterND of rows of a matrix, the form to which rules reduce all operators that write at indices."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _reduction(node: Node) -> ScatterReduction:
 
 
 def _indices(builder: Builder, node: Node, count: int) -> tuple[list[str], dict[str, ConstantArray]]:
-    """The input that has the indices, or the constant."""
+    """The input that holds the indices, or the constant."""
     constant = builder.constants.get(node.inputs[1])
     if constant is not None:
         return [], {"indices": constant.value.astype(np.int32).reshape(-1)}
@@ -58,7 +58,7 @@ def _indices(builder: Builder, node: Node, count: int) -> tuple[list[str], dict[
 def _sources(
     builder: Builder, node: Node, data: OnnxValue | Constant, reduction: ScatterReduction
 ) -> list[OnnxValue]:
-    """Updates, and data that is computed, in one element type and quantisation."""
+    """Updates and computed data in one element type and quantisation."""
     names = [node.inputs[2]] if isinstance(data, Constant) else [node.inputs[2], node.inputs[0]]
     if not builder.value(names[0]).real:
         return _integers(builder, names, reduction)

@@ -1,5 +1,5 @@
-"""Slice, Split, Gather and their kin with constants: elements of a value, as slices of what is stored where
-they lie regularly there.
+"""Slice, Split, Gather and similar operators with constant indices, as slices of stored tensors if the
+positions are regular.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from mcudeploy.ops.take import Gather, Take
 
 
 def part(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue:
-    """The elements of a value that `index` (positions in its tensor) names, some of them perhaps repeated.
+    """Select the elements of a value at the tensor positions `index`, which may repeat.
 
-    Where they are all elements of the tensor nothing is emitted; a Slice where they lie regularly.
+    Emits nothing if they are all elements of the tensor, and a Slice if they are regular.
     """
     if index.size == 0:
         raise Unsupported("its result holds no elements")
@@ -60,9 +60,9 @@ def _sliced(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -
 
 
 def _slice_shapes(index: IndexArray, stored: Shape) -> Iterator[Shape]:
-    """The stored shape under which these positions may be a slice: channels of groups, such as shuffled ones.
+    """The stored shape under which these positions may be a slice: groups of channels, such as shuffled ones.
 
-    It keeps the rows where it can, so that these can still be cut.
+    It keeps the rows if possible, so that these can still be cut.
     """
     runs = nested_runs(_distinct(index))
     if runs is None or len(runs) not in (2, 3):
@@ -87,7 +87,7 @@ def _taken(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) ->
 
 
 def _table_of(value: OnnxValue, index: IndexArray, stored: Shape) -> tuple[Take | Gather, IndexArray, Shape]:
-    """The operator, where the positions `index` are in its result, and the shape it sees its input under."""
+    """The operator, the positions of `index` in its result, and the shape under which it sees its input."""
     rows, cols, channels = stored
     for shape in dict.fromkeys((stored, natural_shape(value.shape), (rows * cols, 1, channels))):
         found = separated(index, shape)
@@ -98,7 +98,9 @@ def _table_of(value: OnnxValue, index: IndexArray, stored: Shape) -> tuple[Take 
 
 
 def regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
-    """The Slice of a tensor of `shape` that has just these positions, and where they are in its result."""
+    """The Slice of a tensor of `shape` that selects exactly these positions, and their places in the
+    result.
+    """
     starts, steps, sizes, places = [], [], [], []
     for place in coordinates(index, shape):
         flat = place.reshape(-1)
@@ -130,7 +132,7 @@ def pick(builder: Builder, node: Node) -> None:
 
 
 def real_pick(builder: Builder, node: Node) -> OnnxValue:
-    """The same on a float tensor."""
+    """Lower the operator on a float tensor."""
     value = builder.real(node.inputs[0])
     return part(builder, value, picked(builder, node, value.index), node)
 

@@ -14,7 +14,7 @@ from mcudeploy.ops.softmax import Softmax
 
 
 def softmax(builder: Builder, node: Node) -> None:
-    """Along one axis (opset 13 semantics), in the layout the value has."""
+    """Lower Softmax along one axis (opset 13 semantics), in the layout of the value."""
     value = builder.value(node.inputs[0])
     axis = node.integer("axis", -1)
     if not -value.index.ndim <= axis < value.index.ndim:
@@ -33,9 +33,9 @@ def softmax(builder: Builder, node: Node) -> None:
 
 
 def along(builder: Builder, value: OnnxValue, axis: int) -> tuple[OnnxValue, int]:
-    """The value in a stored shape where the ONNX axis is one dimension, and that dimension.
+    """The value in a stored shape in which the ONNX axis is one dimension, and that dimension.
 
-    The stored shape itself, a view of it, or a transposition that brings the axis to the channels.
+    The shape is the stored one, a view of it, or a transposition that makes the axis the channels.
     """
     shapes = (builder.shape_of(value.tensor), natural_shape(value.shape), *axis_shapes(value.index, axis))
     for shape in shapes:

@@ -1,4 +1,4 @@
-"""SVDF of .tflite files: the filter over time, behind a product that is an operator of its own."""
+"""SVDF of .tflite files: the filter over time, after a product that is a separate operator."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def svdf(builder: Builder, node: Node) -> None:
 
 
 def quantized_svdf(builder: Builder, node: Node) -> None:
-    """Of int8, with scale and zero point behind the state, and behind the weights; then the bias and its
-    scale, scale and zero point of the result.
+    """Lower the int8 form. Scale and zero point follow the state and the weights; after them come the bias
+    and its scale, and scale and zero point of the result.
     """
     weights, scale, bias = (builder.constant(node.inputs[at], "its weights").value for at in (4, 5, 7))
     constants: dict[str, ConstantArray] = {

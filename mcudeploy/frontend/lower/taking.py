@@ -13,7 +13,9 @@ Coordinates = tuple[NDArray[np.intp], ...]
 
 
 def taking(wanted: IndexArray, shape: Shape) -> Take | Gather:
-    """What gives, of a tensor of `shape`, the positions `wanted`, an array of the output's stored shape."""
+    """The operator that selects the positions `wanted` of a tensor of `shape`; `wanted` has the stored output
+    shape.
+    """
     places = coordinates(wanted, shape)
     varying = _varying(places)
     if all(varying[axis] <= {axis} for axis in range(3)):
@@ -24,9 +26,9 @@ def taking(wanted: IndexArray, shape: Shape) -> Take | Gather:
 
 
 def separated(index: IndexArray, shape: Shape) -> tuple[Take, IndexArray] | None:
-    """The Take of a tensor of `shape` that has the positions `index`, and where they are in its result.
+    """The Take of a tensor of `shape` that selects the positions `index`, and their places in its result.
 
-    None where an axis of the index runs along several dimensions of the tensor.
+    None if an axis of the index runs along several dimensions of the tensor.
     """
     places = coordinates(index, shape)
     varying = _varying(places)
@@ -50,10 +52,10 @@ def _varying(places: Coordinates) -> list[set[int]]:
 def _axes_by_dimension(
     index: IndexArray, places: Coordinates, varying: list[set[int]]
 ) -> tuple[list[int], list[int], list[int]]:
-    """The axes that make up each dimension of the result, the outermost first: as they lie in the tensor.
+    """The axes that form each dimension of the result, outermost first, in tensor order.
 
-    An axis that repeats has a dimension that no other needs, where the usual layout would have it; else it
-    stays with the axis in front of it.
+    A repeated axis gets a separate dimension if the usual layout has room for it; else it joins the previous
+    axis.
     """
     used = set[int]().union(*varying)
     stored, usual = default_layout(index.shape)

@@ -12,7 +12,7 @@ from mcudeploy.ops.recurrent import Recurrent
 
 
 def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
-    """Takes the place of a slice of the last state, where nothing else reads the steps; the outputs then."""
+    """Replace a slice of the last state if nothing else reads the steps; return the outputs."""
     reads = Counter(name for operator in builder.operators for name in operator.inputs)
     reads.update(border.tensor for border in outputs)
     made = {operator.output: operator for operator in builder.operators}
@@ -42,7 +42,7 @@ def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[G
 
 
 def _is_last(part: Slice, source: Operator | None, builder: Builder) -> bool:
-    """Whether a slice is the state behind the last step that a recurrent operator takes."""
+    """Whether a slice selects the state after the last step of a recurrent operator."""
     if source is None or not isinstance(source.op, Recurrent) or source.op.result != "steps":
         return False
     _, steps, hidden = builder.shape_of(source.output)

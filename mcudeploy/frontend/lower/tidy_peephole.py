@@ -1,4 +1,4 @@
-"""Last touches on the finished list of operators: clamps that their producer can do, results nobody reads."""
+"""Final passes over the operators: fuse clamps into their producers, and drop unread results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcudeploy.ops.requantize import STORED
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tidied:
-    """The final operators, and the borders with the names they have there."""
+    """The final operators, and the inputs and outputs with their names."""
 
     operators: tuple[Operator, ...]
     outputs: tuple[GraphIO, ...]
@@ -54,9 +54,9 @@ def _alive(operators: Sequence[Operator], wanted: set[str]) -> list[Operator]:
 def _clips_fused(
     operators: Sequence[Operator], wanted: set[str], tensors: Mapping[str, Tensor]
 ) -> tuple[list[Operator], dict[str, str]]:
-    """A Lut that only clamps, on the only use of a result that has a clip of its own, becomes that clip.
+    """Fuse a Lut that only clamps into its producer, if that has a clip and no other reader.
 
-    Also returns the tensors that went away: each under the name of the one that now holds the values.
+    Also returns the removed tensors, each with the name of the tensor that holds its values.
     """
     readers: dict[str, int] = {}
     for operator in operators:
@@ -82,7 +82,7 @@ def _clips_fused(
 
 
 def _clipped(producer: Operator, table: Operator, tensors: Mapping[str, Tensor]) -> Operator | None:
-    """The producer with the clamp of the table; None where it is no clamp or the producer has no clip."""
+    """The producer with the table's clamp; None if the table is no clamp or the producer has no clip."""
     op = producer.op
     quantization = tensors[table.output].quantization
     if not isinstance(op, Affine | Conv2d | Binary) or quantization is None:

@@ -1,7 +1,7 @@
-"""What the channels of an activation can be: for each the least and the largest stored value.
+"""Bounds of the channels of activations: the least and the largest stored value of each.
 
-By interval arithmetic on the integers that the kernels compute with, so that a channel whose two bounds are
-equal has that value at every position of every inference. Of float32 channels only constants are known.
+Interval arithmetic on the integers of the kernels proves that a channel with equal bounds has that value at
+every position of every inference. For float32 channels only constants are known.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Range:
-    """Bounds of every channel; int64 for int8 tensors, else float64, infinite where nothing is known."""
+    """Bounds of every channel: int64 for int8 tensors, else float64; infinite if unknown."""
 
     low: Array
     high: Array
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        """The channels that have one value."""
+        """The channels with a single value."""
         return np.asarray(self.low == self.high)
 
 
@@ -54,7 +54,7 @@ def _anything(tensor: Tensor) -> Range:
 
 
 def _range(graph: Graph, operator: Operator, inputs: list[Range]) -> Range | None:
-    """None where the operator is not one whose results are followed."""
+    """Bounds of the result of an operator; None if its results are not followed."""
     op, sources, output = operator.op, graph.input_tensors(operator), graph.tensors[operator.output]
     if isinstance(op, Conv2d):
         if output.dtype is DType.FLOAT32:
@@ -83,7 +83,7 @@ def _looked_up(table: Array, given: Range) -> Range:
 
 
 def _padded(pads: tuple[int, int, int, int], source: Tensor, given: Range) -> Range:
-    """With the zero point where windows reach beyond the input."""
+    """Bounds of the input, including the zero point if windows extend beyond it."""
     if pads == (0, 0, 0, 0) or source.quantization is None:
         return given
     zero_point = source.quantization.zero_point
@@ -101,7 +101,7 @@ def products(conv: Conv2d, weights: Array, given: Range) -> Range:
 
 
 def requantized(constants: ConvConstants, numbers: dict[str, Any], sums: Array) -> Array:
-    """What the kernels make of sums with their bias, by channel; see mcud_quant.h."""
+    """Apply the kernels' requantisation to sums with their bias, by channel; see mcud_quant.h."""
     assert constants.multipliers is not None
     shifted = np.clip(sums.astype(np.int64) << numbers["left"], -INT32_MAX - 1, INT32_MAX)
     scaled = (shifted * constants.multipliers + (1 << 31)) >> 32

@@ -1,10 +1,10 @@
-"""Channels that need not be computed are removed: those of one value, and those that nobody reads.
+"""Removal of constant and unread channels.
 
-A constant channel goes into the bias of convolutions that read it, as products of its value; where padding
-makes these differ by position (its value is not the zero point), or something else reads it, it stays. Of an
-operator that works channel by channel the same channels are left in its inputs and its output. The integers
-that kernels compute with stay the same, which is checked: results have the same bits. A constant of a float32
-model is folded where it is zero. What is left of a tensor are multiples of four channels.
+A constant channel is folded into the bias of the convolutions that read it. It stays if padding makes its
+products differ by position (its value is not the zero point), or if another operator reads it. Operators that
+work channel by channel lose the same channels in inputs and output. The integers of the kernels stay the
+same, which is checked: results are bit-exact. A constant float32 channel is folded if it is zero. The
+remaining channels are a multiple of four.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ATTEMPTS = 4
 
 
 def prune_channels(graph: Graph) -> Graph:
-    """The graph without constant and unread channels; the same object where there are none."""
+    """Remove constant and unread channels; return the same object if there are none."""
     ranges = ranges_of(graph)
     whole: set[str] = set()
     while True:
@@ -79,10 +79,10 @@ def _fill(mask: Mask) -> None:
 def _require(
     graph: Graph, operator: Operator, ranges: Mapping[str, Range], kept: dict[str, Mask], whole: bool
 ) -> None:
-    """Adds what an operator needs of its inputs, and of its output where both go together."""
+    """Add the channels that an operator needs of its inputs, and of its output if both must match."""
     op, made = operator.op, kept[operator.output]
     if not made.any():
-        made[0] = True  # a tensor has a channel at least
+        made[0] = True  # a tensor has at least one channel
     if not whole and isinstance(op, Conv2d) and op.groups == 1:
         source = graph.tensors[operator.inputs[0]]
         kept[source.name] |= _read(op, operator, source, ranges[source.name], made)
@@ -105,7 +105,7 @@ def _require(
 
 
 def _read(conv: Conv2d, operator: Operator, source: Tensor, known: Range, made: Mask) -> Mask:
-    """The channels that a dense convolution has products of, in outputs that stay, and cannot fold."""
+    """The channels that a dense convolution multiplies for remaining outputs and cannot fold."""
     weights = operator.constants["weights"]
     used = (weights[made] != 0).any(axis=(0, 1, 2))
     return np.asarray(used & ~_foldable(conv, source, known))
@@ -132,7 +132,7 @@ def _is_channelwise(graph: Graph, operator: Operator) -> bool:
 
 
 def _spans(graph: Graph, operator: Operator) -> list[slice]:
-    """Where the channels of each input of a concatenation are in its output."""
+    """The places of the channels of each input of a concatenation in its output."""
     ends = np.cumsum([0, *(tensor.shape[2] for tensor in graph.input_tensors(operator))])
     return [slice(first, end) for first, end in pairwise(ends.tolist())]
 
@@ -143,7 +143,7 @@ def _spans(graph: Graph, operator: Operator) -> list[slice]:
 def _convolution(
     graph: Graph, operator: Operator, ranges: Mapping[str, Range], kept: Mapping[str, Mask]
 ) -> Operator | None:
-    """A convolution of the channels that stay; None where its kernel would compute with other integers."""
+    """The convolution of the remaining channels; None if its kernel would compute with other integers."""
     conv, source, output = operator.op, graph.tensors[operator.inputs[0]], graph.tensors[operator.output]
     assert isinstance(conv, Conv2d)
     given, made = kept[source.name], kept[output.name]
@@ -174,7 +174,7 @@ def _convolution(
 def _settled(
     operator: Operator, tensors: tuple[Tensor, Tensor], wanted: ConvConstants, numbers: dict[str, ParamValue]
 ) -> Operator | None:
-    """The operator with the bias that makes its kernel's constants those wanted; None where none does."""
+    """The operator with a bias that yields the wanted kernel constants; None if no bias does."""
     assert isinstance(operator.op, Conv2d)
     for _ in range(_ATTEMPTS):
         found, same = numbers_of(operator.op, operator, *tensors)

@@ -20,7 +20,7 @@ def _integers(constants: Mapping[str, Constant], name: str, what: str) -> tuple[
 
 
 def axes_of(constants: Mapping[str, Constant], node: Node, rank: int) -> tuple[int, ...] | None:
-    """The axes of a node, given as its second input or as an attribute, in [0, rank); None where absent.
+    """The axes of a node, from its second input or an attribute, in [0, rank); None if absent.
 
     Raises Unsupported for axes out of range.
     """
@@ -99,5 +99,5 @@ VIEWS: dict[str, _ViewRule] = {
 
 
 def view_index(constants: Mapping[str, Constant], node: Node, index: IndexArray) -> IndexArray:
-    """The index array behind a view. Raises Unsupported where it does not fit the input."""
+    """The index array after a view. Raises Unsupported if it does not fit the input."""
     return VIEWS[node.op](constants, node, index)

@@ -14,10 +14,10 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantized:
-    """value == scale * (integers - zero_point), elementwise; all three have the constant's shape.
+    """Integer form of a constant: value == scale * (integers - zero_point), elementwise.
 
-    Full shapes (broadcast views, they cost nothing) let every data movement apply to the three alike,
-    so that no axis has to be followed through transposes and reshapes.
+    All three arrays have the constant's shape (as broadcast views, which need no memory). Every data movement
+    applies to all three alike, so that no axis must be followed through transposes and reshapes.
     """
 
     integers: NDArray[np.int32]
@@ -29,7 +29,7 @@ class Quantized:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """A constant value. `quantized` is its integer form where the file has one."""
+    """A constant value. `quantized` is its integer form, if the file has one."""
 
     value: NDArray[np.generic]
     quantized: Quantized | None = None
@@ -55,7 +55,7 @@ class Constant:
         )
 
     def reals(self) -> NDArray[np.float64]:
-        """The values in double precision; exact products of the integer form where there is one."""
+        """The values in double precision; exact products of the integer form if there is one."""
         if self.quantized is None:
             return self.value.astype(np.float64)
         stored = self.quantized
@@ -70,11 +70,11 @@ def dequantized(
     axis: int,
     block: int = 0,
 ) -> Constant:
-    """The constant that DequantizeLinear makes of constant integers.
+    """Apply DequantizeLinear to constant integers.
 
-    `scale` and `zero_point` have one element, or one per position along `axis`, or one per `block`
-    positions along it. What is quantised in blocks keeps no integer form: no kernel has several scales
-    within an output. Raises ValueError where they do not fit.
+    `scale` and `zero_point` have one element, one per position along `axis`, or one per `block` positions
+    along it. Blockwise constants have no integer form: no kernel supports several scales within an output.
+    Raises ValueError if the shapes do not fit.
     """
     if scale.size > 1 and not -integers.ndim <= axis < integers.ndim:
         raise ValueError(f"axis {axis} is outside a constant of {integers.ndim} dimensions")
@@ -96,7 +96,7 @@ def dequantized(
 def _over_blocks(
     parameter: NDArray[_Number], shape: tuple[int, ...], axis: int, block: int
 ) -> NDArray[_Number]:
-    """One parameter for each element of a constant, from one for each block along an axis."""
+    """Expand a parameter with one value per block along an axis to one value per element."""
     size = shape[axis]
     blocks = tuple(-(-size // block) if at == axis % len(shape) else each for at, each in enumerate(shape))
     if block < 0 or parameter.shape != blocks:

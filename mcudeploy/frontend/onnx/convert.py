@@ -47,7 +47,7 @@ def model_of(proto: ModelProto, notes: tuple[str, ...]) -> OnnxModel:
 
 
 def info_of(value: onnx.ValueInfoProto) -> Info:
-    """Shape (None where any dimension is open) and element type. Raises ModelError for an unknown type."""
+    """Shape (None if any dimension is open) and element type. Raises ModelError for an unknown type."""
     kind = value.type.tensor_type
     shape: tuple[int, ...] | None = None
     if value.type.HasField("tensor_type") and kind.HasField("shape"):
@@ -91,7 +91,9 @@ def _attribute(item: AttributeProto) -> Attribute:
 
 
 def require_total_bounded(infos: Mapping[str, Info], constants: Collection[str]) -> None:
-    """Raises ModelError for more elements in all values of a file than any microcontroller goes through."""
+    """Raise ModelError if all values of a file together exceed the number of elements that a microcontroller
+    can process.
+    """
     sizes = [info.shape or () for name, info in infos.items() if name not in constants]
     elements = sum(map(prod, sizes))
     if elements > MAX_TOTAL_ELEMENTS:
@@ -116,5 +118,5 @@ def require_all_bounded(infos: Mapping[str, Info]) -> None:
 
 
 def label_of(node: NodeProto, position: int) -> str:
-    """What messages call a node."""
+    """The name of a node in messages."""
     return printable(node.name) or f"#{position}"

@@ -1,7 +1,7 @@
-"""Shape inference as ONNX Runtime has it, which decides what a file means.
+"""Shape inference that agrees with ONNX Runtime.
 
-Two things are other than in ONNX's own: a shape that the file states gives way to the one that follows from
-its nodes, and a pool with ceil_mode has no window that begins behind its input.
+It differs from ONNX's own in two points: inferred shapes override contradicting ones that the file states,
+and no window of a pool with ceil_mode begins beyond its input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _POOLS = frozenset({"AveragePool", "MaxPool"})
 
 
 def inferred(proto: ModelProto) -> ModelProto:
-    """The model with the shapes of its values. Raises what onnx raises for nodes that do not fit."""
+    """Infer the shapes of all values. Raises the errors of onnx for nodes that do not fit."""
     twin = _without_late_windows(proto)
     try:
         result = shape_inference.infer_shapes(twin, check_type=True, strict_mode=True)
@@ -34,14 +34,12 @@ def inferred(proto: ModelProto) -> ModelProto:
 
 
 def _is_translated(proto: ModelProto) -> bool:
-    """Whether it was a .tflite file: its nodes were made for the shapes that it states."""
+    """Whether the model was a .tflite file, whose nodes were written for the stated shapes."""
     return any(entry.domain == "tflite" for entry in proto.opset_import)
 
 
 def _by_nodes(proto: ModelProto) -> ModelProto | None:
-    """The model with the shapes that follow from its nodes in the place of stated ones that contradict them;
-    None if none does.
-    """
+    """Replace stated shapes that contradict the shapes inferred from the nodes; None if none does."""
     found = _sizes(_bare(proto))
     result = ModelProto()
     result.CopyFrom(proto)
@@ -58,7 +56,7 @@ def _by_nodes(proto: ModelProto) -> ModelProto | None:
 
 
 def _bare(proto: ModelProto) -> ModelProto:
-    """The model without stated shapes behind its inputs."""
+    """Remove the stated shapes of all values except inputs."""
     result = ModelProto()
     result.CopyFrom(proto)
     del result.graph.value_info[:]
@@ -82,9 +80,10 @@ def _size(value: ValueInfoProto) -> tuple[int, ...] | None:
 
 
 def _without_late_windows(proto: ModelProto) -> ModelProto:
-    """The model with pools that have the right number of windows without ceil_mode, itself if none needs it.
+    """Rewrite pools so that ONNX counts their windows right without ceil_mode; return the model itself if
+    none needs it.
 
-    The sizes of a pool may follow from those of another one before it.
+    The sizes of a pool may depend on an earlier pool.
     """
     numbers = [at for at, node in enumerate(proto.graph.node) if _rounds_up(node)]
     if not numbers:
@@ -112,7 +111,7 @@ def _rounds_up(node: NodeProto) -> bool:
 
 
 def _with_pads(node: NodeProto, sizes: Mapping[str, Sequence[int]]) -> NodeProto | None:
-    """A pool with padding in the place of ceil_mode; None if ONNX counts its windows right, or nobody can."""
+    """Replace a pool's ceil_mode by padding; None if ONNX counts its windows right, or sizes are unknown."""
     given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     kernel, size = given.get("kernel_shape", ()), sizes.get(node.input[0], ())[2:]
     ones = [1] * len(kernel)

@@ -1,4 +1,4 @@
-"""Names for generated code. What a file says is untrusted; what the graph says is a C identifier."""
+"""Names for generated code. Names of the file are untrusted; names of the graph are C identifiers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Names:
                 return name
 
     def like(self, wish: str, stem: str) -> str:
-        """The wish itself where it is a sane, free identifier (any case), else a numbered name."""
+        """Return the wish itself if it is a sane, free identifier (in any case), else a numbered name."""
         name = wish.lower()
         if _SANE.fullmatch(name) is None or name in _RESERVED or name in self._taken:
             return self.numbered(stem)
@@ -80,6 +80,6 @@ class Names:
 
 
 def printable(text: str) -> str:
-    """An ONNX name as it may stand in a message: no control characters, at most 80 characters."""
+    """Make an ONNX name printable: no control characters, at most 80 characters."""
     clean = "".join(letter if letter.isprintable() else "?" for letter in text)
     return clean if len(clean) <= 80 else f"{clean[:77]}..."

@@ -17,13 +17,13 @@ from mcudeploy.frontend.onnx.states import Kept
 from mcudeploy.ir.graph import Declared
 
 MAX_TENSOR_ELEMENTS = 1 << 24
-"""No tensor of a microcontroller model comes near this; a file that asks for more is malformed."""
+"""Limit of the elements of a tensor, far above any microcontroller model; larger ones are malformed."""
 
 MAX_TOTAL_ELEMENTS = 1 << 26
-"""The same for all activations of the file together."""
+"""Limit of the elements of all activations of the file together."""
 
 MAX_MADE_ELEMENTS = 1 << 28
-"""The most elements of all tensors of a program, with those of operators that a node is made up of."""
+"""Limit of the elements of all tensors of a program, including the operators that replace a node."""
 
 MAX_RANK = 32
 """The most dimensions of an array in all versions of numpy."""
@@ -38,7 +38,7 @@ class Unsupported(Exception):  # noqa: N818 -- not an error but a verdict about 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What is known about a value before lowering. `dtype` is a numpy name; `shape` is None where unknown."""
+    """Facts about a value before lowering. `dtype` is a numpy name; `shape` is None if unknown."""
 
     name: str
     shape: tuple[int, ...] | None
@@ -66,32 +66,32 @@ class Node:
         return self.outputs[0]
 
     def input(self, position: int) -> str:
-        """The name of an input, "" where it is left out."""
+        """The name of an input, "" if it is left out."""
         return self.inputs[position] if position < len(self.inputs) else ""
 
     def integer(self, name: str, default: int) -> int:
-        """An integer attribute. Raises Unsupported where the file holds another type."""
+        """An integer attribute. Raises Unsupported if the file holds another type."""
         found = self.attributes.get(name, default)
         if not isinstance(found, int):
             raise Unsupported(f"attribute {name} is not an integer")
         return found
 
     def number(self, name: str, default: float) -> float:
-        """A float attribute. Raises Unsupported where the file holds another type, infinity or NaN."""
+        """A float attribute. Raises Unsupported if the file holds another type, infinity or NaN."""
         found = self.attributes.get(name, default)
         if not isinstance(found, int | float) or not isfinite(found):
             raise Unsupported(f"attribute {name} is not a finite number")
         return float(found)
 
     def text(self, name: str, default: str) -> str:
-        """A string attribute. Raises Unsupported where the file holds another type."""
+        """A string attribute. Raises Unsupported if the file holds another type."""
         found = self.attributes.get(name, default)
         if not isinstance(found, str):
             raise Unsupported(f"attribute {name} is not a string")
         return found
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """A list of integers, None where it is left out. Raises Unsupported where it is something else."""
+        """A list of integers, None if it is left out. Raises Unsupported if it is something else."""
         found = self.attributes.get(name)
         if found is None:
             return None
@@ -102,7 +102,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class BatchEntry:
-    """A value that is entry `number` of the value `whole` of the file, which has `batch` of them."""
+    """Entry `number` of the value `whole` of the file, which has `batch` entries."""
 
     whole: str
     number: int
@@ -111,14 +111,14 @@ class BatchEntry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnnxModel:
-    """A checked model: nodes in topological order, constants by name, borders in the file's order.
+    """A checked model: nodes in topological order, constants by name, inputs and outputs in the file's order.
 
-    `notes`: what the reader took for granted; `made`: the values that are not in the file; `refusals`: by
-    label, why nodes are none of ONNX; `file_ops`: by label, the operators of nodes in the file; `file_types`:
-    by name, the element types of values in the file that are computed in another one; `states`: what is kept
-    between runs; `entries`: by name, values that are entries of batches; `declared`: by name, what inputs and
-    outputs are in the file, where they are floats here; `roundings`: by label, how the file rounds where ONNX
-    leaves it to a QuantizeLinear.
+    `notes`: assumptions of the reader; `made`: names of values that are not in the file; `refusals`: by
+    label, why nodes are not ONNX operators; `file_ops`: by label, the operators of nodes in the file;
+    `file_types`: by name, the element types in the file of values that are computed in another type;
+    `states`: tensors kept between runs; `entries`: by name, values that are entries of batches; `declared`:
+    by name, inputs and outputs in the file that are floats here; `roundings`: by label, rounding of the file
+    that ONNX leaves to a QuantizeLinear.
     """
 
     name: str
@@ -139,7 +139,7 @@ class OnnxModel:
     roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
 
     def dtype_of(self, name: str) -> str:
-        """The element type of a value, a numpy name. Raises Unsupported where nothing states it."""
+        """The element type of a value, a numpy name. Raises Unsupported if nothing states it."""
         info = self.infos.get(name)
         if info is None or info.dtype == "undefined":
             raise Unsupported(

@@ -1,4 +1,4 @@
-"""What is asked of ONNX's protobufs in many places: graphs inside nodes, constants, the operator set."""
+"""Queries on ONNX protobufs: graphs inside nodes, constants, the operator set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DOMAIN_WAYS_OUT = {
     "ai.onnx.ml": "Trees, support vectors and scalers of scikit-learn are not supported yet: hummingbird-ml "
     "converts them to tensor operators, whose ONNX file is read; emlearn and m2cgen convert trees to C"
 }
-"""What to do about operators of domains that are not read."""
+"""Ways out for operators of unsupported domains."""
 
 
 def opset_of(proto: ModelProto) -> int:
@@ -22,7 +22,7 @@ def opset_of(proto: ModelProto) -> int:
 
 
 def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
-    """The graph, and all those inside its nodes."""
+    """Yield the graph and all graphs inside its nodes."""
     yield graph
     for node in graph.node:
         for inner in graphs_in(node):
@@ -36,7 +36,7 @@ def graphs_in(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def held_by(node: NodeProto) -> TensorProto | None:
-    """What a Constant node holds as a tensor; None for other nodes and other forms of constants."""
+    """The tensor of a Constant node; None for other nodes and other forms of constants."""
     if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or not node.attribute:
         return None
     return node.attribute[0].t if node.attribute[0].HasField("t") else None

@@ -14,13 +14,14 @@ IntegerTable = NDArray[np.int8]
 """Stored int8 values by stored int8 value + 128."""
 
 TRUTH = Quantization(1.0, 0)
-"""What the stored values of a bool mean: 0 and 1."""
+"""Quantisation of a stored bool: 0 and 1."""
 
 _OFFSETS = {"int8": 0, "uint8": UNSIGNED_OFFSET}
 
 
 def require_finite(scale: NDArray[np.generic]) -> NDArray[np.float32]:
-    """The scales of constants as float32: quantisers do write zero and negative ones for weights.
+    """The scales of constants as float32. Zero and negative scales are valid: quantisers write them for
+    weights.
 
     Raises Unsupported for other types, infinities and NaN.
     """
@@ -32,7 +33,7 @@ def require_finite(scale: NDArray[np.generic]) -> NDArray[np.float32]:
 
 
 def constant_parameters(model_constants: dict[str, Constant], node: Node) -> tuple[Constant, Constant | None]:
-    """Scale and zero point of a Q or DQ node. Raises Unsupported where they are not constant."""
+    """Scale and zero point of a Q or DQ node. Raises Unsupported if they are not constant."""
     if node.integer("block_size", 0) != 0:
         raise Unsupported("blocked quantisation is not supported")
     scale = model_constants.get(node.input(1))
@@ -74,10 +75,10 @@ def quantized_dtype(model: OnnxModel, model_constants: dict[str, Constant], node
 
 
 def is_identity(table: IntegerTable) -> bool:
-    """True where every stored value maps to itself."""
+    """Whether every stored value maps to itself."""
     return bool(np.array_equal(table, STORED))
 
 
 def is_monotone(table: NDArray[np.generic]) -> bool:
-    """True where larger stored values never map to smaller ones."""
+    """Whether larger stored values never map to smaller ones."""
     return bool(np.all(np.diff(table.astype(np.float64)) >= 0))

@@ -1,7 +1,7 @@
-"""Nodes that round as the file's format defines it, where ONNX leaves that to the QuantizeLinear after them.
+"""Nodes that round as the file's format defines, if ONNX leaves the rounding to the next QuantizeLinear.
 
-The front end reads such a node as the operator of ONNX that it is, with its rounding beside it. For the
-reference it is a function of ONNX's operators that makes the rounded values.
+The front end reads such a node as its ONNX operator, with the rounding beside it. For the reference it is a
+function of ONNX operators that computes the rounded values.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mcudeploy.ir.graph import Quantization
 from mcudeploy.ops.pool import Ties
 
 DOMAIN = "tflite"
-"""Of nodes that ONNX has no operator for, or another rounding."""
+"""Domain of nodes that ONNX lacks or rounds otherwise."""
 _OPSET = 17
 
 
 @dataclass(frozen=True, slots=True)
 class ExactRounding:
-    """Where ties of a node's result go, which is quantised as its input is: with this scale and zero point of
-    the file's own type.
+    """Direction in which ties of a node's result round; the result is quantised as its input, with this scale
+    and zero point of the file's type.
     """
 
     ties: Ties
@@ -45,7 +45,7 @@ def round_exactly(proto: ModelProto, roundings: Mapping[str, ExactRounding]) -> 
 
 
 def _average_pool() -> FunctionProto:
-    """The mean of what is stored, ties away from zero."""
+    """Compute the mean of the stored values, with ties rounded away from zero."""
     lists = dict.fromkeys(("kernel_shape", "strides", "pads"), AttributeProto.INTS)
     numbers = dict.fromkeys(("scale", "zero_point"), AttributeProto.FLOAT)
     pool = _node("AveragePool", "steps", "mean")

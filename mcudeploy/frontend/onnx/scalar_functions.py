@@ -22,7 +22,7 @@ Constants = Mapping[str, Constant]
 
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """A function of one value: the operator for float tensors, and the same on an array of float32."""
+    """A function of one value: its operator on float tensors, and the same function on a float32 array."""
 
     kind: UnaryFunction
     alpha: float
@@ -31,7 +31,7 @@ class ScalarFunction:
 
 
 def clip_bounds(constants: Constants, node: Node) -> tuple[float, float] | None:
-    """The bounds of a Relu or a Clip with constant bounds, none of them NaN; None for other nodes."""
+    """The bounds of a Relu, or of a Clip with constant bounds other than NaN; None for other nodes."""
     if node.domain:
         return None
     if node.op == "Relu":
@@ -204,7 +204,7 @@ FUNCTIONS: dict[str, Callable[[Constants, Node], ScalarFunction]] = {
     "Tanh": _plain("tanh", np.tanh),
     "ThresholdedRelu": _with_alpha("thresholded_relu", 1.0, lambda x, alpha: np.where(x > alpha, x, 0.0)),
 }
-"""The functions of one value by ONNX operator."""
+"""Functions of one value, by ONNX operator."""
 
 _Operation = Callable[[Floats, Floats], Floats]
 
@@ -225,4 +225,4 @@ OPERATIONS: dict[str, tuple[BinaryFunction, _Operation]] = {
     "Xor": ("not_equal", np.not_equal),
     "PRelu": ("prelu", lambda x, slope: np.where(x < 0, x * slope, x)),
 }
-"""The functions of two values by ONNX operator. What is true or false in the model is 1 or 0 here."""
+"""Functions of two values, by ONNX operator. True and false of the model are 1 and 0 here."""

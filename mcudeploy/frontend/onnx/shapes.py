@@ -1,4 +1,4 @@
-"""Dimensions of a model's inputs: given by the user, those of the file, or an open batch, which is 1."""
+"""Input dimensions: set by the user, stated by the file, or an open batch, which becomes 1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcudeploy.frontend.onnx.protos import graphs_of
 
 Sizes = tuple[int, ...]
 Shapes = Mapping[str, Sizes]
-"""Shapes that the user gives, by input."""
+"""Shapes that the user sets, by input."""
 
 NO_SHAPES: Shapes = MappingProxyType({})
 
@@ -22,11 +22,11 @@ _UNKNOWN = "unk__"
 
 
 def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
-    """Writes the given shapes, takes an open batch as 1, and says so in notes. Where a given shape is other
-    than the file's, shapes behind the inputs are forgotten: inference finds them anew.
+    """Write the given shapes into the inputs, set an open batch to 1, and return notes about it.
 
-    Raises ModelError for other open or negative sizes, and UsageError for given shapes that are of no input,
-    or contradict each other.
+    If a given shape differs from the file's, the shapes of all later values are removed and inferred again.
+    Raises ModelError for other open or negative sizes, and UsageError for shapes of unknown inputs, or that
+    contradict each other.
     """
     initializers = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in initializers]
@@ -76,7 +76,7 @@ def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
 
 
 def _symbol(dimension: TensorShapeProto.Dimension) -> str:
-    """The name of an open size, which is one wherever it stands; "" for an unknown one, as exporters write
+    """The name of an open size, which has one value in all inputs; "" for an unknown size, as exporters write
     it.
     """
     name: str = dimension.dim_param
@@ -84,7 +84,7 @@ def _symbol(dimension: TensorShapeProto.Dimension) -> str:
 
 
 def _asked(value: ValueInfoProto) -> str:
-    """The option that gives the shape of an input, its open sizes by name."""
+    """The command-line option that sets the shape of an input, with its open sizes by name."""
     sizes = [
         str(dimension.dim_value) if dimension.HasField("dim_value") else printable(_symbol(dimension)) or "N"
         for dimension in value.type.tensor_type.shape.dim
@@ -93,8 +93,8 @@ def _asked(value: ValueInfoProto) -> str:
 
 
 def _give(value: ValueInfoProto, shape: Sizes, sizes: dict[str, int]) -> bool:
-    """Writes a shape into an input, and what its names stand for into `sizes`; whether the file has another
-    one. Raises UsageError.
+    """Write a shape into an input and its named sizes into `sizes`; return whether the file states another
+    shape. Raises UsageError.
     """
     kind, name = value.type.tensor_type, printable(value.name)
     if not kind.HasField("shape"):

@@ -1,4 +1,4 @@
-"""States that are kept between runs: the inputs and outputs that recurrent nodes get for them."""
+"""States kept between runs: inputs and outputs of the graph that recurrent nodes get for them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _MOVES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A state by the names of values: the graph input that it is before a run, what it is behind the run, and
-    what it is at first, "" for zeros.
+    """A state by names of values: the graph input before a run, the value after it, and the initial value, ""
+    for zeros.
     """
 
     before: str
@@ -43,18 +43,17 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Stateful:
-    """What became of a model: its states, and what its user should know."""
+    """The states of a model, and notes for the user."""
 
     states: tuple[Kept, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def keep_states(model: ModelProto) -> Stateful:
-    """Gives every recurrent node of a model inputs and outputs of the graph for its states.
+    """Add inputs and outputs of the graph for the states of every recurrent node.
 
-    Inputs of the model that are nothing but first states, and the outputs that hand back the last ones, go.
-    The same file gets the same names. Raises ModelError for nodes whose state cannot be kept, or if there are
-    none.
+    Removes inputs of the model that are only initial states, and outputs that return the last states. The
+    names are deterministic. Raises ModelError for nodes whose state cannot be kept, or if there are none.
     """
     graph = model.graph
     nodes = [node for node in graph.node if node.op_type in _STATES and node.domain in ONNX_DOMAINS]
@@ -106,7 +105,7 @@ def _at(names: Sequence[str], position: int) -> str:
 
 
 def _named(names: list[str], position: int, name: str, wish: str, taken: set[str]) -> str:
-    """Puts a name at a position among others: this one, or a new one, as it is wished if that is free."""
+    """Put a name at a position: the existing one, else the wish if it is free, else a new one."""
     while not name:
         name = "" if wish in taken else wish
         wish += "_"
@@ -118,15 +117,15 @@ def _named(names: list[str], position: int, name: str, wish: str, taken: set[str
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Values that come from inputs that were first states, which are gone, and what to say of them."""
+    """Values from inputs that were initial states, which are removed, and notes about them."""
 
     values: frozenset[str]
     notes: tuple[str, ...]
 
 
 def _without_state_inputs(graph: GraphProto, nodes: Sequence[NodeProto]) -> _Given:
-    """Takes the inputs that are nothing but first states out of the graph, with what moves them there; and
-    the outputs of their shapes that are nothing but last states.
+    """Remove the inputs that are only initial states with the nodes that move them, and the outputs of these
+    shapes that are only last states.
     """
     constants = {tensor.name for tensor in graph.initializer}
     values: set[str] = set()
@@ -176,7 +175,7 @@ def _moved(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> set[str]
 
 
 def _is_last(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> bool:
-    """Whether a value is made of last states alone."""
+    """Whether a value consists of last states alone."""
     makers = {made: node for node in graph.node for made in node.output if made}
     constants = {tensor.name for tensor in graph.initializer}
     waiting, reached = [name], False

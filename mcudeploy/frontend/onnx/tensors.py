@@ -1,4 +1,4 @@
-"""Tensors of a file: found, loaded from beside it, checked, and taken out as arrays."""
+"""Tensors of a file: listed, loaded from external files, checked, and converted to arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ITEM_BITS: dict[int, int] = {
 
 
 def tensors_of(graph: GraphProto) -> Iterator[TensorProto]:
-    """All tensors of the graph, those of nodes' attributes and subgraphs included."""
+    """Yield all tensors of the graph, including those of node attributes and subgraphs."""
     for each in graphs_of(graph):
         yield from each.initializer
         for attribute in (attribute for node in each.node for attribute in node.attribute):
@@ -39,14 +39,14 @@ def tensors_of(graph: GraphProto) -> Iterator[TensorProto]:
 
 
 def external_files(graph: GraphProto, path: Path) -> list[Path]:
-    """The files beside the model that its tensors lie in."""
+    """The external files that hold tensors of the model."""
     held = (tensor for tensor in tensors_of(graph) if tensor.data_location == TensorProto.EXTERNAL)
     names = {entry.value for tensor in held for entry in tensor.external_data if entry.key == "location"}
     return [path.resolve().parent / name for name in sorted(names)]
 
 
 def load_external(tensor: TensorProto, path: Path) -> None:
-    """Reads a tensor kept beside the model, from the model's own folder only."""
+    """Read an external tensor; only the model's own folder is allowed."""
     if tensor.data_location != TensorProto.EXTERNAL:
         return
     name = printable(tensor.name)
@@ -77,7 +77,7 @@ def load_external(tensor: TensorProto, path: Path) -> None:
 
 
 def require_consistent(tensor: TensorProto) -> None:
-    """A tensor's data has as many elements as its shape says; checked before anything is allocated."""
+    """Check, before any allocation, that a tensor's data has the number of elements of its shape."""
     if len(tensor.dims) > MAX_RANK:
         raise ModelError(
             f"tensor {printable(tensor.name)!r} has {len(tensor.dims)} dimensions; the limit is {MAX_RANK}"
@@ -95,13 +95,13 @@ def require_consistent(tensor: TensorProto) -> None:
 
 
 def _bytes_of(tensor: TensorProto) -> int | None:
-    """The bytes of data that a tensor needs; None where its type has none of a fixed size."""
+    """The bytes of data that a tensor needs; None if its type has no fixed size."""
     bits = _ITEM_BITS.get(tensor.data_type)
     return None if bits is None else -(-prod(tensor.dims) * bits // 8)
 
 
 def array_of(tensor: TensorProto) -> NDArray[np.generic]:
-    """What a tensor holds. Raises ModelError where that is not what its type and shape say."""
+    """The array of a tensor. Raises ModelError if its data does not match its type and shape."""
     try:
         return np.asarray(numpy_helper.to_array(tensor))
     except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError, RuntimeError) as fault:

@@ -1,8 +1,8 @@
-"""Where the elements of an ONNX value lie: index arrays over stored (rows, cols, channels) tensors.
+"""Layout of ONNX values: index arrays over stored (rows, cols, channels) tensors.
 
-The index array of a value has the value's ONNX shape; each entry is the flat position of that element in
-the stored tensor. Reshape, Transpose and their kin only transform the index array: they cost nothing.
-An operator that needs an arrangement states it as the same kind of array, stored shape and all.
+The index array of a value has the value's ONNX shape; each entry is the flat position of that element in the
+stored tensor. Reshape, Transpose and similar operators only transform the index array, at no run-time cost.
+An operator that needs an arrangement states it as an index array of the stored shape.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from mcudeploy.ops.host_io import is_channels_last
 IndexArray = NDArray[np.int32]
 
 MOST_ENTRIES = 16
-"""The largest batch of images: each has its own operators in the program."""
+"""Limit of the batch of images: each entry has its own operators in the program."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnnxValue:
-    """An ONNX activation: element i is what `tensor` holds at position index[i], seen through `table`.
+    """An ONNX activation: element i is the value of `tensor` at position index[i], seen through `table`.
 
-    `real` tells float values from integer ones (uint8 as int8, 128 subtracted). `table` (256 entries, by
-    stored value + 128) stands for a chain of elementwise functions not computed yet; an int8 tensor
-    that is read as float has one always. `quantization` is set where the value is exactly
-    scale * (stored - zero_point), or for integers what the stored values mean.
+    `real` separates float values from integer ones (uint8 is stored as int8, 128 subtracted). `table` (256
+    entries, by stored value + 128) stands for a chain of elementwise functions that is not computed yet; an
+    int8 tensor that is read as float always has one. `quantization` is set if the value is exactly scale *
+    (stored - zero_point), or gives integers their meaning.
     """
 
     tensor: str
@@ -70,7 +70,7 @@ def image_index(shape: Shape, rank: int) -> IndexArray:
 
 
 def image_positions(index: IndexArray) -> IndexArray:
-    """What [1, C, H, W] or [1, C, L] needs to be read as (H, W, C) or (L, 1, C).
+    """The index array that reads [1, C, H, W] or [1, C, L] as (H, W, C) or (L, 1, C).
 
     Raises Unsupported for other ranks and batches.
     """
@@ -99,7 +99,7 @@ def natural_shape(shape: tuple[int, ...]) -> Shape:
 
 
 def default_layout(shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
-    """How a value is stored that no operator has wishes about: images channels-last, others as they are."""
+    """The layout of a value without requirements: images channels-last, others in ONNX order."""
     if len(shape) == 4 and shape[0] == 1:
         stored = (shape[2], shape[3], shape[1])
         return stored, image_index(stored, 4)
@@ -107,22 +107,22 @@ def default_layout(shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
 
 
 def is_plain(index: IndexArray) -> bool:
-    """True where the elements lie in the order of the ONNX value, or as its image channels-last.
+    """Whether the elements lie in the order of the ONNX value, or channels-last as its image.
 
-    Only these orders can be told to whoever fills or reads the tensor in C.
+    Only these orders can be described to the C code that fills or reads the tensor.
     """
     return is_storage_order(index) or is_channels_last(index.shape, index)
 
 
 def is_storage_order(wanted: IndexArray) -> bool:
-    """True where the positions are 0, 1, 2, ..."""
+    """Whether the positions are 0, 1, 2, ..."""
     return bool(np.array_equal(wanted.reshape(-1), positions((wanted.size,))))
 
 
 def nested_runs(flat: IndexArray) -> list[tuple[int, int]] | None:
-    """(count, step) of the loops, the innermost first, that go through these positions; None where none do.
+    """(count, step) of the loops, innermost first, that visit these positions; None if there are none.
 
-    Only the first positions of each run are looked at: the caller checks the rest.
+    It examines only the first positions of each run: the caller checks the rest.
     """
     axes: list[tuple[int, int]] = []
     rest = flat
@@ -138,7 +138,9 @@ def nested_runs(flat: IndexArray) -> list[tuple[int, int]] | None:
 
 
 def permutation(wanted: IndexArray) -> Permutation | None:
-    """The transposition of storage that gives the wanted order of positions; None where none does."""
+    """The transposition of the stored tensor that yields the wanted order of positions; None if there is
+    none.
+    """
     flat = wanted.reshape(-1)
     axes = nested_runs(flat)
     if axes is None or flat[0] != 0:
@@ -162,7 +164,7 @@ def coordinates(index: IndexArray, shape: Shape) -> tuple[NDArray[np.intp], ...]
 
 
 def stored_axis(index: IndexArray, shape: Shape, axis: int) -> int | None:
-    """The stored dimension that one ONNX axis runs along, whole and alone; None where there is none."""
+    """The stored dimension that corresponds exactly to one ONNX axis; None if there is none."""
     lines = np.moveaxis(index, axis, -1)
     size = lines.shape[-1]
     places = coordinates(lines, shape)
@@ -179,7 +181,7 @@ def stored_axis(index: IndexArray, shape: Shape, axis: int) -> int | None:
 
 
 def axis_shapes(index: IndexArray, axis: int) -> list[Shape]:
-    """Stored shapes under which an ONNX axis may become a dimension of its own."""
+    """Stored shapes under which an ONNX axis may become a separate dimension."""
     lines = np.moveaxis(index, axis, -1)
     size, total = lines.shape[-1], index.size
     if size == 1:

@@ -14,7 +14,9 @@ _MOST_WINDOWS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class KernelWindow:
-    """Pairs are (rows, cols); pads are (top, left, bottom, right). A 1-D window has rows only."""
+    """Window of a convolution or pool. Pairs are (rows, cols); pads are (top, left, bottom, right). A 1-D
+    window has rows only.
+    """
 
     kernel: tuple[int, int]
     stride: tuple[int, int]
@@ -22,7 +24,7 @@ class KernelWindow:
     pads: tuple[int, int, int, int]
     out_size: tuple[int, int]
     least_taps: int
-    """Of all windows, the fewest taps inside the input; 0 where one sees nothing but padding."""
+    """The fewest taps inside the input of any window; 0 if a window covers only padding."""
 
 
 def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, ceil_mode: bool) -> KernelWindow:
@@ -76,10 +78,10 @@ def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, cei
 
 
 def _same(size: int, reach: int, stride: int, *, upper: bool) -> tuple[int, int, int]:
-    """(pad before, pad after, outputs) so that there are ceil(size / stride) outputs.
+    """(pad before, pad after, outputs) for ceil(size / stride) outputs.
 
-    With a stride beyond the window the total is negative. ONNX Runtime halves that as well, and so leaves
-    out what lies in front; TensorFlow does not. Raises Unsupported where the two differ.
+    If the stride exceeds the window, the total padding is negative. ONNX Runtime halves it as well, and so
+    omits the first elements; TensorFlow does not. Raises Unsupported if the two differ.
     """
     count = -(-size // stride)
     total = (count - 1) * stride + reach - size
@@ -93,7 +95,7 @@ def _same(size: int, reach: int, stride: int, *, upper: bool) -> tuple[int, int,
 
 
 def window_count(size: int, reach: int, stride: int, pads: tuple[int, int], *, ceil_mode: bool) -> int:
-    """How many windows there are; with ceil_mode the last one may reach, but not begin, beyond the input."""
+    """Number of windows; with ceil_mode the last one may extend, but not begin, beyond the input."""
     free = size + sum(pads) - reach
     if free < 0:
         raise Unsupported(f"a window that reaches over {reach} does not fit {size} plus pads {pads}")

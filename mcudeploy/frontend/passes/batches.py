@@ -1,7 +1,7 @@
-"""Batches of images: operators that see one image at a time come once for each entry of the batch.
+"""Batches of images: operators that see one image at a time are repeated for each entry of the batch.
 
-Behind the first of them, whatever works on each entry alone does so too, so that operators are fused and
-quantised as they are of one image. Their weights are the same constants.
+Later operators that work on each entry alone are repeated too, so that they are fused and quantised as for
+one image. Their weights are shared.
 """
 
 from __future__ import annotations
@@ -38,14 +38,16 @@ _VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Single:
-    """A model with such operators by entry; what its values are entries of, by name."""
+    """A model with such operators per entry; `entries` maps value names to batch entries."""
 
     proto: ModelProto
     entries: Mapping[str, BatchEntry]
 
 
 def by_entry(proto: ModelProto, infos: Infos) -> Single:
-    """The model with such operators by entry, itself where every batch is 1; `infos` of values by name."""
+    """Repeat such operators per entry; return the model itself if every batch is 1. `infos` are by value
+    name.
+    """
     sizes = {name: info.shape for name, info in infos.items() if info.shape is not None}
     sizes |= {tensor.name: tuple(tensor.dims) for tensor in proto.graph.initializer}
     if not any(_sees_images(node, sizes) for node in proto.graph.node):
@@ -87,7 +89,7 @@ def _computed(proto: ModelProto) -> set[str]:
 
 @dataclass(slots=True)
 class _Batches:
-    """Collects the nodes. `entries`: by value that exists by entry, their names; `joined`: those of which the
+    """Collects the nodes. `entries`: the names of the entries of a split value; `joined`: split values whose
     whole exists too.
     """
 
@@ -125,7 +127,7 @@ class _Batches:
         return next(node.name for node in self.nodes if first in node.output)
 
     def _by_entry(self, node: NodeProto, batch: int, *, images: bool) -> bool:
-        """Adds a node for each entry; False where it does not work on each entry alone."""
+        """Add a node for each entry; return False if the node does not work on each entry alone."""
         whole = [name for name in node.input if name in self.computed]
         results = [name for name in node.output if name]
         sizes = [self.sizes.get(name, ()) for name in (*whole, *results)]
@@ -160,7 +162,7 @@ class _Batches:
         return name
 
     def _changed(self, node: NodeProto, batch: int, *, images: bool) -> NodeProto | None:
-        """The node as it is for one entry; None where it does not work on each entry alone."""
+        """The node as it is for one entry; None if it does not work on each entry alone."""
         shape, rank = self.sizes[node.output[0]], len(self.sizes[node.output[0]])
         if node.op_type in _VIEWS:
             one = self._constant(f"{node.output[0]}/one", [1, *shape[1:]])
@@ -175,7 +177,7 @@ class _Batches:
         return node if own is not None and own(node, self) else None
 
     def _resize(self, node: NodeProto) -> NodeProto | None:
-        """With the size of one image in place of that of all."""
+        """Replace the size of the batch by the size of one image."""
         whole = self.numbers(node.input[3])
         if len(whole) != len(self.sizes[node.output[0]]):
             return node if whole else None  # sizes of some axes
@@ -185,7 +187,7 @@ class _Batches:
         return copy
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """The numbers of a constant; none where it is computed."""
+        """The numbers of a constant; none if it is computed."""
         found = self.known.get(name)
         return () if found is None else tuple(array_of(found).reshape(-1).tolist())
 
@@ -206,7 +208,7 @@ def _attribute(node: NodeProto, name: str, default: int) -> int:
 
 
 def _along_others(default: int) -> Callable[[NodeProto, _Batches], bool]:
-    """Operators along one axis: it is not the batch."""
+    """Rule for operators along one axis, which must not be the batch."""
 
     def rule(node: NodeProto, batches: _Batches) -> bool:
         rank = len(batches.sizes.get(node.input[0], ()))
@@ -244,7 +246,7 @@ def _slice(node: NodeProto, batches: _Batches) -> bool:
 
 
 def _reduction(node: NodeProto, batches: _Batches) -> bool:
-    """A batch that is left, with the axes kept, was not reduced."""
+    """A batch that survives with the axes kept was not reduced."""
     return _attribute(node, "keepdims", 1) == 1
 
 
@@ -281,4 +283,4 @@ _OWN_RULES: dict[str, Callable[[NodeProto, _Batches], bool]] = {
     "Split": _along_others(0),
     "Transpose": _transpose,
 }
-"""Whether operators work on each entry alone, given that the batch is the first axis before and behind."""
+"""Whether operators work on each entry alone, given that the batch is the first axis of input and output."""

@@ -1,7 +1,7 @@
-"""Control flow whose course is known before the model runs: the branch of an If is taken, loops are unrolled.
+"""Static control flow: branches of If are selected, loops are unrolled.
 
-Nodes are gone through in order, and what a condition is made of is computed on the way: it may follow from
-shapes, and a loop may end by a counter of its own. Values and nodes inside have names of their own.
+Nodes are processed in order, and the inputs of conditions are computed on the way: they may follow from
+shapes, and a loop may end by its own counter. Values and nodes inside get unique names.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from mcudeploy.frontend.passes.scopes import Scope, SubgraphCall, renamed
 _MOST_NODES = 2**14
 _MOST_BYTES = 2**28
 _AXES_ARE_INPUTS = 13
-"""The opset from which Unsqueeze has its axes as an input."""
+"""First opset in which Unsqueeze takes its axes as an input."""
 
 _SCAN_WITHOUT_BATCH = 9
-"""The opset from which Scan has no batch of its own."""
+"""First opset in which Scan has no batch axis."""
 
 _FAULTS = (ModelError, ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
-"""What nodes raise whose attributes and subgraphs do not fit."""
+"""Exceptions for nodes with malformed attributes and subgraphs."""
 
 
 def is_control(node: NodeProto) -> bool:
-    """Whether a node has graphs inside."""
+    """Whether a node contains graphs."""
     return node.op_type in CONTROL and node.domain in ONNX_DOMAINS
 
 
 def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, str]]:
-    """The checked model without control flow, and, by label, why nodes that stay cannot be replaced; `folder`
-    is of the same model.
+    """Remove the control flow of a checked model; return the reasons, by label, why nodes remain. `folder`
+    belongs to the same model.
     """
     flat = _Flat(proto.graph, folder)
     refusals: dict[str, str] = {}
@@ -89,8 +89,8 @@ class _Flat:
     # -- what is known ---------------------------------------------------------------------------
 
     def _learn(self, name: str) -> None:
-        """Computes a value that follows from constants and shapes, else infers its shape; before that, what
-        it is made of.
+        """Compute a value that follows from constants and shapes, else infer its shape; its inputs come
+        first.
         """
         waiting = [name]
         while waiting:
@@ -140,7 +140,7 @@ class _Flat:
             )
 
     def _new(self, wish: str) -> str:
-        """A name that nothing has."""
+        """An unused name."""
         name, number = wish, 0
         while name in self._taken:
             number += 1
@@ -160,13 +160,13 @@ class _Flat:
     def _make(
         self, call: SubgraphCall, op: str, inputs: Sequence[str], output: str = "", **attributes: Any
     ) -> str:
-        """Adds a node in the place of a call; the name of its output."""
+        """Add a node in place of a call; return the name of its output."""
         output = output or self._new(f"{call.label}/{op}")
         self._add(helper.make_node(op, inputs, [output], name=call.label, **attributes))
         return output
 
     def _constant(self, value: NDArray[np.generic] | TensorProto, place: str, name: str) -> str:
-        """A constant that is kept once for all iterations; its name."""
+        """Add a constant shared by all iterations; return its name."""
         key = place, name
         if key not in self._kept:
             tensor = TensorProto()
@@ -182,7 +182,7 @@ class _Flat:
     # -- graphs ----------------------------------------------------------------------------------
 
     def replace(self, call: SubgraphCall) -> None:
-        """Adds what a node with graphs inside does. Raises Unsupported, and _FAULTS."""
+        """Add the nodes that replace a node with graphs. Raises Unsupported, and _FAULTS."""
         _HANDLERS[call.node.op_type](self, call)
 
     def _graph(self, graph: GraphProto, scope: Scope, given: Sequence[str]) -> list[str]:
@@ -274,7 +274,7 @@ class _Flat:
     def _finish(
         self, call: SubgraphCall, carried: Sequence[str], stacked: Sequence[tuple[list[str], int, bool]]
     ) -> None:
-        """Names what a loop ends with: its last values, and those of all iterations along an axis."""
+        """Name the results of a loop: its last values, and the values of all iterations along an axis."""
         for output, source in zip(call.outputs, carried, strict=False):
             if output:
                 self._make(call, "Identity", [source], output)
@@ -292,7 +292,7 @@ class _Flat:
             self._make(call, "Concat", whole[::-1] if backward else whole, output, axis=axis)
 
     def _lifted(self, call: SubgraphCall, name: str, axis: int) -> str:
-        """A value with one more axis, of size 1."""
+        """Add an axis of size 1 to a value."""
         if self._folder.model.opset < _AXES_ARE_INPUTS:
             return self._make(call, "Unsqueeze", [name], axes=[axis])
         axes = self._constant(np.array([axis], np.int64), "", f"axis {axis}")

@@ -1,4 +1,4 @@
-"""Element types that no kernel has: the model in those that are computed."""
+"""Element types without kernels: the model converted to the supported ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mcudeploy.frontend.passes.grids import grids_note, in_bytes, on_grids
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Typed:
-    """A model in float32, int8, uint8 and what is as it was. `types`: of values that have another type in the
-    file, by name, that type.
+    """A model in supported element types. `types`: by name, the type in the file of values whose type
+    changed.
     """
 
     proto: ModelProto
@@ -23,10 +23,10 @@ class Typed:
 
 
 def typed(proto: ModelProto) -> Typed:
-    """The model in types that are computed, itself where it has no others.
+    """Convert the model to supported element types; return the model itself if it has no others.
 
-    Inputs and outputs of float16 and float64 keep these towards the host; bfloat16 has no form in files of
-    samples, and is float32 there. Raises ModelError for tensors that are malformed.
+    Inputs and outputs of float16 and float64 keep these types towards the host; bfloat16 cannot be stored in
+    sample files, and is float32 there. Raises ModelError for malformed tensors.
     """
     graph, kinds = proto.graph, other_floats(proto)
     borders = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)}

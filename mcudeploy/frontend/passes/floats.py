@@ -1,4 +1,4 @@
-"""Floating-point types other than float32: the model with all of them as float32."""
+"""Conversion of floating-point types other than float32 to float32."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "output_datatype", 
 
 
 def in_float32(proto: ModelProto) -> ModelProto:
-    """The model with float32 in place of all other floating-point types; itself where there are none.
-    What is meant to be rounded by Casts, one after the other, keeps its type between them.
+    """Convert all floating-point types to float32; return the model itself if it has no others.
 
-    Functions of the file are inlined then. Raises ModelError for tensors that are malformed.
+    Values that Casts round on purpose keep their type between the Casts. Functions of the file are inlined.
+    Raises ModelError for malformed tensors.
     """
     if not other_floats(proto):
         return proto
@@ -48,7 +48,7 @@ def in_float32(proto: ModelProto) -> ModelProto:
 
 
 def other_floats(proto: ModelProto) -> tuple[str, ...]:
-    """The other types of floats in a model, by name."""
+    """Names of the floating-point types of a model other than float32."""
     functions = [node for function in proto.functions for node in function.node]
     kept = _rounded(proto.graph)
     attributes = _type_attributes([*_nodes_of(proto.graph), *functions], kept)
@@ -59,26 +59,24 @@ def other_floats(proto: ModelProto) -> tuple[str, ...]:
 
 
 def floats_note(kinds: Iterable[str]) -> str:
-    """What a user is told of them."""
+    """The note to the user about them."""
     return f"{' and '.join(kinds)} tensors are stored and computed as float32"
 
 
 def _nodes_of(graph: GraphProto) -> Iterator[NodeProto]:
-    """All nodes, those of subgraphs included."""
+    """Yield all nodes, including those of subgraphs."""
     for each in graphs_of(graph):
         yield from each.node
 
 
 def _values_of(graph: GraphProto) -> Iterator[ValueInfoProto]:
-    """What is said of the types of values, those of subgraphs included."""
+    """Yield the type information of values, including those of subgraphs."""
     for each in graphs_of(graph):
         yield from (*each.input, *each.output, *each.value_info)
 
 
 def _rounded(graph: GraphProto) -> set[str]:
-    """The values that Casts alone make and read, for what is lost on the way: of float16, or of double on the
-    way to integers.
-    """
+    """Values between two Casts that round on purpose: to float16, or to double on the way to integers."""
     casts: list[tuple[NodeProto, int]] = []
     others = {value.name for each in graphs_of(graph) for value in each.output}
     for node in _nodes_of(graph):
@@ -94,7 +92,7 @@ def _rounded(graph: GraphProto) -> set[str]:
 
 
 def _type_attributes(nodes: Iterable[NodeProto], kept: set[str]) -> Iterator[AttributeProto]:
-    """The attributes that name types, but for those of nodes that make the values `kept`."""
+    """Yield the attributes that name types, except for nodes that write the values `kept`."""
     for node in nodes:
         if not kept.isdisjoint(node.output):
             continue
@@ -104,7 +102,7 @@ def _type_attributes(nodes: Iterable[NodeProto], kept: set[str]) -> Iterator[Att
 
 
 def _as_float32(tensor: TensorProto) -> TensorProto:
-    """The tensor in float32. Finite numbers stay finite: masks are made of the largest ones."""
+    """Convert the tensor to float32. Finite numbers stay finite: masks use the largest ones."""
     values = array_of(tensor)
     most = np.finfo(np.float32).max
     with np.errstate(over="ignore"):

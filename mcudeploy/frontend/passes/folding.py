@@ -1,4 +1,4 @@
-"""Constant folding: what has only constant inputs is computed here, with bounded sizes."""
+"""Constant folding: nodes with constant inputs are computed here, with bounded sizes."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ _FOLDED = _MOVEMENTS | frozenset(
 """Operators whose cost is about the size of their output."""
 
 _PRODUCTS = frozenset(("Gemm", "MatMul"))
-"""Operators that are folded where they have few products, such as a loop's first step from zeros.
-Convolutions and the like could run for hours.
+"""Operators that are folded only if they have few products, such as a loop's first step from zeros.
+Convolutions and similar operators could run for hours.
 """
 
 _MOST_PRODUCTS = 1 << 24
@@ -110,7 +110,7 @@ class Folder:
         self.blocked = 0
 
     def fold(self, node: Node) -> bool:
-        """Makes the node's outputs constants where that is possible."""
+        """Make the node's outputs constants if possible."""
         if node.domain:
             return False
         if node.op == "Constant":
@@ -138,7 +138,7 @@ class Folder:
             self.infos.update((info.name, info) for info in self._infer(node))
 
     def _complete_quantisation(self, node: Node) -> None:
-        """The same of ONNX Runtime's own QuantizeLinear and DequantizeLinear, which onnx does not know."""
+        """Evaluate ONNX Runtime's own QuantizeLinear and DequantizeLinear, which onnx does not know."""
         if node.domain != "com.microsoft" or node.inputs[0] not in self.infos:
             return
         zero = self.constants.get(node.input(2))
@@ -221,9 +221,9 @@ class Folder:
 
 
 def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
-    """The model without nodes that are constant, and the reasons of those that could not be folded.
+    """Remove constant nodes; return the model and, by node label, the reasons why nodes could not be folded.
 
-    DequantizeLinear of constants keeps the integers (see Constant). The reasons are by node label.
+    DequantizeLinear of constants keeps the integers (see Constant).
     """
     folder = Folder(model)
     kept: list[Node] = []
@@ -266,9 +266,9 @@ def _constant_node(node: Node) -> Constant:
 def _inferred(
     node: Node, operands: Mapping[str, Info], small: Mapping[str, Constant], opset: int
 ) -> list[Info]:
-    """What is known of the node's outputs without computing them: from shapes and small constants.
+    """Infer the node's outputs from shapes and small constants, without computing them.
 
-    Raises whatever ONNX shape inference raises for inputs that do not fit.
+    Raises the errors of ONNX shape inference for inputs that do not fit.
     """
     inputs = []
     for name, info in operands.items():

@@ -1,7 +1,7 @@
-"""Activations quantised to integers that no kernel has: int16, uint16, and those of 4 and 2 bits.
+"""Activations quantised to integers without kernels: int16, uint16, and integers of 4 and 2 bits.
 
-They are kept as float32 numbers on the integers' grid: rounded and clipped as the file says, computed with
-in float32. Constants of 4 and 2 bits become int8 and uint8.
+They become float32 numbers on the integers' grid: rounded and clipped as the file states, and computed in
+float32. Constants of 4 and 2 bits become int8 and uint8.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ _MOVES = frozenset(
         "Transpose",
     )
 )
-"""What hands on integers of these types as they are."""
+"""Operators that pass integers of these types on unchanged."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gridded:
-    """A model in which such activations are float32. `types`: what they have in the file, by name."""
+    """A model in which such activations are float32. `types`: by name, their types in the file."""
 
     proto: ModelProto
     types: Mapping[str, str]
 
 
 def on_grids(proto: ModelProto) -> Gridded:
-    """The model without such activations, itself where there are none.
+    """Replace such activations; return the model itself if it has none.
 
-    Where something computes with the integers themselves they stay as they are, for lowering to refuse.
+    If an operator computes with the integers themselves they stay, for lowering to refuse.
     """
     known = _types(proto)
     constants = constants_of(proto.graph)
@@ -85,7 +85,7 @@ def on_grids(proto: ModelProto) -> Gridded:
 
 
 def grids_note(kinds: Iterable[str]) -> str:
-    """What a user is told of them."""
+    """The note to the user about them."""
     names = " and ".join(dict.fromkeys(kinds))
     return (
         f"{names} activations are computed in float32 and rounded to the integers of the file: 4 bytes of "
@@ -94,7 +94,7 @@ def grids_note(kinds: Iterable[str]) -> str:
 
 
 def in_bytes(proto: ModelProto) -> ModelProto:
-    """The model with int8 and uint8 in place of constants of 4 and 2 bits; itself where there are none."""
+    """Convert constants of 4 and 2 bits to int8 and uint8; return the model itself if it has none."""
     if all(tensor.data_type not in _BYTES for tensor in tensors_of(proto.graph)):
         return proto
     result = ModelProto()
@@ -120,7 +120,7 @@ def _types(proto: ModelProto) -> dict[str, int]:
 def _activations(
     proto: ModelProto, known: Mapping[str, int], constants: Mapping[str, TensorProto]
 ) -> dict[str, int]:
-    """The types of such activations by name; none where something else than DequantizeLinear reads one."""
+    """The types of such activations by name; none if an operator other than DequantizeLinear reads one."""
     kinds = {
         value.name: value.type.tensor_type.elem_type
         for value in proto.graph.input
@@ -146,7 +146,7 @@ def _activations(
 
 
 def _plain(node: NodeProto, known: Mapping[str, int], constants: Mapping[str, TensorProto]) -> bool:
-    """Whether a QuantizeLinear or DequantizeLinear has one scale, and a constant zero point."""
+    """Whether a QuantizeLinear or DequantizeLinear has one scale and a constant zero point."""
     if any(item.name == "block_size" and item.i for item in node.attribute):
         return False
     if len(node.input) < 2:
@@ -158,7 +158,7 @@ def _plain(node: NodeProto, known: Mapping[str, int], constants: Mapping[str, Te
 def _in_float(
     node: NodeProto, kinds: Mapping[str, int], constants: Mapping[str, TensorProto]
 ) -> list[tuple[NodeProto, dict[str, float]]]:
-    """The nodes that replace one, with the constants that each needs."""
+    """Return the nodes that replace a node, and their constants."""
     if node.domain not in _DOMAINS or node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
         return [(node, {})]
     quantizes = node.op_type == "QuantizeLinear"
@@ -183,7 +183,7 @@ def _in_float(
 
 
 class _Chain:
-    """Operators one behind the other, from the input of a node to its output."""
+    """A chain of operators from the input of a node to its output."""
 
     def __init__(self, node: NodeProto) -> None:
         self._node = node
@@ -191,7 +191,7 @@ class _Chain:
         self._last = node.input[0]
 
     def add(self, op: str, *numbers: float) -> None:
-        """One more operator, on what was made last and these numbers."""
+        """Append an operator that reads the last result and these numbers."""
         out = f"{self._node.output[0]}/{op}"
         needs = {f"{out}/{at}": number for at, number in enumerate(numbers)}
         made = helper.make_node(op, [self._last, *needs], [out], name=self._node.name)

@@ -1,4 +1,4 @@
-"""Graphs inside nodes: what their values are called once they are outside, and the nodes that hold them."""
+"""Graphs inside nodes: the names of their values in the flat model, and the nodes that contain them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from mcudeploy.frontend.onnx.convert import label_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scope:
-    """A graph while it is gone through. `names`: what its values, and those around it, are called in the flat
-    model, where that is not as in the file; `prefix` is of what is made here, `place` the same in every
-    iteration.
+    """A graph that is being processed.
+
+    `names`: names in the flat model of its values and of outer values, if they differ from the file; `prefix`
+    starts the names of new values, `place` is the same in every iteration.
     """
 
     names: ChainMap[str, str]
@@ -23,13 +24,13 @@ class Scope:
     place: str
 
     def of(self, name: str) -> str:
-        """What a value is called in the flat model."""
+        """The name of a value in the flat model."""
         return self.names.get(name, name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubgraphCall:
-    """A node with graphs inside, the scope that it stands in, and what its outputs are called there."""
+    """A node with graphs inside, its scope, and the names of its outputs in the flat model."""
 
     node: NodeProto
     number: int
@@ -45,12 +46,12 @@ class SubgraphCall:
         return [self.scope.of(name) for name in self.node.input]
 
     def graph(self, name: str) -> GraphProto:
-        """A graph inside. Raises StopIteration where there is none."""
+        """A graph attribute. Raises StopIteration if there is none."""
         found: GraphProto = next(item.g for item in self.node.attribute if item.name == name)
         return found
 
     def integers(self, name: str, count: int) -> Sequence[int]:
-        """A list of so many integers, 0 where it is left out. Raises ValueError."""
+        """A list of `count` integers, zeros if omitted. Raises ValueError."""
         found = next((list(item.ints) for item in self.node.attribute if item.name == name), [0] * count)
         if len(found) != count:
             raise ValueError(f"{name} has {len(found)} elements, not {count}")

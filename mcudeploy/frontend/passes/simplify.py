@@ -1,4 +1,4 @@
-"""Rewriting before lowering: nodes that do nothing or nobody reads, padding that a window can do."""
+"""Rewriting before lowering: removal of identities and unread nodes, and padding merged into windows."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def drop_dead(model: OnnxModel) -> OnnxModel:
 
 
 def fold_pads(model: OnnxModel) -> OnnxModel:
-    """Zero padding in front of convolutions and average pools becomes their own padding.
+    """Merge zero padding into the convolutions and average pools after it.
 
-    In a quantised file the padding stands in a pair of its own (DQ, Pad, Q, DQ, Conv): as zero is exactly
-    the zero point, it commutes with the pair. Only where every reader of the padded value can take it.
-    Values between the Pad and the windows lose their padding, so their shapes in the file no longer hold.
+    In a quantised file the padding stands in a separate pair (DQ, Pad, Q, DQ, Conv): as zero is exactly the
+    zero point, it commutes with the pair. Every reader of the padded value must accept it. Values between the
+    Pad and the windows lose their padding, so their shapes in the file become invalid.
     """
     consumers = model.consumers()
     outputs = {info.name for info in model.outputs}
@@ -74,7 +74,7 @@ def fold_pads(model: OnnxModel) -> OnnxModel:
         if padded_value is None or node.output in outputs:
             continue
         path: set[str] = {node.output}
-        windows = _windows_behind(model, padded_value, consumers, path)
+        windows = _windows_after(model, padded_value, consumers, path)
         if windows is None:
             continue
         padded = [_with_pads(replaced.get(window.output, window), pads) for window, pads in windows]
@@ -97,7 +97,7 @@ def fold_pads(model: OnnxModel) -> OnnxModel:
 
 @dataclass(frozen=True, slots=True)
 class _Padded:
-    """A value between a Pad and the windows behind it, and its padding: befores, then afters.
+    """A value between a Pad and the windows after it, and its padding: first all starts, then all ends.
 
     `filling` is the integer in the padding of an integer value; None: the padding is the float zero.
     """
@@ -114,7 +114,7 @@ def _resolve(renamed: Mapping[str, str], name: str) -> str:
 
 
 def _padded(model: OnnxModel, node: Node) -> _Padded | None:
-    """What a Pad with one constant makes of its input; None where a window cannot do that padding."""
+    """The padding of a Pad with one constant; None if a window cannot apply it."""
     if node.op != "Pad" or node.domain or node.input(3):
         return None
     if node.attributes.get("mode", "constant") != "constant":
@@ -135,19 +135,19 @@ def _padded(model: OnnxModel, node: Node) -> _Padded | None:
 
 
 def _scalar(model: OnnxModel, name: str) -> float | None:
-    """A constant of one element, 0 where the input is left out; None for others."""
+    """A constant of one element, 0 if the input is omitted; None for others."""
     if not name:
         return 0
     constant = model.constants.get(name)
     return float(constant.value.reshape(-1)[0]) if constant is not None and constant.value.size == 1 else None
 
 
-def _windows_behind(
+def _windows_after(
     model: OnnxModel, padded: _Padded, consumers: Mapping[str, list[Node]], path: set[str]
 ) -> list[tuple[Node, tuple[int, ...]]] | None:
-    """The convolutions and pools that read a padded value, behind Q, DQ and transposes, and their padding.
+    """The convolutions and pools that read a padded value, after Q, DQ and transposes, and their padding.
 
-    None where others read it too. The names on the way are added to `path`.
+    None if others read it too. The names in between are added to `path`.
     """
     outputs = {info.name for info in model.outputs}
     found: list[tuple[Node, tuple[int, ...]]] = []
@@ -162,16 +162,16 @@ def _windows_behind(
             if node.op in _PADDED_WINDOWS:
                 found.append((node, current.amounts))
                 continue
-            behind = _behind(model, node, current)
-            if behind is None or node.output in outputs:
+            after = _after(model, node, current)
+            if after is None or node.output in outputs:
                 return None
             path.add(node.output)
-            waiting.append(behind)
+            waiting.append(after)
     return found
 
 
-def _behind(model: OnnxModel, node: Node, padded: _Padded) -> _Padded | None:
-    """The value behind a node that padding commutes with; None behind others."""
+def _after(model: OnnxModel, node: Node, padded: _Padded) -> _Padded | None:
+    """The value after a node that padding commutes with; None after other nodes."""
     if node.op in ("QuantizeLinear", "DequantizeLinear"):
         zero_point = _scalar(model, node.input(2))
         if zero_point is None:
@@ -189,7 +189,7 @@ def _behind(model: OnnxModel, node: Node, padded: _Padded) -> _Padded | None:
 
 
 def _with_pads(window: Node, amounts: tuple[int, ...]) -> Node | None:
-    """The convolution or pool with more padding, or None where that would change its result."""
+    """The convolution or pool with more padding, or None if that would change its result."""
     rank = len(amounts) // 2
     if any(amounts[axis] or amounts[axis + rank] for axis in (0, 1)):
         return None

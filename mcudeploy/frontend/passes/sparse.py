@@ -14,9 +14,9 @@ from mcudeploy.frontend.onnx.tensors import array_of, require_consistent
 
 
 def write_out(graph: GraphProto) -> None:
-    """Makes sparse initializers and the values of sparse constants ordinary tensors.
+    """Convert sparse initializers and sparse constants to dense tensors.
 
-    Raises ModelError for those that are malformed, or too large for any microcontroller.
+    Raises ModelError for malformed tensors, and for tensors too large for any microcontroller.
     """
     graph.initializer.extend(_dense(sparse) for sparse in graph.sparse_initializer)
     del graph.sparse_initializer[:]

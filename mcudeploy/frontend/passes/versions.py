@@ -27,7 +27,7 @@ _ASIDE = "mcudeploy.upsample"
 
 
 def modern(proto: ModelProto) -> ModelProto:
-    """A checked model in an operator set that is lowered. Raises ModelError where it cannot be converted."""
+    """Convert a checked model to an operator set that is lowered. Raises ModelError if that fails."""
     opset = opset_of(proto)
     if opset >= _LOWERED_FROM:
         return proto
@@ -70,7 +70,7 @@ def _upsamples(node: NodeProto) -> bool:
 
 
 def _resized(proto: ModelProto) -> None:
-    """A Resize, as ONNX Runtime computes Upsample, in the place of each one that was set aside."""
+    """Replace each Upsample that was set aside by a Resize, as ONNX Runtime computes it."""
     for node in proto.graph.node:
         if node.domain != _ASIDE:
             continue
@@ -92,7 +92,7 @@ def _resized(proto: ModelProto) -> None:
 
 
 def version_notes(proto: ModelProto) -> tuple[str, ...]:
-    """What a user is told of an operator set that is newer than any that was tested."""
+    """The note to the user about an operator set newer than any tested one."""
     opset = opset_of(proto)
     if opset <= _NEWEST_TESTED:
         return ()
@@ -101,7 +101,7 @@ def version_notes(proto: ModelProto) -> tuple[str, ...]:
 
 
 def drop_equal_versions(proto: ModelProto) -> None:
-    """Leaves one of several entries that state the same version of the same domain."""
+    """Remove duplicate entries that state the same version of the same domain."""
     stated = {(entry.domain, entry.version): entry for entry in proto.opset_import}
     kept = list(stated.values())
     if len(kept) < len(proto.opset_import):

@@ -1,4 +1,4 @@
-"""Integers of 16 and 32 bits at the borders of a network of int8: the real numbers that they stand for."""
+"""16-bit and 32-bit integer inputs and outputs of int8 networks, replaced by their real numbers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ _WIDE = ("INT16", "INT32")
 
 
 def with_real_borders(contents: Contents) -> tuple[Contents, dict[int, Declared]]:
-    """The file with float32 in place of such integers; by number, what inputs and outputs are in the file.
+    """Replace such integers by float32; return, by number, the inputs and outputs of the file.
 
-    QUANTIZE and DEQUANTIZE alone read such an input; QUANTIZE, DEQUANTIZE or SOFTMAX make such an output, and
-    what lies in front of it.
+    Only QUANTIZE and DEQUANTIZE read such an input; QUANTIZE, DEQUANTIZE or SOFTMAX write such an output.
     """
     found = _borders(contents)
     tensors = tuple(
@@ -64,7 +63,7 @@ def _declared(tensor: TfliteTensor) -> Declared:
 
 
 def border_notes(contents: Contents, declared: Mapping[int, Declared]) -> tuple[str, ...]:
-    """What the user should know of such inputs and outputs."""
+    """The note to the user about such inputs and outputs."""
     return tuple(
         _note(what, contents.tensors[number], declared[number])
         for what, numbers in (("input", contents.inputs), ("output", contents.outputs))

@@ -1,4 +1,4 @@
-"""Integers that follow from shapes: SHAPE of a tensor, and what a file computes of it, are constants."""
+"""Integers that follow from shapes: the SHAPE of a tensor, and values computed from it, are constants."""
 
 from __future__ import annotations
 
@@ -46,15 +46,16 @@ FOLDS: dict[str, Fold] = {
     "STRIDED_SLICE": _slice,
     "SUB": lambda _, values: values[0] - values[1],
 }
-"""What is computed of the values of all inputs. Raises ValueError and the like where they do not fit."""
+"""Functions of the values of all inputs. They raise ValueError and similar errors if the inputs do not fit.
+"""
 
 
 def folded(
     operator: TfliteOperator, sources: Sequence[TfliteTensor], result: TfliteTensor
 ) -> TfliteTensor | None:
-    """The result as a constant, where it follows from the shapes and values of the inputs; else None.
+    """The result as a constant, if it follows from the shapes and values of the inputs; else None.
 
-    Raises ValueError and the like where these do not fit.
+    Raises ValueError and similar errors if these do not fit.
     """
     if operator.custom or result.dtype is None or not sources:
         return None

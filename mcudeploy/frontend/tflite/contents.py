@@ -1,4 +1,4 @@
-"""What a .tflite file says, as plain values: all of it read, and in bounds, before anything is made of it."""
+"""Contents of a .tflite file as plain values, read and bounds-checked in full before translation."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ DTYPES = {
     "UINT8": "uint8",
     "BOOL": "bool",
 }
-"""The numpy type of each element type that ONNX has as well."""
+"""The numpy type of each element type that ONNX has too."""
 
 Option = int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """real = scale * (integer - zero_point), with one pair, or one for each position along `axis`."""
+    """real = scale * (integer - zero_point), with one pair, or one pair for each position along `axis`."""
 
     scale: tuple[float, ...]
     zero_point: tuple[int, ...]
@@ -38,17 +38,21 @@ class Scales:
 
     @property
     def single(self) -> bool:
-        """True where the whole tensor has one scale."""
+        """Whether the whole tensor has one scale."""
         return len(self.scale) == 1
 
     def repeated(self, times: int) -> Scales:
-        """Of so many copies of the tensor one after the other along axis 0, which must be the scales' own."""
+        """The scales of `count` copies of the tensor, concatenated along axis 0, which must be the scales'
+        axis.
+        """
         return self if self.single else Scales(self.scale * times, self.zero_point * times, self.axis)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TfliteTensor:
-    """A tensor in the file's own layout. `data` is None where it is computed or fed; little-endian bytes."""
+    """A tensor in the file's layout. `data` has little-endian bytes; None if the tensor is computed or an
+    input.
+    """
 
     index: int
     name: str
@@ -58,26 +62,26 @@ class TfliteTensor:
     data: memoryview | None = field(repr=False)
     scales: Scales | None
     variable: bool = False
-    """It keeps its value from one inference to the next."""
+    """Whether it keeps its value from one inference to the next."""
     sparse: bool = False
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return repr(printable(self.name)) if self.name else f"number {self.index}"
 
     @property
     def dtype(self) -> str | None:
-        """The numpy type; None where ONNX has none."""
+        """The numpy type; None if ONNX lacks it."""
         return DTYPES.get(self.kind)
 
     @property
     def elements(self) -> int:
-        """How many elements the shape has."""
+        """Number of elements of the shape."""
         return prod(self.shape)
 
     def array(self) -> NDArray[np.generic]:
-        """The constant as an array of the tensor's shape. Raises Unsupported where there is none."""
+        """The constant as an array of the tensor's shape. Raises Unsupported if there is none."""
         if self.data is None or self.dtype is None:
             raise Unsupported(f"tensor {self.label} must be a constant of a plain type")
         return np.frombuffer(self.data, np.dtype(self.dtype).newbyteorder("<")).reshape(self.shape)
@@ -85,11 +89,11 @@ class TfliteTensor:
 
 @dataclass(frozen=True, slots=True)
 class TfliteOperator:
-    """One operator. Inputs and outputs are numbers of tensors, -1 where an input is left out."""
+    """An operator. Inputs and outputs are numbers of tensors, -1 if an input is omitted."""
 
     index: int
     op: str
-    """The name of the built-in operator, or that of the custom one."""
+    """The name of the built-in or custom operator."""
     custom: bool
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -97,19 +101,19 @@ class TfliteOperator:
 
     @property
     def label(self) -> str:
-        """What messages call it: its place in the file and its operator."""
+        """Its name in messages: its place in the file and its operator."""
         return f"{self.index} {printable(self.op)}"
 
     def integer(self, name: str) -> int:
-        """An option. Raises Unsupported where the file has none."""
+        """An option. Raises Unsupported if the file has none."""
         return int(self._option(name))
 
     def number(self, name: str) -> float:
-        """An option. Raises Unsupported where the file has none."""
+        """An option. Raises Unsupported if the file has none."""
         return float(self._option(name))
 
     def flag(self, name: str) -> bool:
-        """An option, False where the file has none."""
+        """An option, False if the file has none."""
         return bool(self.options.get(name, False))
 
     def _option(self, name: str) -> Option:
@@ -130,9 +134,10 @@ class Contents:
 
 
 def names_of(contents: Contents) -> list[str]:
-    """The ONNX name of every tensor: its own where it has one; with its number where an earlier one has that.
+    """The ONNX name of every tensor: its name in the file, with its number if an earlier tensor has that
+    name.
 
-    Those of inputs and outputs come first.
+    Inputs and outputs come first.
     """
     names = [""] * len(contents.tensors)
     taken: set[str] = set()

@@ -69,7 +69,8 @@ def require_alike(image: TfliteTensor, kernel: TfliteTensor, axis: int) -> None:
 def bias_of(
     writer: Writer, bias: TfliteTensor | None, operands: tuple[TfliteTensor, TfliteTensor], channels: int
 ) -> list[str]:
-    """The bias, where there is one: int32 counts in units of input scale * weight scale, whatever it says.
+    """The bias, if there is one: int32 counts in units of input scale * weight scale, whatever scale it
+    states.
 
     `operands` are the input and the weights.
     """
@@ -117,7 +118,7 @@ def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
-    """BATCH_MATMUL: the last two axes of both, of two activations or of one and a constant."""
+    """BATCH_MATMUL over the last two axes of both operands; one of them may be constant."""
     names = []
     for position, flag in enumerate(("AdjX", "AdjY")):
         tensor = writer.input(operator, position)

@@ -1,4 +1,4 @@
-"""Operators that compute each element from those at its place, softmax, and changes of quantisation."""
+"""Elementwise operators, softmax, and changes of quantisation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNARY = {
     "SQRT": "Sqrt",
     "TANH": "Tanh",
 }
-"""Functions of one value that ONNX has as well."""
+"""Functions of one value that ONNX has too."""
 _CLIPS = {"RELU": (0.0, inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 
@@ -41,13 +41,13 @@ def binary(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def unary(writer: Writer, operator: TfliteOperator) -> None:
-    """A function that ONNX has as well."""
+    """Translate a function that ONNX has too."""
     made = writer.node(UNARY[operator.op], [writer.real(writer.input(operator, 0))])
     writer.finish(writer.output(operator), made)
 
 
 def negative(writer: Writer, operator: TfliteOperator) -> None:
-    """NEG. Of integers TFLite negates what is stored, whatever it means; -128 stays."""
+    """NEG. TFLite negates the stored integers, whatever they mean; -128 stays."""
     source, result = writer.input(operator, 0), writer.output(operator)
     if source.kind != "INT8" or result.kind != "INT8":
         writer.finish(result, writer.node("Neg", [writer.real(source)]))
@@ -90,7 +90,8 @@ def leaky_relu(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def prelu(writer: Writer, operator: TfliteOperator) -> None:
-    """PRELU. Of a quantised image, it is what is above zero and what is below times the channel's slope.
+    """PRELU. A quantised image is the sum of its positive part and its negative part times the channel's
+    slope.
 
     Both are rounded to the result's scale; as one of them is zero, the sum is exact.
     """
@@ -116,8 +117,8 @@ def prelu(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def extremum(writer: Writer, operator: TfliteOperator) -> None:
-    """MINIMUM and MAXIMUM; with a constant of one value it is a clip. Of integers TFLite compares what is
-    stored, so that all have the scale of the result.
+    """MINIMUM and MAXIMUM; with a constant of one value, a clip. TFLite compares stored integers, so all
+    operands have the scale of the result.
     """
     result, least = writer.output(operator), operator.op == "MINIMUM"
     tensors = [writer.input(operator, position) for position in (0, 1)]

@@ -1,7 +1,7 @@
-"""From the bytes of a .tflite file to its Contents. Whatever the bytes are: Contents, or a ModelError.
+"""Reading of a .tflite file: any bytes become Contents or a ModelError.
 
-The package `tflite` reads a file lazily, and raises anything where offsets lead astray. So all of it is read
-here, once, behind one guard, and never more elements than the file can hold.
+The package `tflite` reads a file lazily, and raises arbitrary errors if offsets are invalid. So the file is
+read in full here, once, inside one guard, and never more elements than the file can contain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ except ImportError:  # an extra of mcudeploy
 _Item = TypeVar("_Item")
 
 IDENTIFIER = b"TFL3"
-"""What stands at byte 4 of every .tflite file."""
+"""Identifier at byte 4 of every .tflite file."""
 _MOST_ENTRIES = 1 << 14
 _MOST_DIMENSIONS = 16
 _MOST_NAME = 200
@@ -33,10 +33,10 @@ _SHARED = 4
 
 
 def contents_of(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Contents:
-    """The main subgraph of a .tflite file. `where` is what messages call it; inputs that `shapes` are given
-    for may have open dimensions.
+    """The main subgraph of a .tflite file. `where` names the file in messages; inputs in `shapes` may have
+    open dimensions.
 
-    Raises ModelError where the package `tflite` is missing, and for every fault of the file.
+    Raises ModelError if the package `tflite` is missing, and for every fault of the file.
     """
     if tflite is None:
         raise ModelError(
@@ -56,7 +56,7 @@ def contents_of(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Conte
 
 
 class _TfliteFile:
-    """One file that is being read; `_left` is how many elements may still be read."""
+    """A file that is being read; `_left` is the number of elements that may still be read."""
 
     def __init__(self, content: bytes, where: str) -> None:
         self._content = content
@@ -108,7 +108,7 @@ class _TfliteFile:
         return tuple(int(item) for item in self._numbers(table, name))
 
     def _numbers(self, table: Any, name: str) -> list[Any]:
-        """A vector of numbers, () where the table has none."""
+        """A vector of numbers, () if the table has none."""
         count = getattr(table, f"{name}Length")()
         if not count:
             return []
@@ -117,7 +117,7 @@ class _TfliteFile:
         return found
 
     def _text(self, raw: bytes | None) -> str:
-        """Names are for messages and borders: what is no text is shown as such."""
+        """Names are for messages, inputs and outputs: bytes that are no text are shown escaped."""
         if not raw:
             return ""
         self._spend(len(raw))
@@ -148,7 +148,7 @@ class _TfliteFile:
         return tensor
 
     def _data(self, number: int, called: str) -> memoryview | None:
-        """The bytes of a constant; None where the buffer is empty. They may stand behind the tables."""
+        """The bytes of a constant; None if the buffer is empty. They may stand after the tables."""
         if not 0 <= number < max(self._model.BuffersLength(), 1):
             raise self._fault(
                 f"tensor {called} lies in buffer {number}; it has {self._model.BuffersLength()}"
@@ -159,7 +159,7 @@ class _TfliteFile:
         if buffer.Offset() > 1:
             first, size = buffer.Offset(), buffer.Size()
             if first + size > len(self._content):
-                raise self._fault(f"the data of tensor {called} ends behind the file")
+                raise self._fault(f"the data of tensor {called} ends beyond the file")
             found = memoryview(self._content)[first : first + size]
         else:
             found = memoryview(buffer.DataAsNumpy()) if buffer.DataLength() else memoryview(b"")
@@ -167,7 +167,9 @@ class _TfliteFile:
         return found if len(found) else None
 
     def _require_fixed(self, table: Any, tensor: TfliteTensor) -> None:
-        """The file's shape has 1 for open dimensions; only an open batch is meant so."""
+        """Raise ModelError for an input with open dimensions other than the batch. The file writes 1 for
+        both.
+        """
         signature = self._integers(table, "ShapeSignature")
         if any(size < 0 for size in signature[1:]):
             raise ModelError(
@@ -183,7 +185,7 @@ class _TfliteFile:
         if not scale:
             return None
         if table.DetailsType() != 0:
-            raise self._fault(f"tensor {called} is quantised in a way of its own")
+            raise self._fault(f"tensor {called} has a custom quantisation")
         zero_point = self._integers(table, "ZeroPoint") or (0,) * len(scale)
         if len(zero_point) == 1:
             zero_point = zero_point * len(scale)
@@ -202,7 +204,7 @@ class _TfliteFile:
 
     @cached_property
     def _codes(self) -> tuple[tuple[str, bool], ...]:
-        """The name of every kind of operator, and whether it is a custom one."""
+        """The name of every operator code, and whether it is custom."""
         return self._each("kinds of operators", self._model.OperatorCodesLength(), self._code)
 
     def _code(self, at: int) -> tuple[str, bool]:
@@ -213,7 +215,7 @@ class _TfliteFile:
         return _names("BuiltinOperator").get(number, f"BUILTIN_{number}"), False
 
     def _options(self, op: str, table: Any) -> dict[str, Option]:
-        """What the operator's own table of options says; nothing where it is missing or of another kind."""
+        """The operator's options; empty if its table is missing or of another type."""
         if op not in OPTIONS:
             return {}
         kind, names = OPTIONS[op]

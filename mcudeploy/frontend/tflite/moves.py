@@ -1,4 +1,4 @@
-"""Operators that move elements. Where scales differ, the integers are moved, as TFLite does."""
+"""Operators that move elements. If scales differ, the integers are moved, as in TFLite."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def moved(
     results: Sequence[TfliteTensor],
     move: Callable[[list[str]], list[str]],
 ) -> None:
-    """What `move` makes of the sources becomes the results.
+    """Assign the results of `move` on the sources.
 
-    In float where all of them are, or where all have one scale: the front end sees through that. Otherwise
-    the integers are moved, whatever they mean, as TFLite does.
+    The move is in float if all sources are float, or all have one scale: the front end sees through that.
+    Otherwise the integers are moved, whatever they mean, as in TFLite.
     """
     first = sources[0]
     alike = all(it.kind == first.kind and it.scales == first.scales for it in (*sources, *results))
@@ -34,7 +34,7 @@ def moved(
 
 
 def reshape(writer: Writer, operator: TfliteOperator) -> None:
-    """RESHAPE, SQUEEZE and EXPAND_DIMS: the file says what shape comes out."""
+    """RESHAPE, SQUEEZE and EXPAND_DIMS: the file states the resulting shape."""
     source, result = writer.input(operator, 0), writer.output(operator)
     if source.elements != result.elements:
         raise Unsupported(f"{list(source.shape)} cannot become {list(result.shape)}")
@@ -59,7 +59,7 @@ def transpose(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def concatenation(writer: Writer, operator: TfliteOperator) -> None:
-    """CONCATENATION: inputs of other scales than the result are quantised anew."""
+    """CONCATENATION: inputs are requantised if their scale differs from the result's."""
     sources = [writer.input(operator, position) for position in range(len(operator.inputs))]
     result, axis, bounds = writer.output(operator), operator.integer("Axis"), fused(operator)
     names = [writer.real(source) for source in sources]
@@ -80,7 +80,7 @@ def pack(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def unpack(writer: Writer, operator: TfliteOperator) -> None:
-    """UNPACK: one tensor for each position along an axis, which goes away."""
+    """UNPACK: one tensor for each position along an axis, which is removed."""
     source, axis = writer.input(operator, 0), operator.integer("Axis")
     results = [writer.output(operator, position) for position in range(len(operator.outputs))]
     axes = writer.constant(np.array([axis], np.int64))
@@ -137,7 +137,7 @@ def _split(writer: Writer, name: str, axis: int, sizes: list[int]) -> list[str]:
 
 
 def strided_slice(writer: Writer, operator: TfliteOperator) -> None:
-    """STRIDED_SLICE: [begin:end:stride] along every axis; `shrink` takes one element and drops the axis."""
+    """STRIDED_SLICE: [begin:end:stride] along every axis; `shrink` selects one element, removing the axis."""
     source, result = writer.input(operator, 0), writer.output(operator)
     if operator.integer("EllipsisMask") or operator.integer("NewAxisMask"):
         raise Unsupported("an ellipsis, or a new axis, is not supported")
@@ -180,7 +180,7 @@ def slice_(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def _slice(writer: Writer, source: TfliteTensor, result: TfliteTensor, ranges: tuple[list[int], ...]) -> None:
-    """The part, in the result's shape: axes of one element may have gone."""
+    """Reshape the part to the result's shape: axes of one element may be removed."""
 
     def move(names: list[str]) -> list[str]:
         limits = [writer.constant(np.array(each, np.int64)) for each in ranges]

@@ -45,4 +45,4 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "UNPACK": ("UnpackOptions", ("Axis",)),
 }
-"""By operator. Those that are not listed have no options, or none that matters."""
+"""Options by operator. Operators that are not listed have no relevant options."""

@@ -22,7 +22,7 @@ _WEIGHTS, _RECURRENT, _BIAS, _PEEPHOLES, _PROJECTION, _H, _C, _NORMS = 1, 5, 12,
 _INT16_MOST = 32767
 _NO_LIMIT = float(np.finfo(np.float32).max)
 _AT_SPLIT = 4
-"""In a step the gates come first, then each by itself."""
+"""Order of the gates within a step."""
 
 
 def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
@@ -58,7 +58,7 @@ def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def _require_plain(writer: Writer, operator: TfliteOperator) -> None:
-    """Raises Unsupported for what few files have."""
+    """Raise Unsupported for rare options."""
     rare = {
         "peepholes": range(_PEEPHOLES, _PEEPHOLES + 3),
         "a projection": range(_PROJECTION, _PROJECTION + 2),
@@ -100,7 +100,7 @@ def _bias(writer: Writer, operator: TfliteOperator, source: TfliteTensor, hidden
 
 
 def _cell_clip(writer: Writer, operator: TfliteOperator) -> float:
-    """What the file clips the cell state at, or the most that its int16 holds."""
+    """The limit of the cell state: the file's clip, or the range of int16."""
     if operator.number("ProjClip") != 0 and writer.given(operator, _PROJECTION) is not None:
         raise Unsupported("a clipped projection is not supported")
     given = operator.number("CellClip")
@@ -116,7 +116,7 @@ def _cell_clip(writer: Writer, operator: TfliteOperator) -> float:
 
 
 def lstm_function() -> FunctionProto:
-    """The node in operators of ONNX, for a runtime that has no such LSTM."""
+    """The node as ONNX operators, for a runtime without such an LSTM."""
     high = helper.make_node("Constant", [], ["high"])
     high.attribute.append(
         AttributeProto(name="value_float", type=AttributeProto.FLOAT, ref_attr_name="cell_clip")
@@ -168,7 +168,7 @@ def _matrix(name: str) -> ValueInfoProto:
 
 
 def _step() -> list[NodeProto]:
-    """One step of time; weights, bias and bounds are those of the function around it."""
+    """One time step; weights, bias and bounds come from the enclosing function."""
     lines = (
         ("MatMul", "x_now w_cols", "from_x"),
         ("MatMul", "h_before r_cols", "from_h"),

@@ -1,4 +1,4 @@
-"""Other shapes of inputs than those in the file: the shapes of all that follows from them."""
+"""Input shapes other than the file's, and the shapes of all values that depend on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 
 def with_shapes(contents: Contents, shapes: Shapes) -> Contents:
-    """The file with these shapes of its inputs, by name, where they have as many dimensions."""
+    """Set these input shapes, by name, if their rank matches."""
     names, tensors = names_of(contents), list(contents.tensors)
     for number in contents.inputs:
         wanted = shapes.get(names[number], ())
@@ -30,10 +30,10 @@ def with_shapes(contents: Contents, shapes: Shapes) -> Contents:
 def stated_shape(
     operator: TfliteOperator, file: Sequence[TfliteTensor], now: Sequence[TfliteTensor]
 ) -> Shape | None:
-    """The shape of the result where the translation takes it from the file; else None. `file` and `now` are
-    the inputs, and the result as the last, with the shapes of the file, and with those of now.
+    """The shape of the result, if the translation takes it from the file; else None.
 
-    Raises Unsupported where it does not follow from the shapes of the inputs.
+    `file` and `now` are the inputs, then the result, with the shapes of the file and the present ones. Raises
+    Unsupported if the shape does not follow from the input shapes.
     """
     result = file[-1].shape
     match operator.op:
@@ -60,7 +60,7 @@ def stated_shape(
 
 
 def _filled(result: Shape, now: Sequence[TfliteTensor]) -> Shape:
-    """What RESHAPE is told: one size may be -1."""
+    """The target shape of RESHAPE: one size may be -1."""
     told = list(result)
     if len(now) == 3 and now[1].data is not None:
         told = [int(size) for size in now[1].array().reshape(-1)]
@@ -92,7 +92,7 @@ def infer(
     infos: dict[str, ValueInfoProto],
     opset: int,
 ) -> None:
-    """Adds what these nodes make to `infos`. Raises Unsupported where operands do not fit."""
+    """Add the results of these nodes to `infos`. Raises Unsupported if operands do not fit."""
     if any(node.domain == DOMAIN for node in nodes):
         raise Unsupported("with --shape, operators that keep a state are not supported")
     read = {name for node in nodes for name in node.input if name}
@@ -114,7 +114,7 @@ def infer(
 
 
 def shape_in(infos: Mapping[str, ValueInfoProto], name: str) -> Shape:
-    """The shape of a value. Raises Unsupported where it is open."""
+    """The shape of a value. Raises Unsupported if it is open."""
     sizes = infos[name].type.tensor_type.shape.dim if name in infos else ()
     shape = tuple(size.dim_value for size in sizes)
     if name not in infos or not infos[name].type.tensor_type.HasField("shape") or not all(shape):

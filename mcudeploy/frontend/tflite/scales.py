@@ -1,4 +1,4 @@
-"""Scales, zero points and fused activations: which are supported, and what they mean in real numbers."""
+"""Scales, zero points and fused activations: support, and meaning in real numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ACTIVATIONS = {0: None, 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 """Bounds by the file's number of a fused activation: none, RELU, RELU_N1_TO_1, RELU6."""
 
 Bounds = tuple[float, float] | None
-"""The least and the largest value, None where there is no limit."""
+"""The least and the largest value, None if there is no limit."""
 
 
 def parameters(tensor: TfliteTensor) -> Scales:
@@ -68,9 +68,10 @@ def fused(operator: TfliteOperator) -> Bounds:
 
 
 def stored_bounds(bounds: Bounds, scales: Scales, dtype: str) -> Bounds:
-    """The bounds as TFLite has them: of integers, ties rounded away from zero, here as the reals they mean.
+    """The bounds as TFLite defines them: integers, ties rounded away from zero, here as the reals they
+    represent.
 
-    An end that no integer of the type is beyond is open; None where both are.
+    A bound that the integer type implies anyway is open; None if both are.
     """
     if bounds is None:
         return None

@@ -19,14 +19,15 @@ SVDF = "SVDF"
 """The node on floats: the newest values [1, filters], the state [1, filters, memory], weights over time
 [filters, memory], bias [units]; it makes [1, units] and the next state."""
 QUANTIZED_SVDF = "QuantizedSVDF"
-"""The same on int8: behind the state and the weights stand the scale and zero point of each, behind the bias
-its scale, at the end scale and zero point of the result."""
+"""Operator for int8. Scale and zero point follow the state and the weights; the scale follows the bias; scale
+and zero point of the result come last.
+"""
 _RELU = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tensors:
-    """What the operator reads and makes."""
+    """Operands and results of the operator."""
 
     source: TfliteTensor
     features: TfliteTensor
@@ -96,7 +97,7 @@ def _quantized(writer: Writer, tensors: _Tensors, newest: str) -> None:
 
 
 def _saturated(writer: Writer, name: str, state: TfliteTensor) -> str:
-    """A value within what int16 holds in the state's scale, not rounded."""
+    """Clip a value to the range of int16 in the state's scale, without rounding."""
     scales = scales_of(state)
     if not scales.single or scales.zero_point[0] != 0:
         raise Unsupported("its state needs one scale and no zero point")
@@ -150,7 +151,7 @@ def _bias(writer: Writer, tensors: _Tensors) -> str:
 
 
 def svdf_functions() -> list[FunctionProto]:
-    """The nodes in operators of ONNX, for a runtime that has no such filter."""
+    """The nodes as ONNX operators, for a runtime without such a filter."""
     of_int8 = [
         _node("DequantizeLinear", "after state_scale state_zero", "kept"),
         _node("DequantizeLinear", "times times_scale times_zero", "weights"),

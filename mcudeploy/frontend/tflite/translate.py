@@ -1,4 +1,4 @@
-"""From the contents of a .tflite file to an ONNX model in QDQ form: one function per operator."""
+"""Translation of a .tflite file to an ONNX model in QDQ form: one function per operator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from onnx import FunctionProto, ModelProto
 
 Translation = Callable[[Writer, TfliteOperator], None]
-"""Writes the nodes of an operator. Raises Unsupported where it cannot be said in ONNX."""
+"""Signature of a translation, which writes the nodes of an operator. Raises Unsupported if ONNX cannot
+express it.
+"""
 
 TRANSLATIONS: dict[str, Translation] = {
     **dict.fromkeys(elementwise.UNARY, elementwise.unary),
@@ -91,7 +93,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.sequence_lstm,
     "UNPACK": moving.unpack,
 }
-"""What each operator becomes. What of it can be deployed, the lowering of the ONNX nodes decides."""
+"""Translation of each operator. Lowering of the ONNX nodes decides which forms are supported."""
 
 _RECURRENT = (
     "it keeps a state from step to step, which is not supported in .tflite files. Convolutions over time are "
@@ -123,15 +125,17 @@ _UNKNOWN = "this operator is not supported; docs/tflite.md lists those that are"
 _CUSTOM = "a custom operator; convert the model with built-in operators only, without allow_custom_ops"
 _TENSORFLOW = "an operator of TensorFlow; convert the model with TFLITE_BUILTINS only, without SELECT_TF_OPS"
 _FAULTS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
-"""What numpy and onnx raise for options and shapes that do not fit."""
+"""Exceptions of numpy and onnx for options and shapes that do not fit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Translated:
-    """The model as ONNX. `refusals`: by label, why nodes of the domain "tflite" stand for an operator;
-    `functions`: what the others of that domain are; `states`: what is kept between runs; `notes`: what
-    the user should know; `declared`: what inputs and outputs are in the file, where they are floats here;
-    `roundings`: by label, how the file rounds where ONNX leaves it to a QuantizeLinear.
+    """The translated model.
+
+    `refusals`: by label, why nodes of the domain "tflite" replace an operator; `functions`: definitions of
+    the other nodes of that domain; `states`: tensors kept between runs; `notes`: messages for the user;
+    `declared`: inputs and outputs in the file that are floats here; `roundings`: by label, rounding of the
+    file that ONNX leaves to a QuantizeLinear.
     """
 
     proto: ModelProto
@@ -144,10 +148,10 @@ class Translated:
 
 
 def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Translated:
-    """The ONNX model of a .tflite file, which messages call `where`, its inputs of the given `shapes`.
+    """Translate a .tflite file, which messages call `where`; `shapes` are its input shapes.
 
-    Names of tensors are those of the file, nodes are called by number and operator.
-    Raises ModelError for a file that cannot be read.
+    Tensors keep their names in the file; nodes are named by number and operator. Raises ModelError for a file
+    that cannot be read.
     """
     return _translated(contents_of(content, where, shapes), shapes)
 

@@ -1,7 +1,7 @@
-"""TRANSPOSE_CONV as a convolution that makes all pixels of a block at once, which then take their places.
+"""TRANSPOSE_CONV as a convolution that computes all pixels of a block at once, then moves them into place.
 
-With a stride of s an output pixel reads every s-th tap only. So the taps of each of the s * s places in a
-block are a smaller filter of their own, filled up with zeros where the filter's size is no multiple of s.
+With a stride of s an output pixel reads only every s-th tap. So the taps of each of the s * s places in a
+block form a smaller filter, padded with zeros if the filter's size is no multiple of s.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from mcudeploy.frontend.tflite.writer import Writer
 
 @dataclass(frozen=True, slots=True)
 class _UpsamplingAxis:
-    """Along rows or columns. `taps` of the small filters, `pads` of the convolution, of whose blocks of
-    `stride` places those from `first` on are the result.
+    """Geometry along rows or columns: `taps` of the small filters and `pads` of the convolution. Each of its
+    blocks has `stride` places; the result starts at place `first`.
     """
 
     stride: int
@@ -55,7 +55,7 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def _axis(size: int, taps: int, stride: int, made: int, *, same: bool) -> _UpsamplingAxis:
-    """Result r of block q is the sum over j of input q - j times tap stride * j + r, less the padding."""
+    """Result r of block q is the sum over j of input q - j times tap stride * j + r, minus the padding."""
     total = max((-(-made // stride) - 1) * stride + taps - made, 0)
     before = total // 2 if same else 0
     each, skipped = -(-taps // stride), before // stride
@@ -91,7 +91,7 @@ def _filters(writer: Writer, kernel: TfliteTensor, rows: _UpsamplingAxis, cols: 
 
 
 def _repeated(writer: Writer, name: str, times: int, count: int) -> str:
-    """A vector of `count` values so many times, by movements that keep the integers of a constant."""
+    """A vector of `count` values repeated, by movements that keep the integers of a constant."""
     for op, shape in (("Reshape", (1, count)), ("Expand", (times, count)), ("Reshape", (times * count,))):
         name = writer.node(op, [name, writer.constant(np.array(shape, np.int64))], main=False)
     return name

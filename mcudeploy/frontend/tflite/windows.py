@@ -14,7 +14,7 @@ _SAME, _VALID = 0, 1
 
 
 def strides_of(operator: TfliteOperator) -> tuple[int, int]:
-    """Rows, columns. Raises Unsupported for those below 1."""
+    """(rows, cols) of the strides. Raises Unsupported for strides below 1."""
     strides = operator.integer("StrideH"), operator.integer("StrideW")
     if min(strides) < 1:
         raise Unsupported(f"strides {list(strides)} must be at least 1")
@@ -46,7 +46,7 @@ def window_attributes(operator: TfliteOperator, size: Sequence[int], kernel: Seq
 
 
 def average_pool(writer: Writer, operator: TfliteOperator) -> None:
-    """AVERAGE_POOL_2D: padding does not count. Of integers, ties go away from zero."""
+    """AVERAGE_POOL_2D: padding is excluded; ties of integers round away from zero."""
     image, result = writer.input(operator, 0), writer.output(operator)
     name = writer.image(image)
     made = writer.node("AveragePool", [name], **_pool_attributes(operator, image.shape))

@@ -1,4 +1,4 @@
-"""The ONNX model under construction: float values behind DequantizeLinear, results before QuantizeLinear."""
+"""The ONNX model under construction: float values after DequantizeLinear, results before QuantizeLinear."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Writer:
             self._inform(contents.tensors[number])
         self._infos_now = {info.name: info for info in self._infos(self._made.values())}
 
-    # -- what an operator reads -----------------------------------------------------------------
+    # -- operands ------------------------------------------------------------------------------
 
     def begin(self, operator: TfliteOperator) -> None:
         """All nodes from here on belong to this operator."""
@@ -65,7 +65,7 @@ class Writer:
         self._journal.clear()
 
     def undo(self) -> None:
-        """Takes back what was written for the present operator, but for constants that nobody reads now."""
+        """Discard the nodes of the current operator, and constants that become unread."""
         del self._nodes[self._first :]
         for back in self._journal:
             back()
@@ -73,32 +73,32 @@ class Writer:
         self._fresh.clear()
 
     def given(self, operator: TfliteOperator, position: int) -> TfliteTensor | None:
-        """An input tensor; None where it is left out."""
+        """An input tensor; None if it is left out."""
         number = operator.inputs[position] if position < len(operator.inputs) else -1
         return None if number < 0 else self._tensors[number]
 
     def input(self, operator: TfliteOperator, position: int) -> TfliteTensor:
-        """An input tensor. Raises Unsupported where it is left out."""
+        """An input tensor. Raises Unsupported if it is left out."""
         found = self.given(operator, position)
         if found is None:
             raise Unsupported(f"it has no input {position}")
         return found
 
     def output(self, operator: TfliteOperator, position: int = 0) -> TfliteTensor:
-        """An output tensor. Raises Unsupported where there is none."""
+        """An output tensor. Raises Unsupported if there is none."""
         if position >= len(operator.outputs):
             raise Unsupported(f"it has no output {position}")
         return self._tensors[operator.outputs[position]]
 
     def integers(self, operator: TfliteOperator, position: int, what: str) -> list[int]:
-        """A constant input of integers. Raises Unsupported, naming `what`, where it is none."""
+        """A constant input of integers. Raises Unsupported, naming `what`, if it is none."""
         tensor = self.input(operator, position)
         if tensor.data is None or tensor.kind not in ("INT32", "INT64"):
             raise Unsupported(f"{what} must be constant integers")
         return [int(item) for item in tensor.array().reshape(-1)]
 
     def fold(self, operator: TfliteOperator) -> bool:
-        """Makes the result a constant where it follows from shapes and integers of the file."""
+        """Make the result a constant if it follows from shapes and integers of the file."""
         if len(operator.outputs) != 1 or operator.outputs[0] in self._contents.outputs:
             return False
         sources = [self._tensors[number] for number in operator.inputs if number >= 0]
@@ -108,8 +108,8 @@ class Writer:
         return made is not None
 
     def state_shape(self, operator: TfliteOperator, file: Sequence[TfliteTensor]) -> None:
-        """Gives the result the shape that follows from the inputs, where the translation takes it from there;
-        `file`: all tensors as the file has them.
+        """Set the shape of the result if it follows from the inputs and the translation takes it from there;
+        `file` has all tensors of the file.
         """
         numbers = [*(number for number in operator.inputs if number >= 0), *operator.outputs[:1]]
         now = [self._tensors[number] for number in numbers]
@@ -118,7 +118,7 @@ class Writer:
             self._settle(now[-1], shape)
 
     def infer_shapes(self, operator: TfliteOperator) -> None:
-        """Gives the results of the present operator the shapes of what its nodes make."""
+        """Set the shapes of the current operator's results to the inferred ones."""
         infer(self._nodes[self._first :], self._constants, self._infos_now, OPSET)
         for number in operator.outputs:
             tensor = self._tensors[number]
@@ -130,7 +130,7 @@ class Writer:
             self._made[tensor.index] = self._tensors[tensor.index]
 
     def raw(self, tensor: TfliteTensor) -> str:
-        """The tensor as the file has it: integers where it is quantised."""
+        """The tensor as in the file: integers if it is quantised."""
         if tensor.variable:
             raise Unsupported(
                 f"tensor {tensor.label} keeps its value between inferences, which is not supported"
@@ -143,7 +143,7 @@ class Writer:
         return name
 
     def real(self, tensor: TfliteTensor) -> str:
-        """The tensor as float32: behind a DequantizeLinear where it is quantised.
+        """The tensor as float32: after a DequantizeLinear if it is quantised.
 
         Raises Unsupported for other element types, and for integers without a scale.
         """
@@ -166,7 +166,7 @@ class Writer:
         return self.dequantized(self.raw(tensor), scales.scale, tensor.dtype or "", scales)
 
     def dequantized(self, name: str, scale: Sequence[float], dtype: str, scales: Scales) -> str:
-        """DequantizeLinear of integers, by scales that may be others than those of the file."""
+        """DequantizeLinear of integers, by scales that may differ from the file's."""
         inputs = [name, *self._constants_of(scale, scales.zero_point, dtype)]
         if len(scale) == 1:
             return self.node("DequantizeLinear", inputs, main=False)
@@ -187,7 +187,7 @@ class Writer:
         return self.constant(scales), self.constant(zeros)
 
     def image(self, tensor: TfliteTensor) -> str:
-        """A float image [N, H, W, C] as ONNX has it, [N, C, H, W]. Raises Unsupported for other ranks."""
+        """Transpose a float image [N, H, W, C] to [N, C, H, W]. Raises Unsupported for other ranks."""
         return self.channels_first(self.real(tensor), tensor)
 
     def channels_first(self, name: str, tensor: TfliteTensor) -> str:
@@ -203,9 +203,9 @@ class Writer:
         return self.node("Transpose", [name], main=False, perm=_TO_CHANNELS_LAST)
 
     def state(self, tensor: TfliteTensor, shape: Sequence[int], dtype: str = "float32") -> str:
-        """A graph input of this shape for what a variable tensor keeps between inferences.
+        """Add a graph input of this shape for a variable tensor that persists between inferences.
 
-        Raises Unsupported for a tensor that keeps nothing, or for several operators.
+        Raises Unsupported for a tensor that is not variable, or that several operators write.
         """
         name = self.name(tensor)
         if not tensor.variable:
@@ -217,8 +217,8 @@ class Writer:
         return name
 
     def keep_state(self, before: str, after: str, first: str = "") -> None:
-        """The state `before` is the constant `first` at first, or zeros, and behind each inference the value
-        `after`.
+        """Register the state `before`: initially the constant `first`, or zeros; after each inference the
+        value `after`.
         """
         self.states.append(Kept(before, after, first))
         self._journal.append(self.states.pop)
@@ -228,10 +228,10 @@ class Writer:
         self._further.append(_info(name, shape, dtype))
         self._journal.append(self._further.pop)
 
-    # -- what it makes --------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------
 
     def constant(self, value: NDArray[np.generic]) -> str:
-        """A constant of its own."""
+        """Add a constant; return its name."""
         name = self._unique("constant")
         self._constants[name] = numpy_helper.from_array(
             np.ascontiguousarray(value).reshape(value.shape), name
@@ -239,7 +239,9 @@ class Writer:
         return name
 
     def node(self, op: str, inputs: Sequence[str], *, main: bool = True, **attributes: Any) -> str:
-        """Adds a node of one output and returns its name. `main`: it is what the operator is in ONNX."""
+        """Add a node of one output and return its name. `main`: the node that represents the operator in
+        ONNX.
+        """
         return self.nodes(op, inputs, 1, main=main, **attributes)[0]
 
     def nodes(
@@ -253,7 +255,7 @@ class Writer:
         return outputs
 
     def _numbered(self, label: str) -> str:
-        """The label, or the label with a number where a node has it already."""
+        """The label, with a number if another node has it."""
         number = self._labels.get(label, 0) + 1
         self._labels[label] = number
         self._journal.append(lambda: self._labels.pop(label, None))
@@ -271,9 +273,9 @@ class Writer:
         self._journal.append(lambda: self.roundings.pop(label, None))
 
     def finish(self, tensor: TfliteTensor, name: str, bounds: Bounds = None, *, late: bool = False) -> None:
-        """The float value becomes the tensor: clipped, and quantised where the tensor is.
+        """Assign the float value to the tensor: clipped, and quantised if the tensor is.
 
-        A clip that quantisation does by itself is left out. `late`: values are quantised, then clipped.
+        A clip implied by the quantisation is omitted. `late`: values are quantised, then clipped.
         """
         if late and tensor.kind != "FLOAT32" and self._limits(tensor, bounds) is not None:
             name = self.as_stored(name, tensor)
@@ -281,7 +283,7 @@ class Writer:
         self._define(tensor, name if tensor.kind == "FLOAT32" else self.quantized(name, tensor))
 
     def as_stored(self, name: str, tensor: TfliteTensor, bounds: Bounds = None) -> str:
-        """The float value as the tensor would have it, clipped and quantised, as float again."""
+        """The float value clipped and quantised as the tensor, as float again."""
         name = self._clip(name, self._limits(tensor, bounds))
         if tensor.kind == "FLOAT32":
             return name
@@ -289,7 +291,7 @@ class Writer:
         return self.dequantized(self.quantized(name, tensor), scales.scale, tensor.dtype or "", scales)
 
     def _limits(self, tensor: TfliteTensor, bounds: Bounds) -> Bounds:
-        """The bounds as the tensor's quantisation has them. Raises Unsupported where it has none for all."""
+        """The bounds in the tensor's quantisation. Raises Unsupported if its scales differ."""
         if tensor.kind == "FLOAT32":
             return bounds
         scales = parameters(tensor)
@@ -298,7 +300,7 @@ class Writer:
         return stored_bounds(bounds, scales, tensor.dtype or "")
 
     def quantized(self, name: str, tensor: TfliteTensor) -> str:
-        """The float value as the integers that the tensor would have."""
+        """The float value as the tensor's integers."""
         return self.node("QuantizeLinear", [name, *self.parameters(tensor)], main=False)
 
     def _clip(self, name: str, bounds: Bounds) -> str:
@@ -310,11 +312,11 @@ class Writer:
         return self.node("Clip", [name, *limits], main=False)
 
     def keep(self, tensor: TfliteTensor, name: str) -> None:
-        """The value, integers where the tensor is quantised, becomes the tensor as it is."""
+        """Assign the value to the tensor unchanged, as integers if the tensor is quantised."""
         self._define(tensor, name)
 
     def _define(self, tensor: TfliteTensor, name: str) -> None:
-        """An Identity where the value has another name; it is dropped again before anything is computed."""
+        """Add an Identity if the value has another name; it is removed before lowering."""
         own = self.name(tensor)
         last = self._nodes[-1] if self._nodes else None
         if last is not None and list(last.output) == [name] and name in self._fresh:
@@ -326,7 +328,7 @@ class Writer:
         self._inform(tensor)
 
     def refuse(self, operator: TfliteOperator) -> None:
-        """A node of DOMAIN stands for an operator that cannot be translated: the front end names it."""
+        """Add a node of DOMAIN for an operator that cannot be translated: the front end names it."""
         tensors = self._tensors
         inputs = [self.name(tensors[number]) for number in operator.inputs if number in self._made]
         made = [tensors[number] for number in operator.outputs]
@@ -358,7 +360,7 @@ class Writer:
             self._journal.append(lambda: self._made.pop(tensor.index, None))
 
     def _infos(self, tensors: Iterable[TfliteTensor]) -> list[ValueInfoProto]:
-        """Shapes and types, of those whose type ONNX has."""
+        """Shapes and types of the tensors whose type ONNX has."""
         return [
             _info(self.name(tensor), tensor.shape, tensor.dtype)
             for tensor in tensors
@@ -366,7 +368,7 @@ class Writer:
         ]
 
     def model(self) -> ModelProto:
-        """All of it. Raises ModelError for inputs and outputs of types that ONNX does not have."""
+        """The complete model. Raises ModelError for inputs and outputs of types that ONNX lacks."""
         inputs, outputs = (
             [self._tensors[number] for number in numbers]
             for numbers in (self._contents.inputs, self._contents.outputs)
