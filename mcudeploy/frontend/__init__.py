@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend.lower.lowering import lower
+from mcudeploy.frontend.lower import lowering
 from mcudeploy.frontend.lower.tidy_trim import prune_channels
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.passes.folding import fold
@@ -39,7 +39,7 @@ def load(
     model, reasons = fold(drop_dead(read(path, shapes, stateful=stateful)))
     model = drop_dead(fold_pads(drop_dead(drop_identities(model))))
     try:
-        graph = lower(model, {**model.refusals, **reasons}, float_io=float_io)
+        graph = lowering.lower(model, {**model.refusals, **reasons}, float_io=float_io)
         return graph if keep_constant else prune_channels(graph)
     except MemoryError as fault:
         raise ModelError("the model is too large to be read in the memory of this computer") from fault
