@@ -1,4 +1,4 @@
-"""int8 values scaled and shifted by channel: a BatchNormalization without a convolution in front."""
+"""int8 values scaled and shifted by channel: a BatchNormalization without a preceding convolution."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 _MOST_SHIFT = 30
 _STEEPEST = 2.0**11
-"""Output steps for an input step; up to here 32 bits resolve a result to 2^-12 of an output step."""
+"""Limit of the slope, in output steps per input step, up to which 32 bits resolve a result to 2^-12 of an
+output step.
+"""
 
 
 def affine_records(
     factor: ConstantArray, offset: ConstantArray, source: Quantization, output: Quantization
 ) -> NDArray[np.int32] | None:
-    """int32[C, 3] m, b, shift with y[c] = (m * x[c] + b) >> shift in stored values; no sum overflows.
+    """Return int32[C, 3] m, b, shift with y[c] = (m * x[c] + b) >> shift in stored values; no sum overflows.
 
-    Results are exact to (64 + slope / 2) / 2^22 of an output step before they are rounded half up, where the
-    slope is that of the stored values. None for a slope beyond what 32 bits resolve.
+    Results are exact to (64 + slope / 2) / 2^22 of an output step before they are rounded half up; the slope
+    is in stored values. None if 32 bits do not resolve the slope.
     """
     slope = factor.astype(np.float64) * source.scale / output.scale
     if not np.all(np.abs(slope) <= _STEEPEST) or not np.all(np.isfinite(offset)):

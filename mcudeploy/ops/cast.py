@@ -1,4 +1,4 @@
-"""Between int32 and float32."""
+"""Conversion between int32 and float32."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class Cast:
         return KernelCall(name, {"row_elements": output.shape[1] * output.shape[2]})
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: C forbids to look at memory as two types at once."""
+        """Return None: C forbids access to the same memory as two types."""
         return ()

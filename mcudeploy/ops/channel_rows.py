@@ -1,4 +1,4 @@
-"""Fully connected layers whose output channels are made a few at a time, as rows."""
+"""Fully connected layers that compute a few output channels at a time, as rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Conv2dToRows:
-    """A Conv2d from a vector to a vector, whose output is looked at as rows of a few channels.
+    """A Conv2d from a vector to a vector, whose output is viewed as rows of a few channels.
 
     x (1, 1, C) -> y (rows, 1, channels); row r, channel k is output channel r * channels + k of the Conv2d.
-    Constants (`weights` [rows * channels, 1, 1, C]) and bits are those of the Conv2d with a 1x1 kernel.
+    Constants (`weights` [rows * channels, 1, 1, C]) and bits equal those of the Conv2d with a 1x1 kernel.
     """
 
     kind: ClassVar[str] = "Conv2dToRows"
@@ -46,5 +46,5 @@ class Conv2dToRows:
         return to_rows_kernel(self, operator, inputs[0], output)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: the input is read for every row."""
+        """Return None: every row reads the input."""
         return ()

@@ -1,6 +1,4 @@
-"""Some columns of one row, or some channels of its only pixel: the call of a kernel that computes them, as
-its parameters say it.
-"""
+"""Kernel calls for some columns of one row, or some channels of its only pixel, by changed parameters."""
 
 from __future__ import annotations
 
@@ -20,15 +18,15 @@ _BY_WINDOWS = frozenset({
 })  # fmt: skip
 """Kernels whose windows begin `pad_left` to the left of an input row."""
 _BY_PIXELS = frozenset({"conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_f32_1x1"})
-"""Kernels that go from one pixel of an input row to the next by `pixel_step` values."""
+"""Kernels that advance by `pixel_step` values between pixels of an input row."""
 _BY_CHANNELS = _BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full"}
-"""Kernels whose constants lie by blocks of output channels, one behind the other."""
+"""Kernels whose constants are stored by blocks of output channels, in sequence."""
 _BLOCKED = ("records", "weights", "bias")
 
 
 def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:
-    """What the first cell of a part of a row is a multiple of, so that the part begins at a multiple of so
-    many bytes; 0 where rows are not cut.
+    """The step of the first cell of a part of a row, so that the part begins at a multiple of `part_bytes`; 0
+    if rows are not cut.
     """
     if output.shape[1] == 1:
         return FOUR if call.kernel in _BY_CHANNELS else 0
@@ -38,8 +36,8 @@ def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:
 
 
 def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCall, int]:
-    """The call that makes only these cells of one row, its output beginning at the first of them; and by how
-    many values its input begins later.
+    """The call that computes only these cells of one row, its output beginning at the first of them, and the
+    number of values by which its input begins later.
     """
     if output.shape[1] == 1:
         return replace(call, params=_channels(call, cells)), 0
@@ -52,7 +50,7 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
 
 
 def _channels(call: KernelCall, channels: Interval) -> dict[str, ParamValue]:
-    """The parameters for some output channels, from a multiple of four on."""
+    """The parameters for output channels from a multiple of four onwards."""
     block = PAIR if call.kernel == "conv2d_s8_1x1" else FOUR
     blocks = -(-_whole(call, "output_channels") // block)
     params = dict(call.params) | {"output_channels": len(channels)}

@@ -1,4 +1,4 @@
-"""What several operator families share: checks of element types and identity loop nests."""
+"""Shared parts of operator families: checks of element types, and identity loop nests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 OFFSET_BYTES = 4
 """One uint32_t row offset of the kernels' scratch."""
 SUM_BYTES = 4
-"""One int32_t or float sum of an operator that is taken by rows."""
+"""Bytes of one int32_t or float sum of an operator that is taken by rows."""
 
 ELEMENTS = ("int8", "int32", "float32")
-"""What kernels that take elements of several types count them as, in order."""
+"""Element types in the order in which move kernels number them."""
 
 AXIS_NAMES = ("row", "col", "ch")
-"""Names of the output's axes in every operator that has no better ones."""
+"""Default names of the output's axes."""
 
 ELEMENTWISE: Access = (Index.of(row=1), Index.of(col=1), Index.of(ch=1))
 """Element (row, col, ch) of an input for element (row, col, ch) of the output."""
@@ -54,21 +54,23 @@ def is_int8(tensor: Tensor) -> bool:
 
 
 def require_same_dtype(*tensors: Tensor) -> None:
-    """Raises ValueError where tensors differ in their element type."""
+    """Raises ValueError if tensors differ in their element type."""
     if len({tensor.dtype for tensor in tensors}) > 1:
         found = ", ".join(f"{tensor.name}: {tensor.dtype}" for tensor in tensors)
         raise ValueError(f"all tensors need one element type, found {found}")
 
 
 def require_same_values(source: Tensor, output: Tensor) -> None:
-    """Raises ValueError where moving elements from `source` to `output` would change what they mean."""
+    """Raises ValueError if moving elements from `source` to `output` would change what they mean."""
     require_same_dtype(source, output)
     if is_int8(output) and quantization_of(source) != quantization_of(output):
         raise ValueError(f"{output.name} needs the quantisation of {source.name}, whose elements it holds")
 
 
 def moved(size_bytes: int, times: float = 1) -> Counts:
-    """Runs of so many bytes are copied: libraries take 64 bytes at a time, then 16, words, and the rest."""
+    """Counts of copying `times` runs of `size_bytes`: libraries take 64 bytes at a time, then 16, words, and
+    the rest.
+    """
     return {
         "moves": times,
         "bytes_64": times * (size_bytes // 64),
@@ -79,7 +81,7 @@ def moved(size_bytes: int, times: float = 1) -> Counts:
 
 
 def filled(size_bytes: int, times: float = 1) -> Counts:
-    """Runs of so many bytes are set: 16 at a time, then words, and the rest."""
+    """Counts of setting `times` runs of `size_bytes`: 16 at a time, then words, and the rest."""
     return {
         "fills": times,
         "filled_16": times * (size_bytes // 16),
@@ -89,7 +91,7 @@ def filled(size_bytes: int, times: float = 1) -> Counts:
 
 
 def taken(size_bytes: int, times: float, *, by_table: bool) -> Counts:
-    """Runs of so many bytes are copied, or each byte is looked up; see mcud_move.h."""
+    """Counts of copying `times` runs of `size_bytes`, or of looking up each byte; see mcud_move.h."""
     if by_table:
         return {"looks": times, "looked": times * size_bytes}
     return moved(size_bytes, times)
@@ -105,5 +107,5 @@ def merged(*parts: Mapping[str, float]) -> Counts:
 
 
 def scaled(counts: Mapping[str, float], times: float) -> Counts:
-    """The counts of something that happens so many times."""
+    """Multiply counts by a number of repetitions."""
     return {name: times * count for name, count in counts.items()}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Concat:
-    """Inputs one after the other along `axis`; int8 inputs may have a quantisation of their own."""
+    """Inputs in turn along `axis`; int8 inputs may have separate quantisations."""
 
     kind: ClassVar[str] = "Concat"
     is_view: ClassVar[bool] = False
@@ -41,7 +41,7 @@ class Concat:
             raise ValueError(f"the axis is 0, 1 or 2, not {self.axis}")
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each input is read shifted by the sizes before it; outside it nothing is read."""
+        """Each input is read shifted by the sizes before it, and only inside it."""
         if not inputs:
             raise ValueError("nothing to concatenate")
         others = {tuple(size for axis, size in enumerate(shape) if axis != self.axis) for shape in inputs}
@@ -89,12 +89,12 @@ class Concat:
         return KernelCall("concat", params, counts=lambda rows: {"calls": 1} | scaled(row, len(rows)))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: the output is larger."""
+        """Return None: the output is larger."""
         return ()
 
 
 def _row_counts(row_bytes: int, ends: list[int], through: list[bool]) -> CountsOf:
-    """Rows are copied, or looked up `through` a table; input i ends at row ends[i] of the output."""
+    """Copy rows, or look them up `through` a table; input i ends at row ends[i] of the output."""
 
     def counts(rows: Interval) -> Counts:
         inputs = [rows.clip(start, end) for start, end in zip([0, *ends], ends, strict=False)]
@@ -114,7 +114,9 @@ def _tables(
     np.ndarray[tuple[int, ...], np.dtype[np.int8]] | None,
     np.ndarray[tuple[int, ...], np.dtype[np.uint32]] | None,
 ]:
-    """Requantisation tables int8[n * 256], and which one each input takes (n: none). None if not needed."""
+    """Requantisation tables int8[n * 256], and the table of each input (n: none). None if no input needs
+    one.
+    """
     if not is_int8(output):
         return None, None
     target = quantization_of(output)

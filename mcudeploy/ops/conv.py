@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def window_positions(size: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:
-    """How many times a window fits along a padded dimension. Raises ValueError where it never does."""
+    """Number of times a window fits along a padded dimension. Raises ValueError if it never does."""
     free = size + pads[0] + pads[1] - dilation * (kernel - 1) - 1
     if free < 0:
         raise ValueError(
@@ -27,12 +27,13 @@ def window_positions(size: int, kernel: int, stride: int, dilation: int, pads: t
 class Conv2d:
     """y[oh, ow, Kg*g + k] = clip(bias + sum over r, s, c of x[..., Cg*g + c] * w[Kg*g + k, r, s, c]).
 
-    x (H, W, C) -> y (OH, OW, K). Pairs are (rows, cols); pads are (top, left, bottom, right).
-    Constants: `weights` int8 or float32 [K, kh, kw, C/groups]; `bias` int32 (scale sx * sw[k]) or float32
-    [K]; for int8 also `weight_scale` float32 [K], the weights' zero point being 0, and where the model's bias
-    is not a multiple of sx * sw[k], `bias_rounding` float32 [K], what it was rounded by, in that unit.
-    A matrix product with constant weights is a 1x1 convolution over (B, 1, K), or one with kernel (H, W)
-    behind a flatten of (H, W, C). `low` and `high` are the fused clip in real values.
+    x (H, W, C) -> y (OH, OW, K). Pairs are (rows, cols); pads are (top, left, bottom, right). Constants:
+    `weights` int8 or float32 [K, kh, kw, C/groups]; `bias` int32 (scale sx * sw[k]) or float32 [K]; for int8
+    also `weight_scale` float32 [K], the weights' zero point being 0. If the model's bias is not a multiple of
+    sx * sw[k], `bias_rounding` float32 [K] is its rounding error, in that unit.
+
+    A matrix product with constant weights is a 1x1 convolution over (B, 1, K), or, after a flatten of (H, W,
+    C), one with kernel (H, W). `low` and `high` are the fused clip in real values.
     """
 
     kind: ClassVar[str] = "Conv2d"
@@ -49,7 +50,7 @@ class Conv2d:
     high: float = inf
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """One input (H, W, C). Raises ValueError where groups or window do not fit it."""
+        """One input (H, W, C). Raises ValueError if groups or window do not fit it."""
         ((rows, cols, channels),) = inputs
         if min(*self.kernel_shape, *self.stride, *self.dilation, self.groups, self.out_channels) < 1:
             raise ValueError("kernel, stride, dilation, groups and channels must be at least 1")
@@ -85,18 +86,20 @@ class Conv2d:
         )
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Chooses among the general, pointwise, whole-window and depthwise kernels.
+        """Select the general, pointwise, whole-window or depthwise kernel.
 
         Raises ValueError for constants of a wrong shape, or int8 sums that could overflow an int32.
         """
         return conv_kernel(self, operator, inputs[0], output)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: pixels of an input row are read again after the output's first ones are written."""
+        """Return None: the kernel reads pixels of an input row again after it writes the output's first
+        pixels.
+        """
         return ()
 
     def by_rows(self, source: Shape) -> Conv2dByRows | None:
-        """The same sums of an input (H, W, C), taken in by blocks of rows.
+        """The same sums of an input (H, W, C), read in blocks of rows.
 
         None unless the kernel is as large as the input, dense and of one group, and there are rows to cut.
         """
@@ -143,5 +146,5 @@ class Conv2dByRows:
         return by_rows_kernel(self, operator, inputs[0], output)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: the output is written when all of the input has been read."""
+        """Return None: the output is written after all of the input is read."""
         return ()

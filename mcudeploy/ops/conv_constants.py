@@ -1,4 +1,4 @@
-"""The constants of convolutions: checked, quantised, packed."""
+"""Constants of convolutions: checked, quantised and packed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 
 FOUR = 4
-"""Output channels that a single pixel is multiplied with at a time; channels of a depthwise block."""
+"""Output channels multiplied with a single pixel at a time; channels of a depthwise block."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvConstants:
-    """The constants of a convolution, not packed yet; float32 ones have no multipliers."""
+    """The unpacked constants of a convolution; float32 ones have no multipliers."""
 
     weights: NDArray[Any]
     bias: NDArray[Any]
@@ -36,7 +36,7 @@ class ConvConstants:
         return mine.keys() == others.keys() and all(np.array_equal(mine[it], others[it]) for it in mine)  # type: ignore[arg-type]
 
     def arrays(self) -> dict[str, ParamValue]:
-        """As they are."""
+        """Return the constants unpacked."""
         arrays: dict[str, ParamValue] = {"weights": self.weights, "bias": self.bias}
         return arrays if self.multipliers is None else arrays | {"multipliers": self.multipliers}
 
@@ -62,7 +62,7 @@ class ConvConstants:
 
 
 def check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
-    """Raises ValueError where the weights have another shape than `needed`, or the bias does not fit it."""
+    """Raises ValueError if the weights have another shape than `needed`, or the bias does not fit it."""
     weights, bias = operator.constants["weights"], operator.constants["bias"]
     if weights.shape != needed:
         raise ValueError(f"{operator.name}: weights {list(weights.shape)} instead of {list(needed)}")
@@ -102,16 +102,16 @@ def numbers_of(
 
 
 def without(params: dict[str, ParamValue], *names: str) -> dict[str, ParamValue]:
-    """The parameters but those of these names."""
+    """The parameters except these."""
     return {name: value for name, value in params.items() if name not in names}
 
 
 def fold_zero_point(
     name: str, weights: NDArray[np.int8], bias: ConstantArray, zero_point: int
 ) -> NDArray[np.int32]:
-    """bias[k] - zero_point * sum of weights[k]: with it, the raw input values can be multiplied.
+    """bias[k] - zero_point * sum of weights[k], with which kernels multiply raw input values.
 
-    Raises ValueError where the result does not fit an int32.
+    Raises ValueError if the result does not fit an int32.
     """
     sums = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64)
     folded = bias.astype(np.int64) - zero_point * sums
@@ -121,5 +121,5 @@ def fold_zero_point(
 
 
 def _largest_sums(weights: NDArray[np.int8], bias: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The largest absolute value any partial sum of a channel can take."""
+    """The largest absolute value of any partial sum of a channel."""
     return requantize.largest_products(weights) + np.abs(bias.astype(np.int64))

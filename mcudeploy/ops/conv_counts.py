@@ -1,7 +1,7 @@
-"""How often the loops of the convolution kernels run: what their costs are sums over.
+"""Loop counts of the convolution kernels, of which their costs are sums.
 
-Each function follows one kernel of firmware/kernels: its blocks of pixels and channels, and what of its
-windows lies in the padding. A "turn" is a pass of a loop that takes several groups of values where it can.
+Each function follows one kernel of firmware/kernels: its blocks of pixels and channels, and the padding in
+its windows. A "turn" is a pass of a loop that takes several groups of values if it can.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _UNROLLED_PIXELS = 4
 COLUMNS = 14
 """MCUD_COLUMNS of dwconv2d_s8_3x3.h."""
 _UNROLLED_PIXEL = 8
-"""The same of one pixel by four channels."""
+"""Groups in a turn of one pixel by four channels."""
 
 
 def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
-    """How many blocks of 3, 2 and 1 pixels conv2d_s8 and conv2d_s8_1x1 take; see mcud_next_pixels."""
+    """Numbers of blocks of 3, 2 and 1 pixels that conv2d_s8 and conv2d_s8_1x1 take; see mcud_next_pixels."""
     if most < 3:
         return {2: pixels // 2, 1: pixels % 2}
     twos = {0: 0, 1: 2, 2: 1}[pixels % 3] if pixels > 1 else 0
@@ -89,7 +89,7 @@ def general(fields: Fields) -> CountsOf:
 
 
 def deep(fields: Fields) -> CountsOf:
-    """conv2d_s8_deep: one window is gathered after the other and multiplied to four channels at a time."""
+    """conv2d_s8_deep: windows are gathered in turn and multiplied to four channels at a time."""
     windows = Windows(fields)
     values = 4 * fields["patch_groups"]
 
@@ -103,7 +103,7 @@ def deep(fields: Fields) -> CountsOf:
 
 
 def direct(fields: Fields) -> CountsOf:
-    """conv2d_s8_1x1_direct: each pixel is multiplied where it lies, to four channels at a time."""
+    """conv2d_s8_1x1_direct: each pixel is multiplied in place, to four channels at a time."""
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * fields["output_cols"]
@@ -114,7 +114,7 @@ def direct(fields: Fields) -> CountsOf:
 
 
 def full(fields: Fields) -> CountsOf:
-    """conv2d_s8_full: the rows lie behind one another where they are whole groups."""
+    """conv2d_s8_full: rows are contiguous if they are whole groups."""
     rows, values = fields["input_rows"], fields["row_values"]
     together = rows == 1 or values % GROUP == 0
     outputs = fields["output_channels"]
@@ -123,7 +123,7 @@ def full(fields: Fields) -> CountsOf:
 
 
 def by_rows(fields: Fields, input_rows: int) -> CountsOf:
-    """conv2d_s8_by_rows: rows of whole groups are taken as one; the first begins sums, the last ends them."""
+    """conv2d_s8_by_rows: rows of whole groups form one run; the first begins the sums, the last ends them."""
     outputs, values = fields["output_channels"], fields["row_values"]
     fours = -(-outputs // 4)
 
@@ -137,7 +137,7 @@ def by_rows(fields: Fields, input_rows: int) -> CountsOf:
 
 
 def to_rows(fields: Fields) -> CountsOf:
-    """conv2d_s8_to_rows: rows of whole fours of channels are taken as one."""
+    """conv2d_s8_to_rows: rows of whole fours of channels form one run."""
     depth, channels = fields["input_channels"], fields["row_channels"]
 
     def counts(rows: Interval) -> Counts:
@@ -149,7 +149,7 @@ def to_rows(fields: Fields) -> CountsOf:
 
 
 def depthwise(fields: Fields) -> CountsOf:
-    """dwconv2d_s8: windows inside the input share a list of taps, which are multiplied two by two."""
+    """dwconv2d_s8: windows inside the input share a list of taps, which are multiplied in pairs."""
     windows = Windows(fields)
     kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
     taps, channels = kernel_rows * kernel_cols, fields["channels"]
@@ -218,7 +218,7 @@ def by_columns(fields: Fields) -> CountsOf:
 
 
 def multiplied(fields: Fields) -> CountsOf:
-    """dwconv2d_s8_multiplied: taps inside and in the padding are listed where they change."""
+    """dwconv2d_s8_multiplied: taps inside and in the padding are listed when they change."""
     windows = Windows(fields)
     cols, taps = windows.cols, fields["window.kernel_rows"] * fields["window.kernel_cols"]
     lists_in_row = 1 + int((cols[1:] != cols[:-1]).sum())
@@ -242,7 +242,7 @@ def multiplied(fields: Fields) -> CountsOf:
 
 
 def _copied(values: int) -> Counts:
-    """A part of a window is copied: 16 bytes at a time, then words, and the rest."""
+    """Counts of copying a part of a window: 16 bytes at a time, then words, and the rest."""
     return {
         "moves": 1,
         "copied_16": values // 16,
@@ -256,7 +256,7 @@ def _turns(groups: int, unrolled: int) -> int:
 
 
 def _expanded(values: int) -> Counts:
-    """A run of values is expanded to 16 bits: eight, then four, then the rest."""
+    """Counts of expanding a run of values to 16 bits: eight, then four, then the rest."""
     return {
         "runs": 1,
         "eights": values // 8,
@@ -266,7 +266,7 @@ def _expanded(values: int) -> Counts:
 
 
 def _multiplied(blocks: Mapping[int, int], channels: int, groups: int) -> Counts:
-    """Blocks of pixels are multiplied to two channels at a time."""
+    """Counts of multiplying blocks of pixels to two channels at a time."""
     pairs = -(-channels // 2)
     counts: Counts = {}
     for pixels, times in blocks.items():
@@ -280,7 +280,7 @@ def _multiplied(blocks: Mapping[int, int], channels: int, groups: int) -> Counts
 
 
 def _fours(channels: int, values: int) -> Counts:
-    """A pixel of so many values is multiplied to four channels at a time; see mcud_pixel_s8."""
+    """Counts of multiplying a pixel of `values` values to four channels at a time; see mcud_pixel_s8."""
     if values % GROUP:
         return _dots(channels, values, 1)
     records, groups = -(-channels // 4), values // GROUP
@@ -294,7 +294,7 @@ def _fours(channels: int, values: int) -> Counts:
 
 
 def _dots(channels: int, values: int, runs: int, *, finish: bool = True) -> Counts:
-    """The same of runs of values that may be no whole groups, each one summed up apart."""
+    """Counts of multiplying runs of values that may be no whole groups, each one summed separately."""
     fours, groups = -(-channels // 4), values // GROUP
     counts: Counts = {
         "dots": fours * runs,
@@ -306,16 +306,16 @@ def _dots(channels: int, values: int, runs: int, *, finish: bool = True) -> Coun
 
 
 def window_rows(windows: Windows, rows: Interval) -> Counts:
-    """The rows of the input under each row of the output are looked up."""
+    """Counts of looking up the rows of the input under each row of the output."""
     return {"rows": len(rows), "row_taps": int(windows.rows(rows).sum())}
 
 
 def gathered(
     windows: Windows, fields: Fields, rows: Interval, copied: RunCounts, filled: RunCounts
 ) -> Counts:
-    """mcud_gather for every pixel and group: rows of windows are copied, and filled where taps are missing.
+    """mcud_gather for every pixel and group: rows of windows are copied, and filled if taps are missing.
 
-    `copied` and `filled` count for a run of so many values, so many times.
+    `copied` and `filled` take the length of a run and the number of runs.
     """
     kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
     values = fields["group_inputs"]

@@ -1,4 +1,4 @@
-"""How often the loops of the float32 convolution kernels run; see conv_counts.py."""
+"""Loop counts of the float32 convolution kernels; see conv_counts.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PIXELS = 4
 
 
 def pointwise(fields: Fields) -> CountsOf:
-    """conv2d_f32_1x1: four pixels at a time, across rows that lie behind one another."""
+    """conv2d_f32_1x1: four pixels at a time, across contiguous rows."""
     channels, depth = fields["output_channels"], fields["input_channels"]
     block, pixel = _block(channels, depth), _pixel(channels, depth)
 
@@ -26,7 +26,7 @@ def pointwise(fields: Fields) -> CountsOf:
 
 
 def general(fields: Fields) -> CountsOf:
-    """conv2d_f32: four pixels at a time where no column of their windows is padding."""
+    """conv2d_f32: four pixels at a time if no column of their windows is padding."""
     windows = Windows(fields)
     kernel_cols, values = fields["window.kernel_cols"], fields["group_inputs"]
     channels = fields["group_outputs"]
@@ -85,7 +85,7 @@ def patches(fields: Fields) -> CountsOf:
 
 
 def depthwise(fields: Fields) -> CountsOf:
-    """dwconv2d_f32: eight channels at a time, the last ones one by one, as are all with a multiplier."""
+    """dwconv2d_f32: eight channels at a time, the last ones singly, as are all with a multiplier."""
     windows = Windows(fields)
     channels = fields["input_channels"]
     blocks = {"ones": fields["output_channels"]}
@@ -116,7 +116,7 @@ def full(fields: Fields) -> CountsOf:
 
 
 def by_rows(fields: Fields, input_rows: int) -> CountsOf:
-    """conv2d_f32_by_rows: all rows as one; the first begin the sums, the last end them."""
+    """conv2d_f32_by_rows: all rows form one run; the first begins the sums, the last ends them."""
     channels = fields["output_channels"]
     records = -(-channels // 4)
 
@@ -130,7 +130,7 @@ def by_rows(fields: Fields, input_rows: int) -> CountsOf:
 
 
 def to_rows(fields: Fields) -> CountsOf:
-    """conv2d_f32_to_rows: every row is a pixel with weights of its own."""
+    """conv2d_f32_to_rows: every row is a pixel with separate weights."""
     pixel = _pixel(fields["row_channels"], fields["input_channels"])
     return lambda rows: {"calls": 1, "rows": len(rows)} | scaled(pixel, len(rows))
 
@@ -144,7 +144,7 @@ def _filled(values: int, times: int) -> Counts:
 
 
 def _sums(values: int, pixels: int) -> Counts:
-    """One run of values by four channels: four pixels take two values at a time, one pixel four."""
+    """Counts of one run of values by four channels: four pixels take two values at a time, one pixel four."""
     at_once = 2 if pixels == _PIXELS else 4
     return {
         f"sums_{pixels}": 1,
@@ -154,19 +154,19 @@ def _sums(values: int, pixels: int) -> Counts:
 
 
 def _finished(channels: int, pixels: int = 1) -> Counts:
-    """Sums are clamped, four at a time or alone; see mcud_finish_f32."""
+    """Counts of clamping sums, four at a time or singly; see mcud_finish_f32."""
     return {"clamped_4": pixels * (channels // 4), "clamped_1": pixels * (channels % 4)}
 
 
 def _block(channels: int, depth: int) -> Counts:
-    """Four pixels by all channels; see mcud_pixels_f32."""
+    """Counts of four pixels by all channels; see mcud_pixels_f32."""
     records = -(-channels // 4)
     sums = scaled(_sums(depth, _PIXELS), records)
     return {"blocks_4": 1} | sums | _finished(channels, _PIXELS)
 
 
 def _pixel(channels: int, depth: int) -> Counts:
-    """One pixel by eight channels at a time, then by four; see mcud_pixel_f32."""
+    """Counts of one pixel by eight channels at a time, then by four; see mcud_pixel_f32."""
     eights, fours = channels // 8, -(-(channels % 8) // 4)
     return (
         {

@@ -1,4 +1,4 @@
-"""How often the loops of the convolution kernels for cores with vectors run; see conv_counts.py."""
+"""Loop counts of the convolution kernels for cores with vectors; see conv_counts.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _POINTERS = 4
 
 
 def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
-    """How many blocks of so many pixels are taken, at most `most`; see mcud_vector_next_pixels."""
+    """Numbers of blocks by their pixels, at most `most`; see mcud_vector_next_pixels."""
     blocks = dict.fromkeys(range(most, 0, -1), 0)
     blocks[most], left = divmod(pixels, most)
     if most == 3 and left == 1 and pixels > 1:
@@ -25,7 +25,7 @@ def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
 
 
 def pointwise(fields: Fields) -> CountsOf:
-    """conv2d_s8_1x1_mve: pixels of all rows, three or two at a time, where they lie."""
+    """conv2d_s8_1x1_mve: pixels of all rows, three or two at a time, in place."""
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * fields["output_cols"]
@@ -36,7 +36,7 @@ def pointwise(fields: Fields) -> CountsOf:
 
 
 def general(fields: Fields) -> CountsOf:
-    """conv2d_s8_mve: windows are gathered, those in the padding one by one, and multiplied."""
+    """conv2d_s8_mve: windows are gathered, those in the padding singly, and multiplied."""
     windows = Windows(fields)
     kernel_rows, values = fields["window.kernel_rows"], fields["group_inputs"]
     inner = fields["end_inside"] - fields["first_inside"]
@@ -87,7 +87,7 @@ def full(fields: Fields) -> CountsOf:
 
 
 def by_rows(fields: Fields, input_rows: int) -> CountsOf:
-    """conv2d_s8_by_rows_mve: the first rows begin the sums, the last end them."""
+    """conv2d_s8_by_rows_mve: the first rows begin the sums, the last ones end them."""
     outputs = fields["output_channels"]
     pairs = -(-outputs // 2)
 
@@ -102,7 +102,9 @@ def by_rows(fields: Fields, input_rows: int) -> CountsOf:
 
 
 def depthwise(fields: Fields) -> CountsOf:
-    """dwconv2d_s8_mve: windows inside the input share a list of taps, several of few channels a vector."""
+    """dwconv2d_s8_mve: windows inside the input share a list of taps; a vector holds several of few
+    channels.
+    """
     windows = Windows(fields)
     kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
     taps, channels, at_once = kernel_rows * kernel_cols, fields["channels"], fields["pixels"]
@@ -148,7 +150,7 @@ def _vectors(values: int) -> int:
 
 
 def _multiplied(blocks: dict[int, int], channels: int, depth: int) -> Counts:
-    """Blocks of pixels by two channels at a time; an odd last channel is left to each pixel alone."""
+    """Counts of blocks of pixels by two channels at a time; pixels take an odd last channel singly."""
     counts: Counts = {"blocks": sum(blocks.values())}
     alone = 0
     for pixels, times in blocks.items():

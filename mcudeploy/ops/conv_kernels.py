@@ -1,4 +1,4 @@
-"""The C kernels of convolutions: which one, and its constants packed the way it wants them."""
+"""Selection of the C kernels of convolutions, and packing of their constants."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 
 _TAP_BYTES = 8
-"""One tap in the lists of the depthwise kernels: two words, or a pointer."""
+"""Bytes of one tap in the lists of the depthwise kernels: two words, or a pointer."""
 _MOST_EXPANDED_BYTES = 1280
-"""What the expanded windows of two pixels may take where nobody chooses by time and memory."""
+"""Limit in bytes of the expanded windows of two pixels, unless a search weighs time against memory."""
 _SHORT_RUN = 8
-"""Float values that lie in one run in a row of a window, where gathering it first takes less time."""
+"""Float values in a contiguous run of a window's row up to which gathering it first takes less time."""
 _MOST_GATHERED = 64
-"""Values of a float window that is gathered; four of them lie in scratch."""
+"""Bytes of the values of a gathered float window; four of them lie in scratch."""
 _PIXELS = 3
 """Pixels that a pointwise convolution takes at a time."""
 _EXPANDED_BYTES = 2
-"""One int8 value in a block of pixels that is multiplied."""
+"""Bytes of one int8 value in a block of pixels that is multiplied."""
 COLUMNS_BYTES = (26 + conv_counts.COLUMNS * 6) * 4
-"""The expanded record and columns of dwconv2d_s8_3x3."""
+"""Bytes of the expanded record and columns of dwconv2d_s8_3x3."""
 _MOST_COLUMN_STRIDE = 2
 _LEAST_COLUMNS = 8
-"""Outputs in a row that pay for its expanded weights."""
+"""Outputs in a row from which its expanded weights save time."""
 PAIR = 2
-"""Output channels that a block of pixels is multiplied with at a time."""
+"""Output channels multiplied with a block of pixels at a time."""
 
 
 def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
@@ -78,7 +78,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
 def _general_kernel(
     conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
-    """conv2d_s8 and conv2d_s8_deep, the latter first where the other's expanded windows are large."""
+    """conv2d_s8 and conv2d_s8_deep, the latter first if the other's expanded windows are large."""
     kernel_rows, kernel_cols = conv.kernel_shape
     group_inputs = source.shape[2] // conv.groups
     offsets = kernel_rows * OFFSET_BYTES
@@ -121,7 +121,7 @@ def _general_kernel(
 def _depthwise_kernel(
     conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
-    """dwconv2d_s8, or dwconv2d_s8_multiplied where an input channel has several output channels."""
+    """dwconv2d_s8, or dwconv2d_s8_multiplied if an input channel has several output channels."""
     channels = source.shape[2]
     zero_point = requantize.quantization_of(source).zero_point
     taps = conv.kernel_shape[0] * conv.kernel_shape[1]
@@ -155,7 +155,7 @@ def _by_columns(
     fields: dict[str, ParamValue],
     zero_point: int,
 ) -> tuple[KernelCall, ...]:
-    """dwconv2d_s8_3x3, if it is for such windows."""
+    """dwconv2d_s8_3x3, if it supports these windows."""
     if conv.kernel_shape != (3, 3) or conv.dilation != (1, 1) or conv.stride[1] > _MOST_COLUMN_STRIDE:
         return ()
     own = {name.removeprefix("window."): value for name, value in fields.items()}
@@ -213,7 +213,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
 
 
 def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
-    """The same for one that takes in its input by rows; see Conv2dByRows.kernel."""
+    """The kernel that reads its input by rows; see Conv2dByRows.kernel."""
     rows, cols, channels = source.shape
     check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels))
     constants, numbers = numbers_of(conv, operator, source, output)
@@ -233,7 +233,7 @@ def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, outpu
 
 
 def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
-    """The same for one whose output channels are rows; see Conv2dToRows.kernel."""
+    """The kernel whose output channels are rows; see Conv2dToRows.kernel."""
     channels = source.shape[2]
     check_constants(operator, (conv.rows * conv.channels, 1, 1, channels))
     constants, numbers = numbers_of(conv, operator, source, output)
@@ -251,7 +251,7 @@ def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, outpu
 
 
 def _by_tap(weights: ConstantArray) -> ConstantArray:
-    """[K, kh, kw, 1] -> [kh * kw, K]: the channels of one tap lie side by side."""
+    """[K, kh, kw, 1] -> [kh * kw, K]: the channels of one tap become adjacent."""
     by_tap = weights.reshape(len(weights), -1).T
     if weights.dtype == np.int8:
         return np.ascontiguousarray(by_tap, np.int8)
@@ -259,12 +259,12 @@ def _by_tap(weights: ConstantArray) -> ConstantArray:
 
 
 def _is_depthwise(conv: Conv2d, channels: int) -> bool:
-    """One input channel per group; with a single channel in all, the general kernel is the better one."""
+    """Whether groups have one input channel; for a single input channel the general kernel is better."""
     return conv.groups == channels and channels > 1
 
 
 def is_plain(conv: Conv2d) -> bool:
-    """No padding, no dilation, one group."""
+    """Whether there is no padding, no dilation, and one group."""
     return conv.pads == (0, 0, 0, 0) and conv.dilation == (1, 1) and conv.groups == 1
 
 
@@ -273,7 +273,7 @@ def _is_pointwise(conv: Conv2d) -> bool:
 
 
 def _in_one_run(conv: Conv2d) -> bool:
-    """Whether the taps of a window's row lie one behind the other, for each group of channels."""
+    """Whether the taps of a window's row are contiguous, for each group of channels."""
     return conv.kernel_shape[1] == 1 or (conv.groups == 1 and conv.dilation[1] == 1)
 
 

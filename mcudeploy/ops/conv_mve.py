@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 Params = dict[str, ParamValue]
 
 _PAIR = 2
-"""Output channels that pixels are multiplied with at a time."""
+"""Output channels multiplied with pixels at a time."""
 _PIXELS = 3
-"""Pixels that are multiplied at a time."""
+"""Pixels multiplied at a time."""
 _MOST_GATHERED_BYTES = 2048
-"""What the windows of these pixels may take of the arena; where they are deeper, fewer are taken."""
+"""Limit in bytes of the windows of these pixels; if windows are deeper, the kernel takes fewer pixels."""
 
 
 def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCall:
-    """conv2d_s8_1x1_mve; `fields` are conv2d_s8_1x1's."""
+    """conv2d_s8_1x1_mve; `fields` belong to conv2d_s8_1x1."""
     params = _records(constants) | without(fields, "groups") | numbers
     return KernelCall(
         "conv2d_s8_1x1_mve", params, needs_vectors=True, counts=conv_counts_mve.pointwise(fields)
@@ -36,7 +36,7 @@ def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> Kern
 
 
 def general(constants: ConvConstants, numbers: Params, fields: Params, groups: int) -> tuple[KernelCall, ...]:
-    """conv2d_s8_mve by so many pixels; `fields` are those that conv2d_s8 and conv2d_s8_deep share."""
+    """conv2d_s8_mve by `pixels` pixels; `fields` are shared by conv2d_s8 and conv2d_s8_deep."""
     _, *kernel_shape, _ = constants.weights.shape
     patch = constants.weights[0].size
     records = _records(constants, groups=groups)
@@ -62,13 +62,13 @@ def general(constants: ConvConstants, numbers: Params, fields: Params, groups: i
 
 
 def full(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
-    """conv2d_s8_full_mve; `fields` are conv2d_s8_full's, which takes in `rows` rows."""
+    """conv2d_s8_full_mve; `fields` belong to conv2d_s8_full, which reads `rows` rows."""
     params = _records(constants, runs=rows) | fields | numbers
     return KernelCall("conv2d_s8_full_mve", params, needs_vectors=True, counts=conv_counts_mve.full(fields))
 
 
 def by_rows(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
-    """conv2d_s8_by_rows_mve; `fields` are conv2d_s8_by_rows', which takes in `rows` rows."""
+    """conv2d_s8_by_rows_mve; `fields` belong to conv2d_s8_by_rows, which reads `rows` rows."""
     outputs = padded(len(constants.weights), _PAIR)
     known = fields | {"padded_outputs": outputs} | without(numbers, "padded_outputs")
     params = _records(constants, runs=rows) | known
@@ -80,9 +80,9 @@ def by_rows(constants: ConvConstants, numbers: Params, fields: Params, rows: int
 def depthwise(
     constants: ConvConstants, numbers: Params, fields: Params, padding: NDArray[np.int8], scratch_bytes: int
 ) -> tuple[KernelCall, ...]:
-    """dwconv2d_s8_mve; `fields` and scratch are dwconv2d_s8's.
+    """dwconv2d_s8_mve; `fields` and scratch belong to dwconv2d_s8.
 
-    Empty where the sum of two taps' products could be 2^15: such weights need both to be -128.
+    Empty if the sum of two taps' products could be 2^15: both weights would need to be -128.
     """
     weights = constants.weights.reshape(len(constants.weights), -1)
     lowest = weights == np.iinfo(np.int8).min

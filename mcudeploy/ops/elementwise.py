@@ -1,4 +1,4 @@
-"""Element by element: Binary with broadcasting, and int8 lookup tables."""
+"""Elementwise operators: Binary with broadcasting, and int8 lookup tables."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ BinaryFunction = Literal[
     "add", "sub", "mul", "div", "max", "min", "pow", "prelu", "fmod",
     "less", "less_equal", "equal", "not_equal", "keep", "drop",
 ]  # fmt: skip
-"""Comparisons give 1 or 0. keep: the second where the first is not 0, else 0; drop: the other way round."""
+"""Comparisons yield 1 or 0. keep: the second operand if the first is not 0, else 0; drop: the reverse."""
 
 
 def broadcast_shape(a: Shape, b: Shape) -> Shape:
-    """The shape of an operation on `a` and `b`. Raises ValueError where sizes are neither equal nor 1."""
+    """The shape of an operation on `a` and `b`. Raises ValueError if sizes are neither equal nor 1."""
     for left, right in zip(a, b, strict=True):
         if left != right and 1 not in (left, right):
             raise ValueError(f"shapes {a} and {b} do not broadcast")
@@ -46,7 +46,7 @@ _LANES = 4
 
 
 def pixel_counts(strides: Mapping[str, Any]) -> CountsOf:
-    """Runs of channels, one for each column where an operand broadcasts, else one for a row."""
+    """Runs of channels, one for each column if an operand broadcasts, else one for a row."""
     cols, channels = strides["cols"], strides["channels"]
 
     def counts(rows: Interval) -> Counts:
@@ -64,10 +64,10 @@ def pixel_counts(strides: Mapping[str, Any]) -> CountsOf:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A function of two operands, then a clip to [low, high]; of int8 operands Add, Sub, Mul and Div.
+    """A function of two operands, then a clip to [low, high]; int8 operands support Add, Sub, Mul and Div.
 
-    Two inputs, or one input and constants["constant"] (3-D, int8 where the input is) standing at
-    operand `constant_operand`. Each dimension of an operand is the output's or 1.
+    It has two inputs, or one input and constants["constant"] (3-D, int8 if the input is) as operand
+    `constant_operand`. Each dimension of an operand is the output's or 1.
     """
 
     kind: ClassVar[str] = "Binary"
@@ -97,7 +97,7 @@ class Binary:
         return activation, self.constant_shape
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Element (row, col, ch) reads that element of each operand, or element 0 where it broadcasts."""
+        """Element (row, col, ch) reads that element of each operand, or element 0 if it broadcasts."""
         output = broadcast_shape(*self.operands(inputs))
         reads = []
         for shape in inputs:
@@ -109,7 +109,9 @@ class Binary:
         return LoopNest(spatial_axes(output), tuple(reads), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """add_s8 (also sub), mul_s8, div_s8, or add_f32 and so on. Raises ValueError for others on int8."""
+        """add_s8 (also sub), mul_s8, div_s8, or add_f32 and so on. Raises ValueError for other functions on
+        int8.
+        """
         require_same_dtype(*inputs, output)
         constant = self._constant(operator, output)
         pointers: dict[str, ParamValue] = {
@@ -151,7 +153,7 @@ class Binary:
                 raise ValueError(f"{self.function} is for float32 only")
 
     def rounding(self, inputs: tuple[Tensor, ...], output: Tensor) -> float:
-        """How far an int8 sum may be off before it is rounded, in LSB; see sum_error. 0 for anything else."""
+        """Largest error of an int8 sum before rounding, in LSB; see sum_error. 0 for other functions."""
         if self.function not in ("add", "sub") or not is_int8(output):
             return 0.0
         return sum_error(*self._quantizations(inputs), quantization_of(output))
@@ -189,9 +191,9 @@ class Binary:
 
 
 def broadcast_strides(operands: tuple[Shape, Shape]) -> dict[str, ParamValue]:
-    """How far, in elements, each operand moves per row, col and channel of the output; 0 where it broadcasts.
+    """The steps in elements of each operand per row, col and channel of the output; 0 if it broadcasts.
 
-    Columns and channels become one loop where both operands go through them in one stride.
+    Columns and channels become one loop if both operands pass through them in one stride.
     """
     _, cols, channels = broadcast_shape(*operands)
     steps = []
@@ -228,10 +230,10 @@ def _add_arithmetic(a: Quantization, b: Quantization, sign: int, out: Quantizati
 
 
 def sum_error(a: Quantization, b: Quantization, out: Quantization) -> float:
-    """How far add_s8 may be off before it rounds, in steps of the output, in sums that do not saturate.
+    """Largest error of add_s8 before rounding, in steps of the output, in sums that do not saturate.
 
-    An operand whose scale is many times the output's leaves few bits for both multipliers. Infinite where
-    they do not fit.
+    An operand whose scale is many times the output's leaves few bits for both multipliers. The error is
+    infinite if they do not fit.
     """
     try:
         made = _add_arithmetic(a, b, 1, out)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamedInput:
-    """Model input number `position`, of `shape`; it reads nothing, the application writes its rows."""
+    """Model input number `position`, of `shape`; it has no input, and the application writes its rows."""
 
     kind: ClassVar[str] = "Feed"
     is_view: ClassVar[bool] = False
@@ -28,9 +28,9 @@ class StreamedInput:
         return LoopNest(spatial_axes(self.shape), (), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """feed, which asks the generated program for rows."""
+        """feed, which requests rows from the application."""
         return KernelCall("feed", {"feed": Symbol("feed_rows"), "input": self.position})
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: there is no input."""
+        """Return None: there is no input."""
         return ()

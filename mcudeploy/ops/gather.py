@@ -1,4 +1,4 @@
-"""Rows chosen by indices that are known at run time: embeddings of tokens."""
+"""Rows selected by run-time indices: embeddings of tokens."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 class GatherRows:
     """Row indices[i] of the table for row i of the output.
 
-    The first input is the indices, int32 (1, 1, count): from the end where they are negative, clamped where
-    they are outside. The table is the second input, or constants["table"] (rows, 1, `width`) where `width`
-    is set.
+    The first input has the indices, int32 (1, 1, count): negative ones count from the end, and those outside
+    are clamped. The table is the second input, or constants["table"] (rows, 1, `width`) if `width` is set.
     """
 
     kind: ClassVar[str] = "GatherRows"
@@ -73,5 +72,5 @@ class GatherRows:
         return KernelCall("gather_rows", params, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: a row may be read by any other."""
+        """Return None: any output row may read any table row."""
         return ()

@@ -1,4 +1,4 @@
-"""Pixels of an image from places that are computed."""
+"""Pixels of an image at computed positions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PADDINGS = ("zeros", "border", "reflection")
 
 @dataclass(frozen=True, slots=True)
 class GridSample:
-    """Pixel (row, col) of the output is the image at the place (x, y) that the second input has there.
+    """Pixel (row, col) of the output is the image at the position (x, y) that the second input holds there.
 
     A pixel is the weighted sum of `taps` * `taps` neighbours; float32.
     """
@@ -32,7 +32,7 @@ class GridSample:
     align_corners: bool
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Every row needs the whole image, and its own row of places."""
+        """Every row needs the whole image, and its own row of positions."""
         image, grid = inputs
         if grid[2] != 2 or self.padding not in PADDINGS or self.taps not in MODES.values():
             raise ValueError(f"places {grid} of {self.taps} neighbours with {self.padding} around them")
@@ -80,5 +80,5 @@ class GridSample:
         )
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: any pixel may be needed later."""
+        """Return None: a later output may read any pixel."""
         return ()

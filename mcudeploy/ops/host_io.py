@@ -1,4 +1,4 @@
-"""Between arrays as the ONNX model has them and tensors as the device stores them."""
+"""Conversion between arrays of the ONNX model and tensors of the device."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ HELD = {
     DType.INT32: ("int32", "int64"),
     DType.INT8: ("int8", "uint8", "bool", "float16", "float32", "float64"),
 }
-"""The element types of the ONNX model, numpy names, that a stored type holds."""
+"""By stored type, the element types of the ONNX model (numpy names) that it can hold."""
 
 
 def is_channels_last(shape: tuple[int, ...], order: NDArray[np.int32]) -> bool:
-    """True where `order` (see Border) puts an image [1, C, ...] of this shape in the order [..., C]."""
+    """Whether `order` (see GraphIO) puts an image [1, C, ...] of this shape in the order [..., C]."""
     if len(shape) < 3 or shape[0] != 1:
         return False
     moved = np.moveaxis(order.reshape(shape), 1, -1).reshape(-1)
@@ -30,11 +30,12 @@ def is_channels_last(shape: tuple[int, ...], order: NDArray[np.int32]) -> bool:
 
 
 def to_device(border: GraphIO, tensor: Tensor, array: Array) -> Array:
-    """The stored tensor, int8 or float32 of tensor.shape, for an array of the ONNX tensor's shape and dtype.
+    """Convert an array of the ONNX tensor's shape and dtype to the stored tensor, int8 or float32 of
+    tensor.shape.
 
-    For one of another type that is computed in float32 the array may also be float32. A float array for an
-    int8 tensor is quantised as ONNX Runtime does it: float32 division, half to even, saturation.
-    Raises ValueError for another shape or dtype than the border's.
+    If the dtype is another one that is computed in float32, the array may also be float32. A float array for
+    an int8 tensor is quantised as in ONNX Runtime: float32 division, half to even, saturation. Raises
+    ValueError for another shape or dtype than the model's.
     """
     _require(border, tensor)
     types = {border.dtype, "float32"} if border.dtype in COMPUTED_IN_FLOAT32 else {border.dtype}
@@ -58,13 +59,15 @@ def to_device(border: GraphIO, tensor: Tensor, array: Array) -> Array:
 
 
 def from_device(border: GraphIO, tensor: Tensor, stored: Array) -> Array:
-    """The array of the ONNX tensor's shape and dtype for a stored tensor that has all of its elements."""
+    """Convert a stored tensor to the array of the ONNX tensor's shape and dtype; it must have all its
+    elements.
+    """
     values: Array = stored.reshape(-1)[border.order]
     if border.dtype == "uint8":
         values = values.astype(np.int16) + UNSIGNED_OFFSET
     elif border.dtype.startswith("float") and tensor.dtype is not DType.FLOAT32:
         values = dequantize(values, _quantization(border, tensor))
-    with np.errstate(over="ignore"):  # beyond float16 lie infinities
+    with np.errstate(over="ignore"):  # values beyond float16 are infinities
         return values.astype(border.dtype).reshape(border.shape)
 
 

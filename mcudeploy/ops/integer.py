@@ -1,4 +1,4 @@
-"""Functions of two integers, element by element, with broadcasting."""
+"""Elementwise functions of two integers, with broadcasting."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ IntegerFunction = Literal[
     "add", "sub", "mul", "div", "mod", "fmod", "pow", "max", "min",
     "less", "less_equal", "equal", "keep", "drop", "and", "or", "xor", "shift_left", "shift_right",
 ]  # fmt: skip
-"""As BinaryFunction has them; what does not fit the result wraps around, and a division by 0 gives 0. mod has
-the sign of the second operand, fmod that of the first.
+"""Functions of BinaryFunction. Overflow wraps around, and division by 0 yields 0. mod has the sign of the
+second operand, fmod that of the first.
 """
 _FUNCTIONS: tuple[IntegerFunction, ...] = get_args(IntegerFunction)
 
@@ -28,9 +28,9 @@ _FUNCTIONS: tuple[IntegerFunction, ...] = get_args(IntegerFunction)
 class IntegerBinary:
     """A function of two operands of int8 or int32 each; the result is int8 or int32.
 
-    Two inputs, or one input and constants["constant"] (int32, 3-D) standing at operand `constant_operand`.
-    Each dimension of an operand is the output's or 1. `offsets` are added to what bytes of the operands and
-    of the result hold: 128 for uint8.
+    It has two inputs, or one input and constants["constant"] (int32, 3-D) as operand `constant_operand`. Each
+    dimension of an operand is the output's or 1. `offsets` are added to the stored bytes of the operands and
+    of the result: 128 for uint8.
     """
 
     kind: ClassVar[str] = "IntegerBinary"
@@ -47,7 +47,7 @@ class IntegerBinary:
         return Binary("add", self.constant_operand, self.constant_shape)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """As of Binary."""
+        """The loop nest of Binary."""
         return self._like.loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:

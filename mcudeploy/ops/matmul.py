@@ -30,7 +30,7 @@ class MatMul:
     transpose_b: bool = False
 
     def _sizes(self, inputs: tuple[Shape, ...]) -> tuple[int, int, int, int]:
-        """(heads, M, K, N). Raises ValueError where the shapes do not fit."""
+        """(heads, M, K, N). Raises ValueError if the shapes do not fit."""
         a, b = inputs
         if self.batched:
             heads, m, k = a
@@ -76,13 +76,13 @@ class MatMul:
         return KernelCall(f"matmul_s8{variant}", size | _arithmetic(inputs, output, k))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: every element of an input is read many times."""
+        """Return None: every element of an input is read several times."""
         return ()
 
 
 def _arithmetic(inputs: tuple[Tensor, ...], output: Tensor, k: int) -> dict[str, ParamValue]:
     (a, b), out = (quantization_of(tensor) for tensor in inputs), quantization_of(output)
-    largest = k * 255 * 256  # products without the zero point of a; then what that of b takes off
+    largest = k * 255 * 256  # products without the zero point of a; then the term of the zero point of b
     if largest >= 2**31:
         raise ValueError(f"a sum of {k} products may overflow 32 bits")
     multipliers, shift = quantize_scale(np.array([a.scale * b.scale / out.scale], np.float64))

@@ -1,4 +1,4 @@
-"""Operators that only move elements: Slice, Pad. (Transpose: transpose.py.) Same quantisation in and out."""
+"""Slice and Pad, which only move elements and keep the quantisation. Transpose is in transpose.py."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Triple = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Elements start, start + step, ... of each dimension; steps may be negative, not 0."""
+    """Elements start, start + step, ... of each dimension; steps may be negative, but not 0."""
 
     kind: ClassVar[str] = "Slice"
     is_view: ClassVar[bool] = False
@@ -81,7 +81,7 @@ class Slice:
         )
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: elements change their place."""
+        """Return None: elements change their place."""
         return ()
 
 
@@ -98,7 +98,7 @@ class Pad:
     value: float = 0.0
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Output element i of a dimension reads input element i - before, where there is one."""
+        """Output element i of a dimension reads input element i - before if there is one."""
         (shape,) = inputs
         rows, cols, channels = (
             size + before + after for size, before, after in zip(shape, self.before, self.after, strict=True)
@@ -136,7 +136,7 @@ class Pad:
         return KernelCall("pad", params, counts=_pad_counts(params))
 
     def _fill_bits(self, output: Tensor) -> int:
-        """The padding element's bits as an int32: of the float32 value, or of the int8 value."""
+        """The bits of the padding element as an int32: of the float32 value, or of the int8 value."""
         if is_int8(output):
             return quantize_value(self.value, quantization_of(output))
         if output.dtype == "int32":
@@ -144,12 +144,12 @@ class Pad:
         return int(np.array([self.value], np.float32).view(np.int32)[0])
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: elements change their place."""
+        """Return None: elements change their place."""
         return ()
 
 
 def _pad_counts(params: Mapping[str, Any]) -> CountsOf:
-    """Rows, columns and ends of channels are filled where the input has none, bytes faster than words."""
+    """Fill rows, columns and ends of channels outside the input; bytes are faster to set than words."""
     size = params["element_bytes"]
     out_cols, out_channels, before = params["out_cols"], params["out_channels"], params["channel_before"]
     first, end = max(before, 0), min(before + params["channels"], out_channels)

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LayerNorm:
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias along channels, float32. Constants: "scale" and
-    "bias", float32[channels]. Not `centred`: the mean is taken as 0 (RMS normalisation).
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias along channels, float32.
+
+    Constants: "scale" and "bias", float32[channels]. Without `centred`, the mean is taken as 0 (RMS
+    normalisation).
     """
 
     kind: ClassVar[str] = "LayerNorm"
@@ -44,5 +46,5 @@ class LayerNorm:
         return KernelCall("layer_norm_f32", {**constants, **size, "epsilon": float(self.epsilon)})
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The input: an element is last read where it is written."""
+        """The input: an element is last read when it is written."""
         return (0,)

@@ -1,7 +1,7 @@
-"""How the kernels want their constants: weights in the order of the blocks they are multiplied in.
+"""Packing of constants for kernels: weights in the order of the blocks in which they are multiplied.
 
-A group is four values along the depth, in one 32-bit word, little-endian; what is missing to whole groups and
-whole blocks of channels is 0. See mcud_dot_s8.h, mcud_dot_row_s8.h and mcud_simd.h; for vectors,
+A group is four values along the depth, in one 32-bit word, little-endian; incomplete groups and blocks of
+channels are filled up with 0. See mcud_dot_s8.h, mcud_dot_row_s8.h and mcud_simd.h; for vectors,
 mcud_dot_vector_s8.h.
 """
 
@@ -17,7 +17,7 @@ VECTOR = 16
 
 
 def padded(size: int, multiple: int) -> int:
-    """The next multiple."""
+    """Round up to the next multiple."""
     return -(-size // multiple) * multiple
 
 
@@ -37,7 +37,7 @@ def pack_records(
 
 
 def _by_block(values: NDArray[np.int32], groups: int, block: int) -> NDArray[np.int32]:
-    """int32 [groups * n] -> [groups * blocks][block], filled up with zeros behind each group's n values."""
+    """int32 [groups * n] -> [groups * blocks][block], filled up with zeros after each group's n values."""
     by_group = values.reshape(groups, -1)
     missing = padded(by_group.shape[1], block) - by_group.shape[1]
     return np.pad(by_group, ((0, 0), (0, missing))).reshape(-1, block)
@@ -46,9 +46,9 @@ def _by_block(values: NDArray[np.int32], groups: int, block: int) -> NDArray[np.
 def pack_blocks(
     weights: NDArray[np.int8], groups: int, runs: int, block: int, side_by_side: int = GROUP
 ) -> NDArray[np.int32]:
-    """Weights [K, ...] for blocks of `block` output channels; K is `groups` groups of channels.
+    """Pack weights [K, ...] for blocks of `block` output channels; K is `groups` groups of channels.
 
-    The depth behind K is `runs` equal runs, each filled up to whole groups of `side_by_side` values, a
+    The depth after K is `runs` equal runs, each filled up to whole groups of `side_by_side` values, a
     multiple of four. Returns words [groups * blocks][words of a block].
     """
     outputs = len(weights) // groups
@@ -63,7 +63,7 @@ def pack_blocks(
 def pack_fours(values: NDArray[np.float32], groups: int) -> NDArray[np.float32]:
     """float32 [K, ...] -> [groups][fours of channels][depth][4], K being `groups` groups of channels.
 
-    What a group lacks to whole fours is 0. Of biases the depth is 1.
+    Incomplete fours of a group are filled with 0. Biases have depth 1.
     """
     by_group = values.reshape(groups, len(values) // groups, -1)
     missing = padded(by_group.shape[1], 4) - by_group.shape[1]
@@ -75,8 +75,8 @@ def pack_fours(values: NDArray[np.float32], groups: int) -> NDArray[np.float32]:
 def pack_taps(weights: NDArray[np.int8]) -> NDArray[np.int32]:
     """Depthwise weights [C, taps] -> words [fours of channels][taps].
 
-    Taps go two by two: channels 0 and 1 of the first and of the second one, then channels 2 and 3 of both. An
-    odd last tap has its four channels in one word.
+    Taps go in pairs: channels 0 and 1 of both taps, then channels 2 and 3 of both. An odd last tap has its
+    four channels in one word.
     """
     channels, taps = weights.shape
     fours = np.pad(weights, ((0, padded(channels, 4) - channels), (0, 0))).reshape(-1, 4, taps)

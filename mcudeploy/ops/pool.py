@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 _MOST_SHORT_TAPS = 255
 
 Ties = Literal["even", "away", "up"]
-"""Where a mean halfway between two stored values goes: to the even distance from the zero point; away from a
+"""Rounding of a mean halfway between two stored values: to the even distance from the zero point; away from a
 stored 0; up.
 """
 _ORIGINS: Mapping[Ties, int] = {"away": 0, "up": -128}
-"""The stored value that such ties go away from."""
+"""The stored value from which such ties round away."""
 
 
 def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -41,7 +41,7 @@ def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopN
         last = (pool.out_size[dimension] - 1) * pool.stride[dimension] - pool.pads[dimension]
         if last >= size:
             raise ValueError(
-                f"the last of {pool.out_size[dimension]} windows begins behind the {size} inputs"
+                f"the last of {pool.out_size[dimension]} windows begins beyond the {size} inputs"
             )
     axes = (
         Axis("oh", pool.out_size[0]),
@@ -59,10 +59,10 @@ def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopN
 
 
 def _window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
-    """Loops over the taps inside the input, for blocks of channels: vectors, fours and single ones; sums by
-    vectors take eights.
+    """Loops over the taps inside the input, for blocks of channels: vectors, fours and single ones; vector
+    sums take eights.
 
-    A core goes by vectors or not, so that a table has costs of either.
+    A core either has vectors or not, so a table holds costs of one of them.
     """
     windows = Windows(fields)
     channels = fields["channels"]
@@ -96,7 +96,7 @@ def _window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
 
 
 def _long_sums(counts: Counts, taps: int) -> Counts:
-    """Sums of more int8 values than fit 16 bits are another loop; see mcud_sum_window."""
+    """Select the loop for sums of more int8 values than fit 16 bits; see mcud_sum_window."""
     return {"long_taps": counts["taps_of_fours"] if taps > _MOST_SHORT_TAPS else 0}
 
 
@@ -133,7 +133,7 @@ class MaxPool:
     """y[oh, ow, c] = the largest x under the window; padding never wins.
 
     x (H, W, C) -> y (out_size[0], out_size[1], C). Pairs are (rows, cols); pads are (top, left, bottom,
-    right). `out_size` is given because ceil_mode decides it. int8: the output keeps the quantisation.
+    right). `out_size` is stated because it depends on ceil_mode. int8: the output keeps the quantisation.
     """
 
     kind: ClassVar[str] = "MaxPool"
@@ -147,11 +147,11 @@ class MaxPool:
     out_size: tuple[int, int]
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """One input (H, W, C). Raises ValueError where the windows do not fit it."""
+        """One input (H, W, C). Raises ValueError if the windows do not fit it."""
         return _pool_loops(self, inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """maxpool_s8 or maxpool_f32. Raises ValueError where an int8 output has another quantisation."""
+        """maxpool_s8 or maxpool_f32. Raises ValueError if an int8 output has another quantisation."""
         (source,) = inputs
         if source.dtype is not output.dtype or source.quantization != output.quantization:
             raise ValueError(f"{operator.name}: a maximum keeps dtype and quantisation")
@@ -161,7 +161,7 @@ class MaxPool:
         return KernelCall(f"maxpool_{suffix}", fields, scratch, counts=_window_counts(fields, sums=False))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: windows overlap in rows and columns."""
+        """Return None: windows overlap in rows and columns."""
         return ()
 
 
@@ -177,7 +177,7 @@ def _multipliers(
 
 @dataclass(frozen=True, slots=True)
 class _Mean:
-    """Numbers of a kernel that makes means: multipliers and their shift, zero points of sums and results."""
+    """Parameters of a mean kernel: multipliers and their shift, zero points of sums and results."""
 
     multipliers: NDArray[np.int32]
     shift: int
@@ -186,7 +186,10 @@ class _Mean:
 
 
 def _mean(operator: Operator, tensors: tuple[Tensor, Tensor], taps: NDArray[np.int64], ties: Ties) -> _Mean:
-    """Of sums of so many `taps`. Raises ValueError where they could overflow, or ties could not be told."""
+    """The multipliers and shift for sums of `taps` values.
+
+    Raises ValueError if sums could overflow, or ties could not be recognised.
+    """
     read, made = (requantize.quantization_of(tensor) for tensor in tensors)
     if ties == "even":
         multipliers, shift = _multipliers(operator, *tensors, 1.0 / taps, int(taps.max()))
@@ -194,13 +197,13 @@ def _mean(operator: Operator, tensors: tuple[Tensor, Tensor], taps: NDArray[np.i
     if read != made:
         raise ValueError(f"{operator.name}: ties of {ties} are for one quantisation")
     shift = _exact_shift(int(taps.min()), int(taps.max()))
-    # Each multiplier is too large by less than 1: that takes a tie on, and no other mean as far as a tie.
+    # Each multiplier is too large by less than 1, which resolves a tie, but lifts no other mean to a tie.
     return _Mean(((1 << shift) // taps + 1).astype(np.int32), shift, _ORIGINS[ties], _ORIGINS[ties])
 
 
 def _exact_shift(least: int, most: int) -> int:
-    """Of multipliers, of means of `least` to `most` int8 or uint8 values, that tell ties from all others; 32
-    where that does. Raises ValueError where none does.
+    """The shift of the multipliers of means of `least` to `most` int8 or uint8 values that separates ties
+    from all others; 32 if that does. Raises ValueError if none does.
     """
     fits = [shift for shift in range(1, 63) if (1 << shift) // least < requantize.INT32_MAX]
     exact = [shift for shift in fits if 2 * 255 * most * most < 1 << shift]
@@ -214,8 +217,8 @@ class AveragePool:
     """y[oh, ow, c] = the mean of x under the window.
 
     x (H, W, C) -> y (out_size[0], out_size[1], C). Pairs are (rows, cols); pads are (top, left, bottom,
-    right). `out_size` is given because ceil_mode decides it. The divisor is the number of taps inside the
-    image, or with `count_include_pad` inside the image and its pads (what a ceil_mode window has beyond
+    right). `out_size` is stated because it depends on ceil_mode. The divisor is the number of taps inside the
+    image, or with `count_include_pad` inside the image and its pads (the part of a ceil_mode window beyond
     them never counts). int8: input and output may have different quantisations if ties go to even.
     """
 
@@ -236,11 +239,11 @@ class AveragePool:
             raise ValueError(f"ties of {self.ties} are not computed with padding that counts")
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """One input (H, W, C). Raises ValueError where the windows do not fit it."""
+        """One input (H, W, C). Raises ValueError if the windows do not fit it."""
         return _pool_loops(self, inputs)
 
     def taps_counted(self, dimension: int, size: int) -> tuple[int, ...]:
-        """Of every output position along rows (0) or cols (1): how many taps the divisor counts."""
+        """Number of taps in the divisor of every output position along rows (0) or cols (1)."""
         begin, end = self.pads[dimension], self.pads[dimension + 2]
         lo, hi = (-begin, size + end) if self.count_include_pad else (0, size)
         starts = (position * self.stride[dimension] - begin for position in range(self.out_size[dimension]))
@@ -292,13 +295,13 @@ class AveragePool:
         return KernelCall("avgpool_s8", params, scratch, counts=_window_counts(fields, sums=True))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: windows overlap in rows and columns."""
+        """Return None: windows overlap in rows and columns."""
         return ()
 
     def by_rows(self, source: Shape) -> AveragePoolByRows | None:
-        """The same mean of an input (H, W, C), taken in by blocks of rows.
+        """The same mean of an input (H, W, C), read in blocks of rows.
 
-        None unless the only window has each pixel once, counts no other, and there are rows to cut.
+        None unless the only window contains each pixel once, counts no other, and there are rows to cut.
         """
         if self.out_size != (1, 1) or source[0] == 1:
             return None
@@ -357,5 +360,5 @@ class AveragePoolByRows:
         )
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: the output is written when all of the input has been read."""
+        """Return None: the output is written after all of the input is read."""
         return ()

@@ -1,4 +1,4 @@
-"""Where the largest elements of windows are."""
+"""Positions of the largest elements of windows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MaxPoolIndices:
-    """Of each window of `pool` where its first largest element is: row, column and channel times `steps`."""
+    """The position of the first largest element in each window of `pool`: row, column and channel times
+    `steps`.
+    """
 
     kind: ClassVar[str] = "MaxPoolIndices"
     is_view: ClassVar[bool] = False
@@ -27,7 +29,7 @@ class MaxPoolIndices:
     steps: tuple[int, int, int]
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """As of the pool."""
+        """The loop nest of the pool."""
         return self.pool.loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -56,5 +58,5 @@ class MaxPoolIndices:
         return KernelCall("maxpool_indices", params, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: windows overlap."""
+        """Return None: windows overlap."""
         return ()

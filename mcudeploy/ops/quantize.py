@@ -1,4 +1,4 @@
-"""Between float32 and int8: only at a float border, or around float operators in a quantised model."""
+"""Conversion between float32 and int8, at float inputs and outputs and around float operators."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Quantize:
         return KernelCall("quantize", _params(output))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: the elements differ in size."""
+        """Return None: the elements differ in size."""
         return ()
 
 
@@ -64,5 +64,5 @@ class Dequantize:
         return KernelCall("dequantize", _params(inputs[0]))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: the elements differ in size."""
+        """Return None: the elements differ in size."""
         return ()

@@ -30,13 +30,14 @@ _FLOAT_BYTES = 4
 class Recurrent:
     """A recurrent network over (1, steps, inputs), float32, with ONNX's order of gates.
 
-    Its first h and, of an LSTM, cell state are constants, or further inputs of (1, 1, hidden). With `keeps`
-    the last ones are left in these inputs, which nothing else reads: the next run goes on from there.
+    Its initial h, and the cell state of an LSTM, are constants or further inputs of (1, 1, hidden). With
+    `keeps` the final states are left in these inputs, which no other operator reads: the next run continues
+    from them.
 
     Its result is (1, steps, hidden), h of every step, or (1, 1, hidden), the last h or cell state. Constants,
-    float32, a gate after the other: "weights" [gates * hidden, inputs], "recurrent" [gates * hidden, hidden],
-    "bias" [gates * hidden], of a GRU that resets after the product also "candidate_bias" [hidden]; "initial"
-    [2 * hidden], h and the cell state; an LSTM may have "peepholes" [3 * hidden].
+    float32, gate by gate: "weights" [gates * hidden, inputs], "recurrent" [gates * hidden, hidden], "bias"
+    [gates * hidden], "candidate_bias" [hidden] of a GRU that resets after the product; "initial" [2 *
+    hidden], h and the cell state; an LSTM may have "peepholes" [3 * hidden].
     """
 
     kind: ClassVar[str] = "Recurrent"
@@ -50,9 +51,9 @@ class Recurrent:
     reset_after: bool = False
     keeps: bool = False
     cell_clip: float = inf
-    """The most that the cell state of an LSTM may be, with either sign."""
+    """Limit of the absolute value of the cell state of an LSTM."""
     saturates: bool = False
-    """Whether a gate of an LSTM or GRU that is NaN, or infinite, is the largest float32 to its function."""
+    """Whether a NaN or infinite gate of an LSTM or GRU enters its function as the largest float32."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Any result needs any input; every gate of a step multiplies the input and the state."""
@@ -63,7 +64,7 @@ class Recurrent:
             raise ValueError(f"the states are vectors of {self.hidden}, found the shapes {states}")
         if self.keeps and not states:
             raise ValueError("what is kept are states that are inputs")
-        # what the state adds to the inputs lies beyond them, where nothing is read
+        # the terms that the state adds to the inputs lie beyond them if nothing is read
         every = self.result == "steps"
         axes = (
             Axis("row", 1),
@@ -147,7 +148,7 @@ class Recurrent:
         return counts
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: a step may be written where another is still to be read."""
+        """Return None: a step may be written before another one is read."""
         return ()
 
 

@@ -77,7 +77,7 @@ class Reduce:
         return KernelCall("reduce_mean_s8", {**size, **rounding}, counts=counts)
 
     def _size(self, shape: Shape) -> dict[str, ParamValue]:
-        """Loops over what is summed (rows, outer, inner) and over a row of the output (cols, channels)."""
+        """Loops over the summed axes (rows, outer, inner) and over a row of the output (cols, channels)."""
         rows, cols, channels = shape
         sum_rows, sum_cols, sum_channels = (axis in self.axes for axis in range(3))
         size: dict[str, ParamValue] = {
@@ -94,12 +94,12 @@ class Reduce:
         return size
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: the output is smaller."""
+        """Return None: the output is smaller."""
         return ()
 
 
 def _counts(size: Mapping[str, Any]) -> CountsOf:
-    """Every output looks up the rows that it sums, and in each of them runs of elements."""
+    """For every output, look up the summed rows and, in each of them, runs of elements."""
     row_elements = size["cols"] * size["channels"]
 
     def counts(rows: Interval) -> Counts:

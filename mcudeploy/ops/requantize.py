@@ -1,4 +1,6 @@
-"""Between real values and stored ones, and the integers of mcud_quant.h: multipliers, bounds, checks."""
+"""Conversion between real and stored values, and the integers of mcud_quant.h: multipliers, bounds,
+checks.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +14,23 @@ if TYPE_CHECKING:
 
 INT32_MAX = 2**31 - 1
 STORED = np.arange(-128, 128, dtype=np.int32)
-"""Every stored value; a table's entry i is about STORED[i]."""
+"""Every stored value; entry i of a table belongs to STORED[i]."""
 _FAST_SHIFT = 32
 _LAST_SHIFT = 62
 _LEAST_MULTIPLIER = 2**16
 _BEYOND_INT8 = 512.0
-"""A result so far from the zero point saturates."""
+"""Distance from the zero point beyond which a result saturates."""
 _NEGLIGIBLE = 2.0**-8
-"""What a result may be off by, in steps of the output, before it is rounded."""
+"""Largest error of a result before rounding, in steps of the output."""
 _INT8_REACH = 128
 
 
 def quantize_scale(scales: NDArray[np.float64]) -> tuple[NDArray[np.int32], int]:
     """Multipliers and one common shift with scale = multiplier / 2^shift (see mcud_quant.h).
 
-    `scales` has any shape, every value finite and >= 0. The shift is 32 where all multipliers then fit
-    an int32 and keep at least 16 bits; else it is the largest one of 1..62 whose multipliers fit.
-    Raises ValueError for scales that are negative, not finite, or 2^30 and more.
+    `scales` has any shape, every value finite and >= 0. The shift is 32 if all multipliers then fit an int32
+    and keep at least 16 bits; else it is the largest of 1..62 whose multipliers fit. Raises ValueError for
+    scales that are negative, not finite, or at least 2^30.
     """
     values = np.asarray(scales, np.float64)
     if values.size == 0 or not np.all(np.isfinite(values)) or np.any(values < 0):
@@ -49,9 +51,9 @@ def quantize_sums(
 ) -> tuple[NDArray[np.int32], int]:
     """Multipliers and `left` with scale = multiplier * 2^left / 2^32, for sums up to `largest`, by channel.
 
-    `left` is 0 but for scales of 0.5 and more. A multiplier is within 0.5 of its real value; see exact_bias.
-    Kernels saturate a sum that overflows when it is taken times 2^left; raises ValueError where that could
-    change a result that does not saturate itself.
+    `left` is 0 except for scales of at least 0.5. A multiplier is within 0.5 of its real value; see
+    exact_bias. Kernels saturate a sum that overflows when multiplied by 2^left; raises ValueError if that
+    could change a result that does not saturate itself.
     """
     left = _left(scales)
     telling = np.minimum(largest, _BEYOND_INT8 / np.maximum(scales, 2.0**-_FAST_SHIFT))
@@ -68,7 +70,7 @@ def _left(scales: NDArray[np.float64]) -> int:
 
 
 def largest_products(weights: NDArray[np.int8]) -> NDArray[np.int64]:
-    """The largest absolute value that the sum of a channel's products can take, for weights [K, ...]."""
+    """The largest absolute value of the sum of a channel's products, for weights [K, ...]."""
     sums = np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
     return np.asarray(_INT8_REACH * sums, np.int64)
 
@@ -80,10 +82,11 @@ def exact_bias(
     multipliers: NDArray[np.int32],
     left: int,
 ) -> NDArray[np.int32]:
-    """The bias whose product with its rounded multiplier is that of `bias` and its scale, if sums fit int32.
+    """The bias whose product with its rounded multiplier equals that of `bias` and its scale, if sums fit
+    int32.
 
-    A tiny scale has a multiplier of few bits, and its bias may be most of a sum near 2^31: what the
-    multiplier was rounded by would show in the result. It remains in the sum of products only.
+    A tiny scale has a multiplier of few bits, and its bias may dominate a sum near 2^31: the multiplier's
+    rounding error would show in the result. It remains in the sum of products only.
     """
     most = INT32_MAX - largest_products(weights)
     wanted = scales * 2.0 ** (_FAST_SHIFT - left) * bias / np.maximum(multipliers, 1)
@@ -93,11 +96,12 @@ def exact_bias(
 def settle_channels(
     weights: NDArray[np.int8], bias: NDArray[np.int32], scales: NDArray[np.float64]
 ) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.float64]]:
-    """Weights [K, ...], bias and scales where a channel of a constant result has it with a coarser scale.
+    """Weights [K, ...], bias and scales in which channels with a constant result get a coarser scale if they
+    need one.
 
-    Training leaves dead channels: their weights are nothing beside their bias, which is huge, and times a
-    tiny scale. Where no bias can make up for the rounding of such a multiplier (see exact_bias), the same
-    result as a bias in steps of 2^-16 can.
+    Training leaves dead channels: their weights are negligible beside their huge bias, and are multiplied by
+    a tiny scale. If no bias compensates the rounding of such a multiplier (see exact_bias), a bias in steps
+    of 2^-16 represents the same result.
     """
     reach = largest_products(weights)
     exact = scales * 2.0 ** (_FAST_SHIFT - _left(scales))
@@ -112,14 +116,14 @@ def settle_channels(
 
 
 def quantization_of(tensor: Tensor) -> Quantization:
-    """The quantisation of an int8 tensor. Raises ValueError where there is none."""
+    """The quantisation of an int8 tensor. Raises ValueError if there is none."""
     if tensor.quantization is None:
         raise ValueError(f"{tensor.name} is {tensor.dtype} without a quantisation")
     return tensor.quantization
 
 
 def quantize(values: NDArray[np.float32], quantization: Quantization) -> NDArray[np.int8]:
-    """QuantizeLinear as ONNX Runtime does it: float32 division, half to even, saturation.
+    """Apply QuantizeLinear as ONNX Runtime does: float32 division, half to even, saturation.
 
     A NaN becomes the lowest value, as in the kernels.
     """
@@ -130,7 +134,7 @@ def quantize(values: NDArray[np.float32], quantization: Quantization) -> NDArray
 
 
 def dequantize(values: NDArray[np.generic], quantization: Quantization) -> NDArray[np.float32]:
-    """DequantizeLinear in float32; `values` are int8 (uint8 less 128)."""
+    """Apply DequantizeLinear in float32; `values` are int8 (uint8 minus 128)."""
     offset = values.astype(np.int32) - np.int32(quantization.zero_point)
     return np.asarray(offset.astype(np.float32) * np.float32(quantization.scale), np.float32)
 
@@ -146,7 +150,7 @@ def requantization_table(source: Quantization, target: Quantization) -> NDArray[
 
 
 def quantize_value(value: float, quantization: Quantization) -> int:
-    """The same for one real value; infinities saturate."""
+    """Quantise one real value; infinities saturate."""
     with np.errstate(over="ignore"):
         return int(quantize(np.array(value, np.float32), quantization))
 
@@ -157,7 +161,7 @@ def clamp_bounds(quantization: Quantization, low: float, high: float) -> tuple[i
 
 
 def check_accumulator(name: str, largest: NDArray[np.int64], scales: NDArray[np.float64]) -> None:
-    """Refuses an operator whose int32 sums, or their rescaled values, could overflow.
+    """Refuse an operator whose int32 sums, or their rescaled values, could overflow.
 
     `largest` bounds the absolute accumulator of each channel, `scales` are the requantisation scales
     (broadcast against it). Raises ValueError naming the channel and the bound.

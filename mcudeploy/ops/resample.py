@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Taps:
-    """Position i of one axis is the sum of weights[i][k] * input[first[i] + k]; it is outside the input where
-    it has no weights.
+    """Position i of one axis is the sum of weights[i][k] * input[first[i] + k]; it is outside the input if it
+    has no weights.
     """
 
     first: tuple[int, ...]
@@ -45,14 +45,14 @@ class Taps:
 
     @property
     def most(self) -> int:
-        """The most weights of a position."""
+        """The largest number of weights of a position."""
         return max(1, *(len(some) for some in self.weights))
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """How neighbours are weighted: `cubic` with its coefficient, else linear. With `antialias` a filter is as
-    much wider as the result is smaller. Neighbours outside are the last ones inside, or have no weight.
+    """Weighting of neighbours: `cubic` with its coefficient, else linear. With `antialias` the filter widens
+    by the factor by which the result shrinks. Neighbours outside repeat the border, or have no weight.
     """
 
     cubic: bool
@@ -61,7 +61,7 @@ class Filter:
     exclude_outside: bool = False
 
     def at(self, distance: float) -> float:
-        """The weight of a neighbour so far away."""
+        """The weight of a neighbour at this distance."""
         x, a = abs(distance), self.coefficient
         if not self.cubic:
             return max(0.0, 1 - x)
@@ -71,7 +71,7 @@ class Filter:
 
 
 def resize_taps(axis: ResizedAxis, kind: Filter) -> Taps:
-    """The weights of one axis as ONNX Resize defines them. Raises ValueError for what is not supported."""
+    """The weights of one axis as ONNX Resize defines them. Raises ValueError for unsupported modes."""
     wider = max(1.0, 1 / axis.scale) if kind.antialias else 1.0
     places = (float(coordinate(position, axis)) for position in range(axis.out_size))
     found = [_weights(place, axis, kind, wider) for place in places]
@@ -79,7 +79,7 @@ def resize_taps(axis: ResizedAxis, kind: Filter) -> Taps:
 
 
 def _weights(place: float, axis: ResizedAxis, kind: Filter, wider: float) -> tuple[int, tuple[float, ...]]:
-    """The first neighbour inside, and the weights from there on."""
+    """The first neighbour inside, and the weights from it onwards."""
     last = axis.in_size - 1
     if axis.crops and not 0 <= place <= last:
         return min(max(floor(place), 0), last), ()
@@ -100,7 +100,7 @@ def _weights(place: float, axis: ResizedAxis, kind: Filter, wider: float) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Resample:
-    """Rows and columns as weighted sums; `outside` where a position has no weights. float32."""
+    """Rows and columns as weighted sums; positions without weights get the value `outside`. float32."""
 
     kind: ClassVar[str] = "Resample"
     is_view: ClassVar[bool] = False
@@ -160,5 +160,5 @@ class Resample:
         return KernelCall("resample_f32", params, scratch_bytes=source.row_bytes, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: the output has another size."""
+        """Return None: the output has another size."""
         return ()

@@ -30,19 +30,20 @@ CROPPING = "tf_crop_and_resize"
 NEAREST_MODES = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 COL_BITS = 22
-"""Fraction bits of a column's weight in the int8 kernel: 255 * 2^22 is the most an int32_t can take."""
+"""Fraction bits of a column's weight in the int8 kernel: an int32_t holds at most 255 * 2^22."""
 
 _VECTOR_SHIFTS = range(44, 55)
-"""Where a sum without its lower 32 bits tells what is near a tie, and has room for zero points: ratios of
-scales from 2^-16 to 2^9."""
+"""Range of scale ratios, 2^-16 to 2^9, in which a sum without its lower 32 bits recognises near-ties and has
+room for zero points.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ResizeSamples:
-    """Where each output position of one axis comes from.
+    """Sources of the output positions of one axis.
 
-    Position i is (1 - fraction[i]) * input[first[i]] + fraction[i] * input[first[i] + 1], and
-    input[first[i]] alone where the fraction is 0, as it always is for nearest. 0 <= fraction < 1.
+    Position i is (1 - fraction[i]) * input[first[i]] + fraction[i] * input[first[i] + 1], and input[first[i]]
+    alone if the fraction is 0, as always for nearest. 0 <= fraction < 1.
     """
 
     first: tuple[int, ...]
@@ -58,7 +59,7 @@ class ResizeSamples:
 class ResizedAxis:
     """One axis of a resized image.
 
-    `scale` is the node's scale of this axis, or out_size / in_size where it gives sizes; `roi` the part of
+    `scale` is the node's scale of this axis, or out_size / in_size if it states sizes; `roi` is the part of
     the input, from 0 to 1, that tf_crop_and_resize takes. Raises ValueError for other coordinates.
     """
 
@@ -74,7 +75,7 @@ class ResizedAxis:
 
     @property
     def crops(self) -> bool:
-        """True where positions outside the input have a value of their own."""
+        """Whether positions outside the input have a separate value."""
         return self.coordinates == CROPPING
 
 
@@ -125,7 +126,7 @@ def coordinate(position: int, axis: ResizedAxis) -> np.float32:
         case "half_pixel_symmetric":
             adjustment = np.float32(out_size) / (ratio * np.float32(in_size))
             offset = np.float32(in_size) / np.float32(2) * (one - adjustment)
-            # Unlike in the other modes ONNX Runtime goes on in double precision.
+            # Unlike in the other modes ONNX Runtime continues in double precision.
             return np.float32(float(offset) + (position + 0.5) / float(ratio) - 0.5)
         case "tf_crop_and_resize":
             start, end = (np.float32(bound) for bound in axis.roi)
@@ -138,7 +139,7 @@ def coordinate(position: int, axis: ResizedAxis) -> np.float32:
 
 
 def _fixed_point(fractions: tuple[float, ...]) -> NDArray[np.uint32]:
-    """Fractions below 1 in units of 2^-32, which holds those of a float32 coordinate."""
+    """Fractions below 1 in units of 2^-32, which are exact for a float32 coordinate."""
     return np.array([int(fraction * 2**32) for fraction in fractions], np.uint32)
 
 
@@ -213,7 +214,7 @@ class Resize:
     def _int8_arithmetic(
         self, source: Quantization, target: Quantization
     ) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
-        """Integer weights of rows, with the ratio of the scales in them; columns have COL_BITS bits."""
+        """Integer weights of rows, multiplied by the ratio of the scales; columns have COL_BITS bits."""
         ratio = np.array([source.scale / target.scale], np.float64)
         _, row_shift = quantize_scale(ratio)
         row_shift = min(row_shift, 62 - COL_BITS)
@@ -236,7 +237,7 @@ class Resize:
         return weights, scalars
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: the output has another size."""
+        """Return None: the output has another size."""
         return ()
 
 

@@ -1,4 +1,4 @@
-"""Regions of an image in bins of one size, by interpolated samples."""
+"""Regions of an image, divided into bins and averaged over interpolated samples."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RoiAlign:
-    """Image (H, W, C) and regions (count, 1, 4), or `count` of them in constants["regions"], to
-    (count * bins[0], bins[1], C), float32; see roi_align_f32.h.
+    """Image (H, W, C) and regions (count, 1, 4), or `count` of them in constants["regions"], to (count *
+    bins[0], bins[1], C), float32; see roi_align_f32.h.
     """
 
     kind: ClassVar[str] = "RoiAlign"
@@ -33,7 +33,7 @@ class RoiAlign:
     count: int | None = None
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """A row of bins may read any of the image, and reads its region."""
+        """A row of bins may read any part of the image, and reads its region."""
         image, *regions = inputs
         count = regions[0][0] if self.count is None else self.count
         if any(shape[1:] != (1, 4) for shape in regions) or min(*self.bins, count) < 1 or self.samples < 0:
@@ -79,7 +79,7 @@ class RoiAlign:
         height, width = sides
 
         def counts(found: Interval) -> Counts:
-            """As if, where samples follow from the regions, these were the whole image."""
+            """Count samples that depend on the regions as if a region were the whole image."""
             bins = len(found) * self.bins[1]
             taken = bins * height * width
             kept = "largest" if self.largest else "summed"
@@ -95,5 +95,5 @@ class RoiAlign:
         return KernelCall("roi_align_f32", params, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: bins are anywhere."""
+        """Return None: bins lie anywhere."""
         return ()

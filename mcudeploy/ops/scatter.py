@@ -1,4 +1,4 @@
-"""Rows of updates put into rows of data, by indices that are known at run time or constant."""
+"""Rows of updates written into rows of data, at run-time or constant indices."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _REDUCTIONS: tuple[ScatterReduction, ...] = get_args(ScatterReduction)
 
 @dataclass(frozen=True, slots=True)
 class ScatterRows:
-    """Row indices[i] of the output takes in row i of the updates, in order; the rest is the data.
+    """Row indices[i] of the output takes row i of the updates, in order; the rest is the data.
 
-    Inputs: indices, int32 (1, 1, count), from the end where they are negative, ignored where they are
-    outside; updates (count, ...); data (rows, ...). Indices may be constants["indices"] instead; where
-    `rows` is set there is no data, and the output has so many rows of zeros. int8: with the reduction none.
+    Inputs: indices, int32 (1, 1, count), where negative ones count from the end and those outside are
+    ignored; updates (count, ...); data (rows, ...). Indices may be constants["indices"] instead; if `rows` is
+    set there is no data, and the output starts as `rows` rows of zeros. int8 supports the reduction none.
     """
 
     kind: ClassVar[str] = "ScatterRows"
@@ -48,7 +48,7 @@ class ScatterRows:
     constant_indices: bool = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """A row of the output may read any index and update. Raises ValueError where shapes do not fit."""
+        """A row of the output may read any index and update. Raises ValueError if shapes do not fit."""
         rest = list(inputs)
         reads: list[Access] = []
         if not self.constant_indices:
@@ -91,7 +91,7 @@ class ScatterRows:
         elements = output.shape[1] * output.shape[2]
 
         def counts(rows: Interval) -> Counts:
-            """As if updates were spread evenly over the rows, where their indices are not known."""
+            """Count as if updates were spread evenly over the rows, if their indices are unknown."""
             taken = count * len(rows) / output.shape[0]
             if indices is not None:
                 taken = float(((indices >= rows.lo) & (indices < rows.hi)).sum())

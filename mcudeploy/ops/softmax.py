@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _PROBABILITY_BITS = 30
-"""The int8 kernels hold a probability with this many fraction bits."""
+"""Fraction bits of a probability in the int8 kernels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
     """exp(x - max) / sum over axis 0 (rows), 1 (cols) or 2 (channels).
 
-    Over rows every row of the output reads all rows of the input.
+    Over rows, every row of the output reads all rows of the input.
     """
 
     kind: ClassVar[str] = "Softmax"
@@ -75,7 +75,7 @@ class Softmax:
         return KernelCall(f"softmax_s8{variant}", {**table, **size, **rounding}, counts=counts)
 
     def _row_counts(self, shape: Shape) -> CountsOf:
-        """Over rows: whatever rows are made, each element of a row looks at all rows."""
+        """Over rows: each element of any output row reads all input rows."""
         total, elements = shape[0], shape[1] * shape[2]
         return lambda rows: {
             "calls": 1,
@@ -93,12 +93,12 @@ class Softmax:
         return {"count": channels, "step": 1, "groups": cols, "group_step": channels}
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The input, unless rows mix: an element is last read where it is written."""
+        """The input, unless rows mix: an element is last read when it is written."""
         return () if self.axis == 0 else (0,)
 
 
 def exponentials(scale: float, count: int) -> NDArray[np.uint32]:
-    """uint32[256]: exp(-scale * d) for d = max - q, with as many bits as a sum of `count` leaves in 32."""
+    """uint32[256]: exp(-scale * d) for d = max - q, with the bits that a sum of `count` leaves in 32."""
     bits = floor(log2((2**32 - 1) / count))
     values = [round(exp(-scale * distance) * 2**bits) for distance in range(256)]
     return np.array(values, np.uint32)

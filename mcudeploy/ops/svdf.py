@@ -1,4 +1,4 @@
-"""The time filter of SVDF: every channel's last values are kept, weighted and summed."""
+"""The time filter of SVDF: the last values of every channel are kept, weighted and summed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 class Svdf:
     """x (1, 1, filters), state (1, filters, memory) -> (1, 1, units): a unit sums filters / units filters.
 
-    The state, which nothing else reads, holds the last `memory` values of every filter: x replaces the oldest
-    ones, and the next run goes on from there. Constants: "weights" [filters, memory], float32 or int8; "bias"
-    [units], float32, or int32 in units of the scales of state and weights; of int8 also "weight_scale" [1].
+    The state, which no other operator reads, holds the last `memory` values of every filter: x replaces the
+    oldest, and the next run continues from there. Constants: "weights" [filters, memory], float32 or int8;
+    "bias" [units], float32, or int32 in units of the scales of state and weights; for int8 also
+    "weight_scale" [1].
 
     Source: Nakkiran et al., "Compressing deep neural networks using a rank-constrained topology", 2015.
     """
@@ -52,7 +53,7 @@ class Svdf:
         return LoopNest(axes, reads, (row, Index(), Index.of(ch=1)), multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """svdf_s8 or svdf_f32. Raises ValueError where x and the state differ in scale or zero point."""
+        """svdf_s8 or svdf_f32. Raises ValueError if x and the state differ in scale or zero point."""
         require_same_dtype(*inputs, output)
         x, state = inputs
         _, filters, memory = state.shape
@@ -81,14 +82,14 @@ class Svdf:
         return counts
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: a unit may be written where the value of another filter is still to be read."""
+        """Return None: a unit may be written before another filter's value is read."""
         return ()
 
 
 def _arithmetic(
     operator: Operator, state: Tensor, output: Tensor
 ) -> tuple[ConstantArray, dict[str, ParamValue]]:
-    """The bias, into which the state's zero point is folded, and how sums become results."""
+    """The bias with the state's zero point folded in, and the requantisation of sums."""
     weights, bias = (operator.constants[name].astype(np.int64) for name in ("weights", "bias"))
     source, target = quantization_of(state), quantization_of(output)
     by_unit = weights.reshape(len(bias), -1)

@@ -1,4 +1,4 @@
-"""Elements by constant positions: Take has positions of each dimension, Gather one of each element."""
+"""Elements at constant positions: Take has positions of each dimension, Gather a position of each element."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 MOST = 2**16 - 1
-"""Rows of a tensor, and elements of a row, that tables hold."""
+"""Limit of the rows of a tensor, and of the elements of a row, that tables hold."""
 
 Positions = tuple[int, ...]
 
@@ -62,7 +62,7 @@ class Take:
         return LoopNest(spatial_axes(self.out_shape), ((row, col, ch),), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `take`: elements that follow each other in the input are copied together."""
+        """Kernel `take`: adjacent elements of the input are copied together."""
         (source,) = inputs
         require_same_values(source, output)
         outers, starts, sizes = self._runs(source.shape[2])
@@ -82,9 +82,9 @@ class Take:
         return KernelCall("take", params, counts=lambda rows: {"calls": 1} | scaled(row, len(rows)))
 
     def _runs(self, channels: int) -> tuple[Positions, Positions, Positions]:
-        """Where outer loops begin in a row, and inside them the first element and the length of each run.
+        """Starts of the outer loops in a row, and the first element and length of each run inside them.
 
-        Columns are the outer loop where that makes the tables shorter than a list of all runs of the row.
+        Columns are the outer loop if that makes the tables shorter than a list of all runs of the row.
         """
         pixels = tuple(col * channels for col in self.cols)
         inner = runs(self.channels)
@@ -94,7 +94,7 @@ class Take:
         return pixels, *inner
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: elements change their place."""
+        """Return None: elements change their place."""
         return ()
 
 
@@ -110,7 +110,7 @@ class Gather:
     out_shape: Shape
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """A row of the output reads from the first to the last input row that it has elements of."""
+        """A row of the output reads from its first to its last input row."""
         (shape,) = inputs
         _require_room(shape, self.out_shape)
         rows, cols, channels = shape
@@ -148,12 +148,12 @@ class Gather:
         return KernelCall("gather", params, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: elements change their place."""
+        """Return None: elements change their place."""
         return ()
 
 
 def runs(places: Positions) -> tuple[Positions, Positions]:
-    """The first position and the length of each stretch of positions that follow each other."""
+    """The first position and the length of each run of consecutive positions."""
     steps = np.diff(np.array(places, np.int64))
     firsts = [0, *(np.flatnonzero(steps != 1) + 1).tolist()]
     ends = chain(firsts[1:], (len(places),))
@@ -163,14 +163,14 @@ def runs(places: Positions) -> tuple[Positions, Positions]:
 
 
 def _unit(places: NDArray[np.int64], in_row: int, out_row: int) -> int:
-    """The most elements that can be copied together: rows, and places to copy from, are multiples of it."""
+    """The largest number of elements copied together: rows, and copied positions, are multiples of it."""
     breaks = np.flatnonzero(np.diff(places) != 1) + 1
     firsts = places[np.concatenate([np.zeros(1, np.int64), breaks])]
     return int(np.gcd.reduce(np.concatenate([breaks, firsts, [gcd(in_row, out_row)]])))
 
 
 def _changes(row: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each output row how often it goes to another input row, its first included."""
+    """For each output row, the number of changes of the input row, including the first."""
     return np.asarray(1 + (np.diff(row, axis=1) != 0).sum(axis=1), np.int64)
 
 

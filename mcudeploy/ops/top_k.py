@@ -1,4 +1,4 @@
-"""The largest or smallest elements along an axis, or where they are."""
+"""The largest or smallest elements along an axis, or their indices."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopK:
-    """The `count` largest (or smallest) elements along dimension `axis`, in order; of equal ones the first
-    comes first, or the last where `last_first`. Its result are the elements, or their int32 indices. NaN is
-    the largest; where `first_stays`, it comes first as the first element of all, and else last.
+    """The `count` largest (or smallest) elements along dimension `axis`, in order.
+
+    Among equal elements the first comes first, or the last if `last_first`. The result contains the elements,
+    or their int32 indices. NaN is the largest; if `first_stays`, a NaN comes first as the first element of
+    all, and else last.
     """
 
     kind: ClassVar[str] = "TopK"
@@ -39,7 +41,7 @@ class TopK:
     first_stays: bool = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Every element of the output needs all along the axis. Raises ValueError where there are fewer."""
+        """Every element of the output needs the whole axis. Raises ValueError if it has fewer elements."""
         (shape,) = inputs
         if not 1 <= self.count <= shape[self.axis]:
             raise ValueError(f"{self.count} of {shape[self.axis]} elements cannot be chosen")
@@ -88,5 +90,5 @@ class TopK:
         return KernelCall("top_k", params, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: the output is smaller, or of another type."""
+        """Return None: the output is smaller, or of another type."""
         return ()

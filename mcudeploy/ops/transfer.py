@@ -1,4 +1,4 @@
-"""Operators between compute units: a copy into another memory, and the care of data caches.
+"""Operators between compute units: copies into another memory, and data cache maintenance.
 
 All of them are the identity, row by row, so that they are cut, ordered and placed like any other operator.
 """
@@ -28,7 +28,7 @@ class _Identity:
         return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """A kernel that is told the bytes of a row. Raises ValueError where the two tensors differ."""
+        """A kernel with the bytes of a row as parameter. Raises ValueError if the two tensors differ."""
         require_same_values(inputs[0], output)
         row_bytes = output.row_bytes
         return KernelCall(self._kernel, {"row_bytes": row_bytes}, counts=self._counts(row_bytes))
@@ -43,19 +43,19 @@ class _Identity:
 
 @dataclass(frozen=True, slots=True)
 class Copy(_Identity):
-    """The input in a memory that the unit behind it reaches."""
+    """Copy the input to a memory that the next unit reaches."""
 
     kind: ClassVar[str] = "Copy"
     _kernel: ClassVar[str] = "copy"
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: it is there for the sake of another place."""
+        """Return None: the copy needs another place."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Clean(_Identity):
-    """Run by the unit that wrote the input: afterwards memory holds the bytes, not only its cache."""
+    """Clean the cache, on the unit that wrote the input: afterwards memory holds the bytes."""
 
     kind: ClassVar[str] = "Clean"
     _kernel: ClassVar[str] = "clean"
@@ -63,7 +63,7 @@ class Clean(_Identity):
 
 @dataclass(frozen=True, slots=True)
 class Invalidate(_Identity):
-    """Run by the unit that reads the output: it sees what is in memory, not what its cache held before."""
+    """Invalidate the cache, on the unit that reads the output: it then sees the content of memory."""
 
     kind: ClassVar[str] = "Invalidate"
     _kernel: ClassVar[str] = "invalidate"

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 MAX_DIMS = 6
-"""What the kernel has room for, after dimensions that stay together are merged."""
+"""Limit of the kernel's dimensions, after dimensions that stay together are merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """One dimension of the permuted view: its size and how far, in elements, one step moves in the input."""
+    """One dimension of the permuted view: its size, and its step in elements of the input."""
 
     size: int
     stride: int
@@ -48,9 +48,9 @@ class Transpose:
             raise ValueError(f"{self.dims} and {self.out_shape} differ in their number of elements")
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """One axis per dimension where the view's dimensions stay within the tensors' own.
+        """One axis per dimension if the view's dimensions stay within the tensors' own.
 
-        Elsewhere a row of the output is said to read more than it does: at worst the whole input.
+        Otherwise a row of the output declares a superset of its reads: at worst the whole input.
         """
         (shape,) = inputs
         if prod(shape) != prod(self.dims):
@@ -82,12 +82,14 @@ class Transpose:
         return KernelCall("transpose", params)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """None: elements change their place."""
+        """Return None: elements change their place."""
         return ()
 
 
 def merged_dims(dims: tuple[int, ...], perm: tuple[int, ...]) -> list[Dim]:
-    """The permuted view in output order, without dimensions of 1, neighbours that stay together merged."""
+    """The permuted view in output order, without dimensions of 1, and with adjacent dimensions that stay
+    together merged.
+    """
     strides = [prod(dims[position + 1 :]) for position in range(len(dims))]
     merged: list[Dim] = []
     for position in perm:
@@ -101,13 +103,13 @@ def merged_dims(dims: tuple[int, ...], perm: tuple[int, ...]) -> list[Dim]:
 
 
 def _row_and_col_weights(shape: Shape) -> tuple[int, int]:
-    """How many elements one row, and one column, of a tensor holds."""
+    """Number of elements one row, and one column, of a tensor holds."""
     _, cols, channels = shape
     return cols * channels, channels
 
 
 def _cut(dim: Dim, weight: int, boundaries: tuple[int, int]) -> list[Dim] | None:
-    """`dim` in parts that do not straddle a boundary, counted in elements of which one step is `weight`."""
+    """Split `dim` into parts that cross no boundary, counted in elements, of which one step is `weight`."""
     parts: list[Dim] = []
     for boundary in boundaries:
         extent = weight * dim.size
@@ -122,7 +124,7 @@ def _cut(dim: Dim, weight: int, boundaries: tuple[int, int]) -> list[Dim] | None
 
 
 def _split(dims: list[Dim], shape: Shape, out_shape: Shape) -> list[Dim] | None:
-    """Dimensions that each lie within one axis of the input and one of the output; None where impossible."""
+    """Dimensions that each lie within one axis of the input and one of the output; None if impossible."""
     within_input: list[Dim] = []
     for dim in dims:
         parts = _cut(dim, dim.stride, _row_and_col_weights(shape))
@@ -141,7 +143,7 @@ def _split(dims: list[Dim], shape: Shape, out_shape: Shape) -> list[Dim] | None:
 
 
 def _place(weight: int, shape: Shape) -> tuple[int, int]:
-    """Which axis of a tensor a dimension of this weight belongs to, and its step on that axis."""
+    """The axis of a tensor to which a dimension of this weight belongs, and its step on that axis."""
     row, col = _row_and_col_weights(shape)
     if weight >= row:
         return 0, weight // row

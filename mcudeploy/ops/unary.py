@@ -19,12 +19,14 @@ UnaryFunction = Literal[
     "shrink", "sigmoid", "sign", "sin", "sinh", "softplus", "softsign", "sqrt", "square", "swish",
     "tan", "tanh", "thresholded_relu",
 ]  # fmt: skip
-"""Each but relu, which is a clip, has a kernel of its name; its header says what alpha and beta are."""
+"""All but relu, which is a clip, have a kernel of their name; its header defines alpha and beta."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """A float32 function of one value. clip: to [alpha, beta]; of others see the header of their kernel."""
+    """A float32 function of one value. clip: to [alpha, beta]; others are defined in the header of their
+    kernel.
+    """
 
     kind: ClassVar[str] = "Unary"
     is_view: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""Reshape: the same elements in the same order under another shape. Costs nothing at run time."""
+"""Reshape: the same elements in the same order under another shape, at no run-time cost."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reshape:
-    """(rows, cols, channels) -> `shape`, row-major order kept. A view: output and input share memory.
+    """(rows, cols, channels) -> `shape`, in row-major order. A view: output and input share memory.
 
-    Where the rows stay what they are, they stay connected; where they do not, every output row is said
-    to need the whole input, because a view has its input's memory as one piece.
+    Rows that stay the same remain connected; otherwise every output row needs the whole input, because a view
+    has its input's memory as one piece.
     """
 
     kind: ClassVar[str] = "Reshape"
@@ -27,7 +27,7 @@ class Reshape:
     shape: Shape
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Raises ValueError where the numbers of elements differ."""
+        """Raises ValueError if the numbers of elements differ."""
         (source,) = inputs
         if prod(source) != prod(self.shape):
             raise ValueError(f"cannot view {source} as {self.shape}: the numbers of elements differ")

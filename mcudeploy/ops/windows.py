@@ -1,4 +1,4 @@
-"""Which taps of windows lie inside the input, as the kernels count them."""
+"""Taps of windows inside the input, as the kernels count them."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Windows:
         self.outputs: int = fields["output_cols"]
 
     def rows(self, rows: Interval) -> NDArray[np.int64]:
-        """Of each row of the output: how many rows of its windows are inside."""
+        """Number of rows of its windows inside the input, for each row of the output."""
         return self._inside("rows", "top", np.arange(rows.lo, rows.hi))
 
     @cached_property
     def cols(self) -> NDArray[np.int64]:
-        """The same of each column."""
+        """Number of columns of its windows inside the input, for each column of the output."""
         return self._inside("cols", "left", np.arange(self.outputs))
 
     @cached_property
     def col_kinds(self) -> list[tuple[int, int]]:
-        """How many columns have so many taps inside, where there are any: (taps, columns)."""
+        """(taps, columns): the number of columns for each number of taps inside, if there are any."""
         taps, columns = np.unique(self.cols[self.cols > 0], return_counts=True)
         return list(zip(taps.tolist(), columns.tolist(), strict=True))
 
@@ -59,7 +59,7 @@ class Windows:
 
 
 def taps_inside(starts: NDArray[np.int64], size: int, kernel: int, dilation: int) -> NDArray[np.int64]:
-    """How many of the `kernel` taps of a window, `dilation` apart, lie in [0, size), for each start."""
+    """Number of the `kernel` taps, `dilation` apart, that lie in [0, size), for each start of a window."""
     first = np.clip(-(starts // dilation), 0, kernel)
     end = np.clip(-((starts - size) // dilation), 0, kernel)
     return np.asarray(np.maximum(end - first, 0), np.int64)
