@@ -1,1 +1,1 @@
-"""Float models to int8, by ONNX Runtime's quantiser."""
+"""Quantisation of float models to int8, by ONNX Runtime's quantiser."""

@@ -1,4 +1,4 @@
-"""How far an int8 model is from the float model it was made of, by ONNX Runtime without optimisations."""
+"""Distance of an int8 model from its float model, by ONNX Runtime without optimisations."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from mcudeploy.quantization.data import Array, Sample
 from mcudeploy.verify.reference import Reference
 
 Told = Callable[[int], None]
-"""Told of the number of samples that are done."""
+"""Callback with the number of finished samples."""
 
 _EXACT = 1e-30
 _ENOUGH = 20
-"""With fewer samples, how many of them get the same class is chance."""
+"""Number of samples below which the share of equal classes is chance."""
 
 _SUFFIX = "_QuantizeLinear_Input"
-"""What ONNX Runtime adds to the name of a graph output before it is quantised."""
+"""Suffix that ONNX Runtime adds to the name of a graph output before it is quantised."""
 
 _MOVERS = frozenset(("Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
-"""Operators that make no value of their own: their results are as good as what they read."""
+"""Operators that compute no new value: their results are as accurate as their inputs."""
 
 
 @dataclass(slots=True)
 class Noise:
-    """Powers of a signal and of what was added to it, and the largest difference."""
+    """Powers of a signal and of its noise, and the largest difference."""
 
     signal: float = 0.0
     noise: float = 0.0
     worst: float = 0.0
 
     def add(self, wanted: Array, found: Array) -> None:
-        """Takes in one value of each, of the same shape."""
+        """Add one value of each, of the same shape."""
         reference = wanted.astype(np.float64)
         error = found.astype(np.float64) - reference
         self.signal += float(np.sum(reference * reference))
@@ -46,7 +46,7 @@ class Noise:
 
     @property
     def decibels(self) -> float:
-        """Signal to quantisation noise; infinite where nothing differs."""
+        """Signal to quantisation noise; infinite if nothing differs."""
         if self.noise <= 0:
             return math.inf
         return 10 * math.log10(max(self.signal, _EXACT) / self.noise)
@@ -54,19 +54,20 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
-    """Which class each sample got, by one model, in the order of the samples."""
+    """The class of each sample by one model, in the order of the samples."""
 
     found: Array
 
     def share(self, other: Array) -> float:
-        """The share of samples for which `other` says the same."""
+        """The share of samples with the class that `other` assigns."""
         return float(np.mean(self.found == other))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
-    """The outputs of an int8 model against those of the float model, in `samples` samples. `agreement` is the
-    share of them with the same first class, None where no output is a vector of classes.
+    """The outputs of an int8 model compared with those of the float model, over `samples` samples.
+
+    `agreement` is the share of samples with the same first class, None if no output is a vector of classes.
     """
 
     outputs: Mapping[str, Noise]
@@ -76,24 +77,24 @@ class Agreement:
 
     @property
     def telling(self) -> float | None:
-        """The share of samples with the same class, where there are enough of them to tell chance apart."""
+        """The share of samples with the same class, if there are enough samples to exclude chance."""
         return self.agreement if self.samples >= _ENOUGH else None
 
     @property
     def decibels(self) -> float:
-        """Of the worst output."""
+        """The signal to noise ratio of the worst output."""
         return min(noise.decibels for noise in self.outputs.values())
 
     @property
     def rank(self) -> tuple[float, float]:
-        """The greater the better."""
+        """Sort key: greater is better."""
         return (self.telling or 0.0, self.decibels)
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A tensor of the int8 model: its node, its distance from the float model, and that of the worst tensor
-    that the node reads.
+    """A tensor of the int8 model: its node, its distance from the float model, and the distance of the worst
+    tensor that the node reads.
     """
 
     node: str
@@ -103,7 +104,7 @@ class Layer:
 
     @property
     def lost(self) -> float:
-        """What the node itself adds: noise by signal, as a ratio of powers."""
+        """Noise that the node adds, relative to the signal, as a ratio of powers."""
         return float(10 ** (-self.decibels / 10) - 10 ** (-self.input_decibels / 10))
 
 
@@ -119,7 +120,7 @@ def class_output(inputs: Sequence[Info], outputs: Sequence[Info]) -> str | None:
 
 @dataclass(slots=True)
 class Floats:
-    """The outputs of the float model, kept: every method is compared with them."""
+    """Outputs of the float model, kept for comparison with every method."""
 
     path: Path
     names: Sequence[str]
@@ -127,7 +128,7 @@ class Floats:
     values: list[Mapping[str, Array]] = field(default_factory=list)
 
     def run(self, samples: Iterable[Sample], told: Told) -> Classes | None:
-        """Runs all samples; the classes they get."""
+        """Run all samples and return their classes."""
         reference = Reference(self.path, self.names)
         for done, sample in enumerate(samples, 1):
             self.values.append(reference.run(sample))
@@ -135,7 +136,7 @@ class Floats:
         return _classes(self.values, self.class_name)
 
     def against(self, model: Path, samples: Iterable[Sample], told: Told) -> Agreement:
-        """The same samples through an int8 model."""
+        """Run the same samples through an int8 model."""
         reference = Reference(model, self.names)
         noises = {name: Noise() for name in self.names}
         kept = []
@@ -158,7 +159,7 @@ def _classes(values: Sequence[Mapping[str, Array]], name: str | None) -> Classes
 
 
 def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Sample]) -> list[Layer]:
-    """Every quantised tensor of the int8 `model`, which lies at `path`, the worst first."""
+    """All quantised tensors of the int8 `model` at `path`, the worst first."""
     stored = {
         node.input[0]: node.output[0] for node in model.graph.node if node.op_type == "DequantizeLinear"
     }

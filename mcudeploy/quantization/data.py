@@ -24,10 +24,10 @@ from mcudeploy.verify.preprocessing import array_header
 
 Array = NDArray[Any]
 Sample = Mapping[str, Array]
-"""Values by input name, in the model's own shapes and types."""
+"""Values by input name, in the model's shapes and types."""
 
 _MOST_BYTES = 2**30
-"""More than this is not loaded from one .npz; a folder of files is read sample by sample."""
+"""Limit in bytes of the data loaded from one .npz; a folder of files is read sample by sample."""
 _MOST_LABEL_BYTES = 2**26
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
 _FAULTS = (OSError, ValueError, EOFError, OverflowError, MemoryError, KeyError, NotImplementedError)
@@ -36,7 +36,7 @@ _DAMAGED = (*_FAULTS, zipfile.BadZipFile, zlib.error)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """`count` samples; `load` reads one of them, and raises UsageError that names its file."""
+    """`count` samples; `load` reads one of them, and raises UsageError naming its file."""
 
     count: int
     load: Callable[[int], Sample]
@@ -71,7 +71,7 @@ def open_samples(path: Path, inputs: Sequence[Info]) -> Samples:
 
 
 def folder_name(name: str) -> str:
-    """What the subfolder of an input is called: its name, with `_` for what has no place in a path."""
+    """The name of an input's subfolder: its name, with `_` for characters that paths cannot contain."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".") or "_"
 
 
@@ -88,7 +88,7 @@ def _head(path: Path) -> bytes:
 
 
 def _load(path: Path) -> Array:
-    """The array of a file, of which nothing is read yet but its shape and type."""
+    """The array of a file, of which only shape and type are read yet."""
     if not _head(path).startswith(_NPY):
         raise UsageError(f"{path} is not a .npy file: write the values with numpy.save")
     try:
@@ -137,7 +137,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _contents(folder: Path) -> str:
-    """What a folder has, by kind."""
+    """The entries of a folder, by kind."""
     kinds = Counter("folder" if path.is_dir() else path.suffix or "other" for path in folder.iterdir())
     return ", ".join(
         count_text(number, "folder") if kind == "folder" else f"{number:,} {printable(kind)}"
@@ -146,7 +146,7 @@ def _contents(folder: Path) -> str:
 
 
 def _arrays(path: Path, inputs: Sequence[Info]) -> dict[str, tuple[str, Array]]:
-    """For each input what messages call its array, and the array."""
+    """For each input the name of its array in messages, and the array."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
@@ -177,7 +177,9 @@ def _arrays(path: Path, inputs: Sequence[Info]) -> dict[str, tuple[str, Array]]:
 
 
 def _shape_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[int, ...]:
-    """The shape of an array, by its header; ValueError if it has not the size that the archive states."""
+    """The shape of an array, from its header; raises ValueError if it contradicts the size that the archive
+    states.
+    """
     with archive.open(entry) as stream:
         shape, dtype = array_header(stream)
         if dtype.hasobject or stream.tell() + math.prod(shape) * dtype.itemsize != entry.file_size:
@@ -191,7 +193,7 @@ def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
 
 
 def _require_stacked(where: str, found: tuple[int, ...], info: Info) -> None:
-    """Raises UsageError for a shape that is not that of samples along the first axis."""
+    """Raise UsageError for a shape that is not the shape of samples along the first axis."""
     shape = tuple(info.shape or ())
     if not found or found[1:] not in (shape, _without_batch(shape)):
         raise UsageError(
@@ -234,7 +236,7 @@ def _wanted(shape: tuple[int, ...], *, stacked: bool = False) -> str:
 
 
 def _fit(value: Array, info: Info, where: str) -> Array:
-    """One sample in the shape and type of its input. Raises UsageError that names `where` it is from."""
+    """One sample in the shape and type of its input. Raises UsageError naming its source `where`."""
     shape, name = tuple(info.shape or ()), printable(info.name)
     if value.shape not in (shape, _without_batch(shape)):
         raise UsageError(
@@ -261,9 +263,10 @@ def _fit(value: Array, info: Info, where: str) -> Array:
 
 
 def load_labels(path: Path, count: int) -> NDArray[np.int64]:
-    """The class of each sample, in the order of the samples: a .npy of integers, or text with one a line.
+    """The class of each sample, in the order of the samples: a .npy of integers, or text with one class per
+    line.
 
-    Raises UsageError where the file is something else, or has another number of labels.
+    Raises UsageError if the file is something else, or has another number of labels.
     """
     found = _label_array(path) if _head(path).startswith(_NPY) else _label_lines(path)
     if len(found) != count:

@@ -1,4 +1,4 @@
-"""The float model that is to be quantised, and what of it stays float."""
+"""The float model to quantise, and its nodes that stay float."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CONVERSIONS = frozenset(("QuantizeLinear", "DequantizeLinear"))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FloatModel:
-    """A checked float model with static shapes. `notes` say what was taken for granted."""
+    """A checked float model with static shapes. `notes` state the assumptions of the reader."""
 
     proto: ModelProto
     inputs: tuple[Info, ...]
@@ -38,8 +38,8 @@ class FloatModel:
 
 
 def read_float(path: Path, shapes: Shapes) -> FloatModel:
-    """The model in the file, its open dimensions as `shapes` say. Raises ModelError for a file that is
-    malformed or quantised already.
+    """Read the model, its open dimensions set by `shapes`. Raises ModelError for a file that is malformed or
+    already quantised.
     """
     proto, notes = read_proto(path, shapes)
     constants = {tensor.name for tensor in proto.graph.initializer}
@@ -78,7 +78,7 @@ def _is_integer(op: str) -> bool:
 def excluded(prepared: Path, patterns: Iterable[str]) -> list[str]:
     """The nodes of the prepared model that stay float: by name (globs), or by operator.
 
-    Raises UsageError for a pattern that is of no node.
+    Raises UsageError for a pattern that matches no node.
     """
     nodes = [(node.name, node.op_type) for node in onnx.load(prepared).graph.node]
     chosen: list[str] = []
@@ -97,15 +97,15 @@ def excluded(prepared: Path, patterns: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FloatNode:
-    """An operator of the int8 model that computes in float, with the ONNX nodes that it stands for."""
+    """An operator of the int8 model that computes in float, with the ONNX nodes that it replaces."""
 
     nodes: tuple[str, ...]
     op: str
 
 
 def float_nodes(path: Path) -> list[FloatNode]:
-    """What the boards compute in float of an int8 model. Raises ModelError with all nodes that cannot be
-    deployed.
+    """The operators of an int8 model that boards compute in float. Raises ModelError listing all unsupported
+    nodes.
     """
     graph = frontend.load(path)
     made = {node.name: node.op_type for node in onnx.load(path).graph.node}
@@ -119,7 +119,7 @@ def float_nodes(path: Path) -> list[FloatNode]:
 
 
 def left_float(found: Sequence[FloatNode]) -> str:
-    """A note on operators that stay float; "" for none."""
+    """A note on operators that stay float; "" if there are none."""
     if not found:
         return ""
     number = len(found)

@@ -1,6 +1,7 @@
-"""onnxruntime.quantization, kept quiet: prepare a float model, find ranges of its tensors, write it as QDQ.
+"""Wrapper of onnxruntime.quantization: prepare a float model, find the ranges of its tensors, write it as
+QDQ.
 
-Its calibrators are fed one sample at a time, so that memory does not grow with their number.
+Its calibrators receive one sample at a time, so that memory use does not depend on the number of samples.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 Method = Literal["minmax", "entropy", "percentile"]
 METHODS: tuple[Method, ...] = ("minmax", "entropy", "percentile")
 QUANTIZED_OPS = tuple(sorted({*QDQRegistry, *QLinearOpsRegistry}))
-"""The operators that ONNX Runtime can quantise; the others stay float."""
+"""Operators that ONNX Runtime can quantise; the others stay float."""
 
 _BINS = {"entropy": 256, "percentile": 2048}
-"""Bins of histograms. From 128, the library's default for entropy, 128 levels can be made in one way only;
-more than 256 take minutes.
+"""Bins of histograms. With 128 bins, the library's default for entropy, there is only one way to form 128
+levels; more than 256 bins take minutes.
 """
 
 _PERCENTILE = 99.99
@@ -47,13 +48,14 @@ _LEVELS = 128
 _WARNING, _FATAL = 2, 4
 _OPTIONS = {"ActivationSymmetric": False, "WeightSymmetric": True}
 PRODUCER = "mcudeploy"
-"""What the files written here say of their maker; by it they are known as ours."""
+"""Producer name in files written here, by which they are recognised."""
 
 
 def prepare(proto: ModelProto, folder: Path) -> Path:
-    """The model as a file in `folder`: constants folded, batch norms and the like fused, shapes inferred.
+    """Write the model to `folder` with constants folded, batch norms and similar operators fused, shapes
+    inferred.
 
-    Every node has a name. Raises ModelError where ONNX Runtime refuses the model.
+    Every node gets a name. Raises ModelError if ONNX Runtime refuses the model.
     """
     given, prepared = folder / "float.onnx", folder / "prepared.onnx"
     onnx.save(_with_constants(proto), given)
@@ -77,8 +79,8 @@ def prepare(proto: ModelProto, folder: Path) -> Path:
 
 
 def _with_constants(proto: ModelProto) -> ModelProto:
-    """The model without inputs that have a value: older exporters list weights there, which keeps them from
-    being folded and quantised.
+    """Remove inputs that have a value: older exporters list weights there, which prevents folding and
+    quantisation.
     """
     model = ModelProto()
     model.CopyFrom(proto)
@@ -87,12 +89,12 @@ def _with_constants(proto: ModelProto) -> ModelProto:
     if len(kept) < len(model.graph.input):
         del model.graph.input[:]
         model.graph.input.extend(kept)
-        model.ir_version = max(model.ir_version, 4)  # the first that knows constants apart from inputs
+        model.ir_version = max(model.ir_version, 4)  # the first version that separates constants from inputs
     return model
 
 
 class Calibration:
-    """Finds the ranges of a prepared model's tensors, by one method after the other."""
+    """Finds the ranges of a prepared model's tensors, by each method in turn."""
 
     def __init__(self, prepared: Path, folder: Path) -> None:
         self._prepared = prepared
@@ -100,8 +102,8 @@ class Calibration:
         self._whole: Any = None
 
     def ranges(self, method: Method, samples: Iterable[Sample]) -> TensorsData:
-        """The range of every tensor over all samples. `minmax` comes first: histograms need to know how far
-        they go. Raises ModelError where ONNX Runtime fails.
+        """The range of every tensor over all samples. `minmax` comes first: histograms need its ranges.
+        Raises ModelError if ONNX Runtime fails.
         """
         try:
             with _quiet():
@@ -134,7 +136,7 @@ class Calibration:
         return calibrator.compute_data()
 
     def _histograms(self, method: Method) -> HistogramCollector:
-        """Empty histograms as wide as the values turned out to be: what is collected moves no edges."""
+        """Empty histograms over the whole range of the values: data moves no edges."""
         collector = HistogramCollector(
             method=method,
             symmetric=False,
@@ -154,10 +156,10 @@ class Calibration:
 
 
 def insert(prepared: Path, ranges: TensorsData, excluded: Sequence[str]) -> ModelProto:
-    """The model with pairs of QuantizeLinear and DequantizeLinear around its activations, int8 and
-    asymmetric, and int8 weights, symmetric and per channel. The nodes `excluded` stay float.
+    """Insert QuantizeLinear and DequantizeLinear around activations, int8 and asymmetric; weights become
+    int8, symmetric and per channel.
 
-    Raises ModelError where ONNX Runtime fails.
+    The nodes `excluded` stay float. Raises ModelError if ONNX Runtime fails.
     """
     try:
         with _quiet():
@@ -181,7 +183,7 @@ def insert(prepared: Path, ranges: TensorsData, excluded: Sequence[str]) -> Mode
 
 
 def _tidied(model: ModelProto) -> ModelProto:
-    """Without operator sets that no node is of, and with our name."""
+    """Remove unused operator sets, and set the producer name."""
     used = {node.domain or "" for node in model.graph.node} | {""}
     kept = [entry for entry in model.opset_import if (entry.domain or "") in used]
     del model.opset_import[:]
@@ -192,7 +194,7 @@ def _tidied(model: ModelProto) -> ModelProto:
 
 
 class _CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
-    """Hands samples to a calibrator."""
+    """Passes samples to a calibrator."""
 
     def __init__(self, samples: Iterable[Sample]) -> None:
         self._samples = iter(samples)
@@ -205,7 +207,7 @@ class _CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """The library prints and logs; stdout is for results, and what matters comes as an exception."""
+    """Silence the library, which prints and logs: stdout is for results, and failures are exceptions."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), logging.root.manager.disable
     logging.disable(logging.CRITICAL)

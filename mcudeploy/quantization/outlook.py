@@ -1,4 +1,4 @@
-"""What a float model would be as int8: its sizes, before anybody has samples to quantise it with."""
+"""Preview of a float model as int8: its sizes, without calibration samples."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from mcudeploy.quantization.float_model import read_float
 from mcudeploy.quantization.ort_quantizer import Calibration, insert, prepare
 
 _MOST_BYTES = 64 * 2**20
-"""Larger models take longer than a hint is worth."""
+"""Limit of the model's size; a hint is not worth the time of larger ones."""
 
 
 def as_int8(model: Model) -> Model | None:
-    """The model as `quantize` would make it, but with the ranges of one drawn input; None where it is int8
-    already, too large to try, or cannot be quantised. It has the right sizes and no right outputs.
+    """The model as `quantize` makes it, with the ranges of one random input; its sizes are right, its outputs
+    are not.
+
+    None if the model is already int8, too large to try, or cannot be quantised.
     """
     if not any(tensor.dtype is DType.FLOAT32 for tensor in model.graph.tensors.values()):
         return None

@@ -1,4 +1,6 @@
-"""From a float model and samples to an int8 model in QDQ form, and a report on what it lost."""
+"""Quantisation of a float model by samples to an int8 model in QDQ form, with a report of the accuracy
+lost.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ from mcudeploy.quantization.ort_quantizer import METHODS, Calibration, Method
 JsonObject = dict[str, Any]
 
 _FEWEST = 8
-"""With fewer samples than this none are held out."""
+"""Number of samples below which none are held out."""
 
 _HELD_OUT = 0.25
 _LAYER_SAMPLES = 32
@@ -49,8 +51,8 @@ _LOW_AGREEMENT, _LOW_DECIBELS = 0.95, 15.0
 
 @dataclass(frozen=True, slots=True)
 class QuantizeRequest:
-    """What the user wants. `samples` limits those to calibrate with, and those to compare with; `shapes` are
-    those of inputs; `keep_float` names nodes or operators.
+    """Options of the user. `samples` limits the samples for calibration and for comparison; `shapes` are
+    input shapes; `keep_float` names nodes or operators.
     """
 
     data: Path
@@ -64,7 +66,7 @@ class QuantizeRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SamplePart:
-    """Some of the samples, read whenever they are gone through."""
+    """A subset of the samples, read on each iteration."""
 
     samples: Samples
     indices: NDArray[np.int64]
@@ -91,8 +93,8 @@ def quantize_model(
 ) -> JsonObject:
     """Quantise a float model, write it to `destination`, and report.
 
-    Raises ModelError for a model that is quantised already or that the boards cannot run, UsageError for data
-    that do not fit it. Nothing is written before all of it is known.
+    Raises ModelError for a model that is already quantised or that boards cannot run, and UsageError for data
+    that do not fit it. Writes nothing before all results are known.
     """
     progress.stage(f"reading {path.name}")
     _require_apart(path, destination)
@@ -135,14 +137,14 @@ def quantize_model(
 
 
 def _require_apart(path: Path, destination: Path) -> None:
-    """Raises UsageError for a destination that holds weights of the float model."""
+    """Raise UsageError for a destination that contains weights of the float model."""
     if any(same_file(destination, file) for file in external_files(parse(path).proto.graph, path)):
         raise UsageError(f"--output {destination} holds weights of {path.name}: choose another file")
 
 
 @dataclass(slots=True)
 class _Work:
-    """What all methods share. `classes` are those of the float model, once it has run."""
+    """Common data of all methods. `classes` are the float model's, once it has run."""
 
     folder: Path
     model: FloatModel
@@ -154,7 +156,7 @@ class _Work:
     def all_made(
         self, prepared: Path, asked: QuantizeRequest, floats: Floats
     ) -> tuple[list[_Made], list[FloatNode]]:
-        """The int8 models of all methods that are asked for, and what stays float in them."""
+        """Quantise by all requested methods; return the int8 models and their float operators."""
         kept = excluded(prepared, asked.keep_float)
         calibration = Calibration(prepared, self.folder)
         wanted = METHODS if asked.method == "auto" else (asked.method,)
@@ -169,7 +171,7 @@ class _Work:
             proto = library.insert(prepared, ranges, kept)
             path = self.folder / f"{method}.onnx"
             onnx.save(proto, path)
-            if not made:  # what boards cannot run is known before the other methods take their time
+            if not made:  # report unsupported operators before the other methods take their time
                 left = float_nodes(path)
                 self.progress.stage("running the float model")
                 self.classes = floats.run(self.comparison, self._advance)
@@ -190,7 +192,7 @@ class _Work:
 def _require_classes(
     model: FloatModel, name: str | None, labels: NDArray[np.int64], asked: QuantizeRequest
 ) -> None:
-    """Raises UsageError where labels have no output to be compared with, or are none of its classes."""
+    """Raise UsageError if labels have no output to be compared with, or are none of its classes."""
     if name is None:
         shapes = ", ".join(str(list(info.shape or ())) for info in model.outputs)
         raise UsageError(f"--labels needs an output that is a vector of classes; the model's have {shapes}")
@@ -202,7 +204,7 @@ def _require_classes(
 
 
 def _split(samples: Samples, asked: QuantizeRequest) -> tuple[_SamplePart, _SamplePart]:
-    """The samples to calibrate with and those to compare with, in an order drawn from the seed."""
+    """Split the samples for calibration and comparison, in an order drawn from the seed."""
     order = np.random.default_rng(asked.seed).permutation(samples.count)
     if samples.count < _FEWEST:
         return _SamplePart(samples, order[: asked.samples]), _SamplePart(samples, order)
@@ -214,7 +216,7 @@ def _split(samples: Samples, asked: QuantizeRequest) -> tuple[_SamplePart, _Samp
 def _read_once(
     samples: Samples, calibration: _SamplePart, comparison: _SamplePart, progress: Progress
 ) -> None:
-    """A file that does not fit is known before anything is computed."""
+    """Check all files before any computation."""
     progress.stage("reading samples")
     indices = sorted({int(index) for part in (calibration, comparison) for index in part.indices})
     for done, index in enumerate(indices, 1):
@@ -251,7 +253,7 @@ def _figures(agreement: Agreement) -> JsonObject:
 
 
 def _worst_step(layers: Sequence[Layer]) -> str | None:
-    """The node that adds most noise to what it reads."""
+    """The node that adds most noise to its inputs."""
     return max(layers, key=lambda layer: layer.lost).node if layers else None
 
 

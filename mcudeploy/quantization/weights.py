@@ -1,4 +1,4 @@
-"""Weights of a float model whose channels have ranges that are far apart."""
+"""Weights of a float model whose channels have very different ranges."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, numpy_helper
 
 _FACTOR = 8.0
-"""So many times the median of the ranges is far."""
+"""Factor by which a range must exceed the median of the ranges to be reported."""
 
 _DEAD = 1e-4
-"""Channels with less of the widest range than this are dead: pruned, or never trained."""
+"""Fraction of the widest range below which channels are dead: pruned, or never trained."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlier:
-    """The widest output channel of a node's weights. `times`: its range by the median of all channels."""
+    """The widest output channel of a node's weights. `times`: its range, in medians over all channels."""
 
     node: str
     channel: int
@@ -58,7 +58,7 @@ def _axis(node: NodeProto) -> int:
 
 
 def _ranges(weights: NDArray[Any], axis: int) -> NDArray[Any]:
-    """The largest magnitude of each channel; none for weights that have no channels."""
+    """The largest magnitude of each channel; empty for weights without channels."""
     if weights.ndim < 2:
         return np.empty(0)
     found: NDArray[Any] = np.abs(np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)).max(axis=1)
