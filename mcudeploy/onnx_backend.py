@@ -1,4 +1,4 @@
-"""ONNX's own backend interface on the host build: `prepare(model).run(inputs)`.
+"""ONNX's backend interface on the host build: `prepare(model).run(inputs)`.
 
 It runs the firmware that `mcudeploy run --board host --no-split` builds. ONNX's test runner takes this module
 as it takes the class `HostBackend`.
@@ -35,7 +35,7 @@ __all__ = ["HostBackend", "HostProgram", "prepare", "run_model", "run_node", "su
 
 Array = NDArray[Any]
 Inputs = Array | Sequence[Array] | Mapping[str, Array]
-"""Values of all inputs, in the model's order or by name; an array alone is the only one."""
+"""Values of all inputs, in the model's order or by name; a single array is the only input."""
 Described = Sequence[tuple[np.dtype[Any], tuple[int, ...]]]
 """Types and shapes of outputs."""
 
@@ -44,9 +44,7 @@ _OPTIONS = Options(split=False, float_io=True, time_limit=1.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostProgram(BackendRep):
-    """A model that was built for this computer. `inputs` and `outputs`: names and types in the model's
-    order.
-    """
+    """A model built for this computer. `inputs` and `outputs`: names and types in the model's order."""
 
     made: Deployment
     target: Target
@@ -55,11 +53,11 @@ class HostProgram(BackendRep):
     sanitize: bool
 
     def build(self) -> Firmware:
-        """Its firmware, from the cache where it is there."""
+        """The firmware of the model, from the cache if it is there."""
         return self.made.build(self.target, sanitize=self.sanitize)
 
     def run(self, inputs: Inputs, **_: Any) -> tuple[Array, ...]:
-        """The outputs in the model's order, for arrays of the model's own shapes and types.
+        """The outputs in the model's order, for arrays of the model's shapes and types.
 
         Raises UsageError for arrays that do not fit the model.
         """
@@ -83,14 +81,14 @@ class HostProgram(BackendRep):
         return tuple(found[name].astype(dtype, copy=False) for name, dtype in self.outputs.items())
 
     def _own(self, border: GraphIO, given: Mapping[str, Array]) -> Array:
-        """An input in the type of its border, which is another than the model's where numpy has none such."""
+        """An input in the type of its GraphIO, which differs from the model's if numpy lacks it."""
         value = given[border.name]
         fits = value.dtype == self.inputs[border.name]
         return value.astype(border.dtype, copy=False) if fits else value
 
 
 def named(names: Sequence[str], inputs: Inputs) -> dict[str, Array]:
-    """Inputs by name. Raises UsageError where others are given than these."""
+    """Inputs by name. Raises UsageError if the names differ."""
     if isinstance(inputs, Mapping):
         fits, found = set(inputs) == set(names), ", ".join(map(str, inputs))
         values = [inputs[name] for name in names if fits]
@@ -111,7 +109,7 @@ class HostBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether programs can run there: on the CPU alone."""
+        """Whether programs can run on the device: on the CPU alone."""
         _require(device, str, "the device", 'such as "CPU"')
         return device.partition(":")[0] == "CPU"
 
@@ -119,10 +117,10 @@ class HostBackend(Backend):
     def prepare(
         cls, model: ModelProto, device: str = "CPU", *, sanitize: bool = False, **_: Any
     ) -> HostProgram:
-        """Plan and build a model; with `sanitize` it checks addresses and undefined behaviour as it runs.
+        """Plan and build a model; with `sanitize` it checks addresses and undefined behaviour at run time.
 
-        Raises BackendIsNotSupposedToImplementIt, which ONNX's runner takes for a skipped test, with the
-        reasons for a model that is not supported, and BuildError without a C compiler.
+        Raises BackendIsNotSupposedToImplementIt, which ONNX's runner counts as a skipped test, with the
+        reasons for an unsupported model, and BuildError without a C compiler.
         """
         _require(model, ModelProto, "the model", "onnx.load reads one from a file")
         if not cls.supports_device(device):
@@ -154,9 +152,7 @@ class HostBackend(Backend):
         outputs_info: Described | None = None,
         **kwargs: Any,
     ) -> tuple[Array, ...]:
-        """Run one node, of the newest opset or of `opset_version`; outputs that are not described are
-        inferred.
-        """
+        """Run one node, of the newest opset or of `opset_version`; undescribed outputs are inferred."""
         _require(node, NodeProto, "the node", "onnx.helper.make_node makes one")
         values = named(list(dict.fromkeys(filter(None, node.input))), inputs)
         version = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
@@ -165,7 +161,7 @@ class HostBackend(Backend):
 
 
 def _require(value: object, kind: type, what: str, way_out: str) -> None:
-    """Raises UsageError for an argument of another type."""
+    """Raise UsageError for an argument of another type."""
     if not isinstance(value, kind):
         raise UsageError(f"{what} must be of type {kind.__name__} ({way_out}), found {type(value).__name__}")
 

@@ -1,1 +1,1 @@
-"""Outputs against ONNX Runtime."""
+"""Verification of outputs against ONNX Runtime."""

@@ -1,12 +1,12 @@
-"""Is it right? Runs what a machine computes, operator by operator and end to end, beside the reference.
+"""Comparison of a machine with the reference, operator by operator and end to end.
 
-`difference.py` says how far values may be from the reference's.
+`difference.py` defines the tolerances.
 
-A tie is an element whose value before rounding, in the reference itself, lies within 1e-4 LSB of the
-middle between two int8 values: there the reference's float32 noise decides, and both neighbours are right.
-Means of int8 values are such ties by construction: one in n for n values of equal scale. Where a
-convolution's bias was rounded to units of its accumulator, the 1e-4 LSB grow by what that moves the channel;
-for a sum by what its multipliers were rounded by.
+A tie is an element whose value before rounding, in the reference itself, lies within 1e-4 LSB of the middle
+between two int8 values. There the reference's float32 noise decides, and both neighbours are right. Means of
+int8 values are such ties by construction: one in n for n values of equal scale. If a convolution's bias was
+rounded to units of its accumulator, the 1e-4 LSB grow by the effect of that on the channel; for a sum, by the
+rounding of its multipliers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TIE_LSB = 1e-4
 
 
 class Machine(Protocol):
-    """Something that holds arenas and runs a tape: a board, an emulator, a process."""
+    """A machine that holds arenas and runs a tape: a board, an emulator, a process."""
 
     def write(self, memory: int, offset: int, data: bytes) -> None:
         """Put bytes at `offset` of arena `memory`."""
@@ -44,16 +44,16 @@ class Machine(Protocol):
         """`count` bytes at `offset` of arena `memory`."""
 
     def run(self, first: int, count: int) -> int:
-        """Run entries of the tape; their ticks."""
+        """Run entries of the tape; return their ticks."""
 
 
 Place = tuple[int, int]
-"""The number of an arena, and an offset there."""
+"""The number of an arena, and an offset in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where the blocks of a plan's tensors are in a machine's arenas; times are steps of the schedule."""
+    """Places of the blocks of a plan's tensors in a machine's arenas; times are steps of the schedule."""
 
     plan: Plan
     tiled: TiledGraph
@@ -65,12 +65,14 @@ class Storage:
         return cls(plan, TiledGraph(Dataflow.of(plan.graph), plan.block_rows), Locations.of(plan.layout))
 
     def made_at(self, block_id: BlockId, time: int) -> Place:
-        """Where a step makes a block; before all steps, at -1: where the application does."""
+        """Place of a block at the step that writes it; before all steps, at -1: where the application
+        writes it.
+        """
         found = self.where.made(block_id, time)
         return self._place(found.memory, found.offset)
 
     def read_at(self, block_ids: Sequence[BlockId], time: int) -> list[Place]:
-        """Where a step reads blocks of one tensor."""
+        """Place of the blocks of one tensor at the step that reads them."""
         if not block_ids:
             return []
         name = block_ids[0][0]
@@ -106,13 +108,13 @@ class Storage:
         return (operator.output, 0) if last else None
 
     def put_tensor(self, machine: Machine, tensor: str, value: Array) -> None:
-        """Write a whole tensor where it is born, before anything is done."""
+        """Write a whole tensor at its first write, before any step."""
         stored = value.tobytes()
         for block_id in self.blocks(tensor):
             machine.write(*self.made_at(block_id, -1), stored[self.span(block_id)])
 
     def get_tensor(self, machine: Machine, tensor: str) -> Array:
-        """Read a whole tensor, in its stored shape, behind the last step."""
+        """Read a whole tensor, in its stored shape, after the last step."""
         blocks, end = self.blocks(tensor), max(len(self.plan.schedule.steps) - 1, 0)
         places = self.read_at(blocks, end)
         data = b"".join(self.get(machine, *each) for each in zip(blocks, places, strict=True))
@@ -125,7 +127,7 @@ def as_array(data: bytes, tensor: Tensor) -> Array:
 
 
 def stored_references(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
-    """Tensor name to the reference's value as the tensor is stored, for every tensor that has one."""
+    """The reference's values in stored form, by tensor name, for every tensor that has one."""
     return {
         name: to_device(border, graph.tensors[border.tensor], values[border.name])
         for name, border in graph.references.items()
@@ -133,7 +135,7 @@ def stored_references(graph: Graph, values: Mapping[str, Array]) -> dict[str, Ar
 
 
 def stored_ties(graph: Graph, values: Mapping[str, Array], quantizers: Mapping[str, str]) -> dict[str, Array]:
-    """Tensor name to a mask of the reference's ties, as the tensor is stored, for every quantised tensor.
+    """Masks of the reference's ties in stored form, by tensor name, for every quantised tensor.
 
     `quantizers` maps an ONNX tensor to the float tensor that its QuantizeLinear rounds.
     """
@@ -155,7 +157,7 @@ def stored_ties(graph: Graph, values: Mapping[str, Array], quantizers: Mapping[s
 
 
 def _rounding(graph: Graph, operator: Operator) -> Array:
-    """How far the rounding of its constants moves a result of an operator, in LSB, by channel; 0 for most."""
+    """Largest effect of rounded constants on a result of an operator, in LSB, by channel; 0 for most."""
     if isinstance(operator.op, Binary):
         return np.full(1, operator.op.rounding(graph.input_tensors(operator), graph.tensors[operator.output]))
     rounding = operator.constants.get("bias_rounding")
@@ -169,15 +171,15 @@ def _rounding(graph: Graph, operator: Operator) -> Array:
 
 
 def run_once(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> int:
-    """Write the inputs (stored form, by tensor name), run the tape; ticks."""
+    """Write the inputs (stored form, by tensor name), run the tape, and return the ticks."""
     return sum(machine.run(first, count) for first, count in fed_runs(machine, storage, inputs))
 
 
 def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> Iterator[tuple[int, int]]:
-    """Runs (first entry, count) that cover the tape, each yielded when the input rows it needs are there.
+    """Yield runs (first entry, count) that cover the tape, each when its input rows are present.
 
-    Resident inputs are written first, of states those that are given; rows of a fed input before the step
-    that would ask for them.
+    Resident inputs are written first, and the given states; rows of a streamed input before the step that
+    would request them.
     """
     graph = storage.plan.graph
     kept = {state.tensor for state in graph.states} - set(inputs)
@@ -198,7 +200,7 @@ def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) ->
 
 
 def entries(plan: Plan) -> Iterator[tuple[int, int, Entry]]:
-    """The entries of the tape, each with its place there and the step in which it is, or before which."""
+    """The entries of the tape, each with its index and the step that contains or follows it."""
     time = 0
     for place, entry in enumerate(plan.tape):
         yield place, time, entry
@@ -212,10 +214,10 @@ def check_operators(
     references: Mapping[str, Array],
     ties: Mapping[str, Array],
 ) -> dict[str, Difference]:
-    """Run the tape step by step, each step reading what it is fed of its inputs; operator to difference.
+    """Run the tape step by step, each step reading the given inputs; return the difference of each operator.
 
     `fed`, `references` and `ties` are stored values and masks by tensor name. Operators whose output has no
-    reference are run, not judged.
+    reference run, but are not judged.
     """
     graph, tiled = storage.plan.graph, storage.tiled
     stored = {tiled.flow.roots[name]: value.tobytes() for name, value in fed.items()}
@@ -254,11 +256,11 @@ def check_by_reference(
     references: Mapping[str, Array],
     ties: Mapping[str, Array],
 ) -> dict[str, Difference]:
-    """As `check_operators`, each fed with the reference's own inputs.
+    """Check each operator on the reference's own inputs, see `check_operators`.
 
-    An input without a reference is the machine's: the last bit may then tell it from an equal one that the
-    reference gives, and a comparison of both falls the other way. An operator that reads such a one, and
-    does not stand, is judged by what it makes of the machine's inputs alone.
+    An input without a reference is the machine's. It may differ in the last bit from a reference value that
+    is equal to another one, so that a comparison of both turns out differently. An operator that reads such
+    an input, and fails, is judged on the machine's inputs alone.
     """
     graph, roots = storage.plan.graph, storage.tiled.flow.roots
     found = check_operators(machine, storage, {**inputs, **references}, references, ties)
@@ -283,10 +285,11 @@ def run_with_ties_as_reference(
     references: Mapping[str, Array],
     ties: Mapping[str, Array],
 ) -> int:
-    """Run the tape on its own values, but give elements at ties the reference's choice; how many were given.
+    """Run the tape on its own values, but set elements at ties to the reference's choice; return their
+    number.
 
-    An element is changed only where it is off by one at a tie. What then still differs from the
-    reference is no matter of ties.
+    An element is changed only if it is off by one at a tie. Any remaining difference from the reference is
+    not due to ties.
     """
     graph, tiled = storage.plan.graph, storage.tiled
     given = 0
@@ -312,7 +315,7 @@ def run_with_ties_as_reference(
 
 
 def merge_all(tables: Iterable[Mapping[str, Difference]]) -> dict[str, Difference]:
-    """Differences of several samples together."""
+    """Combine the differences of several samples."""
     result: dict[str, Difference] = {}
     for table in tables:
         for name, diff in table.items():
@@ -321,7 +324,9 @@ def merge_all(tables: Iterable[Mapping[str, Difference]]) -> dict[str, Differenc
 
 
 def diverging(graph: Graph, differences: Mapping[str, Difference]) -> Sequence[str]:
-    """One line for each operator that does not stand, in execution order: name, both values, how many."""
+    """One line for each failed operator, in execution order: name, both values, and the number of
+    mismatches.
+    """
     lines = []
     for operator in graph.operators:
         diff, dtype = differences.get(operator.name), graph.tensors[operator.output].dtype

@@ -1,10 +1,10 @@
-"""How far values are from the reference's, and how far they may be.
+"""Differences from the reference, and their tolerances.
 
-An int8 operator, fed with the reference's own inputs, must have at least 99.5 % of its elements equal and
-none more than 1 LSB off; end to end the largest output keeps its index and no element is off by more
-than 4 LSB. A float32 tensor must be within 1e-4 of the reference's range over all samples, or within 2^-22
-where that is less; an int32 one equal. Where activations are rounded to int16 in float32, outputs must be
-within 2e-3 of the range: a rounding that falls the other way goes on to all that follows.
+An int8 operator, on the reference's own inputs, must have at least 99.5 % equal elements and none more than 1
+LSB off; end to end the largest output keeps its index and no element is off by more than 4 LSB. A float32
+tensor must be within 1e-4 of the reference's range over all samples, or within 2^-22 if that is less; an
+int32 tensor must be equal. If activations are rounded to int16 in float32, outputs must be within 2e-3 of the
+range: a rounding in the other direction affects all later values.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ OUTPUT_LSB = 4
 FLOAT_SHARE_OF_RANGE = 1e-4
 GRID_SHARE_OF_RANGE = 2.0**-9
 FLOAT_FLOOR = 2.0**-22
-"""Two units in the last place of 1: functions that add to 1 on the way, as a sigmoid, are no nearer at 0."""
+"""Two units in the last place of 1: functions that add to 1 in between, as a sigmoid, are no more exact
+at 0.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far float32 values may be off: a share of their range over all samples, at least a least one."""
+    """Tolerance of float32 values: a share of their range over all samples, and a minimum."""
 
     share: float
     range: float
@@ -39,7 +41,7 @@ class Tolerance:
 
     @property
     def allowed(self) -> float:
-        """The largest error that is none."""
+        """The largest tolerated error."""
         return max(self.share * self.range, self.least)
 
     def __str__(self) -> str:
@@ -50,9 +52,9 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far a tensor is from its reference. `worst` is in LSB for int8, absolute for float32.
+    """Difference of a tensor from its reference. `worst` is in LSB for int8, absolute for float32.
 
-    `ties` of the mismatches are off by one at a tie of the reference.
+    `ties` counts the mismatches that are off by one at a tie of the reference.
     """
 
     elements: int
@@ -66,11 +68,11 @@ class Difference:
 
     @property
     def tolerance(self) -> Tolerance:
-        """How far a float32 result of one operator may be off."""
+        """Tolerance of a float32 result of one operator."""
         return Tolerance(FLOAT_SHARE_OF_RANGE, self.range)
 
     def merge(self, other: Difference) -> Difference:
-        """Both together; the place is that of the worse one."""
+        """Combine two differences; the place is the worse one's."""
         worse = self if self.worst >= other.worst else other
         return Difference(
             self.elements + other.elements,
@@ -87,7 +89,7 @@ class Difference:
 def difference(found: Array, expected: Array, ties: Array | None = None) -> Difference:
     """Compare two stored tensors of the same shape and type element by element; `ties` marks the ties."""
     got, want = found.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
-    with np.errstate(invalid="ignore"):  # infinity less infinity
+    with np.errstate(invalid="ignore"):  # infinity minus infinity
         gap = np.abs(got - want)
     gap[np.isnan(gap)] = np.where(np.isnan(got) & np.isnan(want), 0.0, np.inf)[np.isnan(gap)]
     gap[got == want] = 0.0  # equal infinities
@@ -114,7 +116,7 @@ def range_of(values: Iterable[Array]) -> float:
 
 
 def operator_stands(diff: Difference, dtype: DType) -> bool:
-    """Whether an operator fed with the reference's own inputs is right."""
+    """Whether an operator on the reference's own inputs is right."""
     if dtype is DType.FLOAT32:
         return diff.worst <= diff.tolerance.allowed
     if dtype is DType.INT32:
@@ -123,7 +125,7 @@ def operator_stands(diff: Difference, dtype: DType) -> bool:
 
 
 def output_share(graph: Graph) -> float:
-    """How far float32 outputs of the whole model may be from the reference, as a share of its range."""
+    """Tolerance of float32 outputs of the whole model, as a share of the reference's range."""
     borders = (*graph.references.values(), *graph.inputs, *graph.outputs)
     on_grid = any(border.dtype in ("int16", "uint16") for border in borders)
     return GRID_SHARE_OF_RANGE if on_grid else FLOAT_SHARE_OF_RANGE

@@ -1,4 +1,4 @@
-"""Values of a model's input or output from a file: an array, a picture, sound, text, or plain bytes."""
+"""Values of a model's input or output from a file: an array, a picture, sound, text, or raw bytes."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ from mcudeploy.ops.requantize import quantize
 Array = NDArray[Any]
 Resize = Literal["stretch", "crop", "none"]
 _MOST_BYTES = 512 * 2**20
-"""No tensor of a model that can be deployed is larger."""
+"""Limit in bytes of the values; no tensor of a deployable model is larger."""
 _HEADING_BYTES, _NUMBER_BYTES = 2**16, 64
 _MOST_PIXELS = 2**26
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
-"""Pillow's names of pixels, by their channels."""
+"""Pillow's pixel modes, by number of channels."""
 _KINDS = "a .npy, .png, .jpg, .wav, .csv, .bin or .raw file"
 _ENDINGS = (".npy", ".png", ".jpg", ".jpeg", ".wav")
-"""Of files that are known by their first bytes."""
+"""Signatures of files that are recognised by their first bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
-    """How pictures become an input: what pixel values 0 and 255 stand for (None: 0 and 1, or 0 and 255 of an
-    input of integers without a scale), from which the mean is taken, and which are divided by `std`, each
-    one number or one for each channel; and how a picture gets the input's size. `told` takes notes.
+    """Conversion of pictures to an input.
+
+    It states the values of pixels 0 and 255 (None: 0 and 1, or 0 and 255 for an integer input without a
+    scale), the mean to subtract and `std` to divide by, each one number or one per channel; and the way a
+    picture gets the input's size. `told` receives notes.
     """
 
     pixels: tuple[float, float] | None = None
@@ -53,21 +55,21 @@ AS_USUAL = Preprocessing()
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a file is read for: a border of the model, and what its int8 values mean, if they do."""
+    """The target of a file: an input or output of the model, and the meaning of its int8 values, if any."""
 
     border: GraphIO
     quantization: Quantization | None
 
     @property
     def counts(self) -> bool:
-        """Whether its elements are integers that mean nothing but themselves."""
+        """Whether its elements are plain integers without a scale."""
         return not self.border.dtype.startswith("float") and self.quantization is None
 
 
 def read_values(path: Path, wanted: Wanted, reading: Preprocessing = AS_USUAL) -> Array:
-    """The values of a file, in the border's shape and type but for a .npy file, which has its own.
+    """The values of a file, in the target's shape and type; a .npy file keeps its type.
 
-    Raises UsageError that names the file, what it has and what is needed.
+    Raises UsageError naming the file, its content and the expected one.
     """
     try:
         content = read_limited(path, _MOST_BYTES)
@@ -92,9 +94,7 @@ def read_values(path: Path, wanted: Wanted, reading: Preprocessing = AS_USUAL) -
 
 
 def array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of the array in a .npy file, of which no more than the header is read; ValueError for
-    another file.
-    """
+    """Shape and type of the array in a .npy file, from its header alone; ValueError for another file."""
     formats = np.lib.format
     read = formats.read_array_header_1_0 if formats.read_magic(stream) == (1, 0) else None
     shape, _, dtype = (read or formats.read_array_header_2_0)(stream)
@@ -104,7 +104,7 @@ def array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
 def _array(path: Path, content: bytes) -> Array:
     try:
         shape, dtype = array_header(io.BytesIO(content))
-        if math.prod(shape) * dtype.itemsize > len(content):  # before there is room for it
+        if math.prod(shape) * dtype.itemsize > len(content):  # before memory is allocated
             raise ValueError("it is not whole")
         return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
     except (OSError, ValueError, EOFError, OverflowError, MemoryError) as error:
@@ -112,7 +112,7 @@ def _array(path: Path, content: bytes) -> Array:
 
 
 def _picture(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -> Array:
-    """Pixels in the layout of the border, scaled as stated."""
+    """Pixels in the layout of the target, scaled as stated."""
     height, width, channels, first = _image_shape(path, wanted.border)
     pixels = _decoded(path, content, (width, height), channels, reading.resize)
     low, high = reading.pixels or ((0.0, 255.0) if wanted.counts else (0.0, 1.0))
@@ -140,7 +140,7 @@ def _normalised(reading: Preprocessing) -> str:
 
 
 def _image_shape(path: Path, border: GraphIO) -> tuple[int, int, int, bool]:
-    """Height, width and channels of a border, and whether channels come first."""
+    """Height, width and channels of the target, and whether channels come first."""
     shape = border.shape[1:] if len(border.shape) == 4 and border.shape[0] == 1 else border.shape
     for channels in (3, 1, 4) if len(shape) == 3 else ():
         if shape[0] == channels:
@@ -213,7 +213,7 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -
 
 
 def _text(path: Path, content: bytes, border: GraphIO, reading: Preprocessing) -> Array:
-    """Numbers of the model's own type, in its order; a first line of words is a heading."""
+    """Numbers of the model's type, in its order; a first line of words is a heading."""
     most = _HEADING_BYTES + _NUMBER_BYTES * math.prod(border.shape)
     if len(content) > most:  # a number takes far more memory than its text
         raise UsageError(
@@ -257,7 +257,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _raw(path: Path, content: bytes, border: GraphIO) -> Array:
-    """Bytes of the model's own type and order, the least significant first."""
+    """Bytes of the model's type and order, the least significant first."""
     dtype = np.dtype(border.dtype).newbyteorder("<")
     needed = int(np.prod(border.shape)) * dtype.itemsize
     if len(content) != needed:
@@ -278,7 +278,7 @@ def _require_count(path: Path, found: int, what: str, border: GraphIO) -> None:
 
 
 def _as_stated(path: Path, real: NDArray[np.float64], wanted: Wanted) -> Array:
-    """Real numbers in the border's type, by the scale of its int8 values where they have one."""
+    """Convert real numbers to the target's type, by the scale of its int8 values if they have one."""
     border = wanted.border
     if wanted.quantization is not None and not border.dtype.startswith("float"):
         codes = quantize(real.astype(np.float32), wanted.quantization)

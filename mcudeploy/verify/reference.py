@@ -18,11 +18,10 @@ Array = NDArray[Any]
 
 
 class Reference:
-    """Runs a model, its inputs of the given `shapes`, and shows the tensors `names`. What it keeps between
-    runs are the inputs `states`.
+    """Runs a model, its inputs of the given `shapes`, and returns the tensors `names`.
 
-    All floats are float32, as the program computes them, unless `own_floats`.
-    Raises ModelError where ONNX Runtime refuses it.
+    The inputs `states` hold the state between runs. All floats are float32, as in the program, unless
+    `own_floats`. Raises ModelError if ONNX Runtime refuses the model.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Reference:
         self._floats = {item.name for item in self._session.get_inputs() if item.type == "tensor(float)"}
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Tensor name to value, for inputs by name in the ONNX model's own shape and type."""
+        """Return tensor values by name, for inputs by name in the ONNX model's shape and type."""
         given = {name: self._fed(name, value) for name, value in inputs.items()}
         try:
             values = self._session.run(self._names, given)

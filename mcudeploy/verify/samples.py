@@ -1,4 +1,4 @@
-"""Inputs of a run and what must come out: from files, or drawn from a seed."""
+"""Inputs of a run and expected outputs, from files or drawn from a seed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing, Wanted, read
 
 Array = NDArray[Any]
 _MOST_INTEGERS = 128
-"""Integers that are no indices are drawn from 0 up to here."""
+"""Upper end of the range of drawn integers that are no indices."""
 _MOVES = frozenset({"Concat", "Gather", "Reshape", "Slice", "Take", "Transpose"})
 _CALLS = 4
-"""Runs of a model that keeps states, one after the other, where no inputs are given."""
+"""Number of runs in turn of a model with states, if no inputs are given."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """One inference. `inputs` and `expected` are in the ONNX model's form by ONNX name; `stored` holds the
-    inputs as the device does, by tensor name. `expected` is empty where the reference decides. States are
-    inputs as they are at first.
+    """One inference. `inputs` and `expected` are in the ONNX model's form by ONNX name; `stored` has the
+    inputs in the device's form, by tensor name.
+
+    `expected` is empty if the reference decides. States are inputs with their initial values.
     """
 
     inputs: Mapping[str, Array]
@@ -43,12 +44,12 @@ class Sample:
 def load_samples(
     graph: Graph, inputs: list[Path], expected: list[Path], seed: int, reading: Preprocessing = AS_USUAL
 ) -> list[Sample]:
-    """Samples from files: one file per model input, in order, as often as there are samples. `reading` says
-    what pictures become.
+    """Read samples from files: one file per model input, in order, repeated for each sample. `reading`
+    describes the conversion of pictures.
 
-    Without files one sample is drawn, or a few of a model that keeps states: numbers of the whole range for
-    int8 and uint8 inputs, normal ones for float inputs, for indices those of rows of their table. Raises
-    UsageError for files that do not fit the model.
+    Without files one sample is drawn, or several for a model with states: numbers of the whole range for int8
+    and uint8 inputs, normal ones for float inputs, row numbers of their table for indices. Raises UsageError
+    for files that do not fit the model.
     """
     if not inputs:
         if expected:
@@ -90,7 +91,7 @@ def _groups(
 
 
 def wanted_of(graph: Graph, border: GraphIO) -> Wanted:
-    """What a file for an input or an output is read for."""
+    """The target of a file for an input or an output."""
     return Wanted(border, None if border.dtype == "bool" else graph.tensors[border.tensor].quantization)
 
 
@@ -115,7 +116,7 @@ def _fit(border: GraphIO, value: Array, path: Path) -> Array:
 
 
 def _require_indices(graph: Graph, values: Mapping[str, Array]) -> None:
-    """Raises UsageError for indices outside of their table; the device would take the nearest row."""
+    """Raise UsageError for indices outside of their table; the device would take the nearest row."""
     for border in graph.own_inputs():
         rows = min(_tables_rows(graph, border.tensor, _MOVES), default=None)
         value = values[border.name]
@@ -139,7 +140,7 @@ def _draw(graph: Graph, border: GraphIO, rng: np.random.Generator) -> Array:
 
 
 def _tables_rows(graph: Graph, tensor: str, through: Container[str]) -> list[int]:
-    """The rows of each table that a tensor has indices into, as it is or behind operators of these kinds."""
+    """The number of rows of each table that a tensor indexes, directly or after operators of these kinds."""
     found = []
     for operator in graph.operators:
         if tensor not in operator.inputs:

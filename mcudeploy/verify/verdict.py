@@ -47,24 +47,24 @@ Outputs = Mapping[str, Array]
 """Stored outputs by tensor name."""
 
 DEVICE_SHARE_OF_RANGE = 1e-5
-"""How far float32 outputs of two machines may be apart: their math libraries round differently."""
+"""Tolerance between float32 outputs of two machines, whose math libraries round differently."""
 
 CONVERSION_SHARE_OF_RANGE = 2.0**-5
-"""How far outputs in float32 may be from those in float16: some fifty roundings of 11 bits in a row, in doubt
-amplified by a softmax. The program itself is held to the outputs in float32.
+"""Tolerance between float32 and float16 outputs: some fifty roundings of 11 bits in a row, possibly amplified
+by a softmax. The program itself is held to the outputs in float32.
 """
 
 
 _CONVERSION_FLOOR = 2.0**-9
-"""The least tolerance there: two units in the last place of 1 in float16."""
+"""The least tolerance for float16: two units in the last place of 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What was compared. `reasons` says what does not stand; empty means verified.
+    """Result of a comparison. `reasons` lists the failures; empty means verified.
 
-    `resolved` is `outputs` of the host build, in samples that needed it with the reference's choice at
-    `ties_resolved` ties: what was judged.
+    `resolved` are the judged `outputs` of the host build, in samples that needed the reference's choice at
+    `ties_resolved` ties.
     """
 
     plan: Plan
@@ -77,7 +77,9 @@ class Verdict:
     reasons: tuple[str, ...]
 
     def with_device(self, device: Sequence[Outputs]) -> Verdict:
-        """The verdict with the device's outputs, one mapping per sample: they must be the host build's."""
+        """Add the device's outputs to the verdict, one mapping per sample: they must equal the host
+        build's.
+        """
         reasons, graph = list(self.reasons), self.plan.graph
         tolerances = _tolerances(graph, device_share(graph), self.host)
         for number, (found, host) in enumerate(zip(device, self.host, strict=True)):
@@ -93,7 +95,7 @@ class Verdict:
 
 
 def device_share(graph: Graph) -> float:
-    """How far float32 outputs of two machines may be apart, as a share of their range."""
+    """Tolerance between float32 outputs of two machines, as a share of their range."""
     share = output_share(graph)
     return DEVICE_SHARE_OF_RANGE if share == FLOAT_SHARE_OF_RANGE else share
 
@@ -109,11 +111,10 @@ def judge(
 ) -> Verdict:
     """Run the samples on the host build, operator by operator and whole, against ONNX Runtime.
 
-    `shapes` are those that the model's inputs are given. The outputs must be the samples' own expected ones
-    if they have any. A deep network can turn one rounding tie into any error; so if the outputs of a
-    sample do not stand, the sample is run again with the reference's choice at ties, and these outputs must
-    stand. Of a model that keeps states every sample goes on from the one before, the reference from its own
-    states, which are outputs as well.
+    `shapes` are the shapes of the model's inputs. The outputs must equal the samples' expected ones, if they
+    have any. In a deep network one rounding tie can become any error. So if the outputs of a sample fail, the
+    sample runs again with the reference's choice at ties, and these outputs must pass. In a model with states
+    every sample continues from the previous one, the reference from its own states, which are outputs too.
     """
     graph, storage = plan.graph, Storage.of(plan)
     names = [border.name for border in (*graph.references.values(), *graph.outputs)]
@@ -163,20 +164,22 @@ def judge(
 
 
 def in_own_floats(model: Path, outputs: Sequence[str], shapes: Shapes) -> Reference | None:
-    """The reference in the file's own floating-point types, where they are not float32 and it runs them."""
+    """The reference in the file's own floating-point types, if they are not float32 and ONNX Runtime supports
+    them.
+    """
     if not has_other_floats(model, shapes):
         return None
     try:
         return Reference(model, outputs, shapes, own_floats=True)
-    except ModelError:  # ONNX Runtime has no such kernel: the note on the types says how it is computed
+    except ModelError:  # ONNX Runtime has no such kernel: the note on the types describes the computation
         return None
 
 
 def conversion_reasons(
     number: int, in_file: Reference | None, inputs: Mapping[str, Array], values: Mapping[str, Array]
 ) -> list[str]:
-    """The outputs that float32 makes something else of than the types in the file do; integers and truth
-    values must be the same.
+    """The outputs that differ between float32 and the file's types; integers and truth values must be
+    equal.
     """
     if in_file is None:
         return []
@@ -198,7 +201,7 @@ def conversion_reasons(
 
 
 def _stored(graph: Graph, sample: Sample, given: Mapping[str, Array]) -> dict[str, Array]:
-    """The inputs of a sample as they are stored, states as they are given."""
+    """The inputs of a sample in stored form, with the given states."""
     states = (it.before for it in graph.states)
     return {
         **sample.stored,
@@ -217,7 +220,7 @@ def _same(found: Array, expected: Array, tolerance: Tolerance | None) -> bool:
 
 
 def _tolerances(graph: Graph, share: float, expected: Sequence[Outputs]) -> dict[str, Tolerance]:
-    """Of each float32 output, by tensor name, how far it may be off in any sample."""
+    """Tolerance of each float32 output, by tensor name, over all samples."""
     return {
         border.tensor: Tolerance(share, range_of(values[border.tensor] for values in expected))
         for border in graph.outputs
