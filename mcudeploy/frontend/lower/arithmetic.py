@@ -50,7 +50,7 @@ BITWISE = frozenset({"BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "Bitwi
 
 
 def any_binary(builder: Builder, node: Node) -> None:
-    """A function of two values: of integers here, of others in lower_elementwise."""
+    """Lower a function of two values: integers here, others by `binary`."""
     if not _of_integers(builder, node.inputs):
         binary(builder, node)
         return

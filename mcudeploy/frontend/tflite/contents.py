@@ -42,8 +42,8 @@ class Scales:
         return len(self.scale) == 1
 
     def repeated(self, times: int) -> Scales:
-        """The scales of `count` copies of the tensor, concatenated along axis 0, which must be the scales'
-        axis.
+        """The scales of `times` copies of the tensor, concatenated along axis 0, which must be the axis of
+        the scales.
         """
         return self if self.single else Scales(self.scale * times, self.zero_point * times, self.axis)
 
