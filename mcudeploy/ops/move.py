@@ -149,7 +149,9 @@ class Pad:
 
 
 def _pad_counts(params: Mapping[str, Any]) -> CountsOf:
-    """Fill rows, columns and ends of channels outside the input; bytes are faster to set than words."""
+    """Counts of filling rows, columns and ends of channels outside the input; bytes are set faster than
+    words.
+    """
     size = params["element_bytes"]
     out_cols, out_channels, before = params["out_cols"], params["out_channels"], params["channel_before"]
     first, end = max(before, 0), min(before + params["channels"], out_channels)

@@ -96,7 +96,7 @@ def _window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
 
 
 def _long_sums(counts: Counts, taps: int) -> Counts:
-    """Select the loop for sums of more int8 values than fit 16 bits; see mcud_sum_window."""
+    """Counts of the slower loop for sums of more int8 values than fit 16 bits; see mcud_sum_window."""
     return {"long_taps": counts["taps_of_fours"] if taps > _MOST_SHORT_TAPS else 0}
 
 

@@ -99,7 +99,7 @@ class Reduce:
 
 
 def _counts(size: Mapping[str, Any]) -> CountsOf:
-    """For every output, look up the summed rows and, in each of them, runs of elements."""
+    """Counts of looking up, for every output, the summed rows and runs of elements in each of them."""
     row_elements = size["cols"] * size["channels"]
 
     def counts(rows: Interval) -> Counts:

@@ -1,4 +1,4 @@
-"""What a graph means, in numpy: an oracle for the front end that needs neither kernels nor a compiler."""
+"""Evaluation of graphs in numpy: an oracle for the front end that needs neither kernels nor a compiler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 def kinds(graph: Graph) -> dict[str, int]:
-    """How many operators of each kind."""
+    """Number of operators of each kind."""
     return dict(Counter(operator.op.kind for operator in graph.operators))
 
 
@@ -44,7 +44,9 @@ def run(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
 def assert_same(
     path: Path, inputs: Mapping[str, Array], steps: float = 1, *, float_io: bool = False
 ) -> Graph:
-    """The loaded graph means what the model means: float32 to 1e-4 of the range, else `steps` LSB."""
+    """Assert that the loaded graph computes what the model does: float32 to 1e-4 of the range, else
+    `steps` LSB.
+    """
     graph = load(path, float_io)
     found = run(graph, inputs)
     wanted = Reference(path, [border.name for border in graph.outputs]).run(inputs)

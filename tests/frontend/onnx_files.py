@@ -65,14 +65,14 @@ class QuantizedModel:
         self.constants: dict[str, Array] = {}
 
     def quantize(self, source: str, scale: float, zero_point: int, dtype: Any = np.int8) -> str:
-        """Adds Q and DQ behind a float value; returns the name of the float value behind them."""
+        """Add Q and DQ after a float value; return the name of the float value after them."""
         name = f"{source}_{len(self.nodes)}"
         parameters = self._parameters(name, scale, np.array(zero_point, dtype))
         self.nodes.append(node("QuantizeLinear", f"{source} {parameters}", f"{name}_q"))
         return self.dequantize(f"{name}_q", scale, zero_point, dtype)
 
     def dequantize(self, stored: str, scale: float, zero_point: int, dtype: Any = np.int8) -> str:
-        """Adds DQ behind an integer value; returns the name of the float value."""
+        """Add DQ after an integer value; return the name of the float value."""
         name = f"{stored}_{len(self.nodes)}_dq"
         parameters = self._parameters(name, scale, np.array(zero_point, dtype))
         self.nodes.append(node("DequantizeLinear", f"{stored} {parameters}", name))
@@ -84,19 +84,19 @@ class QuantizedModel:
         return f"{name}_s {name}_z"
 
     def weights(self, name: str, shape: tuple[int, ...], axis: int | None = 0, scale: float = 0.02) -> str:
-        """int8 weights behind a DQ, per channel along `axis` or per tensor."""
+        """int8 weights and their DQ, per channel along `axis` or per tensor."""
         integers = self.random.integers(-127, 128, shape).astype(np.int8)
         count = 1 if axis is None else shape[axis]
         scales = (scale * self.random.uniform(0.5, 1.5, count)).astype(np.float32)
         return self.stored(name, integers, scales if axis is not None else scales.reshape(()), axis)
 
     def bias(self, name: str, scales: Array) -> str:
-        """int32 bias behind a DQ with the given scales."""
+        """int32 bias and its DQ with the given scales."""
         integers = self.random.integers(-3000, 3000, scales.shape).astype(np.int32)
         return self.stored(name, integers, scales.astype(np.float32), 0)
 
     def stored(self, name: str, integers: Array, scales: Array, axis: int | None, zero: int = 0) -> str:
-        """Constant integers behind a DQ."""
+        """Constant integers and their DQ."""
         self.constants[f"{name}_i"] = integers
         self.constants[f"{name}_s"] = scales
         self.constants[f"{name}_z"] = np.full(scales.shape, zero, integers.dtype)

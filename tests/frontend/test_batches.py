@@ -1,4 +1,4 @@
-"""Batches of images: each is computed by itself, as one image is, with the weights of all."""
+"""Batches of images: each image is computed as a single image, with shared weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def weights(*shape: int) -> Array:
 
 
 def test_a_network_of_images(tmp_path: Path) -> None:
-    """One of its outputs is in the middle, where all images are put together."""
+    """One of its outputs is in the middle if all images are put together."""
     nodes = [
         node("Conv", "x w b", "c", pads=[1] * 4),
         node("BatchNormalization", "c b b b v", "n"),
@@ -79,7 +79,7 @@ def test_integers_stay_integers(tmp_path: Path) -> None:
 def test_what_comes_behind_a_convolution(
     item: onnx.NodeProto, constants: dict[str, Array], tmp_path: Path
 ) -> None:
-    """By entry where it works on each alone, else on all of them together."""
+    """Batches are split by entry if the operator works on each entry alone, else computed together."""
     model = build([node("Conv", "x w", "c"), item], {"x": X}, ["y"], {"w": weights(4, 2, 3, 3), **constants})
     assert_same(save(model, tmp_path), {"x": X})
 
@@ -92,7 +92,7 @@ def test_a_transposed_convolution(tmp_path: Path) -> None:
 
 
 def test_an_input_left_out_is_no_output_left_out(tmp_path: Path) -> None:
-    """Both have the empty name."""
+    """Both nodes have the empty name."""
     pool = node("MaxPool", "x", "p", kernel_shape=[2, 2])
     pool.output.append("")
     nodes = [pool, node("Resize", "p - s", "y")]

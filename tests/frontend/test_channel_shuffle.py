@@ -1,4 +1,4 @@
-"""Channel shuffles as exporters write them, in front of what takes a part of the channels."""
+"""Channel shuffles as exporters write them, before operators that read a part of the channels."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_parts_of_shuffled_channels(shuffle: tuple[int, int, int], how: str, tmp
 
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 def test_unit_of_a_shuffle_net(shuffle: tuple[int, int, int], tmp_path: Path) -> None:
-    """One part as it is beside the other one behind convolutions; images keep their rows."""
+    """One part unchanged beside the other one after convolutions; images keep their rows."""
     channels, _, first = shuffle
     rest = channels - first
     weights = {"w": floats(4, rest, 1, 1), "d": floats(4, 1, 3, 3), "v": floats(rest, 4, 1, 1)}
@@ -94,7 +94,7 @@ def test_unit_of_a_shuffle_net(shuffle: tuple[int, int, int], tmp_path: Path) ->
 @pytest.mark.parametrize(("dtype", "zero"), [(np.int8, 5), (np.uint8, 131)])
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 def test_quantised_shuffle(shuffle: tuple[int, int, int], dtype: Any, zero: int, tmp_path: Path) -> None:
-    """As quantisers write it, with a pair behind every node: it stays int8."""
+    """The quantised form, with a pair after every node: it stays int8."""
     channels, _, first = shuffle
     m = QuantizedModel()
     m.constants |= shapes(*shuffle)

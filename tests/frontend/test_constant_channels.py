@@ -256,7 +256,7 @@ def test_a_network_of_constants_keeps_a_channel(model: Model) -> None:
 
 
 def _branch(net: _Net, name: str, rng: np.random.Generator) -> str:
-    """Some random layers behind the input, with silent channels."""
+    """Random layers after the input, with silent channels."""
     last = "x"
     for depth in range(int(rng.integers(3, 7))):
         source, layer = last, f"{name}_{depth}"

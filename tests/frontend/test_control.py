@@ -30,7 +30,7 @@ def graph(
     outputs: Sequence[str] = (),
     constants: dict[str, Any] | None = None,
 ) -> onnx.GraphProto:
-    """A graph inside a node; "name:type" of inputs and outputs, float32 without one, of any shape."""
+    """A graph inside a node; inputs and outputs are "name:type", float32 without a type, of any shape."""
     kinds = {"int": TensorProto.INT64, "bool": TensorProto.BOOL, "": TensorProto.FLOAT}
 
     def value(text: str) -> onnx.ValueInfoProto:
@@ -118,7 +118,7 @@ def test_a_loop_ends_by_its_own_counter(tmp_path: Path) -> None:
 
 
 def test_loops_with_branches_inside(tmp_path: Path) -> None:
-    """The names inside are those around it, and both branches hold a constant of one name."""
+    """Inner names equal outer names, and both branches contain a constant of one name."""
     then = graph([node("Mul", "a k", "b")], outputs=["b"], constants={"k": np.float32(3)})
     other = graph([node("Add", "a k", "b")], outputs=["b"], constants={"k": np.float32(0.25)})
     inner = [
@@ -172,7 +172,7 @@ def test_a_scan_goes_over_an_axis(backward: int, tmp_path: Path) -> None:
 
 
 def nested(depth: int, iterations: int) -> onnx.ModelProto:
-    """Loops in each other, with nothing but an Add inside."""
+    """Nested loops around a single Add."""
     nodes = [node("Add", "a0 a0", "b0"), node("Identity", "g0", "o0")]
     for level in range(depth):
         body = graph(nodes, [f"i{level}:int", f"g{level}:bool", f"a{level}"], [f"o{level}:bool", f"b{level}"])

@@ -1,4 +1,4 @@
-"""Models in other element types than float32, int8 and uint8: computed in those."""
+"""Models in element types other than float32, int8 and uint8, converted to these."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def weights(*shape: int) -> Array:
 
 
 def product(item: onnx.NodeProto, constants: dict[str, Array], domain: str = "", **added: Any) -> Any:
-    """The model of one node that is of another domain, from x [2, 40] to y [2, 6]."""
+    """A model of one node of another domain, from x [2, 40] to y [2, 6]."""
     model = build(
         [node("Identity", "x", "y")], {"x": RANDOM.standard_normal((2, 40)).astype(np.float32)}, ["y"]
     )
@@ -87,7 +87,7 @@ def grid(source: str, scale: str, zero: str, out: str) -> list[onnx.NodeProto]:
 
 @pytest.mark.parametrize(("kind", "zero"), [(np.int16, 0), (np.uint16, 30000), (ml_dtypes.int4, -2)])
 def test_activations_on_the_grid_of_other_integers(kind: Any, zero: int, tmp_path: Path) -> None:
-    """The rounding of the file is kept: outputs are on its grid, and clipped as there."""
+    """The rounding of the file is kept: outputs are on its grid, and clipped to its range."""
     step = 4.0 / {np.int16: 2**15, np.uint16: 2**15}.get(kind, 8)
     nodes = [
         *grid("x", "s", "z", "a"),

@@ -1,4 +1,4 @@
-"""Float models: the graph means what ONNX Runtime computes, and has no operator too many."""
+"""Float models: the graph computes what ONNX Runtime does, without superfluous operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Padding in front of windows in quantised files: folded where that keeps its meaning, in the right type."""
+"""Padding before windows in quantised files: folded if that keeps its meaning, in the right type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks of attention hold infinities; the results are those of ONNX Runtime, bit for bit where they show."""
+"""Infinities in masks of attention: results equal ONNX Runtime's, bit for bit if they show."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_row_that_is_masked_whole_is_nan_in_both(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(-np.inf, -np.inf), (np.inf, -np.inf)])
 def test_clips_to_infinity(low: float, high: float, tmp_path: Path) -> None:
-    """Of a convolution and of a function of one value."""
+    """Constants of a convolution and of a function of one value."""
     nodes = [
         node("Conv", "x w", "c"),
         node("Clip", "c low high", "y"),

@@ -254,7 +254,7 @@ def test_more_dimensions_than_arrays_have(tmp_path: Path) -> None:
 def test_the_elements_of_a_file_count_without_those_of_its_rules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LogSoftmax is made up of eight operators; each is as large as it is."""
+    """LogSoftmax becomes eight operators, each of its size."""
     path = save(build([node("LogSoftmax", "x", "y")], {"x": np.ones((1, 40), np.float32)}, ["y"]), tmp_path)
     monkeypatch.setattr("mcudeploy.frontend.onnx.convert.MAX_TOTAL_ELEMENTS", 80)
     monkeypatch.setattr("mcudeploy.frontend.lower.builder.MAX_MADE_ELEMENTS", 400)

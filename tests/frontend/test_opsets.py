@@ -81,7 +81,7 @@ def test_axes_and_bounds_were_attributes(tmp_path: Path) -> None:
 
 
 def test_an_old_softmax_is_over_all_axes_behind_its_own(tmp_path: Path) -> None:
-    """Its conversion makes values that the file does not have: no reference may ask for them."""
+    """The conversion adds values that the file lacks: no reference may request them."""
     assert_same(save(model_of(node("Softmax", "x", "y", axis=1), opset=8), tmp_path), {"x": X})
 
 
@@ -120,7 +120,7 @@ def test_a_function_is_replaced_by_its_body(tmp_path: Path) -> None:
 
 
 def test_functions_that_grow_without_limit_are_refused(tmp_path: Path) -> None:
-    """Forty levels that call the one below twice: onnx would go through all 2^40 nodes."""
+    """Forty levels that call the next one twice: onnx would visit all 2^40 nodes."""
     functions = [function("F0", [helper.make_node("Relu", ["a"], ["b"])])]
     for level in range(1, 41):
         called = f"F{level - 1}"

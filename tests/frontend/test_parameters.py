@@ -1,4 +1,4 @@
-"""Parameters are counted as the file has them: once, whatever the front end makes of them."""
+"""Parameters are counted once, as in the file, whatever the front end does with them."""
 
 from __future__ import annotations
 

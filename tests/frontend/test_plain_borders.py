@@ -1,4 +1,4 @@
-"""Inputs and outputs lie in the ONNX order or channels last, whatever the model ends or begins with."""
+"""Inputs and outputs lie in the ONNX order or channels last, whatever the first and last operators are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ X = np.random.default_rng(3).standard_normal((1, 4, 2, 3)).astype(np.float32)
 FLIP = {"s": np.array([-1]), "e": np.array([-100]), "a": np.array([1]), "p": np.array([-1])}
 W = np.random.default_rng(4).standard_normal((5, 4, 1, 1)).astype(np.float32)
 
-# nodes from r to y, constants, kinds of operators behind the Unary
+# nodes from r to y, constants, kinds of operators after the Unary
 ENDS: list[tuple[str, list[onnx.NodeProto], dict[str, Any], dict[str, int]]] = [
     ("as_it_is", [node("Identity", "r", "y")], {}, {}),
     ("nhwc", [node("Transpose", "r", "y", perm=[0, 2, 3, 1])], {}, {}),

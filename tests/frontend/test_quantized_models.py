@@ -1,4 +1,4 @@
-"""QDQ models: everything that can be int8 is, and means what ONNX Runtime computes to one step."""
+"""QDQ models: all supported operators are int8, and results are within one step of ONNX Runtime's."""
 
 from __future__ import annotations
 
@@ -371,7 +371,7 @@ def test_unread_nodes_disappear(tmp_path: Path) -> None:
 def test_a_function_of_int8_handed_on_is_computed_in_float(
     op: str, more: str, attributes: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Sigmoid is a table of what is stored; a product of floats needs what it stands for."""
+    """Sigmoid is a table of stored values; a product of floats needs real ones."""
     x = RANDOM.standard_normal((1, 1, 4, 6)).astype(np.float32)
     model = QuantizedModel()
     real = model.quantize("x", 0.03, 5)

@@ -20,7 +20,7 @@ W = np.ones((4, 3, 3, 3), np.float32)
 
 
 def refused(model: onnx.ModelProto, folder: Path, label: str) -> None:
-    """One error that names the node, or a size that no microcontroller has."""
+    """One error that names the node, or a size beyond any microcontroller."""
     with pytest.raises(ModelError) as caught:
         load(save(model, folder))
     error = caught.value
@@ -69,7 +69,7 @@ def test_the_reason_is_told(item: Any, constants: dict[str, Any], reason: str, t
 
 
 def raw(item: onnx.NodeProto, constants: dict[str, Any]) -> onnx.ModelProto:
-    """The model of one node; the sizes of its result are left open."""
+    """A model of one node; the sizes of its result are open."""
     model = build([node("Relu", "x", "y")], {"x": X}, ["y"], constants)
     del model.graph.node[:], model.graph.value_info[:], model.graph.output[:]
     model.graph.node.append(item)

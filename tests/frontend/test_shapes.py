@@ -1,4 +1,4 @@
-"""Shapes that the user gives for inputs."""
+"""Input shapes that the user sets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ W = RNG.normal(size=(8, 8)).astype(np.float32)
 
 
 def sequence(steps: int | str) -> onnx.ModelProto:
-    """A dense layer over steps, behind a view of other rank."""
+    """A dense layer over steps, after a view of another rank."""
     nodes = [
         node("Reshape", "x s", "a"),
         node("MatMul", "a w", "b"),
@@ -91,7 +91,7 @@ def test_runs_and_plans_are_of_one_shape(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("symbol", ["?", "unk__7", "", "N"])
 def test_an_unknown_size_is_none_of_another_axis(symbol: str, tmp_path: Path) -> None:
-    """Paddle writes ? for each size that it does not know; a name is one size wherever it stands."""
+    """Paddle writes ? for each unknown size; a name has one size in all inputs."""
     model = build([node("Relu", "x", "y")], {"x": np.ones((1, 3, 4), np.float32)}, ["y"])
     for value in (*model.graph.input, *model.graph.output):
         for axis in (0, 2):
@@ -123,7 +123,7 @@ def test_a_stated_shape_gives_way_to_the_one_that_follows(stated: str, tmp_path:
 
 @pytest.mark.parametrize("pool", ["MaxPool", "AveragePool"])
 def test_no_window_begins_behind_the_input(pool: str, tmp_path: Path) -> None:
-    """ONNX's inference counts one in each axis; the second pool has its size from the first."""
+    """ONNX's inference counts one window in each axis; the second pool's size follows from the first."""
     window = {"kernel_shape": [1, 3], "strides": [2, 3], "pads": [0, 0, 0, 2], "ceil_mode": 1}
     nodes = [node(pool, "x", "a", **window), node(pool, "a", "b", **window), node("Relu", "b", "y")]
     model = build(nodes, {"x": np.ones((1, 2, 6, 7), np.float32)}, ["y"])

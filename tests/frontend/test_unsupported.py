@@ -43,7 +43,7 @@ def test_all_nodes_are_listed(tmp_path: Path) -> None:
 
 
 def test_the_operator_of_the_file_is_named(tmp_path: Path) -> None:
-    """Not what it is replaced by."""
+    """The message names the node's operator, not its replacement."""
     nodes = [node("ReduceL1", "x", "a", axes=[1]), node("Cast", "a", "y", to=1)]
     model = build(nodes, {"x": X.astype(np.int32)}, ["y"])
     (found,) = problems(model, tmp_path)

@@ -40,7 +40,9 @@ def _body(draft: Draft, states: dict[str, Shape], seen: int = 2) -> Draft:
 
 
 def _grown(inner: Draft, shape: Shape) -> str:
-    """Some layers inside, and a value of this shape made there, which does not grow from trip to trip."""
+    """Layers inside, and a value of this shape computed there, which does not grow from iteration to
+    iteration.
+    """
     for _ in range(10):
         if len(inner.nodes) >= _MOST_NODES:
             break
@@ -55,7 +57,7 @@ def _grown(inner: Draft, shape: Shape) -> str:
 
 
 def _graph(draft: Draft, inner: Draft, inputs: list[Info], outputs: list[Info]) -> GraphProto:
-    """The graph inside; its constants are its own, or those of the graph around it."""
+    """The graph inside; its constants are its own, or those of the outer graph."""
     nodes = live_nodes(inner.nodes, [info[0] for info in outputs])
     own = inner.constants if draft.chance(0.5) else {}
     if not own:
@@ -99,7 +101,7 @@ def _condition(draft: Draft, name: str) -> str:
 
 
 def loop(draft: Draft) -> None:
-    """A Loop of a few trips with one or two states, of which one may be given out of each trip."""
+    """A Loop of a few iterations with one or two states, one of which may be an output of each iteration."""
     name = draft.source(2, 3, 4)
     if name is None:
         return
@@ -141,8 +143,10 @@ def _with_number(inner: Draft, trip: str, state: str) -> None:
 
 
 def _end(draft: Draft, inner: Draft, before: tuple[str, str], trips: int) -> tuple[str, int]:
-    """The condition to go on, and the most trips of the Loop: so many, or more where a counter ends it.
-    `before`: the number of the trip, and the condition that it begins with.
+    """The condition to continue, and the limit of the Loop's iterations: `trips`, or more if a counter ends
+    it.
+
+    `before`: the number of the iteration, and the condition at its start.
     """
     trip, going = before
     way = draft.pick(("same", "constant", "counter"))

@@ -28,14 +28,14 @@ _FUNCTIONS: dict[str, int] = {
 
 _REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMin", "ReduceSum")
 _LEVELLING = frozenset(("Clip", "Expand", "MaxPool", "Pad", "Resize", "Tile"))
-"""What makes images of one value, of others."""
+"""Operators that compute images of one value from others."""
 
 _AXES_BY_INPUT = {"ReduceSum": 13}
-"""The opset from which a reduction has its axes as an input; 18 of all others."""
+"""First opset in which a reduction takes its axes as an input; 18 for all others."""
 
 
 def seldom_function(draft: Draft) -> None:
-    """A function of one value that exporters write seldom, PRelu among them."""
+    """A function of one value that exporters rarely write, PRelu among them."""
     name = draft.source(2, 3, 4)
     if name is None:
         return
@@ -71,7 +71,7 @@ def along_axis(draft: Draft) -> None:
 
 
 def normalised_image(draft: Draft) -> None:
-    """Normalisations over rows and columns, or over channels near each other."""
+    """Normalisations over rows and columns, or over adjacent channels."""
     name = draft.source(3, 4)
     if name is None:
         return
@@ -144,7 +144,7 @@ def depth_and_space(draft: Draft) -> None:
 
 
 def transposed_convolution(draft: Draft) -> None:
-    """An image or a signal made larger by learnt windows."""
+    """An image or a signal enlarged by learnt windows."""
     name = draft.source(3, 4)
     if name is None:
         return
@@ -169,7 +169,7 @@ def transposed_convolution(draft: Draft) -> None:
 
 
 def choice(draft: Draft) -> None:
-    """The larger of two, or one of two where they compare so."""
+    """The larger of two values, or one of two according to a comparison."""
     name = draft.source(2, 3, 4)
     if name is None:
         return

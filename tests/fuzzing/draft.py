@@ -1,4 +1,4 @@
-"""An ONNX graph that grows node by node, and what is known of its values."""
+"""An ONNX graph that grows node by node, with the known facts about its values."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 MOST_ELEMENTS = 5000
-"""Of one activation: kernels run under sanitizers, several times each."""
+"""Limit of the elements of one activation: kernels run under sanitizers, several times each."""
 
 MOST_MACS = 120_000
-"""Of one convolution or product."""
+"""Limit of the products of one convolution or product."""
 
 MOST_OUTPUTS = 5
 
@@ -29,8 +29,8 @@ class Draft:
     """Nodes and constants of a graph; every activation has a name in `shapes`, and in `types` unless it is
     float32.
 
-    Axis 0 is the batch and axis 1 the channels, as exporters write it. `fits` is what the layers ask before
-    they make a value. `most`: the largest magnitude of each integer activation.
+    Axis 0 is the batch and axis 1 the channels, as exporters write it. Layers call `fits` before they add a
+    value. `most`: the largest magnitude of each integer activation.
     """
 
     random: np.random.Generator
@@ -83,7 +83,7 @@ class Draft:
     # -- growing ---------------------------------------------------------------------------------
 
     def fits(self, shape: Shape, macs: int = 0) -> bool:
-        """Whether a value of this shape may be made."""
+        """Whether a value of this shape may be added."""
         return min(shape) > 0 and prod(shape) <= MOST_ELEMENTS and macs <= MOST_MACS
 
     def input(self, shape: Shape, element_type: int = TensorProto.FLOAT) -> str:
@@ -113,7 +113,7 @@ class Draft:
         element_type: int = TensorProto.FLOAT,
         **attributes: Any,
     ) -> str:
-        """A node with one result of this shape and type; "" is an input that is left out."""
+        """A node with one result of this shape and type; "" is an omitted input."""
         return self.add_many(op, inputs, [shape], [element_type], **attributes)[0]
 
     def add_many(
@@ -124,7 +124,7 @@ class Draft:
         types: Sequence[int] = (),
         **attributes: Any,
     ) -> list[str]:
-        """A node with several results; "" stands for one without a shape, which is left out."""
+        """A node with several results; "" stands for an omitted one without a shape."""
         kinds = types or (TensorProto.FLOAT,) * len(shapes)
         names = [
             self._named(shape, kind) if shape is not None else ""
@@ -143,7 +143,7 @@ class Draft:
         return found
 
     def choose_outputs(self) -> None:
-        """What nobody reads, as far as there is room; some of what is read; seldom an input as it came."""
+        """Outputs: unread values, as far as there is room; some read values; rarely an unchanged input."""
         readers = self.readers()
         made = [name for name in self.shapes if name not in self.inputs]
         loose = [name for name in made if not readers[name]]
@@ -174,7 +174,7 @@ class Draft:
 
 
 def names_read(node: onnx.NodeProto) -> list[str]:
-    """What a node reads, the graphs inside it included."""
+    """The values that a node reads, including its inner graphs."""
     found = list(node.input)
     for graph in (attribute.g for attribute in node.attribute if attribute.HasField("g")):
         own = {it.name for it in (*graph.input, *graph.initializer)}
@@ -185,7 +185,7 @@ def names_read(node: onnx.NodeProto) -> list[str]:
 
 
 def live_nodes(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:
-    """Those that the outputs depend on."""
+    """The nodes that the outputs depend on."""
     wanted = set(outputs)
     kept: list[onnx.NodeProto] = []
     for node in reversed(nodes):
@@ -206,7 +206,7 @@ def assemble(
     constants: dict[str, Array],
     opset: int,
 ) -> onnx.ModelProto:
-    """A model of nodes, without the constants that nobody reads."""
+    """A model of nodes, without unread constants."""
     read = {name for node in nodes for name in names_read(node)}
     kept = {name: array for name, array in constants.items() if name in read}
     graph = helper.make_graph(

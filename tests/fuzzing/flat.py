@@ -63,7 +63,7 @@ class Sketch:
         return 1.0 if self.floats else float(self.tensor(number).scale[0])
 
     def result(self, *shape: int, scale: float = 1.0, zero: int | None = None) -> int:
-        """An activation of the file's type; its zero point is drawn where none is given."""
+        """An activation of the file's type; its zero point is drawn if none is given."""
         if self.floats:
             return self.file.add(*shape)
         zero = self.integer(-50, 50) if zero is None else zero
@@ -94,11 +94,11 @@ class Sketch:
         return self.file.bias(source, weights, count)
 
     def summed(self, source: int, terms: int) -> float:
-        """A scale for sums of so many products with weights."""
+        """A scale for sums of `terms` products with weights."""
         return 1.0 if self.floats else self.near(self.scale(source) * 0.01 * 73 * sqrt(terms))
 
     def any(self, rank: int | None = None, least: int = 1) -> int:
-        """A tensor of a rank whose sides are at least `least`. Raises LookupError where there is none."""
+        """A tensor of a rank whose sides are at least `least`. Raises LookupError if there is none."""
         found = [
             it for it in self.values
             if (rank is None or len(self.shape(it)) == rank) and min(self.shape(it)[1:3]) >= least
@@ -120,7 +120,7 @@ def _size(length: int, taps: int, stride: int, padding: int) -> int:
 
 
 def _window(s: Sketch, shape: Sequence[int]) -> tuple[tuple[int, int], int, int, tuple[int, int]]:
-    """Taps, padding, stride, and the size of what is made."""
+    """Taps, padding, stride, and the size of the result."""
     padding, stride = s.pick((SAME, VALID)), s.integer(1, 2)
     taps = tuple(s.integer(1, 3 if padding == SAME else min(3, size)) for size in shape[1:3])
     made = tuple(_size(size, tap, stride, padding) for size, tap in zip(shape[1:3], taps, strict=True))

@@ -17,7 +17,7 @@ from fuzzing.quantise import draw_style, quantised
 KINDS = ("float32", "int8", "uint8", "channels", "mixed")
 
 Trait = Literal["batch", "decomposed", "control", "recurrent", "int16", "int32"]
-"""What a graph may have beside the usual layers: a batch of several, other layers, other element types."""
+"""Optional features of a graph: a batch of several, other layers, other element types."""
 
 TRAITS: tuple[Trait, ...] = get_args(Trait)
 
@@ -124,7 +124,7 @@ def _input_shape(draft: Draft) -> tuple[int, ...]:
 
 
 def _naming(random: np.random.Generator) -> Callable[[int], str]:
-    """Names as some exporters give them, or as nobody should."""
+    """Names as some exporters write them, or as nobody should."""
     forms = ("v{}", "v{}", "/model/layer.{}/Conv_output_0", 'int {}*/"\\%s\n', "größe:{}")
     form = forms[int(random.choice(len(forms), p=(0.4, 0.2, 0.25, 0.1, 0.05)))]
     return form.format

@@ -74,7 +74,9 @@ def function(draft: Draft) -> None:
 
 
 def cast(draft: Draft) -> None:
-    """To float32, in which most layers go on; to the other integers; or from float32, after Round."""
+    """A Cast to float32, with which most layers continue; to the other integers; or from float32, after
+    Round.
+    """
     name = _source(draft)
     if name is not None and draft.chance(0.7):
         shape = draft.shapes[name]
@@ -116,7 +118,7 @@ def compare(draft: Draft) -> None:
 
 
 def rows(draft: Draft) -> None:
-    """Rows of a table by index, or elements of a value by index; indices are made to fit by Mod."""
+    """Rows of a table by index, or elements of a value by index; Mod brings indices into range."""
     name = _source(draft)
     if name is None:
         return
@@ -144,7 +146,7 @@ def rows(draft: Draft) -> None:
 
 
 def best(draft: Draft) -> None:
-    """Where the largest or the least is, or several."""
+    """Positions of the largest or smallest element, or of several."""
     name = draft.source(2, 3, 4)
     if name is None:
         return

@@ -1,4 +1,4 @@
-"""What graphs are drawn from: one function per kind of layer. Each adds nodes, or none where none fit."""
+"""Layers from which graphs are drawn: one function per kind. Each adds nodes, or none if none fit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DILATIONS = (1, 1, 1, 1, 2, 3)
 def _window(
     draft: Draft, size: Shape, *, dilated: bool, pools: bool
 ) -> tuple[dict[str, object], Shape] | None:
-    """Attributes of a window over these axes, and the size of what it makes; None where nothing fits."""
+    """Attributes of a window over these axes, and the size of its result; None if nothing fits."""
     kernel = tuple(min(draft.pick(KERNELS), length + 2) for length in size)
     if draft.chance(0.1):
         kernel = size if max(size) <= 12 else kernel
@@ -43,7 +43,7 @@ def _window(
         counts = [-(-length // s) for length, s in zip(size, stride, strict=True)]
         spans = [(count - 1) * s + r for count, s, r in zip(counts, stride, reach, strict=True)]
         if pools and any(span < length for span, length in zip(spans, size, strict=True)):
-            return None  # ONNX Runtime refuses to leave out what lies behind the last window
+            return None  # ONNX Runtime refuses to omit values after the last window
         return attributes, tuple(counts)
     most = [k - 1 if pools else r for k, r in zip(kernel, reach, strict=True)]
     pads = [0] * (2 * len(size))
@@ -71,7 +71,7 @@ def _steps(free: list[int], stride: Shape) -> Shape:
 
 
 def convolution(draft: Draft) -> None:
-    """Any convolution of one or two dimensions, often with a normalisation and an activation behind it."""
+    """Any convolution of one or two dimensions, often followed by a normalisation and an activation."""
     name = draft.source(3, 4)
     if name is None:
         return
@@ -282,7 +282,7 @@ def _constant_operand(draft: Draft, shape: Shape, *, away: bool) -> tuple[str, S
 
 
 def squeeze_excite(draft: Draft) -> None:
-    """An image scaled by what its means say."""
+    """An image scaled by functions of its means."""
     name = draft.source(4)
     if name is None:
         return
@@ -298,7 +298,7 @@ def squeeze_excite(draft: Draft) -> None:
 
 
 def inverted_residual(draft: Draft) -> None:
-    """Expansion, depthwise, projection, and the sum with what came in."""
+    """Expansion, depthwise, projection, and the sum with the input."""
     name = draft.source(4)
     if name is None:
         return

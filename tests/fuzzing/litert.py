@@ -31,17 +31,17 @@ EXACT = (
     )
     | frozenset(("SPLIT", "STRIDED_SLICE", "TRANSPOSE"))
 )
-"""Operators that have LiteRT's bits; others round once where it rounds twice."""
+"""Operators that have LiteRT's bits; others round once, and LiteRT twice."""
 _TIES_TO_EVEN = frozenset({"RESIZE_BILINEAR"})
-"""Operators that are ties in many places, and round them as ONNX Runtime does."""
+"""Operators whose results are often ties, and are rounded as in ONNX Runtime."""
 _DIFFERENT_SHARE, _FEW = 0.25, 2
-"""Of results that are 1 LSB off: tensors are small, and may have one value in many places."""
+"""Tolerated share of results that are 1 LSB off: tensors are small, and one value may be frequent."""
 
 
 def compared(
     machine: Machine, storage: Storage, path: Path, sample: Sample, makers: Mapping[str, str]
 ) -> list[str]:
-    """What is not as it should be; `makers`: the operators of the file, by the name of what they make."""
+    """Faults of the result; `makers`: the operators of the file, by the name of their result."""
     graph = storage.plan.graph
     values = LiteRt(path).run({border.name: sample.inputs[border.name] for border in graph.own_inputs()})
     references = {

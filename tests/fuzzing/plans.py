@@ -1,4 +1,4 @@
-"""Plans of one model that must all compute the same: searched for, cut at random, moved, spread."""
+"""Plans of one model that must all have the same result: searched for, cut at random, moved, spread."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TINY_BYTES = (4, 8, 28, 64, 200)
 """Of a fast memory in which hardly anything finds room."""
 
 _SECONDS = 0.15
-"""For one search."""
+"""Seconds for one search."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +72,7 @@ def unsplit(model: Model) -> Made:
 
 
 def others(model: Model, base: Made, seed: int) -> Iterator[tuple[str, Callable[[], Made]]]:
-    """The other plans by the way they are made, each made when it is called."""
+    """The other plans by method, each computed on its call."""
     splitting = Options(time_limit=_SECONDS, max_overhead=100)
     yield "split", lambda: searched("split", model, HOST, splitting)
     yield "streamed", lambda: searched("streamed", model, HOST, replace(splitting, stream_input=True))
@@ -98,7 +98,9 @@ def searched(way: str, model: Model, board: Board, options: Options) -> Made:
 
 
 def _cut(model: Model, random: np.random.Generator) -> Made:
-    """Cuts, kernels and feeds as dice have it: what a search would never take must be right as well."""
+    """Random cuts, kernels and streamed inputs: plans that a search would never choose must be right as
+    well.
+    """
     model = model.in_form(Rewrites(streamed=bool(random.random() < 0.5), accumulating=True))
     calls = {name: ways[int(random.integers(len(ways)))] for name, ways in model.variants.items()}
     model = model.with_calls(calls)
@@ -136,7 +138,7 @@ def _moved(made: Made, seed: int) -> Made:
 
 
 def _again(made: Made, random: np.random.Generator) -> Made:
-    """Blocks that are made again, elsewhere and with moves where that saves RAM, else with random moves."""
+    """Blocks that are rematerialised, elsewhere and with moves if that saves RAM, else with random moves."""
     plan, graph = made.plan, made.model.graph
     tiled = TiledGraph(Dataflow.of(graph), plan.block_rows)
     outputs = {tiled.flow.roots[border.tensor] for border in graph.outputs}
@@ -158,20 +160,20 @@ def _again(made: Made, random: np.random.Generator) -> Made:
 
 
 def _apart(model: Model, base: Made, random: np.random.Generator) -> Made:
-    """Two memories, of which the fast one has no room for everything."""
+    """Two memories; the fast one is too small for everything."""
     some = int(base.plan.layout.arena_bytes * random.uniform(0.2, 0.9)) // 4 * 4
     board = _board(memories=("ram", "bulk"), first_bytes=max(4, some))
     return searched("memories", model, board, _drawn(random))
 
 
 def _beside_tiny(model: Model, random: np.random.Generator) -> Made:
-    """Two memories, of which the fast one is tiny."""
+    """Two memories; the fast one is tiny."""
     board = _board(memories=("ram", "bulk"), first_bytes=int(random.choice(_TINY_BYTES)))
     return searched("tiny", model, board, _drawn(random))
 
 
 def _on_units(model: Model, random: np.random.Generator) -> Made:
-    """Operators on two units that share memory behind caches, or that share none and need copies."""
+    """Operators on two units that share memory after caches, or that share none and need copies."""
     if random.random() < 0.5:
         cached = ("ram",)
         units = (

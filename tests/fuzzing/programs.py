@@ -54,13 +54,13 @@ class RunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A program on disk, and what it is called."""
+    """A program on disk, and its name."""
 
     source: Path
     symbol: str
 
     def object(self, *, soft: bool, threads: bool) -> Path:
-        """What it is compiled to; `soft`: for engines in software."""
+        """Compiler options; `soft`: for engines in software."""
         return self.source.with_suffix(f"{'.soft' if soft else ''}{'.threads' if threads else ''}.o")
 
 
@@ -72,7 +72,7 @@ def write(made: Made, prefix: str, folder: Path) -> Written:
     home = folder / prefix
     home.mkdir(parents=True)
     for name, text in files.items():
-        # Other cores may still read where a transfer is from when it ends: nothing is to spoil that.
+        # Other cores may still read the source of a transfer when it ends: nothing may overwrite it.
         kept = text.replace(" | MCUD_ENDS_SOURCE", "") if made.plan.lanes else text
         (home / name).write_text(kept, "utf-8")
     source = home / "program.c"
@@ -81,7 +81,7 @@ def write(made: Made, prefix: str, folder: Path) -> Written:
 
 
 def compile_program(written: Written, *, soft: bool = False, threads: bool = False) -> None:
-    """The object beside the source. Raises BuildError where the compiler refuses it, or warns."""
+    """The object beside the source. Raises BuildError if the compiler refuses it, or warns."""
     source, made = written.source, written.object(soft=soft, threads=threads)
     base = _compiler("start" if soft else None, threads).base
     command = [*base, "-O0", f"-I{source.parent}", "-c", str(source), "-o", str(made)]
@@ -91,7 +91,7 @@ def compile_program(written: Written, *, soft: bool = False, threads: bool = Fal
 
 
 def compile_programs(written: Sequence[Written], *, soft: bool = False, threads: bool = False) -> None:
-    """The same for several at a time."""
+    """Compile several at a time."""
     _compiler("start" if soft else None, threads)  # once, not by each thread
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(partial(compile_program, soft=soft, threads=threads), written))
@@ -150,10 +150,9 @@ def _table(written: Sequence[Written]) -> str:
 
 
 class Runner:
-    """The process, as a machine for `verify`. Use as a context manager.
+    """The process, as a machine for verification. Use as a context manager.
 
-    `seed`: cores lose time at random; none with 0. Every method raises RunError where the process ends or
-    hangs.
+    `seed`: cores lose time at random; none with 0. Every method raises RunError if the process ends or hangs.
     """
 
     def __init__(self, executable: Path) -> None:

@@ -17,7 +17,7 @@ from fuzzing.draft import Array, Draft, Info, assemble, live_nodes
 _MOVERS = frozenset(
     ("MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "Split")
 ).union(("Identity", "Dropout", "GlobalMaxPool"))
-"""What ONNX Runtime's quantiser gives the parameters of the input."""
+"""Operators whose results get the parameters of the input from ONNX Runtime's quantiser."""
 
 _UNIT = frozenset(("Sigmoid", "Softmax", "HardSigmoid"))
 _TYPES = {
@@ -27,7 +27,7 @@ _TYPES = {
     "uint16": (np.uint16, TensorProto.UINT16),
 }
 _OPSET_OF_16_BITS = 21
-"""ONNX Runtime's quantiser takes operators of its own for 16 bits before."""
+"""First opset without com.microsoft operators for 16 bits in ONNX Runtime's quantiser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class _Quantiser:
         return self._real(name) if name in self.draft.shapes else name
 
     def _constants(self, node: onnx.NodeProto) -> Iterator[tuple[int, str]]:
-        """Which inputs of a node are read as integer constants, and by what name."""
+        """Inputs of a node that are integer constants, and their names."""
         draft = self.draft
         if node.op_type in ("Add", "Sub", "Mul", "Div"):
             for at, name in enumerate(node.input):
@@ -311,7 +311,7 @@ class _Quantiser:
         return self._stored(integers, scales, np.zeros(scales.shape, np.int32), axis)
 
     def _stored(self, integers: Array, scales: Array, zeros: Any, axis: int | None) -> str:
-        """Constant integers behind a DequantizeLinear."""
+        """Constant integers and their DequantizeLinear."""
         draft = self.draft
         inputs = [draft.constant(array) for array in (integers, scales, np.asarray(zeros))]
         return self._make(

@@ -17,7 +17,7 @@ _SECONDS = 240.0
 
 
 def reduced(subject: Subject) -> onnx.ModelProto:
-    """The smallest model found that has the first defect of a subject; the model itself where none is."""
+    """The smallest model found that has the first defect of a subject; the model itself if none is."""
     finding = next(each for each in subject.findings if each.kind in BAD)
     model = onnx.load(subject.path)
 
@@ -31,7 +31,9 @@ def reduced(subject: Subject) -> onnx.ModelProto:
 
 
 def smaller(model: onnx.ModelProto, fails: Callable[[onnx.ModelProto], bool]) -> onnx.ModelProto:
-    """What is left of a failing model when no single change leaves one that fails, or after some minutes."""
+    """The remainder of a failing model, when no single change leaves one that fails, or after some
+    minutes.
+    """
     end = time.monotonic() + _SECONDS
     while True:
         candidates = sorted(_candidates(model), key=_size)
@@ -69,7 +71,7 @@ def _candidates(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
         return
     infos = {info.name: info for info in (*inferred.value_info, *inferred.output, *inferred.input)}
     constants = {tensor.name for tensor in model.graph.initializer}
-    steady = set(constants)  # what depends on no input
+    steady = set(constants)  # values that depend on no input
     for node in model.graph.node:
         if all(name in steady for name in names_read(node) if name):
             steady.update(node.output)
@@ -96,7 +98,7 @@ def _with(
     outputs: list[onnx.ValueInfoProto] | None = None,
     without: tuple[onnx.NodeProto, str] | None = None,
 ) -> onnx.ModelProto:
-    """The model with more inputs, other outputs, or without a node, whose result is this value then."""
+    """The model with more inputs, other outputs, or without a node, whose result then is this value."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     graph = made.graph
@@ -134,7 +136,7 @@ def _rename(node: onnx.NodeProto, old: str, new: str) -> None:
 
 
 def _shrunk(model: onnx.ModelProto, at: int) -> Iterator[onnx.ModelProto]:
-    """The model with one size of an input halved, or one less; outputs have the sizes that follow."""
+    """The model with one size of an input halved, or reduced by one; outputs have the resulting sizes."""
     sizes = [dim.dim_value for dim in model.graph.input[at].type.tensor_type.shape.dim]
     for axis in range(1, len(sizes)):
         for size in {sizes[axis] // 2, sizes[axis] - 1} - {0}:

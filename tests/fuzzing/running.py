@@ -27,12 +27,12 @@ from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import judge
 
 BAD = ("wrong", "fault", "traceback", "sanitizer")
-"""Kinds of findings that are defects: of outputs, of errors where there should be none, of the process."""
+"""Kinds of findings that are defects: of outputs, of unexpected errors, of the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What went wrong with one way of planning a graph; `kind` is one of BAD, or "refused"."""
+    """A failure of one way of planning a graph; `kind` is one of BAD, or "refused"."""
 
     kind: str
     way: str
@@ -41,7 +41,7 @@ class Finding:
 
 @dataclass
 class Subject:
-    """A model, and what became of it. Without findings it is verified."""
+    """A model and its findings. Without findings it is verified."""
 
     name: str
     seed: int
@@ -64,7 +64,7 @@ def examine(
     folder: Path,
     ways: Sequence[str] | None = None,
 ) -> list[Subject]:
-    """What becomes of models (a C identifier, a seed for plans and inputs, the model), below an empty folder.
+    """Try models (a C identifier, a seed for plans and inputs, the model) in an empty folder.
 
     `ways`: only these plans beside the unsplit one.
     """
@@ -107,7 +107,7 @@ def _guarded(subject: Subject, way: str) -> Iterator[None]:
 
 
 class _Defects(logging.Handler):
-    """What mcudeploy itself reports as a defect of its own."""
+    """The defect that mcudeploy itself reports, if any."""
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(logging.WARNING)

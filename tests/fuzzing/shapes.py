@@ -171,7 +171,7 @@ def view(draft: Draft) -> None:
 
 
 def _reshape(draft: Draft, name: str) -> None:
-    """To a shape of rank 2 to 4, written in one of the ways that exporters write it."""
+    """A reshape to rank 2 to 4, in one of the forms that exporters write."""
     batch, *rest = draft.shapes[name]
     total = prod(rest)
     divisors = [d for d in range(1, total + 1) if total % d == 0]
@@ -201,7 +201,7 @@ def shuffle(draft: Draft) -> None:
 
 
 def dense(draft: Draft) -> None:
-    """A fully connected layer behind a vector, or behind what is flattened to one."""
+    """A fully connected layer after a vector, or after a value that is flattened to one."""
     name = draft.source(2)
     if name is None or draft.chance(0.3):
         name = draft.source(3, 4) or name

@@ -1,5 +1,5 @@
 """Plans that several cores run together: drawn, and run in threads that lose time at random, under the
-sanitizer of threads, beside those of one core.
+sanitizer of threads, and compared with plans for one core.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
 
 WAYS = ("unsplit", "split", "streamed", "cut", "cut", "moved", "again", "wandering", "wandering")
-"""How plans are made that are then shared out."""
+"""Methods for plans that are then shared out."""
 _WORTHS = (1, 30, 400)
-"""From so many iterations on a step is shared out."""
+"""Number of iterations from which a step is shared out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What plans have together."""
+    """Statistics of the drawn plans."""
 
     parts: int
     columns: int
@@ -42,7 +42,7 @@ class Figures:
 
     @classmethod
     def of(cls, made: Sequence[Plan]) -> Figures:
-        """Those of some plans."""
+        """Statistics of some plans."""
         entries = [entry for plan in made for lane in plan.lanes for entry in lane]
         found = [entry for entry in entries if isinstance(entry, WorkSlice)]
         columns = sum(part.columns is not None for part in found)
@@ -63,7 +63,7 @@ def without(plan: Plan, core: int, at: int) -> Plan:
 
 
 def shared_out(model: Model, way: str, seed: int, cores: int, worth: int = 1) -> Made:
-    """A plan made in some way for so many cores, which the judge has passed."""
+    """A plan by some method for `cores` cores, which passed the check."""
     with patch.object(parts, "_LEAST_ITERATIONS", worth):
         made = _made(replace(model, cores=cores), way, seed)
         plan = made.plan
@@ -73,7 +73,7 @@ def shared_out(model: Model, way: str, seed: int, cores: int, worth: int = 1) ->
 
 
 def _made(model: Model, way: str, seed: int) -> Made:
-    """The plan, whose scratch has room for the model's cores; most are without lanes."""
+    """The plan, whose scratch has room for the model's cores; most have no core tapes."""
     if way in ("unsplit", "split", "streamed"):
         options = Options(time_limit=0.1, max_overhead=100, cores=model.cores)
         options = replace(options, split=way == "split", stream_input=way == "streamed")
@@ -90,7 +90,7 @@ def _made(model: Model, way: str, seed: int) -> Made:
 
 
 def drawn(count: int, seed: int, among: int) -> list[Trip]:
-    """So many plans for 2 to 4 cores, of the first models."""
+    """`count` plans for 2 to 4 cores, of the first models."""
     random, found = Random(seed), list[Trip]()
     while len(found) < count:
         model, way = random.choice(models(among)), random.choice(WAYS)
@@ -105,9 +105,7 @@ def drawn(count: int, seed: int, among: int) -> list[Trip]:
 def interleaved(
     trips: Sequence[Trip], folder: Path, runs: int, engine: SoftEngine | None = None
 ) -> Iterator[str]:
-    """What goes wrong with plans, each run so often: races, threads that wait for ever, other bits than those
-    of one core.
-    """
+    """Faults of plans that each run `runs` times: races, deadlocks, and bits other than with one core."""
     bases = {id(trip.base): trip.base for trip in trips}
     of_base = {key: programs.write(base, f"base{at}", folder) for at, (key, base) in enumerate(bases.items())}
     shared = [programs.write(trip.made, f"shared{at}", folder) for at, trip in enumerate(trips)]
@@ -131,7 +129,7 @@ def interleaved(
 
 
 def _outputs(made: Made, executable: Path, number: int, *, runs: int) -> Iterator[Outputs]:
-    """The outputs of each run, for inputs that are the same for all plans of a model."""
+    """The outputs of each run, for inputs that are equal for all plans of a model."""
     storage, sample = Storage.of(made.plan), load_samples(made.model.graph, [], [], 1)[0]
     with programs.Runner(executable) as runner:
         runner.select(number, 1)

@@ -1,5 +1,5 @@
-"""Plans with blocks that move between memories: drawn, and run beside those without moves in all modes of the
-software engine.
+"""Plans with blocks that move between memories: drawn, and compared with plans without moves in all modes of
+the software engine.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from mcudeploy.verify.samples import load_samples
 from mcudeploy.verify.verdict import DEVICE_SHARE_OF_RANGE
 
 WAYS = ("unsplit", "cut", "again")
-"""How plans are made that blocks then wander in."""
+"""Methods for plans in which blocks then move."""
 MODES: tuple[SoftEngine | None, ...] = (None, *get_args(SoftEngine))
 """Who transfers: the core, or an engine in software that copies then."""
 MOST_STEPS = 120
@@ -59,7 +59,7 @@ Outputs = list[bytes]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trip:
-    """A plan with blocks that move, or that several cores run, and the one without, unsplit; `name` says how
+    """A plan with blocks that move, or that several cores run, and the unsplit one without; `name` tells how
     it was drawn.
     """
 
@@ -80,7 +80,7 @@ def graph_model(name: str, graph: Graph) -> Model:
 
 @cache
 def models(count: int) -> tuple[Model, ...]:
-    """The graphs by hand, and those of the first seeds that can be deployed: so many in all."""
+    """The hand-written graphs, then graphs of the first supported seeds, `count` in total."""
     found = [graph_model("residual", residual()), graph_model("pooled", pooled())]
     seed = 0
     with tempfile.TemporaryDirectory(prefix="mcudeploy-trips-") as folder:
@@ -105,7 +105,7 @@ def unsplit(model: Model) -> Made:
 
 @cache
 def start_of(model: Model, way: str, seed: int) -> Made | None:
-    """A plan to begin with, in one memory; None where it is too long."""
+    """A plan to begin with, in one memory; None if it is too long."""
     base = unsplit(model)
     if way == "unsplit":
         return base
@@ -122,7 +122,7 @@ def with_splits(made: Made) -> Made:
 
 
 def wander(model: Model, way: str, seed: int) -> Trip | None:
-    """A trip at random; None where the plan has too many steps."""
+    """A trip at random; None if the plan has too many steps."""
     random = Random(seed)
     start = start_of(model, way, seed % 3)
     if start is None:
@@ -134,8 +134,9 @@ def wander(model: Model, way: str, seed: int) -> Trip | None:
 
 
 def planned(model: Model, way: str, seed: int, board: Board) -> Trip | None:
-    """A trip as the planner makes it for a fast memory that is too small; None where it makes none, or the
-    plan has too many steps. `board`: its first memory is the fast one.
+    """A trip as the planner computes it for a fast memory that is too small.
+
+    None if it finds none, or the plan has too many steps. `board`: its first memory is the fast one.
     """
     random = Random(seed)
     start = start_of(model, way, seed % 3)
@@ -166,14 +167,14 @@ def _crosses(way: Sequence[Any]) -> bool:
 
 
 def crossings(plan: Plan) -> tuple[int, int]:
-    """How many transfers go to another memory, and how many of them take steps."""
+    """Number of transfers to another memory, and number of these that take steps."""
     found = [it for it in plan.layout.transfers if _crosses(plan.layout.way(it))]
     return len(found), sum(it.engine != CPU and it.end > plan.layout.begin(it) for it in found)
 
 
 def drawn(count: int, seed: int, among: int) -> list[Trip]:
-    """So many trips from hypothesis, of the first models: some planned, most at random. All have passed the
-    judge, and have come back from their files.
+    """`count` trips from hypothesis, of the first models: some planned, most at random. All passed the check,
+    and a round trip through their files.
     """
     found: list[Trip] = []
     names: set[str] = set()
@@ -215,7 +216,7 @@ def drawn(count: int, seed: int, among: int) -> list[Trip]:
 
 
 def drawn_by_planner(count: int, seed: int, among: int, board: Board) -> list[Trip]:
-    """So many plans as the planner makes them for a board with less fast memory than they need, at random."""
+    """`count` plans of the planner for a board with less fast memory than they need, at random."""
     random, found = Random(seed), list[Trip]()
     while len(found) < count:
         model, way = random.choice(models(among)), random.choice(WAYS)
@@ -226,7 +227,7 @@ def drawn_by_planner(count: int, seed: int, among: int, board: Board) -> list[Tr
 
 
 def stored_again(trip: Trip, change: Callable[[str], str] = str) -> Plan:
-    """The plan of a trip as it comes back from its file, whose text is changed before."""
+    """The plan of a trip after a round trip through its file, whose text is changed before."""
     model = trip.made.model
     with tempfile.TemporaryDirectory(prefix="mcudeploy-trips-") as folder:
         path = Path(folder) / "plan.json"
@@ -235,7 +236,7 @@ def stored_again(trip: Trip, change: Callable[[str], str] = str) -> Plan:
 
 
 def differing(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
-    """What goes wrong with trips in any mode: programs that end, and outputs of other bits."""
+    """Faults of trips in any mode: programs that end, and outputs of other bits."""
     bases = {id(trip.base): trip.base for trip in trips}
     of_base = {key: programs.write(base, f"base{at}", folder) for at, (key, base) in enumerate(bases.items())}
     moved = [programs.write(trip.made, f"trip{at}", folder) for at, trip in enumerate(trips)]
@@ -261,8 +262,9 @@ def differing(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
 
 
 def differing_on(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
-    """What goes wrong with trips on their emulated board, whose own driver transfers: int8 outputs have the
-    bits of the host, floats are as close as exponentials of two C libraries are.
+    """Faults of trips on their emulated board, whose own driver transfers.
+
+    int8 outputs must have the bits of the host; floats may differ as exponentials of two C libraries do.
     """
     bases = {id(trip.base): trip.base for trip in trips}
     of_base = {key: programs.write(base, f"base{at}", folder) for at, (key, base) in enumerate(bases.items())}
@@ -286,13 +288,13 @@ def differing_on(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
 
 
 def difference_of(found: Outputs, expected: Outputs) -> int:
-    """How many bytes differ."""
+    """Number of bytes differ."""
     pairs = zip(found, expected, strict=True)
     return sum(int((np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8)).sum()) for a, b in pairs)
 
 
 def _outputs(made: Made, executable: Path, number: int, *, runs: int) -> list[Outputs]:
-    """The outputs of a program, for inputs that are the same for all plans of a model."""
+    """The outputs of a program, for inputs that are equal for all plans of a model."""
     with programs.Runner(executable) as runner:
         runner.select(number, 1)
         return [_run(made, runner) for _ in range(runs)]

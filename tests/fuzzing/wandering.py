@@ -1,4 +1,4 @@
-"""Plans whose blocks leave for other memories and come back: changed at random, each change judged."""
+"""Plans whose blocks move to other memories and back: changed at random, each change checked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEMORIES = ("ram", "bulk", "far")
 _UNIT = 4
 """Bytes that offsets are multiples of."""
 _FLIGHT = 6
-"""A transfer takes so many steps at most."""
+"""Limit of the steps of a transfer."""
 
 
 def wandering_board(memories: Collection[str], *links: tuple[str, tuple[str, ...]]) -> Board:
@@ -53,8 +53,8 @@ BOARDS = (
 
 
 def wandering(plan: Plan, work: WorkBytes, board: Board, random: Random, changes: int) -> Plan:
-    """The plan, which is for the one memory "ram", after so many changes at random that the judge lets pass,
-    or as many as are found.
+    """The plan, which is for the single memory "ram", after `changes` random changes that pass the check, or
+    as many as are found.
     """
     draft = _Draft(replace(plan, board=board.name), work, board, random)
     ways = tuple(_WAYS)
@@ -69,7 +69,7 @@ def wandering(plan: Plan, work: WorkBytes, board: Board, random: Random, changes
 
 
 def engines_between(board: Board, one: str, other: str) -> list[str]:
-    """What copies from a memory to another, or within one."""
+    """Engines that copy from a memory to another, or within one."""
     joined = [link.engine for link in board.links if {one, other} <= set(link.memories)]
     return [CPU, *joined, *joined]  # the core less often
 
@@ -86,7 +86,7 @@ class _Draft:
         self.ids = self.tiled.block_ids()
 
     def changed(self, way: Callable[[_Draft], Layout | None]) -> bool:
-        """Whether a change was found that the judge lets pass; it is made then."""
+        """Whether a change was found that passes the check; it is then applied."""
         layout = way(self)
         if layout is None or layout == self.plan.layout:
             return False
@@ -99,7 +99,7 @@ class _Draft:
         return True
 
     def free(self, layout: Layout, life: Interval, memory: str, size: int) -> int:
-        """An offset at which nothing else lies for a life; at times one at which something does."""
+        """A free offset for a life; at times an occupied one."""
         others = [
             Interval(place.offset, place.offset + bytes_)
             for place, bytes_ in places_of(layout, self.tiled, self.work)
@@ -147,7 +147,7 @@ class _Draft:
 
 
 def _away_and_back(draft: _Draft) -> Layout | None:
-    """A block leaves for another memory and comes back before it dies."""
+    """A block moves to another memory and comes back before it dies."""
     found = draft.some_stay()
     if found is None:
         return None
@@ -230,7 +230,9 @@ def _moved(draft: _Draft) -> Layout | None:
 
 
 def _born_elsewhere(draft: _Draft) -> Layout | None:
-    """A tensor is made in another memory, or a block of it at another place; a border in one piece."""
+    """A tensor is written to another memory, or a block of it to another offset; an input or output as a
+    whole.
+    """
     layout = draft.plan.layout
     name = draft.random.choice(list(layout.blocks))
     filled = {(each.block, each.to) for each in layout.transfers if each.tensor == name}
@@ -271,7 +273,7 @@ def _works_elsewhere(draft: _Draft) -> Layout | None:
 
 
 def _other_turn(draft: _Draft) -> Layout | None:
-    """Two transfers that begin with the same step change places."""
+    """Two transfers that begin at the same step swap places."""
     layout, transfers = draft.plan.layout, list(draft.plan.layout.transfers)
     pairs = [
         at

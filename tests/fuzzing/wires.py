@@ -23,7 +23,7 @@ Fault = Literal["drop", "flip", "repeat", "delay", "insert"]
 
 class FaultyWire:
     """A two-way wire, whose ends are `left` and `right`. One of `mean_bytes` bytes, on average, begins a
-    fault. `faults`: those that happened.
+    fault. `faults`: the faults so far.
     """
 
     def __init__(self, seed: int, mean_bytes: int) -> None:
@@ -82,9 +82,9 @@ def over_wires(
         nodes = []
         for number, member in enumerate(members):
             before = wires[number - 1].right.fileno() if number else None
-            behind = wires[number].left.fileno() if number < len(wires) else None
+            after = wires[number].left.fileno() if number < len(wires) else None
             firmware = built(member, len(members), line, sanitize=sanitize)
-            device = open_device(member.target, firmware, wires=(before, behind))
+            device = open_device(member.target, firmware, wires=(before, after))
             nodes.append(
                 RunningBoard(member.title, stack.enter_context(device), resend_us(member.target, line))
             )

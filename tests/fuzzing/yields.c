@@ -1,5 +1,5 @@
 /* Stands between run_cores.c and the threads that are cores, by --wrap: a thread loses time at random before its first
- * part, and after each. Nothing here orders threads: each one changes variables of its own.
+ * part, and after each. Nothing here orders threads: each one changes only its own variables.
  */
 #define _POSIX_C_SOURCE 200809L
 

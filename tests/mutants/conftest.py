@@ -1,4 +1,4 @@
-"""Where the mutants' bases come from: the small models of other tests."""
+"""Bases of the mutants: the small models of other tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that mutants are made of: models with every supported operator, and plans of three kinds."""
+"""The files that mutants are derived from: models with every supported operator, and plans of three kinds."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def models(folder: Path) -> list[Path]:
 
 
 def tflite_files() -> list[bytes]:
-    """A .tflite file for every operator that is supported, and networks as often as all of those."""
+    """A .tflite file for every supported operator, and an equal number of networks."""
     contents = []
     kept = partial(svdf, state="INT8")
     for make in [case.make for case in CASES.values()] + [network] * len(CASES) + [kept] * 10:
@@ -57,7 +57,7 @@ def tflite_files() -> list[bytes]:
 
 
 def plans(folder: Path) -> list[tuple[Model, Board, str]]:
-    """Models with a plan of each: cut, with blocks that move, or are made again, and on two units."""
+    """Models with a plan of each: cut, with blocks that move, or are rematerialised, and on two units."""
     host, two_cores = load_board("host"), load_board("mps2-an521")
     convolutions = load_model(quantised_convolutions(folder / "cut.onnx"))
     residual = load_model(residual_network(folder / "units.onnx"))
@@ -72,7 +72,7 @@ def plans(folder: Path) -> list[tuple[Model, Board, str]]:
 
 
 def _repeated(plan: Plan, model: Model) -> Plan:
-    """The plan with two blocks made again, where they were."""
+    """The plan with two blocks rematerialised at their place."""
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     first = plan.graph.operators[0].output
     schedule = repeating(tiled, plan.schedule, (first, 0), (first, 1))
@@ -81,7 +81,7 @@ def _repeated(plan: Plan, model: Model) -> Plan:
 
 
 def _control() -> onnx.ModelProto:
-    """Branches, loops in each other, a scan, and a function around one of them."""
+    """Branches, nested loops, a scan, and a function around one of them."""
     model = build([node("Relu", "x", "r")], {"x": np.ones((1, 4), np.float32)}, ["r"], {"n": np.array(3)})
 
     def graph(

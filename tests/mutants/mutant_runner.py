@@ -1,8 +1,8 @@
-"""Tries mutants in forked workers with limits of memory and time; the death of a worker is a finding.
+"""Mutants in forked workers with limits of memory and time; the death of a worker is a finding.
 
-A worker gets the numbers of its mutants one after the other. Each may take so much processor time (a timer of
-the kernel's ends the process), so much address space beyond what the worker began with, and so long by the
-clock of the parent, which ends a worker that sleeps.
+A worker gets the numbers of its mutants in turn. Each has a limit of processor time (a timer of the kernel
+ends the process), of address space beyond the worker's initial one, and of wall-clock time, by which the
+parent ends a worker that sleeps.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _PAGE = resource.getpagesize()
 
 @dataclass
 class Tally:
-    """What became of the mutants; `findings` by what went wrong, with the numbers of its mutants."""
+    """Results of the mutants; `findings` are numbers of mutants by fault."""
 
     taken: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     findings: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, number: int, outcome: str) -> None:
-        """Counts what a worker said."""
+        """Count the messages of a worker."""
         what, _, text = outcome.partition(" ")
         if what == "taken":
             self.taken += 1
@@ -78,7 +78,7 @@ def _worker(
     tally: Tally,
     told: Callable[[int, str], None],
 ) -> int:
-    """One worker's life; how many mutants it got through, the one that it died of included."""
+    """One worker's life; returns the number of mutants it tried, including the one that killed it."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(subject, kind, seed, numbers, there))
@@ -110,7 +110,7 @@ def _work(
     subject: Callable[[random.Random], object], kind: str, seed: int, numbers: list[int], said: Connection
 ) -> None:
     warnings.simplefilter("ignore")
-    faulthandler.disable()  # what a worker dies of is told by its parent
+    faulthandler.disable()  # the parent reports the cause of a worker's death
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * _PAGE + BYTES,) * 2)
@@ -122,7 +122,7 @@ def _work(
 
 
 def outcome(subject: Callable[[random.Random], object], source: random.Random) -> str:
-    """`taken`, `refused` with the error's class, or `found` with what is wrong and where."""
+    """`taken`, `refused` with the error's class, or `found` with the fault and its place."""
     try:
         subject(source)
     except DeployError as error:

@@ -1,7 +1,7 @@
-"""What a mutant of each kind is made of, and what is done with it: the same code that the commands run.
+"""The subjects of mutants: their bases, and the code of the commands that tries them.
 
-A subject is called with a number and makes and tries the mutant of that number. It returns whether the file
-was taken; a DeployError is a refusal. Everything else that comes out of it is a finding.
+A subject is called with a number and creates and tries the mutant of that number. It returns whether the file
+was accepted; a DeployError is a refusal. Any other exception is a finding.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNSPLIT = Options(split=False)
 
 
 class WrongError(Exception):
-    """A mutant was taken, and what came of it is wrong."""
+    """A mutant was accepted, and its result is wrong."""
 
 
 def generated(model: Model, board: Board, options: Options) -> None:
@@ -55,7 +55,7 @@ def generated(model: Model, board: Board, options: Options) -> None:
 
 
 def _compile() -> None:
-    """Has the search's inner loops compiled, which takes long where nothing did so before."""
+    """Compile the search's inner loops, which takes long if no earlier run did so."""
     for package in (schedule, layout):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
@@ -131,7 +131,7 @@ class BoardSubject:
 
 
 class DatabaseSubject:
-    """Mutants of measurement databases: of the file's bytes, and by SQL that nobody of us wrote."""
+    """Mutants of measurement databases: of the file's bytes, and by foreign SQL."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "mutant.sqlite"

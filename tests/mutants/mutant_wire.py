@@ -34,9 +34,10 @@ _STALLS = 200
 
 
 class Device:
-    """A transport with a measurer of the test behind it, whose replies are mutants. `fault`: the `line`
-    spoils the bytes, or the device spoils `data` or `fields` before the CRC, or it `stalls`: no reply,
-    but BUSY and replies to other requests.
+    """A transport to a test measurer whose replies are mutants.
+
+    `fault`: the `line` spoils the bytes, or the device spoils `data` or `fields` before the CRC, or it
+    `stalls`: no reply, but BUSY and replies to other requests.
     """
 
     name = "line"
@@ -80,7 +81,7 @@ class Device:
         return mutated_bytes(encode(frame), self._source)
 
     def _other_fields(self, frame: Frame) -> bytes:
-        """The data with one to three integers replaced by those that programs stumble over."""
+        """The data with one to three integers replaced by values that programs stumble over."""
         layout = _FIELDS.get(Request(frame.type & 0x7F), "") if frame.type < 0xFE else ""
         fields = struct.Struct(f"<{layout}")
         if not layout or len(frame.data) < fields.size:
@@ -118,7 +119,7 @@ class Device:
 
 
 class FrameSubject:
-    """Sessions of one command each with such a device. Behind a bad line what comes back is right."""
+    """Sessions of one command each with such a device. After a bad line, later replies are right."""
 
     def __init__(self, folder: Path) -> None:
         del folder
@@ -137,7 +138,7 @@ class FrameSubject:
 
 
 def _command(session: Session, source: random.Random) -> tuple[object, object]:
-    """What one command brought, and what it should have."""
+    """The results of one command, and the expected ones."""
     match source.randrange(8):
         case 0:
             return session.hello(7).board, "host"

@@ -1,4 +1,4 @@
-"""Mutations of ONNX models that keep them protobuf: any field of any message, and what models are made of."""
+"""Mutations of ONNX models that keep them valid protobuf: any field of any message, and parts of models."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def mutated_model(content: bytes, source: random.Random) -> bytes:
 
 
 def _infer(model: onnx.ModelProto) -> None:
-    """Forgets all shapes but the inputs', and has the outputs' anew where ONNX can tell them."""
+    """Remove all shapes but the inputs', and infer the outputs' again if ONNX can."""
     del model.graph.value_info[:]
     for output in model.graph.output:
         output.ClearField("type")

@@ -41,7 +41,7 @@ def mutated_bytes(content: bytes, source: random.Random) -> bytes:
 
 
 def mutated_words(content: bytes, source: random.Random) -> bytes:
-    """Overwrites whole 32-bit words, where a FlatBuffer has its offsets, lengths, shapes and scales."""
+    """Overwrite whole 32-bit words, in which a FlatBuffer has its offsets, lengths, shapes and scales."""
     out = bytearray(content)
     for _ in range(source.choice((1, 1, 2, 4))):
         at = 4 * source.randrange(len(out) // 4)
@@ -114,7 +114,7 @@ def _other(value: Any, source: random.Random) -> Any:
 
 
 def toml_text(table: dict[str, Any]) -> str:
-    """A table as TOML; what TOML has no word for (null) becomes an empty string."""
+    """A table as TOML; values that TOML lacks (null) become an empty string."""
     return "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in table.items())
 
 

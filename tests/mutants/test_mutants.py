@@ -1,4 +1,6 @@
-"""Damaged files are refused with an error of ours, or taken and right; benchmarks/mutants.py tries more."""
+"""Damaged files are refused with an error of mcudeploy, or accepted and right. benchmarks/mutants.py
+tries more.
+"""
 
 from __future__ import annotations
 

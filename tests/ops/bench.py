@@ -1,7 +1,7 @@
 """The bench firmware for the host: every kernel of firmware/kernels, under address and UB sanitizers.
 
-Each source is compiled on its own and kept by a hash of all it depends on; a kernel that does not compile
-fails the tests that need it, with the compiler's words, and no others.
+Each source is compiled separately and cached by a hash of its dependencies. A kernel that does not compile
+fails only the tests that need it, with the compiler's message.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class BenchFirmware:
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Compiles single sources against the headers of the firmware, and keeps what it has compiled."""
+    """Compiles single sources against the headers of the firmware, and caches the objects."""
 
     folder: Path
     base: tuple[str, ...]
@@ -75,7 +75,7 @@ class Compiler:
         return wanted
 
     def all_compiled(self, sources: Mapping[Path, str]) -> dict[Path, Path | str]:
-        """The same for several sources and their texts."""
+        """Objects of several sources and their texts."""
         with ThreadPoolExecutor(2) as pool:
             return dict(zip(sources, pool.map(self.compiled, sources, sources.values()), strict=True))
 
@@ -83,7 +83,9 @@ class Compiler:
 def build_bench(
     arena_bytes: int = 1 << 24, flags: Sequence[str] = SANITIZE_FLAGS, kernels: Path | None = None
 ) -> BenchFirmware:
-    """Build it, or take it from the cache; `kernels` is a folder of other kernels than the project's."""
+    """Build the bench, or take it from the cache; `kernels` is a folder of other kernels than the
+    project's.
+    """
     firmware = resource_dir("firmware")
     sources = kernels or firmware / "kernels"
     compiler = Compiler.of(flags, sources, bench_sources(["none"], arena_bytes)["mcud_config.h"])
@@ -131,7 +133,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 class Machine:
-    """The bench process; a new one is started where the last one has ended (a sanitizer's report)."""
+    """The bench process; a new one is started if the last one has ended (a sanitizer's report)."""
 
     def __init__(self, firmware: BenchFirmware) -> None:
         self.firmware = firmware
@@ -161,5 +163,5 @@ class Machine:
 
 @cache
 def machine() -> Machine:
-    """The one of this test process."""
+    """The bench process of this test process."""
     return Machine(build_bench())

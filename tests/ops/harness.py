@@ -31,21 +31,21 @@ from mcudeploy.verify.reference import Reference
 
 Array = NDArray[Any]
 Cut = Callable[[Operator, int], int]
-"""Rows of a block, for an operator whose output has so many rows."""
+"""Rows of a block, for an operator whose output has `rows` rows."""
 
 _GAP = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one step may touch: bytes of the arena."""
+    """Bytes of the arena that one step may touch."""
 
     rows: Interval
     reads: tuple[tuple[Interval, bytes], ...]
     write: Interval
     scratch: Interval
     state: bytes = b""
-    """What stands in the scratch before, where an operator accumulates; otherwise random bytes do."""
+    """Initial content of the scratch, if an operator accumulates; otherwise it is random."""
 
 
 def run_operator(
@@ -59,12 +59,12 @@ def run_operator(
     in_place: int | None = None,
     variant: int = 0,
 ) -> Array:
-    """The output of one operator, made in blocks of `block_rows` rows (all at once by default).
+    """The output of one operator, computed in blocks of `block_rows` rows (a single block by default).
 
-    `values` has its inputs, in stored layout and type. `blocks`: only these; rows of others are left zero.
-    `in_place`: this input lies where the output goes. Inputs are in one block when the output is, otherwise
-    in blocks of random height. `variant`: the kernel's place among all that compute the same.
-    Raises AssertionError for writes outside, ProtocolError with the sanitizer's report for bad accesses.
+    `values` has its inputs, in stored layout and type. `blocks`: only these; rows of others stay zero.
+    `in_place`: this input shares the output's memory. Inputs are in one block if the output is, otherwise in
+    blocks of random height. `variant`: index of the kernel among all with the same result. Raises
+    AssertionError for writes outside, ProtocolError with the sanitizer's report for bad accesses.
     """
     rng = np.random.default_rng(seed)
     output = graph.tensors[operator.output]
@@ -151,7 +151,7 @@ def _reads(
     rows: Interval,
     tensors: Mapping[str, TileTensor],
 ) -> list[tuple[Interval, bytes]]:
-    """Where the input rows lie that output rows `rows` need, and their content."""
+    """Addresses and content of the input rows that output rows `rows` need."""
     nest = graph.loops(operator)
     reads = []
     for operand, name in enumerate(operator.inputs):
@@ -176,9 +176,10 @@ def spans(tensor: TileTensor, rows: Interval) -> list[tuple[Interval, Interval]]
 
 
 def run_piece(session: Session, piece: Piece, op_offset: int, garbage: bytes, name: str) -> Array:
-    """The arena's bytes behind a step; the ones before are `garbage` but for what the step may read.
+    """The arena's bytes after a step; before it they are `garbage` except for the bytes that the step may
+    read.
 
-    Raises AssertionError where it wrote elsewhere, ProtocolError for bad accesses.
+    Raises AssertionError if it wrote elsewhere, ProtocolError for bad accesses.
     """
     before = np.frombuffer(garbage, np.uint8).copy()
     for span, data in piece.reads:
@@ -219,7 +220,7 @@ def run_graph(
 
 
 def check_graph(graph: Graph, values: Mapping[str, Array], *, seed: int = 0) -> dict[str, Array]:
-    """Every operator: in pieces and in place it gives the same bits as whole. Returns all tensors."""
+    """Check that every operator has the same bits in pieces, in place and whole. Returns all tensors."""
     known = dict(values)
     for position, operator in enumerate(graph.operators):
         if operator.op.is_view:
@@ -233,7 +234,9 @@ def check_graph(graph: Graph, values: Mapping[str, Array], *, seed: int = 0) -> 
 def check_operator(
     graph: Graph, operator: Operator, values: Mapping[str, Array], *, seed: int = 0, blocks: int = 6
 ) -> Array:
-    """As `check_graph` for one operator; of each cut at most `blocks` blocks are run. The output."""
+    """Check one operator as `check_graph` does; of each cut at most `blocks` blocks are run. Returns the
+    output.
+    """
     rng = np.random.default_rng(seed)
     output = graph.tensors[operator.output]
     rows = output.shape[0]
@@ -306,11 +309,11 @@ def check_against_onnx(
     seed: int = 0,
     pieces: bool = True,
 ) -> Graph:
-    """Load a model, run it operator by operator as `check_graph`, and hold every tensor against ONNX Runtime.
+    """Load a model, run it operator by operator as `check_graph`, and compare every tensor with ONNX Runtime.
 
-    Each operator gets the reference's own inputs where the ONNX model has them. float32: within
-    `float_tolerance` of the reference's range; int8: no element more than `max_lsb` off, and equal in a
-    share of `equal_share`, or in all but `few` elements. Returns the graph.
+    Each operator gets the reference's own inputs if the ONNX model has them. float32: within
+    `float_tolerance` of the reference's range; int8: no element more than `max_lsb` off, and equal in a share
+    of `equal_share`, or in all but `few` elements. Returns the graph.
     """
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"

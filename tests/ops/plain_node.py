@@ -39,7 +39,7 @@ def model(op: str, inputs: dict[str, Array], outputs: dict[str, Any], **attribut
 def check(
     op: str, inputs: dict[str, Array], outputs: dict[str, Any], *, tolerance: float = 0, **attributes: Any
 ) -> Graph:
-    """What ONNX Runtime computes, exactly unless floats have a tolerance."""
+    """Compare with ONNX Runtime, exactly unless floats have a tolerance."""
     made = model(op, inputs, outputs, **attributes)
     return check_against_onnx(made, _given(inputs), float_tolerance=tolerance)
 
@@ -47,7 +47,7 @@ def check(
 def check_by_definition(
     op: str, inputs: dict[str, Array], outputs: dict[str, Any], **attributes: Any
 ) -> None:
-    """The same by the reference implementation of ONNX, for types that ONNX Runtime has no kernel for."""
+    """Compare with ONNX's reference implementation, for types that ONNX Runtime has no kernel for."""
     made, arrays = model(op, inputs, outputs, **attributes), _given(inputs)
     graph = loaded(made)
     values = {

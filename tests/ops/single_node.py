@@ -51,7 +51,7 @@ class Quantized:
 
     @property
     def real(self) -> Array:
-        """The values it stands for."""
+        """The real values of the integers."""
         steps = self.values.astype(np.int32) - self.zero_point
         return steps.astype(np.float32) * np.float32(self.scale)
 
@@ -63,9 +63,9 @@ def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node; `constants` are float32 or integer initializers, in the place of the inputs they stand for.
+    """A node; `constants` are float32 or integer initializers that replace the inputs of these names.
 
-    `order` names all inputs, those of the model and the constants ("" leaves one out).
+    `order` names all inputs, both of the model and constant ("" omits one).
     """
 
     op: str
@@ -141,9 +141,9 @@ def check_quantized(
     output: tuple[float, int] | None = None,
     **limits: Any,
 ) -> Graph:
-    """The same for the quantised node; `weights` are quantised constants.
+    """Check the quantised node; `weights` are quantised constants.
 
-    `output` is its scale and zero point, by default those that just hold the node's float output.
+    `output` is its scale and zero point, by default the tightest ones for the node's float output.
     """
     weights = weights or {}
     every = {**inputs, **weights}

@@ -26,7 +26,7 @@ def attention(
     flat: bool = False,
     **attributes: Any,
 ) -> None:
-    """`shapes`: those of further inputs that are computed, by the names of ONNX's operator."""
+    """`shapes` are shapes of further computed inputs, by the names of ONNX's operator."""
     rng = np.random.default_rng(3)
     if flat:
         sizes = [(BATCH, QUERIES, HEADS * DEPTH), *[(BATCH, length, heads * DEPTH)] * 2]
@@ -63,14 +63,14 @@ def test_keys_of_earlier_calls(heads: int) -> None:
 
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
 def test_scores_on_their_way(mode: int) -> None:
-    """The reference caps what mode 0 shows, ONNX's text does not."""
+    """The reference caps the output of mode 0, ONNX's text does not."""
     attention({"mask": (3, 5)}, None, SHOWN, qk_matmul_output_mode=mode, softcap=2.0 if mode else 0.0)
 
 
 @pytest.mark.parametrize("causal", [0, 1])
 @pytest.mark.parametrize("window", [{}, {"left_window_size": 1}, {"right_window_size": 0}])
 def test_padding_and_windows(causal: int, window: dict[str, int]) -> None:
-    """The second image has fewer keys than queries: what no key is left for is 0."""
+    """The second image has fewer keys than queries: rows without keys are 0."""
     attention({}, {"nonpad": np.array([5, 2])}, is_causal=causal, **window)
 
 

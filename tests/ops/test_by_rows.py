@@ -66,10 +66,10 @@ def _cuts(rows: int, rng: np.random.Generator) -> list[Interval]:
 def run_by_rows(
     graph: Graph, x: Array, steps: list[Interval], height: int, *, seed: int, vectors: bool = False
 ) -> Array:
-    """The output of the graph's operator; each step takes in rows of x, which lies in blocks of `height`.
+    """The output of the graph's operator; each step reads rows of x, which lies in blocks of `height`.
 
-    Between the steps only the state stays: all other bytes of the arena are new random ones. A step may read
-    its own rows, read and write the state, and only the last one touches the output.
+    Between the steps only the state stays: all other bytes of the arena are replaced by random ones. A step
+    may read its own rows, read and write the state, and only the last one touches the output.
     """
     rng = np.random.default_rng(seed)
     (operator,) = graph.operators
@@ -108,7 +108,7 @@ def run_by_rows(
 
 def _check(op: AveragePool | Conv2d, source: Tensor, made: Tensor, constants: dict[str, ConstantArray],
            seed: int) -> Array:  # fmt: skip
-    """The unsplit output; by rows, in one step, in random ones and in the smallest, it has the same bits."""
+    """The output has the same bits unsplit and by rows: in one step, in random ones and in the smallest."""
     rng = np.random.default_rng(seed)
     rows = source.shape[0]
     x = _values(source.dtype, source.shape, rng)
@@ -166,7 +166,7 @@ def test_the_order_of_additions_shows_in_the_samples() -> None:
     assert (forward != backward).any()
 
 
-# Which operators have an accumulating form, worked by hand.
+# Operators with an accumulating form, derived by hand.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Operators that are made of others, against ONNX Runtime's own."""
+"""Composite operators, against ONNX Runtime's own kernels."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn, grouping: str = "any") -> Case:
-    """Any attributes whose window fits its padded input, with a row of it in some window; small enough for
-    many of them.
+    """Any attributes whose window fits its padded input, with a row of it in some window; small enough for a
+    large number of examples.
     """
     rank = draw(st.sampled_from([1, 2, 2, 2]))
     groups = draw(st.integers(1, 3)) if grouping == "any" else draw(st.integers(2, 9))

@@ -68,7 +68,7 @@ def test_taps_inside_the_input(shape: tuple[int, int, int, int, int]) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_work_of_rows_adds_up_however_they_are_cut(shape: tuple[int, int, int, int, int]) -> None:
-    """What follows from rows and their taps does; calls, and blocks of pixels across rows, do not."""
+    """Counts that follow from rows and their taps add up; calls, and blocks of pixels across rows, do not."""
     more = {"input_channels": 6, "output_channels": 6, "channels": 6, "multiplier": 1}
     known = fields(*shape) | more
     rows = known["output_cols"]

@@ -47,7 +47,7 @@ def test_gather_nd(shape: tuple[int, ...], depth: int, batch: int, seed: int) ->
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_scatter_elements(reduction: str, dtype: type) -> None:
-    """Any of the operands constant; some elements are taken in several times where that has one result."""
+    """Any of the operands constant; some elements are updated several times if that has one result."""
     rng = np.random.default_rng(4)
     data, updates = (rng.integers(-9, 10, shape).astype(dtype) for shape in ((1, 5, 4), (1, 3, 4)))
     indices = np.array([rng.permutation(5)[:3] for _ in range(4)]).T[np.newaxis] - 5
@@ -199,7 +199,7 @@ def test_regions(constant: bool, samples: int, half: bool, largest: bool, seed: 
 
 
 def test_regions_of_any_bits_end() -> None:
-    """Regions that are not numbers, or are huge, take no endless time and read no other memory."""
+    """Regions that are NaN, or huge, neither hang nor read other memory."""
     regions = np.array([[np.nan] * 4, [-3e38, -3e38, 3e38, 3e38], [np.inf, 0, np.inf, 1]], np.float32)
     x = np.ones((1, 1, 2, 2), np.float32)
     operands = {"x": x, "r": regions, "cb": np.zeros(3, np.int64)}

@@ -64,7 +64,7 @@ def test_an_embedding_is_quantised_as_its_result(shape: tuple[int, ...], seed: i
 @given(shape=shapes, axis=st.integers(1, 3), last=st.booleans(), keep=st.booleans(), seed=seeds)
 @few
 def test_arg_max_and_arg_min(shape: tuple[int, ...], axis: int, last: bool, keep: bool, seed: int) -> None:
-    """Many elements are equal: the first one counts, or the last one."""
+    """If several elements are equal, the first one counts, or the last one."""
     rng = np.random.default_rng(seed)
     kept = [1 if at == axis else size for at, size in enumerate(shape) if keep or at != axis]
     for op in ("ArgMax", "ArgMin"):
@@ -158,7 +158,7 @@ def _casts(kind: int, x: Array, made: int) -> ModelProto:
 
 @pytest.mark.parametrize("made", [TensorProto.FLOAT, TensorProto.INT32, TensorProto.BOOL])
 def test_a_cast_to_float16_rounds(made: int) -> None:
-    """Ties go to the even one, also among subnormal numbers, and beyond the largest lies infinity."""
+    """Ties go to the even number, also among subnormal numbers; values beyond the largest become infinity."""
     fractions = np.array([0, 0.49, 0.5, 0.51, 1, 1.5], np.float32)
     exponents = np.float32(2.0) ** np.arange(-27, 18, dtype=np.float32)
     x = np.outer(exponents, 1 + fractions / 1024).astype(np.float32)
@@ -166,7 +166,7 @@ def test_a_cast_to_float16_rounds(made: int) -> None:
     if made != TensorProto.INT32:
         x = np.concatenate([x, np.float32([[0, -0.0, np.inf, -np.inf, 65519.99, 65520]])])
     else:
-        x = x[np.abs(x).max(axis=1) < 60000]  # what infinity becomes is for the processor to choose
+        x = x[np.abs(x).max(axis=1) < 60000]  # the processor determines the result for infinity
     check_against_onnx(_casts(TensorProto.FLOAT16, x, made), {"x": x}, float_tolerance=0)
 
 

@@ -1,4 +1,4 @@
-"""What NaN becomes where values are compared, against ONNX Runtime."""
+"""NaN in comparisons, against ONNX Runtime."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_several_images() -> None:
 
 @pytest.mark.parametrize("opset", [13, 20])
 def test_a_constant_image_has_no_deviation(opset: int) -> None:
-    """ONNX Runtime's own kernel makes 0 / 0 of it, or what rounding leaves divided by itself."""
+    """ONNX Runtime's own kernel computes 0 / 0 for it, or divides the rounding error by itself."""
     x = np.ones((1, 3, 7, 9), np.float32) * np.array([0.0, 0.1, 255.3], np.float32).reshape(3, 1, 1)
     x[0, 1, 2, 3] += opset == 20
     item = helper.make_node("MeanVarianceNormalization", ["x"], ["y"], axes=[0, 2, 3])

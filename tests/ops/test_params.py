@@ -1,4 +1,4 @@
-"""The parameters Python packs are those the kernel's C header declares, field by field."""
+"""The parameters that Python packs match the kernel's C header, field by field."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class Field:
 
 
 def header_fields(kernel: str) -> tuple[Field, ...]:
-    """The fields of mcud_<kernel>_params, those of a struct within as struct.field.
+    """The fields of mcud_<kernel>_params; fields of an inner struct are struct.field.
 
-    None where the header has no such struct. A header may also name a struct that kernels share: typedef
+    None if the header has no such struct. A header may also name a struct that kernels share: typedef
     mcud_<family>_params mcud_<kernel>_params, of a header in include/ or of another kernel.
     """
     text = _without_comments(KERNELS / f"{kernel}.h")

@@ -38,8 +38,8 @@ class Case:
 def cases(draw: st.DrawFn) -> Case:
     """Any attributes ONNX Runtime accepts: pads are smaller than the kernel.
 
-    With ceil_mode a last window that begins behind the input is left out by ONNX Runtime, but not by the
-    shape inference of ONNX: no model has one.
+    With ceil_mode ONNX Runtime omits a last window that begins beyond the input, but the shape inference of
+    ONNX does not: no model has one.
     """
     rank = draw(st.sampled_from([1, 2, 2, 2]))
     kernel = [draw(st.integers(1, 4)) for _ in range(rank)]
@@ -149,7 +149,7 @@ def test_one_multiplier_for_every_pair_of_counts() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match="begins behind"):
+    with pytest.raises(ValueError, match="begins beyond"):
         _average(out_size=(5, 3)).loops(((5, 5, 2),))
     with pytest.raises(ValueError, match="negative pads"):
         _average(pads=(-1, 0, 0, 0)).loops(((5, 5, 2),))

@@ -1,4 +1,4 @@
-"""Products of every shape: MatMul, Gemm and Einsum beside what a kernel has."""
+"""Products of every shape: MatMul, Gemm and Einsum, with and without a kernel."""
 
 from __future__ import annotations
 

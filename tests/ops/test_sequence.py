@@ -1,4 +1,4 @@
-"""What stands around attention, and spectra, against ONNX's reference."""
+"""Operators beside attention, and spectra, against ONNX's reference."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ dtypes = st.sampled_from(list(DType))
 def _run(
     op: Take | Gather, shape: tuple[int, int, int], dtype: DType, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random values, and what the operator makes of them, whole and in pieces."""
+    """Random values, and the operator's result on them, whole and in pieces."""
     x = np.random.default_rng(seed).integers(-128, 128, shape).astype(dtype.value)
     meaning = Quantization(0.5, 3) if dtype is DType.INT8 else None
     tensors = {name: Tensor(name, size, dtype, meaning) for name, size in (("x", shape), ("y", op.out_shape))}

@@ -42,7 +42,7 @@ WITHIN = {
     "Sqrt": (0.0, 9.0),
     "Tan": (-1.2, 1.2),
 }
-"""Where functions are defined, and no value counts for all others."""
+"""Domains in which functions are defined, and no value dominates all others."""
 NONE_AT_ZERO = {"Acosh", "Reciprocal"}
 NEW = {"Not", "Swish"}  # of truth values; of an opset that ONNX Runtime may not have
 CASES = [(op, each) for op in sorted(FUNCTIONS.keys() - NEW) for each in ATTRIBUTES.get(op, ({},))]

@@ -1,4 +1,4 @@
-"""Convolutions and pools of images of three dimensions, by those of two."""
+"""Convolutions and pools of images of three dimensions, by convolutions and pools of two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report says of noise, classes and weights, on values that can be worked out."""
+"""Noise, classes and weights in the report, on values with known results."""
 
 from __future__ import annotations
 

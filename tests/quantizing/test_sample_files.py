@@ -21,7 +21,7 @@ PAIR = np.arange(24, dtype=np.float32).reshape(4, 6)
 
 
 def refused(path: Path, said: str, inputs: tuple[Info, ...] = ONE) -> None:
-    """The error comes when the data are opened, or when all of them are read."""
+    """The error is raised when the data are opened, or when all of them are read."""
     with pytest.raises(UsageError, match=said):
         samples = open_samples(path, inputs)
         for index in range(samples.count):

@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Rounding:
-    """What differs from LiteRT over all samples; `tops`: samples whose largest output has another place."""
+    """Differences from LiteRT over all samples; `tops`: samples whose largest output has another place."""
 
     operators: Mapping[str, Difference]
     kinds: Mapping[str, str]
@@ -37,7 +37,7 @@ class Rounding:
 
 
 class LiteRt:
-    """LiteRT's reference kernels on a file, with every tensor; skips the test where LiteRT is missing."""
+    """LiteRT's reference kernels on a file, with every tensor; skips the test without LiteRT."""
 
     def __init__(self, path: Path) -> None:
         runtime = pytest.importorskip("ai_edge_litert.interpreter")
@@ -64,7 +64,7 @@ class LiteRt:
         return {self._names[number]: self._interpreter.get_tensor(number) for number in self._computed}
 
     def real(self, name: str) -> Array:
-        """The value of a tensor as float32, behind a run: what a variable tensor holds for the next one."""
+        """The value of a tensor after a run, as float32: a variable tensor's value for the next run."""
         number = self._names.index(name)
         scale, zero_point = self._interpreter.get_tensor_details()[number]["quantization"]
         value = self._interpreter.get_tensor(number).astype(np.float32)
@@ -72,10 +72,10 @@ class LiteRt:
 
 
 def rounding(path: Path, samples: int, given: Sequence[Array] = (), *, time_limit: float = 1) -> Rounding:
-    """Builds the program for this computer, runs it on random inputs, or on those given, and compares.
+    """Build the program for this computer, run it on random or given inputs, and compare.
 
-    `given` has one array for each sample, for a model of one input. What the file keeps between inferences
-    goes on: from LiteRT's own values for every operator, from the program's for the whole.
+    `given` has one array for each sample, for a model of one input. The file's states continue: from LiteRT's
+    values for every operator, from the program's for the whole.
     """
     target, litert = Target(load_board("host")), LiteRt(path)
     made = api.plan_model(path, target.board, Options(time_limit=time_limit))
@@ -99,7 +99,7 @@ def rounding(path: Path, samples: int, given: Sequence[Array] = (), *, time_limi
             references = {
                 name: to_device(border, graph.tensors[border.tensor], values[border.name])
                 for name, border in graph.references.items()
-                if border.name in values  # others stand inside an operator of the file
+                if border.name in values  # the others belong to an operator of the file
             }
             tables.append(
                 check_operators(machine, storage, {**stored, **theirs, **references}, references, {})

@@ -1,4 +1,4 @@
-"""Small .tflite files, written tensor by tensor, and what LiteRT's reference kernels make of them."""
+"""Small .tflite files, written tensor by tensor, and the results of LiteRT's reference kernels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NONE, RELU, RELU_N1_TO_1, RELU6 = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class FlatTensor:
-    """A tensor of the file; `scale` is empty where it is not quantised."""
+    """A tensor of the file; `scale` is empty if it is not quantised."""
 
     name: str
     shape: Sequence[int]
@@ -216,7 +216,7 @@ def _operator(
 
 
 def litert(path: Path, inputs: Sequence[Array], *, reference: bool = True) -> list[Array]:
-    """What LiteRT computes, output by output: its reference kernels, or the only ones that it has.
+    """LiteRT's outputs, by its reference kernels, or the only ones that it has.
 
     Skips the test without LiteRT.
     """
@@ -238,7 +238,7 @@ def litert(path: Path, inputs: Sequence[Array], *, reference: bool = True) -> li
 def translated(
     path: Path, names: Sequence[str], outputs: Sequence[str], inputs: Sequence[Array]
 ) -> list[Array]:
-    """What ONNX Runtime computes from the translation; `names` of the inputs."""
+    """ONNX Runtime's outputs for the translation; `names` are the inputs."""
     graph = load(path)
     states = {state.before.name: state.initial.reshape(state.before.shape) for state in graph.states}
     found = Reference(path, outputs, states=list(states)).run(

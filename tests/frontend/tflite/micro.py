@@ -1,4 +1,4 @@
-"""TFLite Micro's interpreter on a file, in a process of its own: it has symbols that LiteRT has too.
+"""TFLite Micro's interpreter on a file, in a separate process: it shares symbols with LiteRT.
 
 As a program: MODEL INPUTS.npy OUTPUTS.npy.
 """
@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 def run_micro(path: Path, inputs: Array) -> Array:
-    """The outputs of inferences one after the other; skips the test where TFLite Micro is missing."""
+    """The outputs of successive inferences; skips the test without TFLite Micro."""
     if find_spec("tflite_micro") is None:
         pytest.skip("tflite-micro is not installed")
     given, made = path.with_name("inputs.npy"), path.with_name("outputs.npy")

@@ -86,7 +86,7 @@ def test_what_tflite_rounds_in_one_way_has_its_bits(name: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("shape", [(1, 24, 20, 3), (1, 32, 16, 3)])
 def test_inputs_may_be_given_other_shapes(shape: tuple[int, ...], tmp_path: Path) -> None:
-    """All that follows has the shapes of a file that was made for them."""
+    """All later values have the shapes of a file that was written for them."""
     given, made = FlatFile(), FlatFile()
     path = given.save(tmp_path, *network(given))
     options = replace(QUICK, shapes=(("t0", shape),))

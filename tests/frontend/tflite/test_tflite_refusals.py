@@ -1,4 +1,4 @@
-"""What cannot be deployed is refused by name, and every fault of a file ends in one clear ModelError."""
+"""Unsupported operators are refused by name, and every fault of a file ends in one clear ModelError."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_floats_are_those_of_litert(rank: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"bias": False}, {"reach": 6.0}, {"zero_point": -50}], ids=str)
 def test_states_of_int16_are_within_an_lsb_of_litert(options: dict[str, Any], tmp_path: Path) -> None:
-    """Most values of the state saturate where it reaches 6."""
+    """Most values of the state saturate if it reaches 6."""
     file = FlatFile()
     found = rounding(file.save(tmp_path, *svdf(file, state="INT16", **options)), 10)
     assert found.outputs.worst <= 1 < found.outputs.range
@@ -53,7 +53,7 @@ def test_states_of_int8_are_within_an_lsb_of_tflite_micro(rank: int, zero_point:
 
 
 def _results(path: Path, inputs: NDArray[np.int8]) -> NDArray[np.int_]:
-    """What the program makes of inputs, each going on from the one before."""
+    """The program's outputs, each inference continuing from the previous one."""
     made = api.plan_model(path, HOST.board, QUICK)
     graph, storage = made.plan.graph, Storage.of(made.plan)
     (source,), (result,), (state,) = graph.own_inputs(), graph.own_outputs(), graph.states
