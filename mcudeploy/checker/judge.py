@@ -1,6 +1,6 @@
-"""The independent judge of a plan. It shares no code with `schedule`, `memory`, or the rest of `layout`
-but `owners`: it looks at every place, then runs the tape on arenas whose bytes remember whose they are, and
-looks at every read.
+"""The independent checker of a plan. Apart from `owners` it shares no code with the planner.
+
+It checks every place, then runs the tape on arenas whose bytes record their owners, and checks every read.
 """
 
 from __future__ import annotations
@@ -20,20 +20,25 @@ from mcudeploy.ir.plan import Plan, Residence, Run, Transfer, Wait
 __all__ = ["PlanFaultError", "check"]
 
 Users = Mapping[str, Mapping[str, Unit]]
-"""By tensor that owns memory the units that touch it, by name."""
+"""The units that access each tensor that owns memory, by tensor name."""
 
 
 def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None:
-    """Judges a plan for a board, given the bytes of scratch and state of each operator.
+    """Check a plan for a board, given the bytes of scratch and state of each operator.
 
-    Raises PlanFaultError where a block resides outside its arena, off the alignment of its memory and of the
-    units that touch it, or where one of them does not reach it, an arena is larger than its memory has room
-    for, a graph input or output is not in one piece, a step runs before what it reads is made, what it needs
-    resides nowhere then, a block or a state it reads was overwritten, it writes over one of its own inputs
-    without leave, steps that accumulate are out of order, or an output is not whole at the end. A step may be
-    repeated, to make a block again. A transfer takes a block from a residence where it is intact to one that
-    begins then; until it has ended, neither place is touched but to read the source. What several cores do
-    is judged by `races`.
+    Raises PlanFaultError in these cases:
+    - A block lies outside its arena, or not aligned for its memory and the units that access it.
+    - A unit does not reach a block that it accesses.
+    - An arena is larger than its memory has room for.
+    - A graph input or output is not contiguous, or an output is not whole at the end.
+    - A step runs before its input is computed, or its input resides nowhere at that time.
+    - A block or a state that a step reads was overwritten.
+    - A step writes over one of its inputs without permission.
+    - Steps that accumulate are out of order.
+
+    A step may be repeated, to rematerialise a block. A transfer copies a block from a residence in which it
+    is intact to one that begins then. Until it ends, nothing may access either place, except to read the
+    source. `races` checks the tapes of several cores.
     """
     rooms = {memory.name: board.room(memory) for memory in board.memories}
     for memory, size in plan.layout.arenas.items():
@@ -61,7 +66,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
 
 
 def _require_cores(plan: Plan, board: Board) -> None:
-    """Raises PlanFaultError where the board has fewer cores, or memories with an arena that not all reach."""
+    """Raises PlanFaultError if the board has fewer cores, or if a core does not reach an arena's memory."""
     if len(plan.lanes) > board.cores:
         raise PlanFaultError(f"tapes for {len(plan.lanes)} cores, {board.name} has {board.cores}")
     if plan.functions:
@@ -73,8 +78,8 @@ def _require_cores(plan: Plan, board: Board) -> None:
 
 
 def _require_residences(plan: Plan, shapes: Shapes) -> None:
-    """Raises PlanFaultError where blocks are not those of the graph, or not in order, or reside twice in one
-    memory at a time; scratch of an operator has one memory.
+    """Raises PlanFaultError if blocks differ from the graph's, are out of order, or reside twice in one
+    memory at a time. Scratch of an operator must lie in one memory.
     """
     wrong = set(plan.layout.blocks) ^ set(shapes.roots.values())
     if wrong:
@@ -106,8 +111,8 @@ def _require_times(what: str, residences: Sequence[Residence], steps: int) -> No
 
 
 def _require_transfers(plan: Plan, board: Board) -> None:
-    """Raises PlanFaultError where transfers are out of order or do not join two residences, or an engine does
-    not reach both.
+    """Raises PlanFaultError if transfers are out of order, do not join two residences, or use an engine that
+    does not reach both.
     """
     latest, steps = 0, len(plan.schedule.steps)
     links = {link.engine: link.memories for link in board.links}
@@ -140,7 +145,7 @@ def _require_transfers(plan: Plan, board: Board) -> None:
 
 
 def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> None:
-    """Raises PlanFaultError where a block may not lie elsewhere later, or the first unit not transfer it."""
+    """Raises PlanFaultError if a block must not move, or if the first unit cannot transfer it."""
     first = board.units[0]
     cached = any(unit.cached for used in users.values() for unit in used.values())
     fixed = {shapes.roots[border.tensor]: "a graph output" for border in plan.graph.outputs}
@@ -149,7 +154,7 @@ def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> 
             fixed[border.tensor] = "a graph input in blocks"
     for name, what in fixed.items():
         for block in plan.layout.blocks[name]:
-            home = block[0]  # rows of an input may be copied to other memories, beside it
+            home = block[0]  # rows of an input may additionally be copied to other memories
             others = (each for each in block if what == "a graph output" or each.memory == home.memory)
             if any((each.memory, each.offset) != (home.memory, home.offset) for each in others):
                 raise PlanFaultError(f"{name}, {what}, lies elsewhere later: the application knows its place")
@@ -162,8 +167,8 @@ def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> 
 
 
 def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, str], int]) -> None:
-    """Raises PlanFaultError where a residence leaves its arena or is not aligned, or a graph input or output,
-    which the application sees as an array, is not in one piece.
+    """Raises PlanFaultError if a residence leaves its arena or is not aligned, or if a graph input or output,
+    which the application sees as an array, is not contiguous.
     """
     sent = {
         (each.tensor, each.block, number)
@@ -175,7 +180,7 @@ def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, s
         for memory in {each.memory for block in blocks for each in block}:
             numbers = [[at for at, each in enumerate(it) if each.memory == memory] for it in blocks]
             places = [[block[at] for at in here] for block, here in zip(blocks, numbers, strict=True)]
-            # Of a tensor in one piece the tape has the first offset only, and those of its transfers.
+            # Of a contiguous tensor the tape has only the first offset, and those of its transfers.
             one_piece = _is_one_piece([{each.offset for each in found} for found in places], sizes)
             for number, (found, here, size) in enumerate(zip(places, numbers, sizes, strict=True)):
                 for each, at in zip(found, here, strict=True):
@@ -199,7 +204,7 @@ def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, s
 
 
 def _is_one_piece(offsets: Sequence[set[int]], sizes: Sequence[int]) -> bool:
-    """Whether blocks have one place each, one behind the other."""
+    """Return whether blocks have one place each, in sequence."""
     if any(len(found) != 1 for found in offsets):
         return False
     places = [next(iter(found)) for found in offsets]
@@ -217,7 +222,7 @@ def _require_place(plan: Plan, place: Residence, size_bytes: int, alignment: int
 
 
 def _replay(plan: Plan, shapes: Shapes) -> None:
-    """Runs the tape on bytes that remember whose they are."""
+    """Run the tape on bytes that record their owners."""
     owners = Owners(plan, shapes)
     for border in plan.graph.resident_inputs():
         owners.fill(border.tensor)
@@ -283,7 +288,9 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
 
 
 def _users(plan: Plan, board: Board, shapes: Shapes, unit_of: Mapping[str, Unit]) -> Users:
-    """The units that touch each tensor: the first one inputs and outputs, for the application."""
+    """Return the units that access each tensor; the application runs on the first and accesses inputs and
+    outputs.
+    """
     first, users = board.units[0], dict[str, dict[str, Unit]]()
     for border in (*plan.graph.inputs, *plan.graph.outputs):
         users.setdefault(shapes.roots[border.tensor], {})[first.name] = first
@@ -298,11 +305,13 @@ def _users(plan: Plan, board: Board, shapes: Shapes, unit_of: Mapping[str, Unit]
 def _alignments(
     plan: Plan, board: Board, users: Users, unit_of: Mapping[str, Unit]
 ) -> dict[tuple[str, str], int]:
-    """What offsets are multiples of, by tensor or "scratch of" operator, and memory: of what the memory and
-    all units that touch it ask. Each of these has to reach the memory.
+    """Return the alignment of offsets, by (tensor or "scratch of" operator) and memory.
+
+    It satisfies the memory and all units that access it. Raises PlanFaultError if one of these does not reach
+    the memory.
     """
     used = {unit.name: unit for unit in (board.units[0], *unit_of.values())}.values()
-    lines = {  # where several units work, one behind a cache, no two blocks may share a line
+    lines = {  # if several units share memory, one through a cache, no two blocks may share a line
         memory.name: lcm(*(unit.cache_line for unit in used if memory.name in unit.cached))
         for memory in board.memories
         if sum(not unit.memories or memory.name in unit.memories for unit in used) > 1

@@ -1,4 +1,4 @@
-"""Bytes that remember whose they are: what the judge of a plan runs the tape on."""
+"""Arena bytes that record their owners; the checker runs the tape of a plan on them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NOBODY, _SCRATCH, _STALE, _IN_FLIGHT = -1, -2, -3, -4
 
 
 class PlanFaultError(DeployError):
-    """A plan that would compute garbage; a defect of mcudeploy or of a plan file."""
+    """A plan that would compute garbage: a bug of mcudeploy or of a plan file."""
 
 
 def transfer_text(transfer: Transfer) -> str:
-    """What a transfer is called in a message."""
+    """Describe a transfer for a message."""
     way = f"from its residence {transfer.source} to {transfer.to}"
     return f"transfer of block {transfer.block} of {transfer.tensor} {way}"
 
@@ -34,12 +34,12 @@ class Span:
     bytes: Interval
 
     def shares(self, other: Span) -> bool:
-        """True where both have a byte in common."""
+        """Return True if both have a byte in common."""
         return self.memory == other.memory and self.bytes.overlaps(other.bytes)
 
 
 class Shapes:
-    """What blocks are: rows and bytes. `steps` are those of the schedule, at least 1."""
+    """The rows and bytes of blocks. `steps` counts the steps of the schedule, at least 1."""
 
     def __init__(self, plan: Plan, work: Mapping[str, tuple[int, int]]) -> None:
         self.work, self.steps = work, max(len(plan.schedule.steps), 1)
@@ -55,25 +55,26 @@ class Shapes:
                 self._made_rows[operator.output] = min(size, rows)
 
     def block_rows(self, tensor: str) -> int:
-        """Rows in a block: those that a step makes; of a graph input one, or all."""
+        """Return the rows per block: those of one step; for a graph input one, or all."""
         rows = self._plan.graph.tensors[tensor].shape[0]
         return self._made_rows.get(tensor, 1 if len(self._plan.layout.blocks[tensor]) > 1 else rows)
 
     def count(self, tensor: str) -> int:
-        """Blocks of a tensor."""
+        """Return the number of blocks of a tensor."""
         return -(-self._plan.graph.tensors[tensor].shape[0] // self.block_rows(tensor))
 
     def block_bytes(self, tensor: str, block: int) -> int:
-        """Bytes of a block; of the last one those of the rows that are left."""
+        """Return the bytes of a block; the last one may have fewer rows."""
         size, found = self.block_rows(tensor), self._plan.graph.tensors[tensor]
         return (min(found.shape[0], (block + 1) * size) - block * size) * found.row_bytes
 
 
 class Owners:
-    """For every byte of every arena the number of the residence, or of the state (block -1), that was last
-    written there; the bytes that a transfer in flight is to fill have a number of their own, below -3.
+    """The owner of every byte of every arena: the residence, or state (block -1), last written there, by
+    number.
 
-    `time`: the step that runs. Residences that end by then are as if they were not.
+    Bytes that a transfer in flight will fill have a separate number, below -3. `time` is the current step.
+    Residences that end by then do not exist any more.
     """
 
     def __init__(self, plan: Plan, shapes: Shapes) -> None:
@@ -89,8 +90,10 @@ class Owners:
         self._targets = {(each.tensor, each.block, each.to) for each in plan.layout.transfers}
 
     def place(self, tensor: str, block: int, where: str) -> tuple[int, Span]:
-        """The residence that a step makes a block in, by number, and its bytes: of those that no transfer
-        fills the latest; where there is none, in the first memory that has the block.
+        """Return the number and bytes of the residence into which a step writes a block.
+
+        This is the latest current residence that no transfer fills or, if there is none, the one in the first
+        memory that contains the block.
         """
         found = enumerate(self._plan.layout.blocks[tensor][block])
         here = [at for at, each in found if self.time in each.life]
@@ -101,22 +104,22 @@ class Owners:
         raise PlanFaultError(f"{where}: block {block} of {tensor} resides nowhere at step {self.time}")
 
     def write(self, tensor: str, block: int, at: int) -> None:
-        """Makes a block in one of its residences. What is elsewhere of it is of no use any more."""
+        """Write a block into one of its residences. Its other copies become invalid."""
         for other in range(len(self._plan.layout.blocks[tensor][block])):
             if (tensor, block, other) in self._numbers:
                 self._numbers[tensor, block, other] = _STALE
         self._mark(tensor, block, at)
 
     def fill(self, tensor: str) -> None:
-        """A graph input as the application fills it: whole, where it resides at first."""
+        """Fill a graph input as the application does: whole, at its first residences."""
         for block, residences in enumerate(self._plan.layout.blocks[tensor]):
             if residences[0].life.lo or (tensor, block, 0) in self._targets:
                 raise PlanFaultError(f"block {block} of input {tensor} resides nowhere at the start")
             self._mark(tensor, block, 0)
 
     def begin(self, number: int, transfer: Transfer) -> None:
-        """An engine takes a block from a residence that is intact to another one, apart from it, whose bytes
-        nobody may touch before the end.
+        """Begin a transfer from an intact residence to a disjoint one, whose bytes nobody may access before
+        the end.
         """
         source = self._intact(transfer)
         target = self._span(transfer.tensor, transfer.block, transfer.to)
@@ -126,7 +129,7 @@ class Owners:
         self._sent[number] = self._numbers[transfer.tensor, transfer.block, transfer.source]
 
     def finish(self, number: int, transfer: Transfer) -> None:
-        """The block has come to its residence, if nobody has touched either place meanwhile."""
+        """End a transfer; its target is valid if nobody accessed either place in the meantime."""
         self._intact(transfer)
         if self._numbers[transfer.tensor, transfer.block, transfer.source] != self._sent[number]:
             raise PlanFaultError(f"{transfer_text(transfer)}: its source is made again in flight")
@@ -135,7 +138,7 @@ class Owners:
         self._mark(*_goal(transfer))
 
     def move(self, transfer: Transfer) -> None:
-        """Gives a block its bytes in the next residence at once; that may overlap the one that it has."""
+        """Copy a block's bytes to its next residence at once; the two may overlap."""
         source = self._intact(transfer)
         stays = self._plan.layout.way(transfer)[0].life.hi > self.time
         if not stays:
@@ -145,7 +148,7 @@ class Owners:
         self._mark(*_goal(transfer))
 
     def _intact(self, transfer: Transfer) -> Span:
-        """The bytes that a transfer is from, which hold the block."""
+        """Return the bytes of a transfer's source, which contain the block."""
         source = transfer.tensor, transfer.block, transfer.source
         span = self._span(*source)
         if not self._holds(span, source):
@@ -155,8 +158,9 @@ class Owners:
         return span
 
     def expect(self, tensor: str, rows: Interval, where: str) -> list[Span]:
-        """The spans that hold rows of a tensor (all of it for a view), each checked to be intact: those in
-        the first memory that has all of them.
+        """Return the spans that contain rows of a tensor (all of it for a view), each checked to be intact.
+
+        They are those in the first memory that contains all the rows.
         """
         root = self._shapes.roots[tensor]
         blocks, size = self._plan.layout.blocks[root], self._shapes.block_rows(root)
@@ -183,14 +187,14 @@ class Owners:
         return spans
 
     def _ready(self, tensor: str, block: int, memory: str) -> int | None:
-        """The residence of the time in a memory that has been filled, by number."""
+        """Return the number of the current, filled residence in a memory."""
         for at, each in enumerate(self._plan.layout.blocks[tensor][block]):
             if each.memory == memory and self.time in each.life and (tensor, block, at) in self._numbers:
                 return at
         return None
 
     def _missing(self, tensor: str, blocks: range) -> str:
-        """What is wrong with blocks that no memory has all of."""
+        """Describe the fault of blocks that no memory contains completely."""
         for block in blocks:
             if not any(self.time in each.life for each in self._plan.layout.blocks[tensor][block]):
                 return f"block {block} of {tensor}, which resides nowhere at step {self.time}"
@@ -199,9 +203,9 @@ class Owners:
         return f"blocks {blocks[0]} to {blocks[-1]} of {tensor} in one memory"
 
     def use_scratch(self, operator: Operator, block: int, busy: Sequence[Span], where: str) -> None:
-        """Scratch or state of one step: apart from all that the step reads and writes.
+        """Use the scratch or state of one step; it must be disjoint from all that the step reads and writes.
 
-        A state must be as the operator's step before has left it.
+        A state must be as the operator's previous step left it.
         """
         scratch, state = self._shapes.work[operator.name]
         taken = self._taken.get(operator.name, 0)
@@ -245,5 +249,5 @@ class Owners:
 
 
 def _goal(transfer: Transfer) -> tuple[str, int, int]:
-    """The residence that a transfer goes to."""
+    """Return the target residence of a transfer."""
     return transfer.tensor, transfer.block, transfer.to

@@ -1,8 +1,8 @@
-"""The judge of several cores' tapes. It shares no code with `parallel`: it reads the tapes alone.
+"""The checker of core tapes. It shares no code with the planner: it reads only the tapes.
 
-Run one after the other, in the order of the program's tape, parts do what its entries do, which `check` has
-judged. Where every two parts that touch one byte, and do not both read it, are ordered by the tapes and their
-waits, all other interleavings do the same.
+Run in sequence, in the order of the program's tape, the slices do what its entries do, which `check` judges.
+If the tapes and their waits order every two slices that access one byte, unless both only read it, all other
+interleavings have the same result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Residence, Run, Sync, Transfer, Wait, WorkSlice
 
 _GRAIN = 8
-"""Bytes that the scratch of a core begins at a multiple of, behind that of the one before."""
+"""The alignment in bytes of each core's scratch after that of the previous core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class _Access:
 
 
 def require_no_races(plan: Plan, shapes: Shapes) -> None:
-    """Raises PlanFaultError where parts are out of order, do not make up their entries, wait for what never
-    comes, or touch bytes that a part of another core touches at the same time.
+    """Raises PlanFaultError if slices are out of order, do not add up to their entries, wait for an event
+    that never comes, or race with a slice of another core.
 
     `shapes.work`: the scratch of all cores together.
     """
@@ -44,7 +44,7 @@ def require_no_races(plan: Plan, shapes: Shapes) -> None:
 
 
 def _require_whole(plan: Plan) -> None:
-    """Every entry is done once: all columns of all rows of a step, the rest by core 0."""
+    """Check that every entry is done once: all columns of all rows of a step, the rest by core 0."""
     parts: dict[int, list[tuple[int, WorkSlice]]] = {}
     for core, lane in enumerate(plan.lanes):
         for each in lane:
@@ -78,15 +78,16 @@ def _require_whole(plan: Plan) -> None:
 
 
 def _rows(plan: Plan, operator: Operator, block: int) -> Interval:
-    """What a step runs through: rows of its output, or where it accumulates of its input."""
+    """Return the rows that a step runs through: of its output, or of its input if it accumulates."""
     name = operator.inputs[0] if operator.op.accumulates else operator.output
     size, total = plan.block_rows[operator.name], plan.graph.tensors[name].shape[0]
     return Interval(block * size, min(total, (block + 1) * size))
 
 
 class _Races:
-    """Runs the tapes, entry by entry, with a vector clock for each core and, of every byte, the last writer
-    and the readers since.
+    """A run of the tapes, entry by entry, with a vector clock for each core.
+
+    For every byte it records the last writer and the readers since.
     """
 
     def __init__(self, plan: Plan, shapes: Shapes) -> None:
@@ -95,15 +96,15 @@ class _Races:
         self._clocks = np.zeros((count, count), np.int64)
         self._history: list[list[np.ndarray]] = [[] for _ in range(count)]
         self._entry_of: list[list[int]] = [[] for _ in range(count)]
-        # Of every byte: the parts of each core that wrote it last, or read it since.
+        # For every byte: the slices of each core that wrote it last, or read it since.
         self._wrote = {name: np.zeros((count, size), np.int32) for name, size in plan.layout.arenas.items()}
         self._read = {name: np.zeros((count, size), np.int32) for name, size in plan.layout.arenas.items()}
         self._begun: list[Transfer] = []
-        # Of residences that transfers fill: the step from which on they may be read.
+        # For residences that transfers fill: the first step that may read them.
         self._ready = {(it.tensor, it.block, it.to): it.end for it in plan.layout.transfers}
 
     def run(self) -> None:
-        """All entries."""
+        """Run all entries."""
         at = [0] * len(self._plan.lanes)
         time = 0
         for number, entry in enumerate(self._plan.tape):
@@ -190,7 +191,7 @@ class _Races:
             yield _Access(_span(place, 0 if state else core * mine, state or mine), writes=True)
 
     def _held(self, name: str, needed: Interval, of_step: Interval, time: int) -> Iterator[Span]:
-        """Where rows of a tensor are, all of it for a view, in the memory that the whole step reads."""
+        """Yield the spans of rows of a tensor (of a view: all) in the memory that the whole step reads."""
         root = self._shapes.roots[name]
         size = self._shapes.block_rows(root)
         row_bytes = self._plan.graph.tensors[root].row_bytes

@@ -1,1 +1,1 @@
-"""What tiles of operators take: measured, estimated, stored."""
+"""Times of tiles: measured, estimated, stored."""

@@ -1,7 +1,7 @@
-"""What was measured, kept between runs: tile times and whole runs, in one sqlite file.
+"""Measurements kept between runs: tile times and whole runs, in one SQLite file.
 
-Several processes may use it at once. A measurement is found by all it depends on: the board, the firmware
-with its compiler flags (one hash), the kernel, its parameters and shapes, and the rows it computes.
+Several processes may use it at once. The key of a measurement is everything it depends on: the board, the
+firmware with its compiler flags (one hash), the kernel, its parameters and shapes, and the rows it computes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ _CREATE = (
 
 @dataclass(frozen=True, slots=True)
 class TileKey:
-    """What the time of a tile depends on. `shape` is `shape_key`; `rows` says which of them and how cut."""
+    """The key of a tile's time. `shape` is `shape_key`; `rows` says which rows it computes and how they are
+    cut.
+    """
 
     board: str
     firmware: str
@@ -50,7 +52,7 @@ class TileKey:
 
 @dataclass(frozen=True, slots=True)
 class RunKey:
-    """What a whole run depends on: hashes of the model file, the firmware and the plan."""
+    """The key of a whole run: hashes of the model file, the firmware and the plan."""
 
     model: str
     board: str
@@ -59,9 +61,9 @@ class RunKey:
 
 
 def shape_key(call: KernelCall, shapes: Iterable[Sequence[int]]) -> str:
-    """A short digest of a kernel's scalars, the sizes of its constants, and the shapes of its tensors.
+    """Return a short digest of a kernel's scalars, the sizes of its constants, and the shapes of its tensors.
 
-    The constants' values are no part of it, except those that are positions (unsigned tables).
+    Values of constants are excluded, except positions (unsigned tables).
     """
     sizes = [[int(size) for size in shape] for shape in shapes]
     facts: list[object] = [call.kernel, call.scratch_bytes, sizes]
@@ -75,14 +77,14 @@ def shape_key(call: KernelCall, shapes: Iterable[Sequence[int]]) -> str:
 
 
 def default_path() -> Path:
-    """`measurements.sqlite` in the cache."""
+    """Return the path of `measurements.sqlite` in the cache."""
     return cache_dir() / "measurements.sqlite"
 
 
 class Database:
-    """Measurements on disk. Use as a context manager, each process its own; threads one at a time.
+    """Measurements on disk. Use it as a context manager, one per process; threads take turns.
 
-    Raises ConfigError where the file cannot be read or written: it names the file and the way out.
+    Raises ConfigError if the file cannot be read or written, with the file's name and the way out.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -101,7 +103,7 @@ class Database:
     def _prepare(self) -> None:
         run = self._connection.execute
         run(f"PRAGMA busy_timeout = {_BUSY_MS}")
-        run("PRAGMA synchronous = NORMAL")  # without waiting for the disk: only a power cut can lose a time
+        run("PRAGMA synchronous = NORMAL")  # does not wait for the disk: only a power cut can lose a time
         version = run("PRAGMA user_version").fetchone()[0]
         if version == SCHEMA:
             return
@@ -117,7 +119,9 @@ class Database:
             run(f"PRAGMA user_version = {SCHEMA}")
 
     def _use_wal(self) -> None:
-        """Readers then never wait for a writer. Sqlite does not wait by itself to make this change."""
+        """Switch to WAL, so that readers never wait for a writer. SQLite does not retry this change by
+        itself.
+        """
         deadline = time.monotonic() + _BUSY_MS / 1000
         while True:
             try:
@@ -135,7 +139,7 @@ class Database:
         try:
             yield
         except BaseException:
-            if self._connection.in_transaction:  # a full disk has ended it already
+            if self._connection.in_transaction:  # a full disk has already ended it
                 self._connection.execute("ROLLBACK")
             raise
         self._connection.execute("COMMIT")
@@ -148,7 +152,7 @@ class Database:
             raise ConfigError(f"cannot make {self.path.parent}: {error.strerror}. {_ELSEWHERE}") from error
         except sqlite3.Error as error:
             raise ConfigError(self._explain(error)) from error
-        except (ArithmeticError, RecursionError, TypeError, ValueError) as error:  # of what was read
+        except (ArithmeticError, RecursionError, TypeError, ValueError) as error:  # raised by stored values
             raise ConfigError(f"{self.path} is damaged: {error}. {_DELETE}") from error
 
     def _explain(self, error: sqlite3.Error) -> str:
@@ -161,7 +165,7 @@ class Database:
             return f"cannot write {self.path}: {error}. {_ELSEWHERE}"
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return f"{self.path} has been locked for {_BUSY_MS // 1000} s by another process."
-        if code == sqlite3.SQLITE_ERROR:  # tables that are missing, or others
+        if code == sqlite3.SQLITE_ERROR:  # tables are missing or different
             return f"{self.path} is damaged: {error}. {_DELETE}"
         return f"cannot use {self.path}: {error}. {_ELSEWHERE}"
 
@@ -178,7 +182,7 @@ class Database:
         self._connection.close()
 
     def tile(self, key: TileKey) -> int | None:
-        """The ticks of a tile, None where it was never measured."""
+        """Return the ticks of a tile; None if it was never measured."""
         with self._explained():
             row = self._connection.execute(
                 "SELECT ticks FROM tiles WHERE board=? AND firmware=? AND kernel=? AND shape=? AND rows=?",
@@ -187,7 +191,7 @@ class Database:
             return None if row is None else _ticks(row[0])
 
     def tiles(self, board: str, firmware: str) -> dict[TileKey, int]:
-        """All tile times of a board and firmware."""
+        """Return all tile times of a board and firmware."""
         with self._explained():
             rows = self._connection.execute(
                 "SELECT kernel, shape, rows, ticks FROM tiles WHERE board=? AND firmware=?", (board, firmware)
@@ -207,13 +211,13 @@ class Database:
             return self._connection.execute(query, key).fetchone() is not None
 
     def add_tiles(self, times: Mapping[TileKey, int]) -> None:
-        """Store tile times, replacing those of the same key."""
+        """Store tile times; existing keys are replaced."""
         values = [(k.board, k.firmware, k.kernel, k.shape, k.rows, ticks) for k, ticks in times.items()]
         with self._explained(), self._transaction():
             self._connection.executemany("INSERT OR REPLACE INTO tiles VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def run(self, key: RunKey) -> Measurement | None:
-        """What was measured of a whole run, None where it never was."""
+        """Return the measurement of a whole run; None if it was never measured."""
         with self._explained():
             row = self._connection.execute(
                 "SELECT latency, unit, stack_bytes, operators FROM runs "
@@ -229,7 +233,7 @@ class Database:
             return Measurement(_ticks(latency), str(unit), times, int(stack_bytes))
 
     def add_run(self, key: RunKey, measured: Measurement) -> None:
-        """Store a whole run, replacing the one of the same key."""
+        """Store a whole run; an existing key is replaced."""
         operators = json.dumps([[each.operator, each.steps, each.ticks] for each in measured.operators])
         with self._explained(), self._transaction():
             self._connection.execute(
@@ -240,11 +244,11 @@ class Database:
 
 
 def _ticks(value: object) -> int:
-    """A time as it was stored. Raises ValueError for anything else."""
+    """Return a stored time. Raises ValueError for anything else."""
     if not isinstance(value, int) or value < 0:
         raise ValueError(f"{value!r} is not a time")
     return value
 
 
-_DELETE = "Delete it; measurements will be taken anew."
+_DELETE = "Delete it; measurements will be repeated."
 _ELSEWHERE = "MCUDEPLOY_CACHE_DIR chooses another folder."

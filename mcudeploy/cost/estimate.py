@@ -1,8 +1,8 @@
-"""Times without a device: those of every kernel as a sum over how often its loops run in a tile.
+"""Times without a device: for each kernel a weighted sum of its loop counts in a tile.
 
-The factors come with the package, one table for each core, fitted by benchmarks/cost_table.py to what the
-emulator counts: instructions, and cycles where there is a model of the core. Instructions compare kernels and
-cuts of one core; modelled cycles also know what loads and taken branches cost.
+The factors come with the package, one table per core. benchmarks/cost_table.py fits them to the emulator's
+counts: instructions, and cycles if the core has a cycle model. Instructions compare kernels and cuts on one
+core; modelled cycles also include the costs of loads and taken branches.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ STAND_INS = {
     "xtensa-lx6": "rv32imafc",
     "xtensa-lx7": "rv32imafc",
 }
-"""Cores without a table, and the one whose code is most like theirs (of the last four: portable C, an FPU,
-which rv32imc lacks: its float32 takes longer).
+"""Cores without a table, and the core whose code is most similar.
+
+For the last four it is portable C with an FPU, which rv32imc lacks: its float32 takes longer.
 """
 Unit = Literal["instructions", "cycles"]
-"""What times are in: executed instructions, or cycles by the model of the core."""
+"""The unit of times: executed instructions, or cycles of the core's cycle model."""
 _REMAKE = "benchmarks/cost_table.py makes it from the emulator"
 
 
 def counts_of(graph: Graph, operator: Operator, loops: LoopNest, call: KernelCall, rows: Interval) -> Counts:
-    """How often each loop of a kernel runs in a call that computes iteration rows `rows`.
+    """Return the number of passes of each loop of a call that computes iteration rows `rows`.
 
-    Where a kernel does not say (`KernelCall.counts`), they follow from the loop nest: `pixels` are of the
-    output; `windows` the input values that these look at, for each of their channels counted once;
-    `iterations` those of all loops. An operator that accumulates has rows and pixels of its input, and every
-    call touches all its outputs.
+    If a kernel does not define `KernelCall.counts`, the loop nest determines them. `pixels` counts output
+    pixels, `windows` the input values that they read, once per channel, `iterations` those of all loops. An
+    operator that accumulates counts rows and pixels of its input, and every call accesses all its outputs.
     """
     output = graph.tensors[operator.output]
     accumulates = operator.op.accumulates
@@ -66,7 +66,7 @@ def counts_of(graph: Graph, operator: Operator, loops: LoopNest, call: KernelCal
 
 
 def _is_clipped(call: KernelCall, output: Tensor) -> bool:
-    """Whether int8 results are narrowed by a pass over them; see mcud_clip_s8.h."""
+    """Return whether a separate pass clips int8 results; see mcud_clip_s8.h."""
     if output.dtype is not DType.INT8 or "low" not in call.params:
         return False
     return (call.params["low"], call.params["high"]) != (-128, 127)
@@ -74,14 +74,16 @@ def _is_clipped(call: KernelCall, output: Tensor) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CoreCosts:
-    """Times of every kernel variant on a core, in one unit: what a pass of each of its loops takes."""
+    """Times of every kernel variant on a core, in one unit: the ticks of one pass of each loop."""
 
     core: str
     kernels: Mapping[str, Mapping[str, float]]
     unit: Unit = "instructions"
 
     def ticks(self, variant: str, counts: Mapping[str, float]) -> float:
-        """What a call of a variant takes. Raises ConfigError for a variant or loop that the table lacks."""
+        """Return the ticks of a call of a variant. Raises ConfigError if the table lacks the variant or a
+        loop.
+        """
         cost = self.kernels.get(variant, {})
         try:
             return sum(count * cost[name] for name, count in counts.items() if count)
@@ -94,9 +96,9 @@ class CoreCosts:
 
 @cache
 def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:
-    """The shipped table of a core, or of the one that stands in for it.
+    """Load the shipped table of a core, or of the core that stands in for it.
 
-    Raises ConfigError for a core without either or without a cycle model, and for a table that is damaged.
+    Raises ConfigError if the core has neither, or no cycle model, or if the table is damaged.
     """
     name = STAND_INS.get(core, core)
     path = COSTS / f"{name}.csv"
@@ -112,7 +114,7 @@ def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:
 
 
 def best_costs(core: str) -> CoreCosts:
-    """The costs of a core in modelled cycles where there is a cycle model of it, else in instructions.
+    """Load the costs of a core in modelled cycles if it has a cycle model, else in instructions.
 
     Raises ConfigError as `load_costs` does.
     """
@@ -128,7 +130,7 @@ def _columns(path: Path) -> list[str]:
 
 
 def read_costs(path: Path, unit: Unit = "instructions") -> dict[str, dict[str, float]]:
-    """A table: a line for each loop of each variant, a column for each unit. Raises ConfigError."""
+    """Read a table: one line per loop of each variant, one column per unit. Raises ConfigError."""
     table: dict[str, dict[str, float]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
@@ -146,14 +148,14 @@ def read_costs(path: Path, unit: Unit = "instructions") -> dict[str, dict[str, f
 
 
 def estimated(costs: CoreCosts) -> TileSource:
-    """Times by a table. They raise ConfigError for a kernel that it lacks."""
+    """Return tile times by a table. They raise ConfigError for a kernel that the table lacks."""
 
     def source(graph: Graph, _: Iterable[CallTile]) -> CallTime:
         loops = {operator.name: graph.loops(operator) for operator in graph.operators}
 
         def time(operator: Operator, call: KernelCall, rows: Interval) -> float:
             if not operator.inputs:
-                return 0.0  # a feed: the application's time
+                return 0.0  # a streamed input: the application's time
             counts = counts_of(graph, operator, loops[operator.name], call, rows)
             return costs.ticks(call.variant, counts)
 
@@ -163,7 +165,7 @@ def estimated(costs: CoreCosts) -> TileSource:
 
 
 def per_instruction(core: str, unit: Unit) -> Callable[[Graph], CallTime]:
-    """The time of a tile in a unit for each of its instructions, by the tables of a core."""
+    """Return the ticks per instruction of a tile, by the tables of a core."""
     if unit == "instructions":
         return lambda _: lambda *_: 1.0
     wanted, counted = (estimated(load_costs(core, each)) for each in (unit, "instructions"))
@@ -181,5 +183,5 @@ def per_instruction(core: str, unit: Unit) -> Callable[[Graph], CallTime]:
 
 
 def estimated_tile_time(graph: Graph, calls: Mapping[str, KernelCall], core: str) -> TileTime:
-    """The times of a graph's tiles on a core, computed by `calls`."""
+    """Return the times of a graph's tiles on a core, computed by `calls`."""
     return by_calls(estimated(load_costs(core))(graph, ()), calls)

@@ -1,5 +1,6 @@
-"""What slow memories cost a plan: the core waits for its own accesses, for copies that it makes, and for
-engines that are not done. Modelled: a tick of the steps' times is a clock of the core.
+"""The stalls that slow memories cause: accesses by the core, copies by the core, and waits for engines.
+
+Modelled: one tick of a step's time is one clock of the core.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from mcudeploy.tiling.traffic import accesses
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Ticks of every step of a schedule, and the price of moves."""
+    """The ticks of every step of a schedule, and the cost of copies."""
 
     steps: Sequence[float]
     price: CopyCost
 
 
 def stalls(plan: Plan, tiled: TiledGraph, board: Board, work: WorkBytes, pace: Pace | None = None) -> Stalls:
-    """Those of a plan on a board. Without a pace, engines work only while the core waits for them."""
+    """Return the stalls of a plan on a board. Without a pace, engines work only while the core waits for
+    them.
+    """
     memories = {memory.name: memory for memory in board.memories}
     slow = [name for name in plan.layout.arenas if not memories[name].is_fast]
     if not slow:
@@ -40,7 +43,7 @@ def stalls(plan: Plan, tiled: TiledGraph, board: Board, work: WorkBytes, pace: P
 
 
 class _TapeClock:
-    """The tape on the core and its engines."""
+    """A simulation of the tape on the core and its engines."""
 
     def __init__(self, plan: Plan, tiled: TiledGraph, board: Board, memories: Mapping[str, Memory]) -> None:
         self._plan, self._tiled, self._memories = plan, tiled, memories
@@ -50,7 +53,7 @@ class _TapeClock:
         self._free = dict.fromkeys(self._links, 0.0)
 
     def run(self, direct: Sequence[float], pace: Pace | None) -> Stalls:
-        """The stalls of the tape, given those of each step for its own accesses."""
+        """Return the stalls of the tape, given each step's stalls for its direct accesses."""
         time = 0
         for entry in self._plan.tape:
             if isinstance(entry, Run):

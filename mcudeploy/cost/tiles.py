@@ -1,6 +1,6 @@
-"""What a cut costs in time: the sum of its tiles, measured where they were, else estimated.
+"""The time of a cut: the sum of its tiles' times, measured if known, else estimated.
 
-Of an operator cut into blocks one block stands for all that are alike; see `timed_blocks`.
+One block of an operator stands for all blocks that are alike; see `timed_blocks`.
 """
 
 from __future__ import annotations
@@ -20,58 +20,58 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 
 STEP_TICKS = 21
-"""Instructions of the tape for each step: reading its code, the division into blocks, the call."""
+"""Instructions of the tape per step: decoding, division into blocks, the call."""
 
 SYNC_TICKS = 90
-"""Instructions of a core for its part of a step: the entry of its tape, a wait, telling the others."""
+"""Instructions of a core for its slice of a step: the tape entry, a wait, signalling the others."""
 
 TileTime = Callable[[Operator, Interval], float]
-"""Ticks of one tile: an operator and iteration rows that are one block of a cut."""
+"""The ticks of one tile: an operator and iteration rows that are one block of a cut."""
 
 TileShare = Callable[[Operator, Interval], float]
-"""The part of a tile's work that the busiest core does, above 0 and at most 1."""
+"""The fraction of a tile's work that the busiest core does, above 0 and at most 1."""
 
 CallTime = Callable[[Operator, KernelCall, Interval], float]
-"""The same of an operator by one of the calls that compute it."""
+"""The ticks of a tile of an operator by one of the calls that compute it."""
 
 KnownTime = Callable[[Operator, KernelCall, Interval], float | None]
-"""The same where it is known; None where not."""
+"""The ticks of a tile by a call, or None if unknown."""
 
 KnownSource = Callable[[Graph], KnownTime]
-"""Where times of a graph's tiles come from that were measured before."""
+"""A source of times of a graph's tiles that were measured earlier."""
 
 
 def nothing_known(_: Graph) -> KnownTime:
-    """No time is known."""
+    """Return None: no time is known."""
     return lambda *_: None
 
 
 CallTile = tuple[Operator, KernelCall, Interval]
 TileSource = Callable[[Graph, Iterable[CallTile]], CallTime]
-"""Where the times of a graph's tiles come from: a device, or an estimate. It is told which tiles will be
-asked for, as far as that is known.
+"""A source of times of a graph's tiles: a device, or an estimate. It receives the tiles that will be needed,
+as far as they are known.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CopyCost:
-    """Ticks of a move: for itself, for each piece that is copied at once, and for each byte."""
+    """Ticks of a copy: a fixed cost, a cost per piece that is copied at once, and a cost per byte."""
 
     move: float
     piece: float
     byte: float
 
     def ticks(self, size_bytes: int, distance: int) -> float:
-        """Of a block that goes so many bytes up or down, in pieces where its places overlap."""
+        """Return the ticks of moving a block by `distance` bytes, in pieces if its two places overlap."""
         return self.move + self.piece * -(-size_bytes // distance) + self.byte * size_bytes
 
 
 _COPIED = 256
-"""Bytes of a narrow row whose copying, beside that of a row of twice as many, tells the price of moves."""
+"""Bytes of a narrow row. Its time and that of a row twice as wide determine the cost of copies."""
 
 
 def move_price(tiles: TileSource) -> CopyCost:
-    """The price of moves: a piece is copied as a row of the operator Copy is."""
+    """Return the cost of copies; a piece costs as much as a row of the operator Copy."""
     narrow, wide = _copying(_COPIED), _copying(2 * _COPIED)
     rows = Interval(0, 1), Interval(0, 2)
 
@@ -97,15 +97,15 @@ def _copying(row_bytes: int) -> Graph:
 
 
 def by_calls(time: CallTime, calls: Mapping[str, KernelCall]) -> TileTime:
-    """The times of tiles that are computed by `calls`."""
+    """Return the times of tiles that are computed by `calls`."""
     return lambda operator, rows: time(operator, calls[operator.name], rows)
 
 
 def timed_blocks(flow: Dataflow, position: int, block_rows: int) -> Iterator[tuple[Interval, int]]:
-    """The blocks that stand for all of an operator cut into blocks of so many rows, and for how many each.
+    """Yield one representative block per group of alike blocks, and the group's size.
 
-    Those whose windows reach into the padding, a shorter last one, and the first and last of an operator that
-    accumulates stand apart.
+    Blocks whose windows reach into the padding, a shorter last block, and the first and last block of an
+    operator that accumulates are groups by themselves.
     """
     total, kinds = flow.iteration_rows[position], defaultdict[tuple[object, ...], list[Interval]](list)
     accumulates = flow.graph.operators[position].op.accumulates
@@ -120,8 +120,10 @@ def timed_blocks(flow: Dataflow, position: int, block_rows: int) -> Iterator[tup
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Costs:
-    """Times of all operators of a flow under any cut, by a source of tile times. Where several cores share
-    each step, `share` is the largest part of it that one of them makes, which the others wait for.
+    """Times of all operators of a dataflow under any cut, by a source of tile times.
+
+    If several cores share each step, `share` is the largest fraction that one core computes; the others wait
+    for it.
     """
 
     flow: Dataflow
@@ -130,7 +132,7 @@ class Costs:
     _known: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def operator_ticks(self, position: int, block_rows: int) -> float:
-        """Ticks of an operator that takes `block_rows` iteration rows in a step."""
+        """Return the ticks of an operator that computes `block_rows` iteration rows in a step."""
         key = (position, block_rows)
         if key not in self._known:
             self._known[key] = self._ticks(position, block_rows)
@@ -152,12 +154,12 @@ class Costs:
         return ticks * self.share(operator, rows) + SYNC_TICKS
 
     def ticks(self, block_rows: Sequence[int]) -> float:
-        """Ticks of the whole graph, given the rows of every operator's steps by position."""
+        """Return the ticks of the whole graph, given the block rows of every operator by position."""
         return sum(self.operator_ticks(position, rows) for position, rows in enumerate(block_rows))
 
 
 def step_ticks(tiled: TiledGraph, steps: Sequence[Step], costs: Costs) -> list[float]:
-    """The time of each step, those of an operator taken as equal."""
+    """Return the ticks of each step; steps of one operator count as equal."""
     per_step = [
         costs.operator_ticks(position, rows) / max(count, 1)
         for position, (rows, count) in enumerate(zip(tiled.step_rows, tiled.step_counts, strict=True))
@@ -166,5 +168,5 @@ def step_ticks(tiled: TiledGraph, steps: Sequence[Step], costs: Costs) -> list[f
 
 
 def schedule_ticks(tiled: TiledGraph, steps: Sequence[Step], costs: Costs) -> float:
-    """The time of all steps."""
+    """Return the ticks of all steps."""
     return sum(step_ticks(tiled, steps, costs))

@@ -1,1 +1,1 @@
-"""What passes between stages: graph, operator definitions, plan, intervals."""
+"""The data passed between stages: graph, operator definitions, plan, intervals."""

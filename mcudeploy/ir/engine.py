@@ -1,4 +1,4 @@
-"""What copies bytes between memories, by name."""
+"""Names of the engines that copy bytes between memories."""
 
 CPU = "cpu"
-"""The engine that the first compute unit is: it copies at once."""
+"""The name of the engine that is the first compute unit itself; it copies synchronously."""

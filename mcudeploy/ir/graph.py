@@ -1,4 +1,4 @@
-"""The graph that every stage reads: tensors, operators, borders. Frozen, and verified when made."""
+"""The graph that every stage reads: tensors, operators, inputs and outputs. Frozen; verified on creation."""
 
 from __future__ import annotations
 
@@ -31,12 +31,14 @@ class DType(StrEnum):
 
 
 UNSIGNED_OFFSET = 128
-"""A uint8 value of the ONNX model is stored as int8 with this much subtracted; so is its zero point."""
+"""The offset of uint8 storage: a uint8 value of the ONNX model, and its zero point, is stored as int8 minus
+this.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """real = scale * (q - zero_point), per tensor, q in [-128, 127]."""
+    """Per-tensor quantisation: real = scale * (q - zero_point), q in [-128, 127]."""
 
     scale: float
     zero_point: int
@@ -44,7 +46,7 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An activation; `name` is unique in its graph."""
+    """An activation; `name` is unique within its graph."""
 
     name: str
     shape: Shape
@@ -61,12 +63,12 @@ class Tensor:
 
     @property
     def cells(self) -> int:
-        """What a row is cut into where cores share it: its columns, or the channels of its only pixel."""
+        """The number of cells of a row, which cores share: its columns, or the channels of a single pixel."""
         return self.shape[1] if self.shape[1] > 1 else self.shape[2]
 
     @property
     def cell_bytes(self) -> int:
-        """Bytes of a cell."""
+        """Size of a cell in bytes."""
         return self.row_bytes // self.cells
 
     @property
@@ -76,9 +78,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Integers of `dtype`, a numpy name, that the file has where the model here has the real numbers that
-    they stand for.
-    """
+    """Integers of `dtype` (a numpy name) that the file stores where this graph has float32 values."""
 
     dtype: str
     quantization: Quantization
@@ -86,13 +86,13 @@ class Declared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphIO:
-    """How a tensor relates to a tensor of the ONNX model.
+    """The relation of a tensor to a tensor of the ONNX model.
 
-    `shape` and `dtype` (a numpy name) are the ONNX model's own. `order[i]` is the position in the
-    flattened tensor of element i of the flattened ONNX tensor. A uint8 ONNX tensor is held as int8
-    (see `UNSIGNED_OFFSET`); a float32 one may be held quantised (see `Tensor.quantization`). Elements of
-    channels that the tensor does not have (see `RemovedChannels`) are at -1. An int64 ONNX tensor is held as
-    int32, a bool one as int8: 0 or 1. `declared`: what the file has instead of a float32 one.
+    `shape` and `dtype` (a numpy name) are those of the ONNX model. `order[i]` is the position in the
+    flattened tensor of element i of the flattened ONNX tensor; it is -1 for elements of removed channels (see
+    `RemovedChannels`). A uint8 ONNX tensor is stored as int8 (see `UNSIGNED_OFFSET`), an int64 one as int32,
+    a bool one as int8 (0 or 1). A float32 one may be stored quantised (see `Tensor.quantization`). `declared`
+    describes the integers that the file stores instead of float32.
     """
 
     tensor: str
@@ -103,7 +103,7 @@ class GraphIO:
     declared: Declared | None = None
 
     def stored(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The elements that the tensor has, where it has them, of the flattened ONNX tensor's values."""
+        """Reorder the flattened ONNX tensor's values to the elements and positions of the tensor."""
         there = self.order >= 0
         found = np.empty(int(there.sum()), values.dtype)
         found[self.order[there]] = values[there]
@@ -112,9 +112,10 @@ class GraphIO:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """A tensor of one row that is kept from one run to the next: the operator that reads it leaves there what
-    the next run begins with. `before` and `after` relate it to two tensors of the ONNX model; at first it
-    holds `initial`.
+    """A one-row tensor that keeps its content from one run to the next, initially `initial`.
+
+    The operator that reads it writes the next run's content into the same memory. `before` and `after` relate
+    it to two tensors of the ONNX model.
     """
 
     before: GraphIO
@@ -123,15 +124,13 @@ class State:
 
     @property
     def tensor(self) -> str:
-        """Its name."""
+        """Name of the tensor."""
         return self.before.tensor
 
 
 @dataclass(frozen=True, slots=True)
 class RemovedChannels:
-    """What was removed because it always has one value, or nobody reads it: channels of tensors, the
-    multiply-accumulates of an inference, bytes of weights.
-    """
+    """Counts of removed constant or unread channels: by tensor, multiply-accumulates, weight bytes."""
 
     channels: int
     macs: int
@@ -140,10 +139,10 @@ class RemovedChannels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
-    """One operator: its definition with attributes, what it reads, what it makes.
+    """One operator: its definition with attributes, its inputs and its output.
 
-    `inputs` are activations only; weights and the like are `constants`, in the layout that the
-    definition documents. `onnx_nodes` are the names of the nodes it stands for.
+    `inputs` are activations only. Weights and similar are `constants`, in the layout that the definition
+    documents. `onnx_nodes` names the ONNX nodes that the operator implements.
     """
 
     name: str
@@ -158,11 +157,10 @@ class Operator:
 class Graph:
     """Operators in a valid execution order.
 
-    `references` has, for each tensor that exists in the ONNX model too, how to compare the two.
-    What is kept in `states` is in memory all the time: it is among `inputs` and among `outputs`.
-    `notes` say what the front end took for granted about the model, for its user to confirm; `trimmed` what
-    it has left out, if anything.
-    Raises ValueError for a graph that is dangling, unordered, or whose shapes do not fit.
+    `references` describes, for each tensor that exists in the ONNX model too, how to compare the two. Every
+    tensor of `states` is among `inputs` and among `outputs`: it stays in memory permanently. `notes` lists
+    assumptions of the front end that the user should confirm; `trimmed` lists removed channels. Raises
+    ValueError if a tensor is missing, the order is invalid, or shapes do not match.
     """
 
     name: str
@@ -180,15 +178,15 @@ class Graph:
         _verify(self)
 
     def input_tensors(self, operator: Operator) -> tuple[Tensor, ...]:
-        """The tensors an operator reads, in order."""
+        """Return the tensors that an operator reads, in operand order."""
         return tuple(self.tensors[name] for name in operator.inputs)
 
     def loops(self, operator: Operator) -> LoopNest:
-        """The loop nest of one of this graph's operators."""
+        """Return the loop nest of one of this graph's operators."""
         return operator.op.loops(tuple(tensor.shape for tensor in self.input_tensors(operator)))
 
     def readers(self) -> dict[str, list[int]]:
-        """For each tensor the indices of the operators that read it, ascending."""
+        """Return, for each tensor, the indices of the operators that read it, ascending."""
         found: dict[str, list[int]] = {name: [] for name in self.tensors}
         for position, operator in enumerate(self.operators):
             for name in dict.fromkeys(operator.inputs):
@@ -196,16 +194,16 @@ class Graph:
         return found
 
     def resident_inputs(self) -> tuple[GraphIO, ...]:
-        """The graph inputs that are in memory before the first step; the others are fed row by row."""
+        """Return the graph inputs that are in memory before the first step; the others are streamed."""
         fed = {operator.output for operator in self.operators if not operator.inputs}
         return tuple(border for border in self.inputs if border.tensor not in fed)
 
     def own_inputs(self) -> tuple[GraphIO, ...]:
-        """The inputs that the application gives: all but states."""
+        """Return the inputs that the application writes: all except states."""
         return self._own(self.inputs)
 
     def own_outputs(self) -> tuple[GraphIO, ...]:
-        """The outputs that the application takes: all but states."""
+        """Return the outputs that the application reads: all except states."""
         return self._own(self.outputs)
 
     def _own(self, borders: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
@@ -213,7 +211,7 @@ class Graph:
         return tuple(border for border in borders if border.tensor not in kept)
 
     def producers(self) -> dict[str, int]:
-        """For each tensor that is not a graph input the index of the operator that makes it."""
+        """Return the index of the producer of each tensor that is not a graph input."""
         return {operator.output: position for position, operator in enumerate(self.operators)}
 
 

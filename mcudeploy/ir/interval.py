@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Interval:
-    """[lo, hi): all integers x with lo <= x < hi. lo == hi is empty; hi < lo is refused."""
+    """[lo, hi): all integers x with lo <= x < hi. Empty if lo == hi; ValueError if hi < lo."""
 
     lo: int
     hi: int
@@ -26,20 +26,20 @@ class Interval:
         return f"[{self.lo}, {self.hi})"
 
     def overlaps(self, other: Interval) -> bool:
-        """True where both hold at least one common integer."""
+        """Return True if both contain a common integer."""
         return max(self.lo, other.lo) < min(self.hi, other.hi)
 
     def covers(self, other: Interval) -> bool:
-        """True where every integer of `other` is in this interval."""
+        """Return True if every integer of `other` is in this interval."""
         return len(other) == 0 or (self.lo <= other.lo and other.hi <= self.hi)
 
     def clip(self, lo: int, hi: int) -> Interval:
-        """The part inside [lo, hi); empty at the nearer end where nothing is inside."""
+        """Return the part inside [lo, hi); an empty interval at the nearer end if there is none."""
         start = min(max(self.lo, lo), hi)
         return Interval(start, max(start, min(self.hi, hi)))
 
     def hull(self, other: Interval) -> Interval:
-        """The smallest interval that covers both; an empty one adds nothing."""
+        """Return the smallest interval that covers both; an empty one adds nothing."""
         if len(self) == 0:
             return other
         if len(other) == 0:

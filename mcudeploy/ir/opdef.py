@@ -1,8 +1,8 @@
-"""What an operator is: its loop nest, its kernel, and which input it may overwrite.
+"""Operator definitions: the loop nest, the kernel, and the inputs that may be overwritten.
 
-Every tensor is three-dimensional and channels-last: (rows, cols, channels); batch is 1. From the
-affine indices of the loop nest alone follow the output's shape, the rows a tile reads, the axes
-that are connected, halos, and multiply-accumulates.
+Every tensor is three-dimensional and channels-last: (rows, cols, channels); batch is 1. The affine indices of
+the loop nest alone determine the output shape, the rows that a tile reads, the connected axes, halos, and
+multiply-accumulates.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class AxisKind(StrEnum):
-    """Spatial axes index the output; reduced (temporal) axes are summed or searched over."""
+    """The kind of an axis: spatial axes index the output; reduced (temporal) axes are summed or searched."""
 
     SPATIAL = "spatial"
     REDUCED = "reduced"
@@ -39,7 +39,7 @@ class Axis:
 
 
 Tile = Mapping[str, Interval]
-"""The part of each axis to compute; an axis that is absent is taken whole."""
+"""The part of each axis to compute; an absent axis is computed whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class Index:
 
     @classmethod
     def of(cls, offset: int = 0, **steps: int) -> Index:
-        """`Index.of(oh=2, r=1, offset=-1)` is 2*oh + r - 1. A zero step is left out."""
+        """Build an index: `Index.of(oh=2, r=1, offset=-1)` is 2*oh + r - 1. Zero steps are dropped."""
         return cls(tuple((axis, step) for axis, step in steps.items() if step != 0), offset)
 
     def reach(self, axes: Mapping[str, Axis], tile: Tile) -> Interval:
-        """The positions touched when every axis runs through its part of `tile`."""
+        """Return the positions accessed when every axis runs through its part of `tile`."""
         lo = hi = self.offset
         for name, step in self.steps:
             span = tile.get(name, Interval(0, axes[name].size))
@@ -68,14 +68,14 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class TableIndex:
-    """An index that is not affine (resize): position `lo[i]` to `hi[i] - 1` for value i of `axis`."""
+    """A non-affine index (resize): positions `lo[i]` to `hi[i] - 1` for value i of `axis`."""
 
     axis: str
     lo: tuple[int, ...]
     hi: tuple[int, ...]
 
     def reach(self, axes: Mapping[str, Axis], tile: Tile) -> Interval:
-        """The hull of the table's entries over this axis' part of `tile`."""
+        """Return the hull of the table's entries over this axis' part of `tile`."""
         span = tile.get(self.axis, Interval(0, axes[self.axis].size))
         if len(span) == 0:
             return Interval(0, 0)
@@ -89,10 +89,10 @@ Access = tuple[AnyIndex, AnyIndex, AnyIndex]
 
 @dataclass(frozen=True, slots=True)
 class LoopNest:
-    """The loops of an operator and what they read and write.
+    """The loops of an operator with its reads and writes.
 
-    `reads` has one access per activation input; positions outside a tensor are padding.
-    `multiplies` says that every iteration is one multiply-accumulate.
+    `reads` has one access per activation input; positions outside a tensor are padding. If `multiplies`,
+    every iteration is one multiply-accumulate.
     """
 
     axes: tuple[Axis, ...]
@@ -101,20 +101,20 @@ class LoopNest:
     multiplies: bool = False
 
     def axis(self, name: str) -> Axis:
-        """The axis of this name."""
+        """Return the axis of this name."""
         return self._by_name()[name]
 
     def _by_name(self) -> dict[str, Axis]:
         return {axis.name: axis for axis in self.axes}
 
     def output_shape(self) -> Shape:
-        """(rows, cols, channels) of the output."""
+        """Shape of the output: (rows, cols, channels)."""
         axes = self._by_name()
         rows, cols, channels = (index.reach(axes, {}).hi for index in self.write)
         return rows, cols, channels
 
     def rows_read(self, operand: int, rows: Interval, input_rows: int) -> Interval:
-        """The rows of input `operand` (it has `input_rows`) that output rows `rows` need."""
+        """Return the rows of input `operand`, which has `input_rows` rows, that output rows `rows` need."""
         axes = self._by_name()
         write = self.write[0]
         if not isinstance(write, Index) or len(write.steps) > 1:
@@ -123,10 +123,10 @@ class LoopNest:
         return self.reads[operand][0].reach(axes, tile).clip(0, input_rows)
 
     def rows_taken(self, operand: int, rows: Interval, input_rows: int) -> Interval:
-        """The rows of input `operand` that one step of an operator that accumulates takes in.
+        """Return the rows of input `operand` that one step of an accumulating operator reads.
 
-        `rows` are of the axis its steps run along: the reduced one that indexes the rows of its first input.
-        Raises ValueError where that is no such axis.
+        `rows` counts along the axis that the steps run along: the reduced axis that indexes the rows of the
+        first input. Raises ValueError if there is no such axis.
         """
         axes = self._by_name()
         taken = self.reads[0][0]
@@ -136,7 +136,7 @@ class LoopNest:
         return self.reads[operand][0].reach(axes, tile).clip(0, input_rows)
 
     def macs(self) -> int:
-        """Multiply-accumulates of the whole operator; 0 where it only moves or compares."""
+        """Return the multiply-accumulates of the whole operator; 0 if it only moves or compares."""
         return prod(axis.size for axis in self.axes) if self.multiplies else 0
 
 
@@ -147,43 +147,43 @@ ConstantArray = (
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name of the generated program, for a pointer to one of its functions."""
+    """A name in the generated program that stands for a pointer to a function."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayPointer:
-    """A pointer into an array in flash, to the value of this number."""
+    """A pointer into an array in flash, to the element at an index."""
 
     array: ConstantArray
     first: int
 
 
 ParamValue = int | float | ConstantArray | ArrayPointer | Symbol | None
-"""A scalar (int -> int32_t, float -> float), an array in flash or a place in it, a function, or None for a
-null pointer.
+"""The value of a kernel parameter: a scalar (int -> int32_t, float -> float), an array in flash or a place in
+it, a function, or None for a null pointer.
 """
 
 
 Counts = dict[str, float]
-"""How often loops of a kernel run, by their names."""
+"""The number of passes of each loop of a kernel, by loop name."""
 CountsOf = Callable[[Interval], Counts]
-"""The counts of one call that computes these iteration rows."""
+"""A function from iteration rows to the counts of one call that computes them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelCall:
-    """What the code generator prints for one operator.
+    """The kernel call that the code generator prints for one operator.
 
-    The C function is `mcud_<kernel>` in firmware/kernels/<kernel>.c; its parameters are
-    `mcud_<kernel>_params` in firmware/kernels/<kernel>.h with exactly the fields of `params`, in this
-    order: pointers first, then scalars of 32 bits; "window.pad_top" is a field of a struct within.
-    `scratch_bytes` is needed by one step of any number of rows; `state_bytes` from the first step to the
-    last, by operators that accumulate. A kernel has one of the two, and finds it at op->scratch.
-    `others` compute the same bits in another way: by another kernel, or by the same one in another `form`,
-    with more scratch or less. With `needs_vectors` a call is for cores with vectors alone. The first that a
-    core can run is its choice where no time is known. Raises ValueError for a parameter that is NaN.
+    The C function is `mcud_<kernel>` in firmware/kernels/<kernel>.c. Its parameters are the fields of
+    `mcud_<kernel>_params` in firmware/kernels/<kernel>.h, in the order of `params`: pointers first, then
+    32-bit scalars. "window.pad_top" is a field of a nested struct. `scratch_bytes` is needed during one step
+    of any number of rows. `state_bytes` is needed from the first step to the last, by operators that
+    accumulate. A kernel has one of the two and finds it at op->scratch. `others` compute the same bits by
+    another kernel or another `form`, with more or less scratch. A call with `needs_vectors` runs only on
+    cores with vectors. Without known times, a core uses the first call that it can run. Raises ValueError if
+    a parameter is NaN.
     """
 
     kernel: str
@@ -202,11 +202,15 @@ class KernelCall:
 
     @property
     def variant(self) -> str:
-        """What tells this call apart from `others`: the kernel, and the form where it has several."""
+        """Return the name that distinguishes this call from `others`: the kernel, and its form if it has
+        several.
+        """
         return f"{self.kernel}:{self.form}" if self.form else self.kernel
 
     def variants(self, *, vectors: bool) -> tuple[KernelCall, ...]:
-        """What a core with or without vectors can run, this call and others: those by vectors first."""
+        """Return the calls, this one and `others`, that a core with or without vectors can run; vector calls
+        first.
+        """
         every = (self, *self.others)
         return (
             *(call for call in every if vectors and call.needs_vectors),
@@ -219,18 +223,18 @@ class OperatorDef(Protocol):
 
     kind: ClassVar[str]
     is_view: ClassVar[bool]
-    """True where the output is the input's memory under another shape: no kernel, no step."""
+    """True if the output is the input's memory under another shape: no kernel, no step."""
     accumulates: ClassVar[bool]
-    """True where each step takes in a block of input rows; the output is whole after the last step."""
+    """True if each step reads a block of input rows and the output is whole after the last step."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """The loop nest for inputs of these shapes. Raises ValueError where they do not fit."""
+        """Return the loop nest for inputs of these shapes. Raises ValueError if they do not match."""
         ...
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """The C kernel with its constants packed the way it wants them."""
+        """Return the C kernel, with its constants packed in the kernel's layout."""
         ...
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Inputs whose memory the output may take over, row by row, best first."""
+        """Return the inputs whose memory the output may take over, row by row, best first."""
         ...

@@ -1,4 +1,4 @@
-"""All decisions about one model on one board, what was predicted of them and observed: types, hardly more."""
+"""The types of a plan: all decisions for one model on one board, with predicted and observed figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcudeploy.ir.interval import Interval
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One execution of one operator: it makes block `block` of its output."""
+    """One execution of one operator; it writes block `block` of its output."""
 
     operator: int
     block: int
@@ -21,9 +21,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The order of all steps, and how it was found (`optimal` where proven, else `feasible`).
+    """The order of all steps and its status: `optimal` if proven, else `feasible`.
 
-    No order of these steps has a peak below `lower_bound_bytes`; 0 where none was proven.
+    No order of these steps has a peak below `lower_bound_bytes`; 0 if no bound was proven.
     """
 
     steps: tuple[Step, ...]
@@ -33,9 +33,9 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Residence:
-    """The steps for which a block lies at a byte offset in the arena of a memory.
+    """The byte offset of a block in the arena of a memory during some steps.
 
-    An empty life: it is only passed through between two steps, or nothing needs the block.
+    The range is empty if the block only passes through between two steps, or if nothing needs it.
     """
 
     life: Interval
@@ -44,12 +44,12 @@ class Residence:
 
 
 Residences = tuple[tuple[Residence, ...], ...]
-"""By block its residences, in the order of time."""
+"""The residences of each block, by block, in the order of time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """An entry of the tape: a unit (None: the board's first) makes a block of an operator's output."""
+    """An entry of the tape: a unit (None: the board's first) computes a block of an operator's output."""
 
     unit: str | None
     operator: int
@@ -58,11 +58,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """An entry of the tape: an engine copies a block from its residence number `source` into its residence
-    number `to`, before the step that this begins with. `tensor` owns its memory: its views go with it.
+    """An entry of the tape: an engine copies a block from residence `source` to residence `to`.
 
-    The block may be read there from step `end` on, before which the program waits; until then the source
-    stays as it is. The CPU copies at once: `end` is the step that `to` begins with.
+    The numbers count the block's residences. The transfer begins before the step at which residence `to`
+    begins. `tensor` owns its memory, so its views move with it. The block may be read at the new place from
+    step `end` on; the program waits before that step. Until then the source stays intact. The CPU copies
+    synchronously: `end` is the first step of `to`.
     """
 
     engine: str
@@ -75,8 +76,9 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """An entry of the tape: the program waits until an engine has made a transfer, by its number among those
-    of the layout, and all that the engine began before.
+    """An entry of the tape: the program waits for a transfer, by its number in the layout.
+
+    It also waits for all transfers that the same engine began before.
     """
 
     engine: str
@@ -88,9 +90,10 @@ Entry = Run | Transfer | Wait
 
 @dataclass(frozen=True, slots=True)
 class WorkSlice:
-    """An entry of a core's tape: its share of an entry of the program's tape, by number. Of a step these rows
-    of the output; where there are `columns`, these columns of one row, or channels of its only pixel.
-    Transfers and waits for engines have no rows: core 0 does them whole.
+    """An entry of a core's tape: the core's share of an entry of the program's tape, by number.
+
+    For a step, these are the output rows. With `columns`, only these columns of one row, or these channels if
+    it has one pixel. Transfers and waits for engines have no rows: core 0 executes them whole.
     """
 
     entry: int
@@ -100,8 +103,9 @@ class WorkSlice:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """An entry of a core's tape, in front of a part of the same entry: it waits until another core has done
-    so many parts of its tape.
+    """An entry of a core's tape, before a slice of the same entry.
+
+    The core waits until another core has completed `parts` slices of its tape.
     """
 
     entry: int
@@ -110,18 +114,18 @@ class Sync:
 
 
 Lane = tuple[WorkSlice | Sync, ...]
-"""The tape of one core, in the order of the program's."""
+"""The tape of one core, in the order of the program's tape."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything lies at any time, and the size of each arena in bytes.
+    """The residences of all blocks, and the size of each arena in bytes.
 
-    `blocks`: the residences of each tensor that owns memory. `scratch`: by operator those of the scratch of
-    each of its steps, by block, none for a block that no step makes; or of its state, as block 0.
-    `transfers` are in the order in which they begin. `arenas`: in the order of the board's memories. Of a
-    block with residences in several memories a step uses the first of these in which all that it reads of
-    the tensor is.
+    `blocks` maps each tensor that owns memory to its residences. `scratch` maps each operator to the
+    residences of the scratch of its steps, by block, with none for a block that no step writes; or to those
+    of its state, as block 0. `transfers` are in the order in which they begin, `arenas` in the order of the
+    board's memories. If a block resides in several memories, a step uses the first memory that contains all
+    it reads of the tensor.
     """
 
     blocks: Mapping[str, Residences]
@@ -135,24 +139,25 @@ class Layout:
         return sum(self.arenas.values())
 
     def begin(self, transfer: Transfer) -> int:
-        """The step before which a transfer begins."""
+        """Return the step before which a transfer begins."""
         return self.blocks[transfer.tensor][transfer.block][transfer.to].life.lo
 
     def way(self, transfer: Transfer) -> tuple[Residence, Residence]:
-        """The residences that a transfer joins."""
+        """Return the source and target residences of a transfer."""
         residences = self.blocks[transfer.tensor][transfer.block]
         return residences[transfer.source], residences[transfer.to]
 
 
 def memories_of(residences: Residences) -> tuple[str, ...]:
-    """The memories that blocks of a tensor, or scratch of an operator, reside in, in the order of time."""
+    """Return the memories in which a tensor's blocks or an operator's scratch reside, in time order."""
     return tuple(dict.fromkeys(each.memory for block in residences for each in block))
 
 
 @dataclass(frozen=True, slots=True)
 class Stalls:
-    """Clocks that the core waits: for bytes that it reads and writes in steps (`direct`), and in moves
-    (`copies`); and for transfers of engines (`waits`).
+    """Clock cycles for which the core stalls.
+
+    `direct`: accesses of steps. `copies`: copies by the core. `waits`: waits for engines' transfers.
     """
 
     direct: float = 0.0
@@ -161,18 +166,18 @@ class Stalls:
 
     @property
     def cycles(self) -> float:
-        """All of them."""
+        """Sum of all stalls."""
         return self.direct + self.copies + self.waits
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is predicted of a plan. The peak is of live bytes; `peak_step` is where it occurs.
+    """Predicted figures of a plan: the peak of live bytes, and the step at which it occurs.
 
-    `lower_bound_bytes`: no placement of this schedule needs less. `traffic`: bytes that steps and transfers
-    read and write in each memory. `ticks`: the latency, in the unit of the tiles' times that the search
-    used; 0 where there was no search. `stalls`: how long the core waits for slow memories beside, a tick
-    taken as a clock.
+    No placement of this schedule needs less than `lower_bound_bytes`. `traffic` counts the bytes that steps
+    and transfers read and write in each memory. `ticks` is the latency in the unit of the tile times that the
+    search used; 0 without a search. `stalls` is the additional waiting for slow memories, at one tick per
+    clock.
     """
 
     peak_bytes: int
@@ -184,14 +189,16 @@ class Estimate:
 
     @property
     def exposed_ticks(self) -> float:
-        """How long the core waits, all told."""
+        """Ticks for which the core waits, in total."""
         return self.stalls.cycles
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrites:
-    """Which rewrites a graph has gone through: inputs fed by the application while the model runs; operators
-    that read all rows once in the form that takes them in parts.
+    """The rewrites applied to a graph.
+
+    Inputs that the application streams while the model runs, and operators that read all rows once, in the
+    form that accumulates.
     """
 
     streamed: bool = False
@@ -200,9 +207,9 @@ class Rewrites:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Operators that are taken together in parts of `rows` along an axis; tensors inside are shared.
+    """Operators that are cut together in parts of `rows` along an axis; tensors inside are shared.
 
-    `apart`: what they read from the split in front of them is whole.
+    `apart`: the tensors they read from the previous split are whole.
     """
 
     operators: tuple[str, ...]
@@ -221,8 +228,10 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How a plan was found. `duplicates` were generated but the same as one before; `measured` tiles ran on
-    a device for it, `cache_hits` were known from the database.
+    """Statistics of a search.
+
+    `duplicates` counts candidates equal to an earlier one, `measured` the tiles that ran on a device,
+    `cache_hits` the times that the database already contained.
     """
 
     seconds: float = 0.0
@@ -233,16 +242,16 @@ class Search:
 
 
 MOVES = "moves"
-"""What transfers go by among the times of operators, whose names end in a number or in a tensor's name."""
+"""The name under which operator times list transfers; operators' names end in a number or a tensor's name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """A graph, how it is cut (`block_rows` of each operator), ordered and placed for a board.
 
-    Without functions its first compute unit runs everything. `kernels` has the variant of each
-    operator. `lanes`: the tapes of several cores that run it together; none where one core does. The scratch
-    of a step then has a place for each core, one behind the other.
+    Without functions, the board's first compute unit runs everything. `kernels` names the variant of each
+    operator. `lanes` contains the core tapes if several cores run the plan. The scratch of a step then has
+    one section for each core, in sequence.
     """
 
     graph: Graph
@@ -259,8 +268,10 @@ class Plan:
 
     @property
     def tape(self) -> tuple[Entry, ...]:
-        """What the program does, one after the other: the steps of the schedule, and before each of them the
-        waits for transfers that end with it, then the transfers into residences that begin with it.
+        """Return what the program executes, in sequence.
+
+        Before each step of the schedule come the waits for transfers that end with it, then the transfers
+        into residences that begin with it.
         """
         unit_of = {name: function.unit for function in self.functions for name in function.operators}
         entries: list[Entry] = []
@@ -283,13 +294,13 @@ class Plan:
         return tuple(entries)
 
     def name_of(self, entry: Entry) -> str:
-        """What the time of an entry of the tape goes to: its operator, or all transfers."""
+        """Return the name under which an entry's time is summed: its operator, or that of all transfers."""
         return self.graph.operators[entry.operator].name if isinstance(entry, Run) else MOVES
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """Observed time of one operator: the sum over its steps, in the board's ticks. All transfers are one."""
+    """Observed time of one operator in the board's ticks, over all its steps. All transfers are one entry."""
 
     operator: str
     steps: int
@@ -297,16 +308,16 @@ class OperatorTime:
 
 
 PATH_UNIT = "critical-path instructions"
-"""The unit of a latency where an emulator runs several cores: those along the longest chain of parts."""
+"""The unit of a latency if an emulator runs several cores: instructions along the longest chain of slices."""
 
 MODEL_UNIT = "cycles (model)"
-"""The unit of a latency that a cycle model made of counted instructions."""
+"""The unit of a latency that a cycle model computed from counted instructions."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoresTime:
-    """Of a run on emulated cores: `total`, the clock's time, which is their sum, in `unit`; `busy`, what each
-    core executed in its parts.
+    """Times of a run on emulated cores, in `unit`: `total` is their sum, `busy` the work of each core's
+    slices.
     """
 
     total: int
@@ -316,7 +327,7 @@ class CoresTime:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a device reported of one run of a plan. Times of operators are those of one core."""
+    """The figures that a device reported for one run of a plan. Operator times are those of one core."""
 
     latency: int
     unit: str
@@ -325,7 +336,7 @@ class Measurement:
     cores: CoresTime | None = None
 
     def overhead(self, unsplit: Measurement | None) -> float | None:
-        """Percent over the latency of the unsplit plan; None where that was not measured in the same unit."""
+        """Return the overhead over the unsplit plan in percent; None without a latency in the same unit."""
         if unsplit is None or unsplit.unit != self.unit or not unsplit.latency:
             return None
         return 100 * (self.latency / unsplit.latency - 1)

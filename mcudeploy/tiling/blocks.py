@@ -1,10 +1,10 @@
-"""How a cut graph moves data: which blocks every step reads and writes.
+"""The blocks that every step of a cut graph reads and writes.
 
-Blocks of a tensor are runs of rows; the last one may be shorter. A tensor is cut as its producer is; the
-result of an operator that accumulates is one block. A graph input has a block for each row as soon as
-anything is cut, so that it can die from its top. Views, and what they look at, are one block.
+A block is a run of rows; the last one of a tensor may be shorter. A tensor is cut like its producer. The
+result of an operator that accumulates is one block. If anything is cut, a graph input has one block per row,
+so that its rows can die early. A view and its underlying tensor are one block.
 
-Steps and blocks are numbered through, so that the inner loops of the search work on plain integers.
+Steps and blocks are numbered consecutively, so that the search's inner loops work on plain integers.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mcudeploy.ir.plan import Step
 from mcudeploy.tiling.dataflow import Dataflow
 
 BlockId = tuple[str, int]
-"""A tensor that owns memory, and the number of one of its blocks."""
+"""A tensor that owns memory, and the index of one of its blocks."""
 
 
 class TiledGraph:
-    """A graph and the number of iteration rows each operator takes in one step. Immutable."""
+    """A graph with the number of iteration rows that each operator computes in one step. Immutable."""
 
     def __init__(self, flow: Dataflow, block_rows: Mapping[str, int]) -> None:
         graph = flow.graph
@@ -50,7 +50,7 @@ class TiledGraph:
         self.reads = self._all_reads()
 
     def _all_reads(self) -> list[tuple[tuple[int, int], ...]]:
-        """For each step and input the range of blocks that is read."""
+        """Return, for each step and input, the range of blocks that it reads."""
         result: list[tuple[tuple[int, int], ...]] = []
         for position, readings in enumerate(self.flow.readings):
             size, total = self.step_rows[position], self.flow.iteration_rows[position]
@@ -69,39 +69,39 @@ class TiledGraph:
         return result
 
     def written(self, position: int, block: int) -> int:
-        """The block that a step of an operator writes."""
+        """Return the index of the block that a step of an operator writes."""
         operator = self.graph.operators[position]
         return self.first_block[operator.output] + (0 if operator.op.accumulates else block)
 
     def tensor_block_rows(self, root: str) -> int:
-        """Rows in a block of a tensor that owns memory."""
+        """Return the rows per block of a tensor that owns memory."""
         return self._rows_of[root]
 
     def block_count(self, root: str) -> int:
-        """Number of blocks of a tensor that owns memory."""
+        """Return the number of blocks of a tensor that owns memory."""
         return -(-self.graph.tensors[root].shape[0] // self._rows_of[root])
 
     def block_interval(self, root: str, block: int) -> Interval:
-        """The rows of one block."""
+        """Return the rows of one block."""
         size, rows = self._rows_of[root], self.graph.tensors[root].shape[0]
         return Interval(block * size, min(rows, (block + 1) * size))
 
     def block_bytes(self, root: str, block: int) -> int:
-        """Size of one block."""
+        """Return the size of one block in bytes."""
         return len(self.block_interval(root, block)) * self.graph.tensors[root].row_bytes
 
     def stacked_outputs(self) -> tuple[str, ...]:
-        """The graph outputs that are made in parts; the application reads each as one array."""
+        """Return the graph outputs that are computed in parts; the application reads each as one array."""
         roots = dict.fromkeys(self.flow.roots[border.tensor] for border in self.graph.outputs)
         resident = {border.tensor for border in self.graph.resident_inputs()}
         return tuple(name for name in roots if self.block_count(name) > 1 and name not in resident)
 
     def block_ids(self) -> list[BlockId]:
-        """Tensor and number of every block, by its number in the whole."""
+        """Return the tensor and index of every block, by global block number."""
         return [(name, block) for name in self.first_block for block in range(self.block_count(name))]
 
     def blocks_read(self, step: Step) -> list[list[BlockId]]:
-        """For each input of a step the blocks that it reads."""
+        """Return, for each input of a step, the blocks that it reads."""
         operator = self.graph.operators[step.operator]
         ranges = self.reads[self.first_step[step.operator] + step.block]
         roots = (self.flow.roots[name] for name in operator.inputs)
@@ -112,7 +112,7 @@ class TiledGraph:
 
 
 def whole(graph: Graph) -> TiledGraph:
-    """The graph unsplit: every operator makes its output in one step."""
+    """Return the unsplit graph: every operator computes its output in one step."""
     flow = Dataflow.of(graph)
     names = (operator.name for operator in graph.operators)
     return TiledGraph(flow, dict(zip(names, flow.iteration_rows, strict=True)))

@@ -1,6 +1,6 @@
-"""What of a graph does not depend on how it is cut: which tensor owns memory, and which rows a step reads.
+"""The facts of a graph that do not depend on cuts: the owners of memory, and the rows that a step reads.
 
-Worked out once, so that thousands of cuts can be tried.
+They are computed once, so that the search can try thousands of cuts.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from mcudeploy.ir.opdef import Index, LoopNest, TableIndex
 
 @dataclass(frozen=True, slots=True)
 class RowAccess:
-    """Which rows of one input the steps of an operator read.
+    """The rows of one input that the steps of an operator read.
 
-    Iteration rows [first, end) read rows [step * first + lo, step * (end - 1) + hi) where step >= 0 (and
-    mirrored where it is negative), or the hull of `table`'s entries, clipped to the input's rows. `whole`:
-    the input is a view, whose rows are not rows of the memory behind it; all of it is read.
+    Iteration rows [first, end) read rows [step * first + lo, step * (end - 1) + hi) if step >= 0, mirrored if
+    it is negative, or the hull of `table`'s entries; clipped to the input's rows. `whole`: the input is a
+    view, whose rows do not match the rows of its memory, so all of it is read.
     """
 
     root: str
@@ -30,7 +30,7 @@ class RowAccess:
     table: TableIndex | None = None
 
     def reach(self, first: int, end: int) -> tuple[int, int]:
-        """The rows read for iteration rows [first, end), first < end; empty where lo >= hi."""
+        """Return the rows read for iteration rows [first, end), first < end; empty if lo >= hi."""
         if self.table is not None:
             lo, hi = min(self.table.lo[first:end]), max(self.table.hi[first:end])
         elif self.step >= 0:
@@ -40,7 +40,9 @@ class RowAccess:
         return max(lo, 0), min(hi, self.rows)
 
     def beyond(self, first: int, end: int) -> tuple[bool, bool]:
-        """Whether iteration rows [first, end) would read above the input's first row, and below its last."""
+        """Return whether iteration rows [first, end) reach above the input's first row, and below its last
+        one.
+        """
         if self.table is not None:
             return False, False
         reached = self.step * first, self.step * (end - 1)
@@ -49,11 +51,11 @@ class RowAccess:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataflow:
-    """A graph with its roots (the tensor whose memory a tensor is), and the readings of each operator.
+    """A graph with its roots (the tensor whose memory each tensor uses) and the row accesses of each
+    operator.
 
-    `iteration_rows` is what an operator's steps run through: rows of its output, or of its input where
-    it accumulates. `viewed` are the tensors that are looked at through a view: they stay whole, since a view
-    is one piece of memory.
+    `iteration_rows` counts the rows that an operator's steps run through: of its output, or of its input if
+    it accumulates. `viewed` tensors are read through a view and stay whole, since a view is contiguous.
     """
 
     graph: Graph
@@ -64,12 +66,14 @@ class Dataflow:
     viewed: frozenset[str]
 
     def input_rows(self, name: str, *, cut: bool) -> int:
-        """Rows in a block of a graph input: one as soon as anything is `cut`: it dies from its top."""
+        """Return the rows per block of a graph input: one if anything is `cut`, so that its rows can die
+        early.
+        """
         return 1 if cut and name not in self.viewed else self.graph.tensors[name].shape[0]
 
     @classmethod
     def of(cls, graph: Graph) -> Dataflow:
-        """The flow of a graph."""
+        """Return the dataflow of a graph."""
         roots = {name: name for name in graph.tensors}
         for operator in graph.operators:
             if operator.op.is_view:

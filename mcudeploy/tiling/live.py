@@ -1,11 +1,11 @@
-"""Live ranges: when each block of a tensor must be in memory, and how much that adds up to.
+"""Live ranges of blocks, and their sum at each step.
 
-A block lives in [first write, last read + 1), in steps. A step that is repeated makes its block again; from
-the last read before that on the block need not be in memory. Graph inputs are there from step 0, graph
-outputs until the end. Scratch lives for its step, the state of an operator that accumulates from its first
-step to its last, which is the one that writes its output. An output block takes over an input block in
-place where the operator allows it, both have the same rows and size, and the input block is read for the
-last time by the very step that makes it.
+A block lives in [first write, last read + 1), in steps. A repeated step rematerialises its block: between the
+last read before that and the repetition, the block need not be in memory. Graph inputs live from step 0,
+graph outputs until the end. Scratch lives for its step. The state of an operator that accumulates lives from
+its first step to its last, which writes the output. An output block takes over an input block in place if the
+operator allows it, both have the same rows and size, and the step that writes the output is the last reader
+of the input block.
 """
 
 from __future__ import annotations
@@ -20,38 +20,39 @@ from mcudeploy.ir.plan import Step
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 
 ANY_ALIGNMENT = 64
-"""A multiple of every alignment that a memory may have, in bytes."""
+"""A multiple of every alignment that a memory may require, in bytes."""
 
 WorkBytes = Mapping[str, tuple[int, int]]
-"""Operator to the bytes of its scratch and of its state."""
+"""The scratch and state of each operator, in bytes, by operator name."""
 
 
 _CORE_GRAIN = 8
-"""Bytes that the scratch of each of several cores begins at a multiple of."""
+"""The alignment of each core's scratch if several cores run, in bytes."""
 
 
 def core_scratch(size_bytes: int) -> int:
-    """Bytes from the scratch of one core to that of the next, in the scratch of a step."""
+    """Return the distance in bytes between two cores' scratch within the scratch of a step."""
     return -(-size_bytes // _CORE_GRAIN) * _CORE_GRAIN
 
 
 def scratch_bytes(call: KernelCall, cores: int) -> int:
-    """Scratch of a step by this call, of all cores."""
+    """Return the scratch of a step by this call, summed over all cores, in bytes."""
     return cores * core_scratch(call.scratch_bytes) if cores > 1 else call.scratch_bytes
 
 
 def work_bytes(calls: Mapping[str, KernelCall], cores: int = 1) -> dict[str, tuple[int, int]]:
-    """Scratch and state of every operator that has a kernel; several cores have scratch each."""
+    """Return scratch and state in bytes of every operator with a kernel; each core has its own scratch."""
     return {name: (scratch_bytes(call, cores), call.state_bytes) for name, call in calls.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Bytes that need a place for one life: a block, several blocks that take over from each other in place,
-    or the scratch of a step (`scratch_of`; the state of an operator is that of all its steps, block 0).
+    """Bytes that need a place during one live range.
 
-    What is made again has a buffer for each life, with the same members, not all of which live in it. A
-    `stack` is a whole graph output that is made in parts: its members lie one behind the other.
+    A buffer is a block, several blocks that take over from each other in place, or the scratch of a step
+    (`scratch_of`). The state of an operator belongs to all its steps, as block 0. A rematerialised block has
+    one buffer per live range, all with the same members; not every member lives in each. A `stack` is a whole
+    graph output that is computed in parts: its members lie in sequence.
     """
 
     members: tuple[BlockId, ...]
@@ -62,15 +63,17 @@ class Buffer:
 
     @property
     def key(self) -> tuple[bool, BlockId]:
-        """What the buffers of one block, or of one step's scratch, have in common."""
+        """The identity shared by all buffers of one block, or of one step's scratch."""
         return (False, self.members[0]) if self.scratch_of is None else (True, self.scratch_of)
 
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """By block number: first step, last step + 1, and the block that takes over in place (-1: none).
+    """Live ranges by block number: first step, last step + 1, and the block that takes over in place (-1:
+    none).
 
-    `gaps`: for blocks that are made again, when they need not be in memory in between, ascending.
+    `gaps`: the steps between live ranges of rematerialised blocks, during which they need no memory,
+    ascending.
     """
 
     first: list[int]
@@ -79,7 +82,7 @@ class Lives:
     gaps: dict[int, list[Interval]] = field(default_factory=dict)
 
     def of(self, block: int) -> tuple[Interval, ...]:
-        """The lives of a block."""
+        """Return the live ranges of a block."""
         starts, ends = [self.first[block]], []
         for gap in self.gaps.get(block, ()):
             ends.append(gap.lo)
@@ -88,9 +91,9 @@ class Lives:
 
 
 def lives(tiled: TiledGraph, steps: tuple[Step, ...], apart: Collection[tuple[str, str]] = ()) -> Lives:
-    """The live range of every block of every tensor that owns memory.
+    """Return the live range of every block of every tensor that owns memory.
 
-    `apart`: tensors that are read and made by one operator, but must not take over from each other.
+    `apart`: pairs of tensors, input and output of one operator, that must not take over from each other.
     """
     total = max(len(steps), 1)
     first, end = [0] * tiled.blocks, [0] * tiled.blocks
@@ -117,7 +120,7 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...], apart: Collection[tuple[st
         base = tiled.first_block[root]
         count = tiled.block_count(root)
         end[base : base + count] = [total] * count
-        first[base : base + count] = [min(first[base : base + count])] * count  # it is in one piece
+        first[base : base + count] = [min(first[base : base + count])] * count  # contiguous, live as a whole
         for block in range(base, base + count):
             gaps.pop(block, None)
     return Lives(first, end, _heirs(tiled, steps, (first, end), apart), gaps)
@@ -143,12 +146,14 @@ def _heirs(
 
 
 def in_place_chances(tiled: TiledGraph, steps: Sequence[Step]) -> Iterator[tuple[int, int, int]]:
-    """Where a step may write over what it reads, if nobody reads that later and the step makes its output the
-    first time: the step's place, the block it reads and the block it makes; the best for a step first.
+    """Yield the in-place candidates: step index, block read, block written; the best of a step first.
+
+    A step may overwrite what it reads if no later step reads it and the step writes its output for the first
+    time.
     """
     stacked = tiled.stacked_outputs()
-    stays = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}  # it is read after the run
-    stays |= {  # or its rows lie where the application's array has them
+    stays = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}  # read after the run
+    stays |= {  # or its rows must lie in the application's array
         border.tensor
         for border in tiled.graph.resident_inputs()
         if tiled.block_count(border.tensor) > 1
@@ -171,7 +176,7 @@ def in_place_chances(tiled: TiledGraph, steps: Sequence[Step]) -> Iterator[tuple
 def buffers(
     tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, apart: Collection[tuple[str, str]] = ()
 ) -> tuple[Buffer, ...]:
-    """The rectangles to place: blocks, joined where an operator works in place, scratch and state.
+    """Return the buffers to place: blocks, joined if an operator works in place, scratch and state.
 
     `apart`: as in `lives`.
     """
@@ -193,7 +198,7 @@ def buffers(
 
 
 def joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
-    """The union of intervals, as few as possible."""
+    """Return the union of intervals as the fewest disjoint intervals."""
     result: list[Interval] = []
     for span in sorted(spans, key=lambda one: one.lo):
         if result and span.lo <= result[-1].hi:
@@ -224,7 +229,7 @@ def _work_buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -
 
 
 def peak(items: Iterable[Buffer]) -> tuple[int, int]:
-    """The largest sum of live bytes over all steps, and the first step where it occurs."""
+    """Return the largest sum of live bytes over all steps, and the first step at which it occurs."""
     change: dict[int, int] = {}
     for item in items:
         change[item.life.lo] = change.get(item.life.lo, 0) + item.size_bytes
@@ -238,7 +243,7 @@ def peak(items: Iterable[Buffer]) -> tuple[int, int]:
 
 
 def live_peak(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tuple[int, int]:
-    """The peak of `buffers`, without making them: for the search."""
+    """Return the peak of `buffers` without creating them, for the search."""
     best = best_step = 0
     for time, load in enumerate(live_loads(tiled, steps, work)):
         if load > best:
@@ -247,7 +252,7 @@ def live_peak(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tu
 
 
 def live_loads(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> Iterator[int]:
-    """Live bytes of every step, in order; behind the last one those of the end, then 0."""
+    """Yield the live bytes of every step in order, then those at the end of the run, then 0."""
     found = lives(tiled, steps)
     change = [0] * (len(steps) + 2)
     for name, base in tiled.first_block.items():
@@ -261,7 +266,7 @@ def live_loads(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> I
             for gap in found.gaps.get(number, ()):
                 change[gap.lo] -= size
                 change[gap.hi] += size
-            if found.reuses[number] >= 0:  # its last step is the heir's first: one memory for both
+            if found.reuses[number] >= 0:  # its last step is its successor's first: they share memory
                 change[found.first[found.reuses[number]]] -= size
                 change[found.first[found.reuses[number]] + 1] += size
     for item in _work_buffers(tiled, steps, work):

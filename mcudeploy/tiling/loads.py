@@ -1,4 +1,4 @@
-"""How many bytes of each memory a plan has in use at every step, read from its residences."""
+"""The bytes that a plan uses in each memory at every step, read from its residences."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from mcudeploy.tiling.live import WorkBytes
 
 
 def live_in(plan: Plan, work: WorkBytes) -> dict[str, tuple[int, ...]]:
-    """By memory the bytes in use at each step. Bytes of two blocks, one of which takes over from the other in
-    place, count once.
-    """
+    """Return the bytes in use at each step, by memory; an in-place pair of blocks counts once."""
     steps = max(len(plan.schedule.steps), 1)
     spans: dict[tuple[str, int, int], list[Interval]] = {}
     for place, size in _used(plan, work):
@@ -33,7 +31,7 @@ def live_in(plan: Plan, work: WorkBytes) -> dict[str, tuple[int, ...]]:
 
 
 def _used(plan: Plan, work: WorkBytes) -> Iterator[tuple[Residence, int]]:
-    """Every residence and its bytes."""
+    """Yield every residence with its bytes."""
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     for name, blocks in plan.layout.blocks.items():
         for number, block in enumerate(blocks):

@@ -1,4 +1,4 @@
-"""Where blocks lie as the tape goes on, and which table of offsets has that, read from their residences."""
+"""The places of blocks as the tape advances, and the row table that contains them, read from residences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcudeploy.tiling.blocks import BlockId
 
 
 class BlockTable(NamedTuple):
-    """The blocks of a tensor that owns memory, or the scratch of an operator, as far as a memory has them."""
+    """The blocks of a tensor that owns memory, or the scratch of an operator, that reside in one memory."""
 
     name: str
     memory: str
@@ -22,9 +22,9 @@ class BlockTable(NamedTuple):
 class Locations:
     """The places of the blocks of tensors that own memory, or of the scratch of operators.
 
-    Version 0 of a table has the first place of each block in its memory; each residence at another place than
-    the one before makes another version. Times are steps of the schedule, before which all that begins with
-    them has its place.
+    Version 0 of a table contains the first place of each block in its memory. Each residence at a different
+    place creates another version. Times are steps of the schedule; a residence that begins with a step has
+    its place before that step.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Locations:
 
     @classmethod
     def of(cls, layout: Layout) -> Locations:
-        """Those of the tensors of a layout."""
+        """Return the locations of the tensors of a layout."""
         return cls(layout.blocks, layout.transfers, layout.arenas)
 
     def _take_in(self, table: BlockTable, blocks: Residences) -> None:
@@ -64,12 +64,14 @@ class Locations:
             self._versions_of[table, number].append(version)
 
     def memories(self, name: str) -> tuple[str, ...]:
-        """Those that blocks of a tensor are in at any time."""
+        """Return all memories in which blocks of a tensor ever reside."""
         return self._in[name]
 
     def made(self, block_id: BlockId, time: int) -> Residence:
-        """Where a step makes a block: of the residences of the time that no transfer fills the latest, or
-        where there is none, where the block is read. Before all steps: where the application makes it.
+        """Return the residence into which a step writes a block.
+
+        This is the latest current residence that no transfer fills or, if there is none, the one that is
+        read. Before all steps: the residence that the application writes.
         """
         name, block = block_id
         found = self._residences[name][block]
@@ -80,16 +82,16 @@ class Locations:
         return here[-1] if here else own[0] if own else found[0]
 
     def read(self, name: str, blocks: Collection[int], time: int) -> str:
-        """The memory in which a step reads blocks of a tensor: the first one that has all of them."""
+        """Return the memory from which a step reads blocks of a tensor: the first that contains them all."""
         if len(self._in[name]) == 1:
             return self._in[name][0]
         for memory in self._memories:
             if all(self._there(name, block, memory, time) is not None for block in blocks):
                 return memory
-        return self._in[name][0]  # in no plan that the judge lets pass
+        return self._in[name][0]  # unreachable for a plan that the checker accepts
 
     def _there(self, name: str, block: int, memory: str, time: int) -> Residence | None:
-        """The residence of a block in a memory, if it can be read there in a step."""
+        """Return the residence of a block in a memory if a step can read it there."""
         for at, each in enumerate(self._residences[name][block]):
             ready = self._ends.get((name, block, at), each.life.lo)
             if each.memory == memory and ready <= time < each.life.hi:
@@ -97,30 +99,30 @@ class Locations:
         return None
 
     def offset(self, table: BlockTable, block: int, time: int) -> int:
-        """The offset of a block in a step. Before its first life: the one that it will have; after a life:
-        the one that it had.
+        """Return the offset of a block at a step; before its first live range the next offset, after one the
+        last.
         """
         stays = [each for each in self._residences[table.name][block] if each.memory == table.memory]
         begun = bisect_right(stays, time, key=lambda each: each.life.lo)
         return stays[max(begun - 1, 0)].offset
 
     def changes(self, table: BlockTable) -> int:
-        """How often a block comes to lie elsewhere in the memory."""
+        """Return the number of times that a block's place changes within the memory."""
         return len(self._changes.get(table, ()))
 
     def version(self, table: BlockTable, time: int) -> int:
-        """The version of a table that holds in a step."""
+        """Return the version of a table that is valid at a step."""
         return bisect_right(self._changes.get(table, []), time, key=lambda change: change[0])
 
     def unmoved(self, table: BlockTable, block: int, version: int) -> Interval:
-        """The versions of a table, among them this one, that have a block in one place."""
+        """Return the versions of a table, including this one, in which a block keeps its place."""
         changes = self._versions_of.get((table, block), [])
         at = bisect_right(changes, version)
         ends = [0, *changes, self.changes(table) + 1]
         return Interval(ends[at], ends[at + 1])
 
     def offsets(self, table: BlockTable, version: int) -> tuple[int, ...]:
-        """The places of all blocks in one version of a table; 0 for a block that has none."""
+        """Return the offsets of all blocks in one version of a table; 0 for a block without a place."""
         offsets = [
             next((each.offset for each in block if each.memory == table.memory), 0)
             for block in self._residences[table.name]

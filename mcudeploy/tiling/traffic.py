@@ -1,4 +1,4 @@
-"""How many bytes the steps of a schedule read and write, by what they touch."""
+"""The bytes that the steps of a schedule read and write, by category."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ from mcudeploy.tiling.locations import Locations
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes read and written in one inference: of tensors that own memory, and of operators' scratch and
-    state.
-    """
+    """Bytes read and written in one inference: by tensors that own memory, by operators' work buffers."""
 
     tensors: dict[str, int]
     work: dict[str, int]
 
 
 def traffic(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> Traffic:
-    """Counts each block once for every step that reads it, whatever part of it and however often, and once
-    for every step that writes it; scratch and state twice for every step, as they are written and read.
+    """Count the bytes that the steps of a schedule read and write.
 
-    What the application does before and after a run does not count.
+    Each block counts once for every step that reads it, regardless of which part and of repetition, and once
+    for every step that writes it. Scratch and state count twice per step: written and read. Accesses of the
+    application before and after a run do not count.
     """
     ids = tiled.block_ids()
     sizes = [tiled.block_bytes(*block_id) for block_id in ids]
@@ -56,12 +55,13 @@ def traffic(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> Traf
 
 
 _TOGETHER = 4
-"""Outputs that a kernel which multiplies computes from one load of an input (benchmarks/loads.py)."""
+"""The number of outputs that a multiplying kernel computes per load of an input (benchmarks/loads.py)."""
 
 
 def loads_per_byte(graph: Graph, operator: Operator, scratch_bytes: int) -> list[float]:
-    """By operand how often a kernel loads each byte of it: as often as windows cover it; and again for the
-    next outputs where it multiplies and its scratch has no room for a copy of a window.
+    """Return, by operand, how often a kernel loads each byte: once per window that covers it.
+
+    If it multiplies without scratch for a copy of a window, it loads the byte again for the next outputs.
     """
     nest = graph.loops(operator)
     sizes = {axis.name: axis.size for axis in nest.axes}
@@ -81,8 +81,9 @@ def loads_per_byte(graph: Graph, operator: Operator, scratch_bytes: int) -> list
 
 
 def step_loads(tiled: TiledGraph, work: WorkBytes) -> list[list[float]]:
-    """By operator and operand how often a step loads each byte of the blocks that it reads: what all steps
-    load, evenly over the reads of all of them.
+    """Return, by operator and operand, the mean loads per byte of the blocks that a step reads.
+
+    The loads of all steps are spread evenly over the reads of all steps.
     """
     ends = [0, *accumulate(tiled.block_bytes(*block_id) for block_id in tiled.block_ids())]
     found = []
@@ -105,7 +106,7 @@ def _axes(index: AnyIndex) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _inside(index: AnyIndex, size: int, counts: tuple[int, ...]) -> int:
-    """How many values of its axes, which have so many each, an index has inside of a dimension."""
+    """Return the number of index values that lie inside a dimension, given the size of each of its axes."""
     if not isinstance(index, Index):
         return sum(hi - lo for lo, hi in zip(index.lo, index.hi, strict=True))
     positions = np.array([index.offset])
@@ -125,8 +126,9 @@ class Access:
 
 
 def accesses(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout: Layout) -> Iterator[Access]:
-    """What the steps of a plan touch, by the memory that they find it in; bytes that a kernel loads several
-    times count as often (`loads_per_byte`).
+    """Yield the accesses of a plan's steps, by the memory they use; repeated loads of a byte each count.
+
+    See `loads_per_byte`.
     """
     where, first = Locations.of(layout), tiled.first_block
     factors = step_loads(tiled, work)
@@ -149,7 +151,7 @@ def accesses(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout
 def by_core(
     tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout: Layout
 ) -> dict[str, tuple[int, int]]:
-    """By memory the bytes that the core loads and stores: in steps, and where it copies blocks itself."""
+    """Return, by memory, the bytes that the core loads and stores: in steps, and in its own copies."""
     loaded, stored = dict.fromkeys(layout.arenas, 0), dict.fromkeys(layout.arenas, 0)
     for access in accesses(tiled, steps, work, layout):
         loaded[access.memory] += access.read_bytes
