@@ -1,4 +1,4 @@
-"""What can be cut together, from the operators' loop nests alone: axis connections, components, regions."""
+"""Analysis of what can be cut together, from loop nests alone: axis connections, components, regions."""
 
 from mcudeploy.planner.axes.axes import AxisGraph, AxisNode, Edge, axis_graph
 from mcudeploy.planner.axes.components import (

@@ -1,8 +1,8 @@
 """The axis connection graph, from the loop nests alone.
 
-Nodes are the axes of all operators; an edge <u, i> -> <v, j> says that u's spatial axis i, by which u writes
-a dimension of its output, is what v's axis j runs through when v reads that tensor. Method: axis connection
-graph of MAGIS and of Peking University's patent; windows on the edges are our addition.
+Nodes are the axes of all operators. An edge <u, i> -> <v, j> says that u's spatial axis i, by which u writes
+a dimension of its output, is the range of v's axis j when v reads that tensor. Method: axis connection graph
+of MAGIS and of Peking University's patent; windows on the edges are our addition.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DIMENSIONS = ("row", "col", "channel")
 
 @dataclass(frozen=True, slots=True)
 class AxisNode:
-    """An axis of operator number `operator`: spatial where it indexes the output, else reduced (temporal)."""
+    """An axis of an operator, by number: spatial if it indexes the output, else reduced (temporal)."""
 
     operator: int
     name: str
@@ -30,10 +30,10 @@ class AxisNode:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Axis `source` of a producer is read by axis `target` of a reader.
+    """A connection: axis `source` of a producer is read by axis `target` of a reader.
 
-    `tensor` is operand number `operand` of the reader, `positions` its size along `dimension`; `source` is
-    None where the tensor is a graph input. `window` maps values of `target` to positions of the dimension.
+    `tensor` is operand number `operand` of the reader, `positions` its size along `dimension`. `source` is
+    None if the tensor is a graph input. `window` maps values of `target` to positions of the dimension.
     """
 
     source: AxisNode | None
@@ -45,7 +45,9 @@ class Edge:
     window: AnyWindow
 
     def needed(self, part: Interval) -> Interval:
-        """The positions of the tensor's dimension that `part` of the target axis needs; padding left out."""
+        """Return the positions of the tensor's dimension that `part` of the target axis needs, without
+        padding.
+        """
         return self.window.needed(part).clip(0, self.positions)
 
 
@@ -53,7 +55,7 @@ class Edge:
 class AxisGraph:
     """Axes and connections of a graph.
 
-    Nodes are ordered by operator, edges by reader; `nests` are the loop nests, one per operator.
+    Nodes are ordered by operator, edges by reader; `nests` contains one loop nest per operator.
     """
 
     graph: Graph
@@ -62,20 +64,20 @@ class AxisGraph:
     edges: tuple[Edge, ...]
 
     def along(self, dimension: int) -> tuple[Edge, ...]:
-        """The edges along one dimension of the tensors: 0 rows, 1 cols, 2 channels."""
+        """Return the edges along one dimension of the tensors: 0 rows, 1 cols, 2 channels."""
         return tuple(edge for edge in self.edges if edge.dimension == dimension)
 
     def writes(self, operator: int, dimension: int) -> tuple[str, ...]:
-        """The axes by which an operator writes a dimension of its output."""
+        """Return the axes by which an operator writes a dimension of its output."""
         return index_axes(self.nests[operator].write[dimension])
 
 
 def axis_graph(graph: Graph) -> AxisGraph:
-    """The axis connection graph.
+    """Return the axis connection graph.
 
-    An index of reduced axes only (the k of a matrix product, the rows of a pool over the whole image)
-    connects to these; where a spatial axis takes part, reduced ones are its window. A broadcast operand
-    has no index and no edge. Axes of size 1 are passed over unless there is no other.
+    An index of reduced axes only (the k of a matrix product, the rows of a global pool) connects to these. If
+    a spatial axis takes part, reduced ones are its window. A broadcast operand has no index and no edge. Axes
+    of size 1 are ignored unless there is no other.
     """
     nests = tuple(graph.loops(operator) for operator in graph.operators)
     nodes = [_nodes(position, nest) for position, nest in enumerate(nests)]
@@ -117,12 +119,12 @@ def _nodes(position: int, nest: LoopNest) -> dict[str, AxisNode]:
 
 
 def index_axes(index: AnyIndex) -> tuple[str, ...]:
-    """The names of the axes that run through an index."""
+    """Return the names of the axes in an index."""
     return (index.axis,) if isinstance(index, TableIndex) else tuple(name for name, _ in index.steps)
 
 
 def _sources(index: AnyIndex, nodes: dict[str, AxisNode]) -> list[AxisNode | None]:
-    """The axes that write a dimension."""
+    """Return the axes that write a dimension."""
     if isinstance(index, TableIndex) or index.offset or any(step < 0 for _, step in index.steps):
         raise ValueError(f"an output is written from 0 upwards, not through {index}")
     moving = [nodes[name] for name, _ in index.steps if nodes[name].size > 1]

@@ -1,13 +1,13 @@
-"""Which operators can be cut together: components of the axis connection graph.
+"""Components of the axis connection graph: the operators that can be cut together.
 
-Rule, along rows (cols and channels alike, but for accumulation):
-- An operator can be cut where its output has more than one row: a kernel makes any run of rows. One that
-  accumulates can be cut too: it takes its input in parts. A view has no steps of its own; it is cut with its
-  input where the rows stay what they are.
-- An edge u -> v is connected where both can be cut, u's rows exist before its last step, and v takes them in
+Rule, along rows (also along cols and channels, except for accumulation):
+- An operator can be cut if its output has more than one row, since a kernel computes any run of rows. An
+  operator that accumulates can be cut too: it reads its input in parts. A view has no steps; it is cut with
+  its input if the rows stay the same.
+- An edge u -> v is connected if both can be cut, u's rows exist before its last step, and v reads them in
   parts: every row of v needs fewer than all rows of u, or v accumulates over them.
-- A component is held together by connected edges, is convex, and has no other edge inside: a tensor that one
-  of its operators needs whole is made outside.
+- A component is linked by connected edges, is convex, and contains no other edge: a tensor that one of its
+  operators needs whole is computed outside.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from mcudeploy.planner.axes.axes import DIMENSIONS, AxisGraph, Edge, axis_graph,
 
 @dataclass(frozen=True, slots=True)
 class Reachability:
-    """For each operator what is behind it and what in front, as bits of an int; itself is not among them."""
+    """The ancestors and descendants of each operator, as bits of an int; the operator itself is excluded."""
 
     descendants: tuple[int, ...]
     ancestors: tuple[int, ...]
 
     def between(self, operators: Iterable[int]) -> int:
-        """Bits of the operators outside that lie on a path from one of `operators` to another."""
-        behind = front = inside = 0
+        """Return bits of the operators outside that lie on a path from one of `operators` to another."""
+        descendants = ancestors = inside = 0
         for operator in operators:
-            behind |= self.descendants[operator]
-            front |= self.ancestors[operator]
+            descendants |= self.descendants[operator]
+            ancestors |= self.ancestors[operator]
             inside |= 1 << operator
-        return behind & front & ~inside
+        return descendants & ancestors & ~inside
 
 
 @dataclass(frozen=True, slots=True)
 class OperandLink:
-    """Operator `reader` reads the output of `producer` as operand number `operand`."""
+    """A read of the output of `producer` by operator `reader`, as operand number `operand`."""
 
     producer: int
     reader: int
@@ -47,7 +47,7 @@ class OperandLink:
 
 
 def reachability(graph: Graph) -> Reachability:
-    """Who depends on whom, transitively; operators are in execution order, so one pass each way."""
+    """Return the transitive dependencies; operators are in execution order, so one pass each way suffices."""
     count = len(graph.operators)
     producers = graph.producers()
     ancestors, descendants = [0] * count, [0] * count
@@ -65,29 +65,33 @@ def _producers_of(inputs: tuple[str, ...], producers: dict[str, int]) -> Iterato
 
 
 def convex(graph: Graph, operators: Collection[int], reach: Reachability | None = None) -> bool:
-    """True where no path between two of `operators` leaves them. `reach` saves its computation."""
+    """Return True if no path between two of `operators` leaves them. Passing `reach` saves its
+    computation.
+    """
     return (reach or reachability(graph)).between(operators) == 0
 
 
 def dimension_of(axis: str) -> int:
-    """0, 1 or 2 for "row", "col" or "channel". Raises ValueError for anything else."""
+    """Return 0, 1 or 2 for "row", "col" or "channel". Raises ValueError for anything else."""
     if axis not in DIMENSIONS:
         raise ValueError(f"the axis is {', '.join(DIMENSIONS[:-1])} or {DIMENSIONS[-1]}, not {axis!r}")
     return DIMENSIONS.index(axis)
 
 
 def accumulates(axes: AxisGraph, operator: int, dimension: int = 0) -> bool:
-    """True where the operator takes its input in parts along the dimension, and is whole after the last."""
+    """Return True if the operator reads its input in parts along the dimension, and is whole
+    after the last.
+    """
     return dimension == 0 and axes.graph.operators[operator].op.accumulates
 
 
 def takes_parts(axes: AxisGraph, edge: Edge) -> bool:
-    """True where the reader needs only a part of the tensor at a time, along the edge's dimension.
+    """Return True if the reader needs only a part of the tensor at a time, along the edge's dimension.
 
     The tensor may be a graph input: one that all its readers take in parts can be streamed.
     """
     if accumulates(axes, edge.target.operator, edge.dimension):
-        # Its steps run along the reduced axis that indexes the rows of its first input.
+        # The steps run along the reduced axis that indexes the rows of the first input.
         rows = index_axes(axes.nests[edge.target.operator].reads[0][0])
         return edge.target.kind is AxisKind.REDUCED and edge.target.name in rows
     if edge.target.name not in axes.writes(edge.target.operator, edge.dimension):
@@ -96,7 +100,7 @@ def takes_parts(axes: AxisGraph, edge: Edge) -> bool:
 
 
 def cuttable(axes: AxisGraph, dimension: int = 0) -> tuple[bool, ...]:
-    """For each operator whether it can make its output, or take its input, in parts; see the rule above."""
+    """Return, for each operator, whether it can be cut: output or input in parts, by the rule above."""
     by_parts = {edge.target.operator for edge in axes.along(dimension) if takes_parts(axes, edge)}
     return tuple(
         accumulates(axes, position, dimension)
@@ -109,7 +113,7 @@ def cuttable(axes: AxisGraph, dimension: int = 0) -> tuple[bool, ...]:
 
 
 def connections(axes: AxisGraph, dimension: int = 0) -> tuple[Edge, ...]:
-    """The edges along which producer and reader can be cut together, in the order of the readers."""
+    """Return the edges along which producer and reader can be cut together, in the order of the readers."""
     cut = cuttable(axes, dimension)
     return tuple(edge for edge in axes.along(dimension) if _connects(axes, edge, cut))
 
@@ -121,7 +125,7 @@ def _connects(axes: AxisGraph, edge: Edge, cut: tuple[bool, ...]) -> bool:
 
 
 def links(graph: Graph) -> tuple[OperandLink, ...]:
-    """Every reading of one operator's output by another, in the order of the readers."""
+    """Return every read of one operator's output by another, in the order of the readers."""
     producers = graph.producers()
     return tuple(
         OperandLink(producers[tensor], reader, operand)
@@ -132,19 +136,19 @@ def links(graph: Graph) -> tuple[OperandLink, ...]:
 
 
 def components(graph: Graph, axis: str = "row") -> tuple[frozenset[int], ...]:
-    """The operators in groups that are cut together along `axis`; see the rule above.
+    """Return groups of operators that are cut together along `axis`; see the rule above.
 
-    Every operator is in one group, alone if nothing else; groups are ordered by their first operator.
+    Every operator is in one group, possibly alone; groups are ordered by their first operator.
     """
     return find_components(axis_graph(graph), dimension_of(axis))
 
 
 def find_components(axes: AxisGraph, dimension: int = 0) -> tuple[frozenset[int], ...]:
-    """`components` of a graph whose axes are known.
+    """Return the `components` of a graph whose axes are known.
 
-    Union-find in topological order. Tensors with one reader go first: what a fork leaves to choose then
-    falls to the side that does not need the tensor whole (the queries of an attention join its scores,
-    keys and values stay with what is in front).
+    Union-find in topological order. Tensors with one reader go first. A fork then joins the reader that does
+    not need the tensor whole: the queries of an attention join its scores, keys and values stay with their
+    producers.
     """
     joined = {
         OperandLink(edge.source.operator, edge.target.operator, edge.operand)
@@ -170,18 +174,18 @@ def find_components(axes: AxisGraph, dimension: int = 0) -> tuple[frozenset[int]
 
 
 class _Groups:
-    """Union-find whose groups know their members, and what lies before and behind them, as bits."""
+    """Union-find whose groups store their members, ancestors and descendants as bits."""
 
     def __init__(self, reach: Reachability) -> None:
         count = len(reach.descendants)
         self._parent = list(range(count))
         self._members = [1 << operator for operator in range(count)]
-        self._behind = list(reach.descendants)
-        self._front = list(reach.ancestors)
+        self._descendants = list(reach.descendants)
+        self._ancestors = list(reach.ancestors)
         self._forbidden = [0] * count
 
     def forbid(self, producer: int, reader: int) -> None:
-        """Keep two operators apart; to be said before any merge."""
+        """Keep two operators in different groups; must be called before any merge."""
         self._forbidden[producer] |= 1 << reader
 
     def find(self, operator: int) -> int:
@@ -191,19 +195,19 @@ class _Groups:
         return operator
 
     def merge(self, first: int, second: int) -> None:
-        """Join two groups unless the union is not convex or has a forbidden pair inside."""
+        """Join two groups unless the union is not convex or contains a forbidden pair."""
         one, other = sorted((self.find(first), self.find(second)))
         if one == other:
             return
         members = self._members[one] | self._members[other]
-        behind = self._behind[one] | self._behind[other]
-        front = self._front[one] | self._front[other]
+        descendants = self._descendants[one] | self._descendants[other]
+        ancestors = self._ancestors[one] | self._ancestors[other]
         forbidden = self._forbidden[one] | self._forbidden[other]
-        if behind & front & ~members or forbidden & members:
+        if descendants & ancestors & ~members or forbidden & members:
             return
         self._parent[other] = one
-        self._members[one], self._behind[one] = members, behind
-        self._front[one], self._forbidden[one] = front, forbidden
+        self._members[one], self._descendants[one] = members, descendants
+        self._ancestors[one], self._forbidden[one] = ancestors, forbidden
 
     def partition(self) -> tuple[frozenset[int], ...]:
         found: dict[int, list[int]] = {}

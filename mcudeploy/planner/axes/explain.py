@@ -1,4 +1,4 @@
-"""The analysis as text for people: components, what connects their operators, where and why they end."""
+"""The analysis as text: components, the connections of their operators, and why they end."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from mcudeploy.planner.axes.regions import halo
 from mcudeploy.planner.axes.window import TableWindow
 
 _MOST_NAMES = 4
-"""Operators named in one reason before the rest is only counted."""
+"""The number of operators that one reason names before it only counts the rest."""
 
 
 def explain(graph: Graph, axis: str = "row") -> str:
-    """What can be cut together along `axis`, and why not more, as lines of text. Sizes in bytes (B).
+    """Describe what can be cut together along `axis`, and why not more, as lines of text. Sizes are in bytes.
 
     Raises ValueError for an axis that is not "row", "col" or "channel".
     """
@@ -44,7 +44,7 @@ def explain(graph: Graph, axis: str = "row") -> str:
 
 
 class _DimensionFacts:
-    """The analysis along one dimension, and how each of its parts reads."""
+    """The analysis along one dimension, with the text of each of its parts."""
 
     def __init__(self, axes: AxisGraph, dimension: int) -> None:
         self.components = find_components(axes, dimension)
@@ -66,7 +66,7 @@ class _DimensionFacts:
                 self._edges.setdefault(_link(edge, edge.source.operator), []).append(edge)
 
     def inputs(self) -> list[str]:
-        """For each graph input whether its readers take it in parts, as a streamed one must be."""
+        """Report for each graph input whether its readers take it in parts, as streaming requires."""
         rows = []
         for border in self._axes.graph.inputs:
             edges = [edge for edge in self._axes.along(self._dimension) if edge.tensor == border.tensor]
@@ -84,7 +84,7 @@ class _DimensionFacts:
         return _columns(rows, indent="")
 
     def component(self, title: str, members: frozenset[int]) -> list[str]:
-        """Title with totals, operators, inner connections, ends."""
+        """Describe a component: title with totals, operators, inner connections, ends."""
         macs = sum(self._axes.nests[member].macs() for member in members)
         outputs = sum(self._made_bytes(member) for member in members)
         inner = [link for link in self._links if link.producer in members and link.reader in members]
@@ -98,7 +98,7 @@ class _DimensionFacts:
         ]
 
     def operators(self, positions: Iterable[int]) -> list[str]:
-        """One line per operator: name, kind, size along the axis, MACs, bytes of its output."""
+        """Describe operators, one per line: name, kind, size along the axis, MACs, bytes of the output."""
         rows = []
         for position in positions:
             operator = self._operators[position]
@@ -116,14 +116,14 @@ class _DimensionFacts:
         return _columns(rows)
 
     def ends(self, producers: Collection[int], inside: Collection[int]) -> list[str]:
-        """Which outputs of `producers` leave `inside`, and why their readers are not cut with them."""
+        """Report which outputs of `producers` leave `inside`, and why their readers are not cut with them."""
         leaving = [link for link in self._links if link.producer in producers and link.reader not in inside]
         if not leaving:
             return []
         return ["  ends", *_columns((self._pair(link), self._reason(link)) for link in leaving)]
 
     def _connection(self, edge: Edge) -> str:
-        """An edge in the notation of windows."""
+        """Format an edge in the notation of windows."""
         window, size = edge.window, edge.target.size
         if accumulates(self._axes, edge.target.operator, edge.dimension):
             return f"takes {self._count(edge.positions)} in parts"
@@ -138,9 +138,9 @@ class _DimensionFacts:
             shift = f" {'-' if window.start < 0 else '+'} {abs(window.start)}" if window.start else ""
             return f"o reads {sign}{factor}o{shift}"
         last = window.stride * (size - 1) + window.start + window.extent
-        before, behind = max(0, -window.start), max(0, last - edge.positions)
+        before, after = max(0, -window.start), max(0, last - edge.positions)
         text = [f"kernel {window.kernel}", f"stride {window.stride}"]
-        text += [f"pad {before}" if before == behind else f"pad {before}|{behind}"]
+        text += [f"pad {before}" if before == after else f"pad {before}|{after}"]
         text += [f"dilation {window.dilation}"] if window.dilation > 1 else []
         return ", ".join([*text, f"halo {halo(edge)}"])
 
@@ -171,7 +171,7 @@ class _DimensionFacts:
         return f"every {self._axis} of {reader} needs all {every}"
 
     def _refusal(self, link: OperandLink) -> str:
-        """Why two connected operators are in different components."""
+        """Explain why two connected operators are in different components."""
         both = self._component_of[link.producer] | self._component_of[link.reader]
         between = self._reach.between(both)
         if between:
@@ -208,7 +208,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _columns(rows: Iterable[Sequence[str]], indent: str = "    ") -> list[str]:
-    """Rows of text in columns; what begins with a number stands flush right."""
+    """Align rows of text in columns; cells that begin with a number are right-aligned."""
     table = list(rows)
     widths = [max(map(len, column)) for column in zip_longest(*table, fillvalue="")]
     return [

@@ -1,4 +1,4 @@
-"""Regions: which rows of what is in front a part of an operator needs, and how much neighbours share."""
+"""Regions: the input rows that a part of an operator needs, and the halo that neighbours share."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from mcudeploy.planner.axes.window import Window
 
 
 def rows_needed(axes: AxisGraph, operator: int, operand: int, rows: Interval) -> Interval:
-    """The rows of an operand that output rows `rows` need.
+    """Return the rows of an operand that output rows `rows` need.
 
-    All rows for an accumulating operator, whose output is whole after the last step.
+    These are all rows for an operator that accumulates, since its output is whole after the last step.
     """
     tensor = axes.graph.tensors[axes.graph.operators[operator].inputs[operand]]
     return axes.nests[operator].rows_read(operand, rows, tensor.shape[0])
 
 
 def halo(edge: Edge, part_rows: int = 1) -> int:
-    """Rows needed beyond `stride * rows`: the most that two neighbouring parts of `part_rows` rows share.
+    """Return the halo: the maximum number of rows that two neighbouring parts of `part_rows` rows share.
 
-    Recomputed for each part, or kept for the next one. For a window this is kernel extent minus stride and
-    does not depend on the part; borders, where padding takes the place of rows, may need less.
+    The halo is recomputed for each part, or kept for the next one. For a window it is kernel extent minus
+    stride, independent of the part. Borders may need less, since padding replaces rows.
     """
     if part_rows < 1:
         raise ValueError(f"a part has at least 1 row, not {part_rows}")
@@ -35,10 +35,10 @@ def halo(edge: Edge, part_rows: int = 1) -> int:
 
 
 def region(axes: AxisGraph, members: Collection[int], wanted: Mapping[int, Interval]) -> dict[int, Interval]:
-    """The rows that every operator of `members` makes so that the rows `wanted` of some of them exist.
+    """Return the rows that every operator of `members` computes so that the rows `wanted` exist.
 
-    Follows the connected edges inside `members` upwards; what accumulates wants all rows. An operator
-    from which nothing is wanted is not in the result.
+    The computation follows the connected edges inside `members` upwards; an operator that accumulates needs
+    all rows. Operators whose rows nobody needs are not in the result.
     """
     inner: dict[int, list[Edge]] = {}
     for edge in connections(axes):

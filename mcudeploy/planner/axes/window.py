@@ -1,4 +1,4 @@
-"""What a part of one axis reaches along one dimension of a tensor that it reads."""
+"""The positions of a tensor's dimension that a part of one axis reads."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mcudeploy.ir.opdef import AnyIndex, Axis, TableIndex
 class Window:
     """Positions `stride * o + start + dilation * (0 .. kernel - 1)` for value o of the axis.
 
-    `start` is the negative padding in front. Everything else that runs through the index (the taps of a
-    window, the other axes of a transpose) is in `kernel` and `dilation`; of several, `kernel` is the extent
-    of all and `dilation` 1.
+    `start` is the negative leading padding. Every other axis of the index (the taps of a window, the other
+    axes of a transpose) is in `kernel` and `dilation`. With several such axes, `kernel` is the extent of all
+    and `dilation` is 1.
     """
 
     stride: int = 1
@@ -25,23 +25,25 @@ class Window:
 
     @property
     def extent(self) -> int:
-        """Positions from the first to the last that one value of the axis needs, both included."""
+        """The number of positions from the first to the last that one value of the axis needs, inclusive."""
         return (self.kernel - 1) * self.dilation + 1
 
     @property
     def overlap(self) -> int:
-        """Positions that two neighbouring parts both need, away from the borders."""
+        """The number of positions that two neighbouring parts both need, away from the borders."""
         return max(0, self.extent - abs(self.stride))
 
     def needed(self, part: Interval) -> Interval:
-        """`[lo * stride + start, (hi - 1) * stride + start + extent)` for part [lo, hi); not clipped."""
+        """Return `[lo * stride + start, (hi - 1) * stride + start + extent)` for part [lo, hi),
+        not clipped.
+        """
         if len(part) == 0:
             return Interval(0, 0)
         first, last = self.stride * part.lo, self.stride * (part.hi - 1)
         return Interval(self.start + min(first, last), self.start + max(first, last) + self.extent)
 
     def covers_all(self, values: int, positions: int) -> bool:
-        """True where one of `values` values of the axis needs all `positions` of the dimension."""
+        """Return True if one of `values` values of the axis needs all `positions` of the dimension."""
         if self.extent < positions:
             return False
         every = Interval(0, positions)
@@ -57,22 +59,22 @@ class TableWindow:
 
     @property
     def overlap(self) -> int:
-        """The most positions that two neighbouring parts both need, wherever the cut is."""
+        """The maximum number of positions that two neighbouring parts both need, over all cuts."""
         return max((self.overlap_at(cut) for cut in range(1, len(self.lo))), default=0)
 
     def overlap_at(self, cut: int) -> int:
-        """Positions needed on both sides of a cut in front of value `cut`."""
-        before, behind = self.needed(Interval(0, cut)), self.needed(Interval(cut, len(self.lo)))
-        return max(0, min(before.hi, behind.hi) - max(before.lo, behind.lo))
+        """Return the number of positions needed on both sides of a cut before value `cut`."""
+        before, after = self.needed(Interval(0, cut)), self.needed(Interval(cut, len(self.lo)))
+        return max(0, min(before.hi, after.hi) - max(before.lo, after.lo))
 
     def needed(self, part: Interval) -> Interval:
-        """The hull of the table's entries over `part`."""
+        """Return the hull of the table's entries over `part`."""
         if len(part) == 0:
             return Interval(0, 0)
         return Interval(min(self.lo[part.lo : part.hi]), max(self.hi[part.lo : part.hi]))
 
     def covers_all(self, values: int, positions: int) -> bool:
-        """True where one value of the axis needs all `positions` of the dimension."""
+        """Return True if one value of the axis needs all `positions` of the dimension."""
         return any(lo <= 0 and positions <= hi for lo, hi in zip(self.lo, self.hi, strict=True))
 
 
@@ -80,7 +82,9 @@ AnyWindow = Window | TableWindow
 
 
 def window_of(index: AnyIndex, name: str, axes: Mapping[str, Axis]) -> AnyWindow:
-    """The window of axis `name` in `index`; every other axis of the index runs through all its values."""
+    """Return the window of axis `name` in `index`; every other axis of the index runs through
+    all its values.
+    """
     if isinstance(index, TableIndex):
         return TableWindow(index.lo, index.hi)
     others = [(step, axes[axis].size) for axis, step in index.steps if axis != name and axes[axis].size > 1]

@@ -1,4 +1,4 @@
-"""When each core's parts begin and end: each part as early as its core and its waits allow."""
+"""The begin and end of each core's slices: each slice runs as early as its core and its waits allow."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from mcudeploy.ir.plan import Lane, Sync, WorkSlice
 
 Times = tuple[tuple[float, ...], ...]
-"""By core a time of each part of its lane."""
+"""A time for each slice of each core's tape, by core."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoreTimeline:
-    """When each part begins and ends, by core, in the unit of the given ticks; all cores begin at 0."""
+    """The begin and end of each slice, by core, in the unit of the given ticks; all cores begin at 0."""
 
     start: Times
     end: Times
@@ -25,10 +25,10 @@ class CoreTimeline:
 
 
 def critical_path(lanes: Sequence[Lane], ticks: Sequence[Sequence[float]]) -> CoreTimeline:
-    """When parts begin and end that take so many ticks, by core and part: each begins once the part in front
-    of it has ended, and all that the core awaits between them.
+    """Return the begin and end of slices with the given ticks, by core and slice.
 
-    Raises ValueError for lanes that wait for each other for ever, or for parts that there are not.
+    A slice begins when the previous slice and everything that its core waits for in between have ended.
+    Raises ValueError if core tapes deadlock, or wait for slices that do not exist.
     """
     counts = [sum(isinstance(entry, WorkSlice) for entry in lane) for lane in lanes]
     if counts != [len(each) for each in ticks]:
@@ -39,7 +39,7 @@ def critical_path(lanes: Sequence[Lane], ticks: Sequence[Sequence[float]]) -> Co
     places = [0] * len(lanes)
 
     def advance(core: int) -> bool:
-        """Runs a core as far as it can; whether it moved."""
+        """Run a core as far as possible and return whether it advanced."""
         first = places[core]
         for entry in lanes[core][first:]:
             if isinstance(entry, Sync):

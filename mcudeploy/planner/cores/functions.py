@@ -1,4 +1,4 @@
-"""Which compute unit runs which operator, and the functions that follow: what one unit runs in one go."""
+"""The assignment of operators to compute units, and the functions that result."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ from mcudeploy.ir.plan import Function
 from mcudeploy.planner.axes.components import convex, reachability
 
 AUTO = "auto"
-"""The rule that gives every unit of a board the kinds of operators that it prefers."""
+"""The rule that assigns to every unit of a board the kinds of operators that it prefers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Operators, by name, that run on another unit than the board's `first`; views are not among them."""
+    """The units of the operators, by name, that do not run on the board's `first` unit; views
+    are excluded.
+    """
 
     first: str = ""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     def unit(self, operator: str) -> str:
-        """The name of the unit that runs an operator."""
+        """Return the name of the unit that runs an operator."""
         return self.elsewhere.get(operator, self.first)
 
     @classmethod
     def of(cls, functions: Sequence[Function], first: str) -> Assignment:
-        """The assignment that functions stand for."""
+        """Return the assignment that functions represent."""
         return cls(first, {name: it.unit for it in functions for name in it.operators if it.unit != first})
 
 
 def assign(graph: Graph, board: Board, rules: Sequence[str]) -> Assignment:
-    """Operators to units by rules `UNIT=PATTERN[,PATTERN...]` or `auto`; later rules win.
+    """Assign operators to units by rules `UNIT=PATTERN[,PATTERN...]` or `auto`; later rules win.
 
-    A pattern is a glob over names of operators, or a kind of operator; case does not count. What no rule
-    names runs on the board's first unit. Raises UsageError for a rule without meaning, a unit that the board
-    lacks, and a pattern that matches nothing.
+    A pattern is a glob over operator names, or a kind of operator, case-insensitive. Operators without a rule
+    run on the board's first unit. Raises UsageError for an invalid rule, a unit that the board lacks, or a
+    pattern without a match.
     """
     units: dict[str, str] = {}
     for rule in rules:
@@ -48,7 +50,7 @@ def assign(graph: Graph, board: Board, rules: Sequence[str]) -> Assignment:
 
 
 def require_types(graph: Graph, board: Board, assignment: Assignment) -> None:
-    """Raises UsageError for an operator with a tensor of a type that its unit does not take."""
+    """Raises UsageError if a unit does not support the type of a tensor of its operators."""
     for operator in graph.operators:
         unit = board.unit(assignment.unit(operator.name))
         lacking = _lacking(graph, operator, unit)
@@ -96,18 +98,18 @@ def _by_rule(graph: Graph, board: Board, rule: str) -> dict[str, str]:
 
 
 def _lacking(graph: Graph, operator: Operator, unit: Unit) -> str:
-    """A type of an operator's tensors that a unit does not take, or nothing."""
+    """Return a tensor type that a unit does not support, or an empty string."""
     tensors = (*graph.input_tensors(operator), graph.tensors[operator.output])
     return next((tensor.dtype.value for tensor in tensors if tensor.dtype not in unit.dtypes), "")
 
 
 def partition(graph: Graph, assignment: Assignment) -> tuple[Function, ...]:
-    """The graph as functions, in an order in which they can run: each operator in one of them.
+    """Partition the graph into functions, in an executable order; each operator is in one of them.
 
-    A function has operators of one unit and is convex: no path leaves it and comes back. So are all of them
-    together: none waits for another that waits for it. They are maximal: no two of one unit could be one. A
-    view follows the operator behind it, or its first reader where it looks at a graph input. Without
-    operators elsewhere there are no functions.
+    A function contains operators of one unit and is convex: no path leaves it and returns. The functions
+    together are acyclic: no two wait for each other. They are maximal: no two of one unit could be merged. A
+    view belongs to the operator after it, or to its first reader if its source is a graph input. Without
+    operators on other units there are no functions.
     """
     if not assignment.elsewhere:
         return ()
@@ -128,10 +130,10 @@ def partition(graph: Graph, assignment: Assignment) -> tuple[Function, ...]:
 
 
 def _units(graph: Graph, assignment: Assignment) -> list[str]:
-    """The unit of every operator, by position."""
+    """Return the unit of every operator, by position."""
     producers, readers = graph.producers(), graph.readers()
     units = [assignment.unit(operator.name) for operator in graph.operators]
-    for position in reversed(range(len(units))):  # of inputs: readers stand behind them
+    for position in reversed(range(len(units))):  # of inputs: readers stand after them
         operator = graph.operators[position]
         if operator.op.is_view and operator.inputs[0] not in producers and readers[operator.output]:
             units[position] = units[readers[operator.output][0]]
@@ -142,7 +144,7 @@ def _units(graph: Graph, assignment: Assignment) -> list[str]:
 
 
 def _runs(units: Sequence[str], sources: Sequence[set[int]]) -> list[list[int]]:
-    """Runs of one unit in an order that changes the unit only when nothing of it is left to run."""
+    """Return runs of one unit; the order changes the unit only when no operator of it is ready."""
     left = [set(each) for each in sources]
     waiting = set(range(len(units)))
     groups: list[list[int]] = []
@@ -161,9 +163,9 @@ def _runs(units: Sequence[str], sources: Sequence[set[int]]) -> list[list[int]]:
 def _join_two(
     groups: list[list[int]], units: Sequence[str], sources: Sequence[set[int]]
 ) -> list[list[int]] | None:
-    """The groups, in an order in which they can run, with two of one unit as one; None where none can be.
+    """Merge two groups of one unit; return the groups in an executable order, or None if none can merge.
 
-    Two can be where no third one stands on a path between them.
+    Two groups can merge if no third one lies on a path between them.
     """
     group_of = {at: number for number, group in enumerate(groups) for at in group}
     ancestors: list[int] = []
@@ -185,9 +187,12 @@ def _join_two(
 def _with_joined(
     groups: list[list[int]], first: int, second: int, ancestors: Sequence[int]
 ) -> list[list[int]]:
-    """The second goes to the first; what it waits for comes before them, the rest between them behind."""
+    """Merge the second group into the first.
+
+    Groups on which the second depends come before the merged group, the rest between them after it.
+    """
     between = range(first + 1, second)
     before = [groups[n] for n in between if ancestors[second] >> n & 1]
-    behind = [groups[n] for n in between if not ancestors[second] >> n & 1]
+    after = [groups[n] for n in between if not ancestors[second] >> n & 1]
     joined = sorted(groups[first] + groups[second])
-    return [*groups[:first], *before, joined, *behind, *groups[second + 1 :]]
+    return [*groups[:first], *before, joined, *after, *groups[second + 1 :]]

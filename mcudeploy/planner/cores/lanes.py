@@ -1,9 +1,9 @@
-"""The tapes of several cores that run a plan together, and the waits that keep every byte right.
+"""The tapes of several cores that run a plan together, and the waits that keep every byte correct.
 
-Each step is shared out among the cores, in the order of the schedule, so that live ranges and arenas are
-those of one core, but for scratch. A core waits where bytes that it reads or writes were written by another
-one, or where bytes that it writes were read there. Waits that follow from earlier ones are left out: vector
-clocks say what a core knows of the others (Fidge 1988, Mattern 1989).
+The cores share each step, in the order of the schedule. Live ranges and arenas are thus those of one core,
+except for scratch. A core waits if another core wrote bytes that it reads or writes, or read bytes that it
+writes. Waits that follow from earlier ones are omitted: vector clocks record what a core knows of the others
+(Fidge 1988, Mattern 1989).
 """
 
 from __future__ import annotations
@@ -25,16 +25,20 @@ from mcudeploy.tiling.locations import BlockTable, Locations
 Span = tuple[str, int, int]
 """Bytes of a memory's arena, from and to."""
 Touched = tuple[list[Span], list[Span]]
-"""What an entry reads, and what it writes."""
+"""The spans that an entry reads, and those that it writes."""
 
 
 def on_cores(plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> Plan:
-    """The plan with a tape for each core; unchanged for one core. Its scratch must have room for all."""
+    """Return the plan with a tape for each core; unchanged for one core. Its scratch must have
+    room for all.
+    """
     return plan if cores == 1 else replace(plan, lanes=_LaneBuilder(plan, calls, cores).lanes())
 
 
 class _LaneBuilder:
-    """Entries are shared out in order; the bytes of all arenas know who touched them last."""
+    """A builder of core tapes: it shares entries in order and records the last accesses of all
+    arena bytes.
+    """
 
     def __init__(self, plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> None:
         self._plan, self._cores = plan, cores
@@ -47,7 +51,7 @@ class _LaneBuilder:
         self._core_of: dict[int, int] = {}
 
     def lanes(self) -> tuple[tuple[WorkSlice | Sync, ...], ...]:
-        """The tapes."""
+        """Return the core tapes."""
         time = 0
         for number, entry in enumerate(self._plan.tape):
             if isinstance(entry, Run):
@@ -64,7 +68,7 @@ class _LaneBuilder:
         first = 0
         if len(pieces) == 1 and operator.inputs:  # without, it asks the application, which runs on core 0
             idlest = min(range(self._cores), key=lambda core: self._load[core])
-            # an operator's whole steps stay on one core: fewer waits
+            # all whole steps of an operator stay on one core: fewer waits
             first = self._core_of.setdefault(entry.operator, idlest)
             self._load[first] += self._sharing.iterations(operator, rows)
         for core, mine in enumerate(pieces, first):
@@ -73,7 +77,7 @@ class _LaneBuilder:
                 self._add(core, part, self._touching.step(entry, time, core, part))
 
     def _add(self, core: int, part: WorkSlice, touched: Touched) -> None:
-        """The part behind the waits that it needs."""
+        """Append a slice after the waits that it needs."""
         lane, clocks = self._lanes[core], self._clocks[core]
         clock = list(clocks[-1])
         needed = [0] * self._cores
@@ -93,7 +97,7 @@ class _LaneBuilder:
             self._bytes[memory].write(lo, hi, core, len(clocks) - 1)
 
     def _missing(self, needed: Sequence[int], clock: Sequence[int]) -> list[int]:
-        """The cores to wait for: what is needed of the others follows from that."""
+        """Return the cores to wait for; the remaining dependencies follow from these."""
         open_ = [core for core, parts in enumerate(needed) if parts > clock[core]]
         known = {core: self._clocks[core][needed[core]] for core in open_}
         return [
@@ -104,8 +108,8 @@ class _LaneBuilder:
 
 
 class _Touches:
-    """For every byte of an arena the last part that wrote it, by core and count, and of each core the last
-    part that read it since.
+    """For every byte of an arena the last slice that wrote it, by core and count, and each core's last read
+    since.
     """
 
     def __init__(self, cores: int, size: int) -> None:
@@ -113,25 +117,27 @@ class _Touches:
         self._readers = np.zeros((cores, size), np.int32)
 
     def before(self, lo: int, hi: int, *, writing: bool) -> list[int]:
-        """By core how many parts it must have done before these bytes are read, or written."""
+        """Return, by core, the number of slices that must be complete before these bytes are read, or
+        written.
+        """
         found = self._writer[:, lo:hi].max(axis=1, initial=0)
         if writing:
             found = np.maximum(found, self._readers[:, lo:hi].max(axis=1, initial=0))
         return [int(each) for each in found]
 
     def read(self, lo: int, hi: int, core: int, parts: int) -> None:
-        """A core's part number `parts` reads them."""
+        """Record that slice number `parts` of a core reads them."""
         self._readers[core, lo:hi] = parts
 
     def write(self, lo: int, hi: int, core: int, parts: int) -> None:
-        """It writes them."""
+        """Record that slice number `parts` of a core writes them."""
         self._writer[:, lo:hi] = 0
         self._readers[:, lo:hi] = 0
         self._writer[core, lo:hi] = parts
 
 
 class _ByteAccesses:
-    """Which bytes the entries of a plan's tape read and write."""
+    """The bytes that the entries of a plan's tape read and write."""
 
     def __init__(self, plan: Plan, calls: Mapping[str, KernelCall]) -> None:
         self._plan, self._calls = plan, calls
@@ -140,12 +146,12 @@ class _ByteAccesses:
         self._begun: list[Transfer] = []
 
     def rows(self, entry: Run) -> Interval:
-        """The rows that a step runs through: of its output, or of its input where it accumulates."""
+        """Return the rows that a step runs through: of its output, or of its input if it accumulates."""
         size, total = self.tiled.step_rows[entry.operator], self.tiled.flow.iteration_rows[entry.operator]
         return Interval(entry.block * size, min(total, (entry.block + 1) * size))
 
     def step(self, entry: Run, time: int, core: int, part: WorkSlice) -> Touched:
-        """Of a part of a step: rows of its inputs, whatever columns it makes."""
+        """Return the accesses of a slice of a step; it reads rows of its inputs regardless of its columns."""
         operator = self._plan.graph.operators[entry.operator]
         reads = [
             span
@@ -196,7 +202,7 @@ class _ByteAccesses:
         yield found.memory, lo, hi
 
     def _work(self, name: str, block: int, time: int, core: int) -> list[Span]:
-        """The scratch of a core, or the state."""
+        """Return the scratch of a core, or the state."""
         call = self._calls[name]
         if name not in self._plan.layout.scratch:
             return []
@@ -205,12 +211,14 @@ class _ByteAccesses:
         offset = self._scratch.offset(BlockTable(name, memory), min(block, len(blocks) - 1), time)
         if call.state_bytes:
             return [(memory, offset, offset + call.state_bytes)]
-        mine = core_scratch(call.scratch_bytes)  # with what fills it up: the judge knows no less
+        mine = core_scratch(call.scratch_bytes)  # includes the padding, as in the checker
         offset += core * mine
         return [(memory, offset, offset + mine)]
 
     def moved(self, entry: Transfer | Wait) -> Touched:
-        """Of a transfer, which is the next one of the layout, or of a wait for those of an engine."""
+        """Return the accesses of a transfer, the next one of the layout, or of a wait for an engine's
+        transfers.
+        """
         if isinstance(entry, Transfer):
             self._begun.append(entry)
             return self._way([entry])

@@ -1,4 +1,4 @@
-"""How the work of a step is shared out among cores: rows, and cells of the rows that are left."""
+"""Sharing the work of a step among cores: by rows, and by cells of the remaining rows."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.tiling.dataflow import Dataflow
 
 _LEAST_ITERATIONS = 400
-"""The fewest iterations of its loops that each core must get where a step is shared."""
+"""The minimum number of loop iterations for each core if a step is shared."""
 _MOST_IMBALANCE = 1.02
-"""Rows are cut where whole rows would give one core this many times its fair part."""
+"""Rows are cut if whole rows would give one core more than its fair share times this factor."""
 _PART_ALIGNMENT = 4
-"""A part begins at a multiple of so many bytes of its row."""
+"""The alignment in bytes of a slice's first cell within its row."""
 
 Piece = tuple[Interval, Interval | None]
-"""Rows, or columns (of a single pixel channels) of one row."""
+"""Rows, or columns of one row (channels if it has a single pixel)."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkSharing:
-    """How a graph's steps are shared out among so many cores. `in_place`: operators that may write over their
-    input; these are cut between rows only. `over_views`: those whose input is a view, which every part reads
-    whole; one core does them.
+    """The distribution of a graph's steps over a number of cores.
+
+    `in_place` operators may overwrite their input; they are cut between rows only. `over_views` operators
+    read a view, whole for every slice; one core runs them.
     """
 
     graph: Graph
@@ -40,15 +41,16 @@ class WorkSharing:
 
     @classmethod
     def of(cls, flow: Dataflow, calls: Mapping[str, KernelCall], cores: int) -> WorkSharing:
-        """That of a graph."""
+        """Return the sharing of a graph."""
         every = list(zip(flow.graph.operators, flow.overwrites, flow.readings, strict=True))
         in_place = frozenset(it.name for it, overwritten, _ in every if overwritten)
         over_views = frozenset(it.name for it, own, reads in every if any(reads[at].whole for at in own))
         return cls(flow.graph, calls, cores, in_place, over_views)
 
     def pieces(self, operator: Operator, rows: Interval) -> list[list[Piece]]:
-        """By core what it makes of these output rows; one core makes all where sharing out is not worth it,
-        or the operator cannot be.
+        """Return, by core, the pieces of these output rows that it computes.
+
+        One core computes all if sharing is not worthwhile, or if the operator cannot be shared.
         """
         most = self._most_cores(operator, rows)
         if most == 1:
@@ -60,12 +62,12 @@ class WorkSharing:
         return [[(Interval(lo, hi), None)] if lo < hi else [] for lo, hi in pairwise(bounds)]
 
     def takes(self, operator: Operator, columns: Interval) -> bool:
-        """Whether a part of a row may be these cells."""
+        """Return whether these cells can be a slice of a row."""
         _, step = self._cells(operator)
         return step > 0 and columns.lo % step == 0
 
     def largest_share(self, operator: Operator, rows: Interval) -> float:
-        """The fraction of a step that the busiest core does."""
+        """Return the fraction of a step that the busiest core does."""
         width = self.graph.tensors[operator.output].cells
         made = [
             sum(len(part) * (width if columns is None else len(columns)) for part, columns in mine)
@@ -74,7 +76,7 @@ class WorkSharing:
         return max(made) / sum(made)
 
     def iterations(self, operator: Operator, rows: Interval) -> float:
-        """How often the loops of an operator run for these rows."""
+        """Return the number of loop iterations of an operator for these rows."""
         every = prod(axis.size for axis in self.graph.loops(operator).axes)
         of = operator.inputs[0] if operator.op.accumulates else operator.output
         return every * len(rows) / self.graph.tensors[of].shape[0]
@@ -89,7 +91,7 @@ class WorkSharing:
         return max(1, min(self.cores, int(self.iterations(operator, rows) / _LEAST_ITERATIONS)))
 
     def _cells(self, operator: Operator) -> tuple[int, int]:
-        """The cells of a row, and what a part's first one is a multiple of; 0 where rows are not cut."""
+        """Return the cells of a row, and the alignment of a slice's first cell; 0 if rows are not cut."""
         output = self.graph.tensors[operator.output]
         if operator.name in self.in_place:
             return output.cells, 0
@@ -98,7 +100,7 @@ class WorkSharing:
 
 
 def _by_cells(rows: Interval, width: int, step: int, cores: int) -> list[list[Piece]]:
-    """Equal numbers of cells, as far as they go in steps of so many."""
+    """Distribute cells evenly, in multiples of `step`."""
     columns = -(-width // step)
     total = len(rows) * columns
     bounds = [round(total * core / cores) for core in range(cores + 1)]

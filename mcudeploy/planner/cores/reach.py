@@ -1,4 +1,4 @@
-"""Where compute units meet: the memories that they reach in common, and who copies where there is none."""
+"""The memories that compute units reach in common, and the unit that copies if there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from mcudeploy.common.errors import FitError
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """Units that use a tensor where it is made, all reaching `memories`, and who copies it for the others."""
+    """The units that use a tensor in the place where it is written, all reaching `memories`;
+    and its copiers.
+    """
 
     units: tuple[str, ...]
     memories: tuple[str, ...]
@@ -19,10 +21,9 @@ class Meeting:
 
 
 def meet(board: Board, tensor: str, maker: str, readers: Iterable[str]) -> Meeting:
-    """How a tensor comes from the unit that makes it to those that read it: in one memory if that is
-    possible.
+    """Return how a tensor gets from the unit that writes it to those that read it: in one memory if possible.
 
-    Raises FitError for a reader where no unit reaches memories of both sides.
+    Raises FitError if no unit reaches memories of both sides.
     """
     units, far = [maker], list[str]()
     for unit in dict.fromkeys(readers):
@@ -36,19 +37,19 @@ def meet(board: Board, tensor: str, maker: str, readers: Iterable[str]) -> Meeti
 
 
 def common(board: Board, units: Iterable[str]) -> tuple[str, ...]:
-    """The memories that all of these units reach, in the board's order."""
+    """Return the memories that all of these units reach, in the board's order."""
     reached = [board.reach(board.unit(unit)) for unit in units]
     return tuple(memory.name for memory in board.memories if all(memory.name in it for it in reached))
 
 
 def reach_text(board: Board, units: Iterable[str]) -> str:
-    """What each of these units reaches, for an error."""
+    """Describe, for an error, the memories that each of these units reaches."""
     reached = ((unit, board.reach(board.unit(unit))) for unit in units)
     return ", ".join(f"{unit} ({', '.join(memories) or 'nothing'})" for unit, memories in reached)
 
 
 def is_cached(board: Board, unit: str, memories: Iterable[str]) -> bool:
-    """Whether a unit sees any of these memories through a cache."""
+    """Return whether a unit accesses any of these memories through a cache."""
     return not set(board.unit(unit).cached).isdisjoint(memories)
 
 

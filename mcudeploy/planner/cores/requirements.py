@@ -1,4 +1,4 @@
-"""What the compute units of a plan ask of tensors: alignment, and memories that they all reach."""
+"""The requirements of compute units on tensors: alignment, and memories that they all reach."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from mcudeploy.tiling.dataflow import Dataflow
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Of each block: a multiple of `alignment` bytes as its offset, in one of `memories` (never none)."""
+    """The requirement on each block: an offset that is a multiple of `alignment` bytes, in one of `memories`.
+
+    `memories` is never empty.
+    """
 
     alignment: int
     memories: tuple[str, ...]
@@ -24,23 +27,23 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """Needs of tensors that own memory, and of the scratch and state of operators, by name."""
+    """Requirements of tensors that own memory, and of the scratch and state of operators, by name."""
 
     tensors: Mapping[str, Need]
     work: Mapping[str, Need]
 
 
 def unit_names(graph: Graph, board: Board, functions: Sequence[Function]) -> dict[str, str]:
-    """Operator to the name of its compute unit: the board's first for what is in no function."""
+    """Return the compute unit of each operator by name; the board's first for operators in no function."""
     first = board.units[0].name
     units = {operator.name: first for operator in graph.operators}
     return units | {name: function.unit for function in functions for name in function.operators}
 
 
 def users(graph: Graph, board: Board, functions: Sequence[Function]) -> dict[str, tuple[str, ...]]:
-    """By tensor that owns memory the units that write or read it, or a view of it.
+    """Return, for each tensor that owns memory, the units that write or read it or a view of it.
 
-    Graph inputs and outputs are also touched by the board's first unit, on which the application runs.
+    The board's first unit, on which the application runs, also accesses graph inputs and outputs.
     """
     names, roots = unit_names(graph, board, functions), Dataflow.of(graph).roots
     found: dict[str, dict[str, None]] = {root: {} for root in roots.values()}
@@ -54,13 +57,13 @@ def users(graph: Graph, board: Board, functions: Sequence[Function]) -> dict[str
 
 
 def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Requirements:
-    """What each tensor needs: all its `users` have their say.
+    """Return the requirements of each tensor: those of all its `users`.
 
-    Graph inputs and outputs are in the `border_memories` of the board: a DMA may fill and send them. Inputs
-    that arrive by rows are written by the application's code.
-    Where several units use a memory and one sees it through a cache, everything there begins at a line of
-    that cache: no two blocks have bytes in one line, and cleaning or invalidating one never touches another.
-    Raises FitError for a tensor whose units reach no memory in common: a copy step has to come between them.
+    Graph inputs and outputs are in the `border_memories` of the board: a DMA may fill and send them. The
+    application's code writes streamed inputs. If several units use a memory and one accesses it through a
+    cache, everything in it begins at a cache line: no two blocks share a line, so cleaning or invalidating
+    one never affects another. Raises FitError if the units of a tensor reach no memory in common, so that a
+    copy step is needed.
     """
     names = unit_names(graph, board, functions)
     used = dict.fromkeys((board.units[0].name, *names.values()))
@@ -75,12 +78,12 @@ def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Req
 
 
 def _within(need: Need, preferred: Collection[str]) -> Need:
-    """A need with these memories alone, as far as its units reach any of them."""
+    """Restrict a requirement to the preferred memories that its units reach, if any."""
     return replace(need, memories=tuple(it for it in need.memories if it in preferred) or need.memories)
 
 
 def _lines(board: Board, units: Sequence[Unit]) -> dict[str, int]:
-    """By memory that several of these units reach, and some through a cache, what begins at a line of it."""
+    """Return the cache line sizes, for memories that several of these units reach, some through a cache."""
     lines = {}
     for memory in (memory.name for memory in board.memories):
         sizes = [unit.cache_line for unit in units if memory in unit.cached]

@@ -1,12 +1,12 @@
-"""The steps between compute units: copies where two units reach no memory in common, and the care of caches.
+"""The steps between compute units: copies if two units reach no common memory, and cache maintenance.
 
     P makes t, C reads t                    one memory that both reach, no caches: nothing to do
     P makes raw, Clean on P makes t,        P, C see that memory through a cache
       Invalidate on C makes t_C, C reads t_C
     P makes t, Copy makes t_C, C reads t_C  no memory that both reach; a unit that reaches one of each copies
 
-All of it is the identity, row by row. The care of caches works in place where the lives of the tensors
-allow it; its kernels copy where they do not.
+All of them are the identity, row by row. Cache maintenance works in place if the live ranges of the tensors
+allow it; otherwise its kernels copy.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from mcudeploy.planner.cores.reach import common, is_cached, meet
 from mcudeploy.tiling.dataflow import Dataflow
 
 _APPLICATION = -1
-"""In place of an operator's position: the application, which makes graph inputs and reads graph outputs."""
+"""The position that stands for the application, which writes graph inputs and reads graph outputs."""
 
 
 def with_transfers(graph: Graph, board: Board, assignment: Assignment) -> tuple[Graph, Assignment]:
-    """The graph with what has to happen to tensors that go from one unit to another, and who does it.
+    """Return the graph with the copy and cache steps for tensors that go between units, and their units.
 
-    The application runs on the board's first unit. Raises FitError for a tensor between two units where no
-    unit reaches memories of both.
+    The application runs on the board's first unit. Raises FitError if a tensor must go between two units and
+    no unit reaches memories of both.
     """
     if not assignment.elsewhere:
         return graph, assignment
@@ -40,8 +40,10 @@ def with_transfers(graph: Graph, board: Board, assignment: Assignment) -> tuple[
 
 
 def _with_whole_inputs(graph: Graph, board: Board) -> Graph:
-    """The graph with inputs, whose rows would share a line of a cache, read through views: they do not die
-    row by row. What another unit puts in place of dead rows is invalidated, and live ones in that line too.
+    """Return the graph with inputs read whole, through views, if their rows would share a cache line.
+
+    Otherwise rows die early, another unit reuses their place, and its invalidation hits live rows in that
+    line.
     """
     lines = [unit.cache_line for unit in board.units if unit.cached]
     rows = {it.tensor: graph.tensors[it.tensor].row_bytes for it in graph.inputs}
@@ -50,17 +52,17 @@ def _with_whole_inputs(graph: Graph, board: Board) -> Graph:
     before = tuple(
         Operator(f"view_{name}", Reshape(view.shape), (name,), view.name) for name, view in views.items()
     )
-    behind = tuple(
+    after = tuple(
         replace(it, inputs=tuple(views[name].name if name in views else name for name in it.inputs))
         for it in graph.operators
     )
     tensors = {**graph.tensors, **{view.name: view for view in views.values()}}
-    return replace(graph, tensors=tensors, operators=before + behind) if views else graph
+    return replace(graph, tensors=tensors, operators=before + after) if views else graph
 
 
 @dataclass(frozen=True, slots=True)
 class _TensorReader:
-    """Operator `position` reads tensor `name` on a unit."""
+    """A read of tensor `name` on a unit by operator `position`."""
 
     position: int
     name: str
@@ -69,14 +71,14 @@ class _TensorReader:
 
 @dataclass(frozen=True, slots=True)
 class _TensorRoute:
-    """Who makes a tensor, and the memories that it may lie in."""
+    """The producer of a tensor, and the memories in which it may lie."""
 
     maker: str
     memories: tuple[str, ...]
 
 
 class _Rewrite:
-    """Collects new operators, each behind the maker of its input, and who reads or makes what instead."""
+    """The new operators, each after the producer of its input, and the changed inputs and outputs."""
 
     def __init__(self, graph: Graph, board: Board, assignment: Assignment) -> None:
         self._graph, self._board, self._assignment = graph, board, assignment
@@ -90,7 +92,7 @@ class _Rewrite:
         self._known: dict[tuple[str, str], str] = {}
 
     def done(self) -> tuple[Graph, Assignment]:
-        """The rewritten graph and its assignment."""
+        """Return the rewritten graph and its assignment."""
         graph, readers = self._graph, self._readers()
         for border in graph.inputs:
             self._cross(border.tensor, self._assignment.first, readers[border.tensor])
@@ -116,7 +118,9 @@ class _Rewrite:
         return made, Assignment(self._assignment.first, self._elsewhere)
 
     def _readers(self) -> dict[str, list[_TensorReader]]:
-        """By the tensor that owns the memory those who read it, also through a view; views are no readers."""
+        """Return, by tensor that owns memory, its readers, also through a view; views themselves are no
+        readers.
+        """
         roots = Dataflow.of(self._graph).roots
         found: dict[str, list[_TensorReader]] = {name: [] for name in self._graph.tensors}
         for position, operator in enumerate(self._graph.operators):
@@ -131,11 +135,11 @@ class _Rewrite:
         return found
 
     def _cross(self, tensor: str, maker: str, readers: Sequence[_TensorReader]) -> None:
-        """What has to happen between the maker of a tensor and its readers."""
+        """Add the steps between the producer of a tensor and its readers."""
         found = meet(self._board, tensor, maker, [reader.unit for reader in readers])
         way = _TensorRoute(maker, found.memories)
         shared = len(found.units) > 1
-        fed = tensor not in self._producers  # its rows share lines, as the application's array has them
+        fed = tensor not in self._producers  # its rows share lines, as in the application's array
         wary = found.units if fed else [maker]
         if shared and any(is_cached(self._board, unit, way.memories) for unit in wary):
             raw = self._new_tensor(tensor, "raw")
@@ -151,7 +155,7 @@ class _Rewrite:
                 )
 
     def _seen(self, name: str, unit: str, way: _TensorRoute) -> str:
-        """What a unit reads in place of a tensor that lies where it reaches it."""
+        """Return the tensor that a unit reads in place of one that lies in its reach."""
         if unit == way.maker or not is_cached(self._board, unit, way.memories):
             return name
         if (name, unit) not in self._known:
@@ -160,7 +164,7 @@ class _Rewrite:
         return self._known[name, unit]
 
     def _copied(self, name: str, copier: str, unit: str, way: _TensorRoute) -> str:
-        """What a unit reads in place of a tensor that it does not reach."""
+        """Return the tensor that a unit reads in place of one that is out of its reach."""
         if (name, unit) not in self._known:
             onwards = _TensorRoute(copier, common(self._board, [copier, unit]))
             source = self._seen(name, copier, way)
@@ -178,7 +182,7 @@ class _Rewrite:
         return self._producers.get(name, _APPLICATION)
 
     def _new_tensor(self, like: str, suffix: str) -> str:
-        """A tensor of its own with the same values."""
+        """Add a separate tensor with the same values."""
         name = f"{like}_{suffix}"
         while name in self._tensors:
             name += "_"
@@ -188,7 +192,7 @@ class _Rewrite:
         return name
 
     def _add(self, op: OperatorDef, source: str, output: str, unit: str, position: int) -> None:
-        """An operator on a unit, behind the one at a position."""
+        """Add an operator on a unit, after the one at a position."""
         name = f"{op.kind.lower()}_{output}"
         while name in self._operators:
             name += "_"

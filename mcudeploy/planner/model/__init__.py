@@ -1,1 +1,1 @@
-"""What a model can be rewritten to, and the kernels of its operators."""
+"""Rewrites of a model, and the kernels of its operators."""

@@ -1,8 +1,8 @@
 """Splits along channels: a vector between fully connected layers becomes rows of a few channels.
 
-The layer in front makes a row with the weights of its channels; the layer behind takes the rows as they
-come. The vector need not exist whole then, by the same steps, blocks and search as rows of an image. What
-it costs is the state of the layer behind: one 32-bit sum for every channel of its output.
+The layer before it computes a row with the weights of its channels; the layer after it reads the rows as they
+arrive. The vector then need not exist whole, with the same steps, blocks and search as rows of an image. The
+cost is the state of the reading layer: one 32-bit sum for every channel of its output.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.unary import Unary
 
 _KERNEL_CHANNELS = 4
-"""Channels that the kernels take at a time: a row has a multiple of it."""
+"""The number of channels that kernels compute at a time; a row has a multiple of it."""
 _LEAST_CHANNELS = 8
-"""Channels of a row at least; in shorter ones the kernels would mostly begin and end."""
+"""The minimum number of channels of a row; shorter rows mostly add overhead of kernel calls."""
 _LEAST_ROWS = 4
 _MOST_ROWS = 64
-"""Rows that a vector is looked at as, at most; of so many the search proposes parts of up to half."""
+"""The maximum number of rows of a vector; the search proposes parts of up to half of them."""
 
 _Elementwise = Binary | Lut | Unary | Quantize | Dequantize
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """Vectors of equal length, linked by operators that work element by element, as rows of `channels`.
+    """Vectors of equal length, linked by elementwise operators, as rows of `channels`.
 
-    `makers` and `readers` are positions of the operators at both ends. `gain_bytes` is how much less memory
-    the layers around it need where it is made and taken row by row.
+    `makers` and `readers` are positions of the operators at both ends. `gain_bytes` is the memory that the
+    layers around it save if it is written and read row by row.
     """
 
     tensors: frozenset[str]
@@ -51,9 +51,9 @@ class Vector:
 
 
 def channels_as_rows(graph: Graph) -> Graph:
-    """The graph with every vector as rows where that needs less memory; the values are the same.
+    """Return the graph with vectors as rows if that needs less memory; the values are the same.
 
-    A layer either makes rows or takes them in. Where two vectors want both of one, the larger gain decides.
+    A layer either writes rows or reads them. If two vectors compete for a layer, the larger gain wins.
     """
     chosen = choose(graph)
     if not chosen:
@@ -67,7 +67,7 @@ def channels_as_rows(graph: Graph) -> Graph:
 
 
 def choose(graph: Graph) -> tuple[Vector, ...]:
-    """The vectors that become rows, the largest gain first."""
+    """Return the vectors that become rows, the largest gain first."""
     found = sorted(_vectors(graph), key=lambda one: (-one.gain_bytes, min(one.makers)))
     chosen: list[Vector] = []
     making: set[int] = set()
@@ -81,13 +81,13 @@ def choose(graph: Graph) -> tuple[Vector, ...]:
 
 
 def row_channels(channels: int) -> int | None:
-    """Channels of a row for a vector of so many; None where it cannot be divided, or is too short."""
+    """Return the channels of a row for a vector; None if the vector is too short or not divisible."""
     sizes = range(_LEAST_CHANNELS, channels // _LEAST_ROWS + 1, _KERNEL_CHANNELS)
     return next((size for size in sizes if channels % size == 0 and channels // size <= _MOST_ROWS), None)
 
 
 def _vectors(graph: Graph) -> Iterator[Vector]:
-    """Every group of vectors that could be rows, whatever the gain."""
+    """Yield every group of vectors that could become rows, regardless of the gain."""
     borders = {border.tensor for border in graph.outputs}
     borders |= {border.tensor for border in graph.resident_inputs()}
     producers, readers = graph.producers(), graph.readers()
@@ -111,7 +111,7 @@ def _vectors(graph: Graph) -> Iterator[Vector]:
 
 
 def _linked(graph: Graph) -> Iterable[frozenset[str]]:
-    """All tensors in groups: elementwise operators join what they read and make in one shape."""
+    """Return all tensors in groups: elementwise operators link their inputs and output of one shape."""
     group = {name: {name} for name in graph.tensors}
     for operator in graph.operators:
         if not isinstance(operator.op, _Elementwise):
@@ -126,7 +126,7 @@ def _linked(graph: Graph) -> Iterable[frozenset[str]]:
 
 
 def _links(operator: Operator, tensors: frozenset[str]) -> bool:
-    """True for the operators inside a group; one whose inputs all broadcast is not."""
+    """Return True for operators inside a group; an operator whose inputs all broadcast is not."""
     return (
         isinstance(operator.op, _Elementwise)
         and operator.output in tensors
@@ -135,7 +135,7 @@ def _links(operator: Operator, tensors: frozenset[str]) -> bool:
 
 
 def _is_dense(graph: Graph, operator: Operator) -> bool:
-    """True for a fully connected layer from a vector to a vector."""
+    """Return True for a fully connected layer from a vector to a vector."""
     op = operator.op
     return (
         isinstance(op, Conv2d)
@@ -145,7 +145,7 @@ def _is_dense(graph: Graph, operator: Operator) -> bool:
 
 
 def _gain(graph: Graph, tensors: frozenset[str], makers: set[int], readers: set[int], rows: int) -> int:
-    """The vector's bytes, less one of its rows and the sums: what is read and written around it stays."""
+    """Return the saved bytes: the vector's, less one row and the sums; its neighbours' tensors stay."""
     made = sum(graph.tensors[graph.operators[at].output].size_bytes for at in makers)
     vector = max(made, *(graph.tensors[name].size_bytes for name in tensors))
     sums = sum(graph.tensors[graph.operators[at].output].elements for at in readers)
@@ -153,7 +153,7 @@ def _gain(graph: Graph, tensors: frozenset[str], makers: set[int], readers: set[
 
 
 def _reshaped(operator: Operator, shapes: dict[str, Shape]) -> Operator:
-    """The operator for tensors of these new shapes."""
+    """Return the operator for tensors of these new shapes."""
     makes = shapes.get(operator.output)
     takes = shapes.get(operator.inputs[0]) if operator.inputs else None
     match operator.op:

@@ -1,4 +1,4 @@
-"""Rewrites that make a graph ready to be cut: fed inputs, vectors as rows, operators that accumulate."""
+"""Rewrites that prepare a graph for cutting: streamed inputs, vectors as rows, operators that accumulate."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mcudeploy.planner.model.channels import channels_as_rows
 
 
 def in_form(graph: Graph, has: Rewrites, wanted: Rewrites) -> Graph:
-    """A graph of one form in another that has more. Raises ValueError where it would have to go back.
+    """Return a graph in a form with more rewrites. Raises ValueError if a rewrite would have to be undone.
 
-    Inputs are fed before operators accumulate: a vector that is fed may be fed in parts then.
+    Inputs are streamed before operators accumulate, so that a streamed vector can arrive in parts.
     """
     if has.streamed > wanted.streamed or (has.accumulating and has != wanted):
         raise ValueError(f"a graph in the form {has} does not go back to {wanted}")
@@ -27,7 +27,7 @@ def in_form(graph: Graph, has: Rewrites, wanted: Rewrites) -> Graph:
 
 
 def stream_inputs(graph: Graph) -> Graph:
-    """The graph with an operator in front of every input that asks the application for its rows."""
+    """Return the graph with an operator before every input that requests its rows from the application."""
     feeds = tuple(
         Operator(
             f"feed_{border.tensor}", StreamedInput(i, graph.tensors[border.tensor].shape), (), border.tensor
@@ -38,9 +38,9 @@ def stream_inputs(graph: Graph) -> Graph:
 
 
 def accumulate_rows(graph: Graph) -> Graph:
-    """The graph with every operator that reads all rows of its input once in the form that accumulates.
+    """Return the graph with every operator that reads all rows of its input once in the accumulating form.
 
-    Taken in one step it is the same; taken in parts, the tensor in front of it need not exist whole.
+    In one step it computes the same; in parts, its input need not exist whole.
     """
     return replace(graph, operators=tuple(_accumulating(graph, operator) for operator in graph.operators))
 

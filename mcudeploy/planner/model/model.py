@@ -1,4 +1,4 @@
-"""A model file that can be deployed: its graph, in some form, and the kernels that compute it."""
+"""A deployable model file: its graph, in some form, and the kernels that compute it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from mcudeploy.tiling.live import WorkBytes, scratch_bytes, work_bytes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A model file that can be deployed: its graph in some form, and the kernel calls of every operator.
+    """A deployable model file: its graph in some form, and the kernel calls of every operator.
 
-    `variants` has for each operator all calls that the core can run, `calls` the chosen one.
+    `variants` contains, for each operator, all calls that the core can run, `calls` the chosen one.
     """
 
     path: Path
@@ -36,13 +36,13 @@ class Model:
     vectors: bool = False
     """Whether the calls are for a core with vectors."""
     assignment: Assignment = field(default_factory=Assignment)
-    """Which operators run elsewhere than on the board's first unit."""
+    """The operators that run on another unit than the board's first."""
     functions: tuple[Function, ...] = ()
-    """What each compute unit runs in one go; none where one unit runs everything."""
+    """The functions of the compute units; none if one unit runs everything."""
     cores: int = 1
-    """How many cores run it together: each has scratch of its own."""
+    """The number of cores that run the model together, each with its own scratch."""
     shapes: Shapes = field(default_factory=dict)
-    """What the user gave for inputs."""
+    """The shapes that the user gave for inputs."""
 
     @property
     def work(self) -> WorkBytes:
@@ -50,7 +50,7 @@ class Model:
         return work_bytes(self.calls, self.cores)
 
     def scratch_bytes(self, call: KernelCall) -> int:
-        """Scratch that a step by this call needs, of all cores."""
+        """Return the scratch of a step by this call, over all cores, in bytes."""
         return scratch_bytes(call, self.cores)
 
     @property
@@ -59,15 +59,15 @@ class Model:
         return sum(self.graph.loops(operator).macs() for operator in self.graph.operators)
 
     def in_form(self, form: Rewrites) -> Model:
-        """The same model, rewritten."""
+        """Return the same model, rewritten."""
         graph = in_form(self.graph, self.form, form)
         return self._of(graph, form, self.assignment)
 
     def on_units(self, board: Board, assignment: Assignment) -> Model:
-        """The model, in its first form, for these units, with the steps that stand between them.
+        """Return the model, in its first form, for these units, with the steps between them.
 
-        Raises UsageError where a unit does not take an operator's types, FitError where a tensor cannot get
-        from one unit to another.
+        Raises UsageError if a unit does not support an operator's types, FitError if a tensor cannot get from
+        one unit to another.
         """
         require_types(self.graph, board, assignment)
         if not assignment.elsewhere:
@@ -90,16 +90,16 @@ class Model:
         )
 
     def of_graph(self, graph: Graph, sha256: str, *, vectors: bool = False) -> Model:
-        """A model with a graph of its own for one unit, known by another digest: a part of this one."""
+        """Return a part of this model: a separate graph for one unit, identified by another digest."""
         return replace(self, sha256=sha256, vectors=vectors)._of(graph, Rewrites(), Assignment())
 
     @property
     def kernels(self) -> dict[str, str]:
-        """The chosen variant of every operator."""
+        """Return the chosen variant of every operator."""
         return {name: call.variant for name, call in self.calls.items()}
 
     def with_kernels(self, kernels: Mapping[str, str]) -> Model:
-        """The same with other variants chosen. Raises ValueError for those of another model."""
+        """Return the model with other variants chosen. Raises ValueError for those of another model."""
         if set(kernels) != set(self.variants):
             raise ValueError("it has kernels of other operators, as with another --stateful or --shape")
         calls = {}
@@ -112,12 +112,14 @@ class Model:
         return replace(self, calls=calls)
 
     def with_calls(self, calls: Mapping[str, KernelCall]) -> Model:
-        """The same with other calls chosen for some operators."""
+        """Return the model with other calls chosen for some operators."""
         return replace(self, calls={**self.calls, **calls})
 
     @property
     def min_scratch(self) -> Model:
-        """The same with the variants that need the least scratch, and no more state than those chosen."""
+        """Return the model with the variants that need the least scratch, without more state than those
+        chosen.
+        """
         lean = {
             name: min(
                 (chosen, *(one for one in self.variants[name] if one.state_bytes <= chosen.state_bytes)),
@@ -137,10 +139,10 @@ def load_model(
     shapes: Shapes = NO_SHAPES,
     stateful: bool = False,
 ) -> Model:
-    """Read a model and choose its kernels, `vectors`: for a core with them; `float_io`, `keep_constant`,
-    `shapes` and `stateful` are those of the front end.
+    """Read a model and choose its kernels.
 
-    Raises ModelError with all problems at once.
+    `vectors`: the core has them. `float_io`, `keep_constant`, `shapes` and `stateful` are options of the
+    front end. Raises ModelError with all problems at once.
     """
     graph = load(path, float_io=float_io, keep_constant=keep_constant, shapes=shapes, stateful=stateful)
     sha256 = _digest(path, shapes)
@@ -149,7 +151,7 @@ def load_model(
 
 
 def _digest(path: Path, shapes: Shapes) -> str:
-    """What a model is known by: its file, and the shapes that are given with it."""
+    """Return the identity of a model: a digest of its file, and of the shapes that the user gave."""
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if not shapes:
         return found
@@ -161,7 +163,7 @@ def _first(variants: Mapping[str, tuple[KernelCall, ...]]) -> dict[str, KernelCa
 
 
 def kernel_variants(graph: Graph, vectors: bool = False) -> dict[str, tuple[KernelCall, ...]]:
-    """The kernel calls of every operator that has a kernel. Raises ModelError with all problems at once."""
+    """Return the kernel calls of every operator that has a kernel. Raises ModelError with all problems."""
     calls: dict[str, tuple[KernelCall, ...]] = {}
     problems: list[Problem] = []
     for operator in graph.operators:

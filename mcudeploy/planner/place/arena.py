@@ -1,4 +1,4 @@
-"""Offsets in one memory for a plan: first fit, and where that needs more than is alive, relocation."""
+"""Offsets in one memory for a plan: first fit and, if that exceeds the live bytes, compaction."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from mcudeploy.planner.place.greedy import Clusters, fixed_orders, used_bytes
 from mcudeploy.planner.place.placement_problem import PlacementProblem, align_up, lower_bound
 
 ARENA_GRAIN_BYTES = 8
-"""An arena's size is a multiple of this, as the C array that holds it is."""
+"""An arena's size is a multiple of this, like that of the C array."""
 
 SAVED_BYTES = 4
-"""What a move saves of RAM at least, on the average of a plan: it takes some 34 bytes of flash, of which
-microcontrollers have about eight times as much.
+"""The minimum RAM that a move saves, on average over a plan.
+
+A move takes some 34 bytes of flash; microcontrollers have about eight times as much flash as RAM.
 """
 
 _SIZES = 4
-"""Arenas are tried at so many sizes between the bound and what first fit needs."""
+"""The number of arena sizes tried between the bound and the result of first fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What moves cost, and the effort of the search for them beyond its first tries; and times of steps,
-    where blocks may leave a memory.
+    """The cost of moves, the effort of their search beyond its first tries, and step times.
+
+    Step times matter if blocks may leave a memory.
     """
 
     price: CopyCost
@@ -35,8 +37,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Offsets at birth by rectangle, moves (step before which, rectangle, offset), and arena sizes in bytes:
-    the one that is used, and one that no offsets and moves go below.
+    """Offsets at birth by rectangle, moves (step before which, rectangle, offset), and arena sizes in bytes.
+
+    The sizes are the one used, and a lower bound over all offsets and moves.
     """
 
     offsets: tuple[int, ...]
@@ -48,9 +51,10 @@ class Packed:
 def pack(
     problem: PlacementProblem, pinned: Pinned, relocation: Budget | None, capacity: int | None = None
 ) -> Packed:
-    """The smallest arena that is found. Moves are made where each saves `SAVED_BYTES`, on the average, or
-    where the arena does not keep the capacity (bytes) without. `pinned` rectangles do not move, but in the
-    steps said. Without a relocation nothing does.
+    """Return the smallest arena found, in bytes.
+
+    Moves are made if each saves `SAVED_BYTES` on average, or if the arena exceeds the capacity (bytes)
+    without them. `pinned` rectangles move only before the given steps. Without a budget nothing moves.
     """
     bound = align_up(lower_bound(problem), ARENA_GRAIN_BYTES)
     offsets = fixed_orders(Clusters.of(problem), bound)

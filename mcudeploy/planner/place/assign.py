@@ -1,9 +1,9 @@
-"""Memory and offset for every rectangle: hot ones where a byte costs least, none beyond a memory's capacity.
+"""Memory and offset for every rectangle: hot ones in cheap memories, within each memory's capacity.
 
-The cost of an assignment is the sum over groups of bytes accessed times the cost of their memory; where that
-is equal, earlier memories are better. If nothing stands in the way, each group lies in its cheapest memory.
-Else memories are chosen under what is alive in each at every step, which bounds the cost from below, and
-packed one by one; a memory that does not pack gets less, and the choice is made again.
+The cost of an assignment is the sum over groups of accessed bytes times the cost of their memory; ties prefer
+earlier memories. Without conflicts each group lies in its cheapest memory. Otherwise memories are chosen
+under the live bytes of each step, which bounds the cost from below, and are packed one by one. A memory that
+does not pack gets a lower limit, and the choice is repeated.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.banks import Assigned, MemoryAssignment
 
 _TURNS = 6
-"""So often memories are chosen anew after one of them could not be packed."""
+"""Maximum retries if a memory cannot be packed."""
 
 
 def assign(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
-    """Memory and offset of every rectangle.
+    """Return memory and offset of every rectangle.
 
-    Without a relocation memories are chosen by first fit of groups, group by group. What does not fit has
-    offsets nevertheless, beyond a capacity. Raises ValueError for a group that may lie nowhere.
+    Without a budget, first fit chooses memories group by group. Rectangles that do not fit get offsets beyond
+    a capacity. Raises ValueError for a group without any allowed memory.
     """
     if not all(group.banks for group in task.groups):
         raise ValueError("a rectangle may lie in no bank")
@@ -44,8 +44,8 @@ def assign(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
 
 
 def _searched(task: MemoryAssignment, filled: tuple[int, ...], relocation: Budget) -> Assigned:
-    """The assignment of least cost that packs; `filled` is the last resort."""
-    from mcudeploy.planner.place.choice import least_loads  # noqa: PLC0415 - the solver's import takes long
+    """Return the cheapest assignment that packs; `filled` is the fallback."""
+    from mcudeploy.planner.place.choice import least_loads  # noqa: PLC0415 - the solver's import is slow
 
     limits = [bank.capacity_bytes for bank in task.banks]
     for turn in range(_TURNS):
@@ -61,15 +61,17 @@ def _searched(task: MemoryAssignment, filled: tuple[int, ...], relocation: Budge
 
 
 def _filled(task: MemoryAssignment) -> tuple[int, ...]:
-    """Every group in the cheapest bank that has room for what is alive, in the better of two orders; where
-    none has, in that where it goes least beyond.
+    """Return every group in the cheapest memory that has room for its live bytes, in the better of two
+    orders.
+
+    A group that fits nowhere goes to the memory with the least overflow.
     """
     ways = (_fill(task, order) for order in _orders(task))
     return min(ways, key=lambda way: (way[0], task.expense(way[1])))[1]
 
 
 def _orders(task: MemoryAssignment) -> tuple[Sequence[int], Sequence[int]]:
-    """Groups by what they cost elsewhere for the bytes that they take over the steps; and by size."""
+    """Return two orders of groups: by extra cost per byte and step in another memory; and by size."""
     gains, sizes = [], []
     for group, costs, ranks in zip(task.groups, task.costs, task.ranks, strict=True):
         items = [task.problem.rectangles[index] for index in group.rectangles]
@@ -82,7 +84,7 @@ def _orders(task: MemoryAssignment) -> tuple[Sequence[int], Sequence[int]]:
 
 
 def _fill(task: MemoryAssignment, order: Sequence[int]) -> tuple[int, tuple[int, ...]]:
-    """Bytes beyond the capacities, and the bank of each group."""
+    """Return the bytes beyond the capacities, and the memory of each group."""
     steps = max((item.life.hi for item in task.problem.rectangles), default=0)
     loads = [np.zeros(steps + 1, np.int64) for _ in task.banks]
     banks, beyond = [0] * len(task.groups), 0
@@ -103,7 +105,7 @@ def _fill(task: MemoryAssignment, order: Sequence[int]) -> tuple[int, tuple[int,
 
 
 def _with(task: MemoryAssignment, number: int, bank: int, load: np.ndarray) -> np.ndarray:
-    """The live bytes of a bank by step, with those of a group."""
+    """Return the live bytes of a memory by step, including those of a group."""
     load = load.copy()
     for index in task.groups[number].rectangles:
         life = task.problem.rectangles[index].life

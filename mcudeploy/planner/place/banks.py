@@ -1,4 +1,4 @@
-"""What is to be put into which memory: groups of rectangles, the memories, and what each would cost where."""
+"""The assignment problem: groups of rectangles, the memories, and the cost of each group in each memory."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from mcudeploy.planner.place.placement_problem import PlacementProblem, align_up
 
 @dataclass(frozen=True, slots=True)
 class ArenaMemory:
-    """A memory: the bytes that rectangles may take of it, what access to one of them costs, and what offsets
-    in it are multiples of, beside the rectangles' own alignment.
+    """A memory: the bytes available to rectangles, the cost of an access, and the alignment of offsets.
+
+    Rectangles may have additional alignments.
     """
 
     name: str
@@ -26,9 +27,7 @@ class ArenaMemory:
 
 @dataclass(frozen=True, slots=True)
 class RectangleGroup:
-    """Rectangles, by index, that lie in one memory, one of `banks` (by index); and how many bytes are read
-    from and written to them.
-    """
+    """Rectangles, by index, that lie in one memory, one of `banks` (by index), and their accessed bytes."""
 
     rectangles: tuple[int, ...]
     banks: tuple[int, ...]
@@ -37,10 +36,10 @@ class RectangleGroup:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The bank of every group; by rectangle its offset at birth; moves as in `Packed`; by the name of each
-    memory that is used the bytes of its arena, and a bound for them.
+    """An assignment: the memory of every group, offsets at birth by rectangle, moves as in `Packed`.
 
-    `proven`: where it fits, that no assignment costs less; where it does not, that none fits.
+    By name of each used memory: the bytes of its arena, and their lower bound. `proven`: if it fits, no
+    assignment costs less; otherwise, none fits.
     """
 
     banks: tuple[int, ...]
@@ -53,13 +52,14 @@ class Assigned:
 
 
 Table = tuple[tuple[int, ...], ...]
-"""A number for each group in each bank."""
+"""A number for each group in each memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemoryAssignment:
-    """What is to be assigned. `costs`, and `ranks` that decide between equal costs, are tables of whole
-    numbers; `pinned` rectangles do not move.
+    """The assignment problem. `costs`, and `ranks` that decide ties, are tables of integers.
+
+    `pinned` rectangles do not move.
     """
 
     problem: PlacementProblem
@@ -77,7 +77,7 @@ class MemoryAssignment:
         banks: Sequence[ArenaMemory],
         pinned: Collection[int] = (),
     ) -> MemoryAssignment:
-        """The task with its tables."""
+        """Return the problem with its tables."""
         costs = [Fraction(bank.cost).limit_denominator(1000) for bank in banks]
         unit = lcm(*(cost.denominator for cost in costs))
         return cls(
@@ -88,17 +88,17 @@ class MemoryAssignment:
         )  # fmt: skip
 
     def expense(self, banks: Sequence[int]) -> tuple[int, int]:
-        """Cost and rank of an assignment."""
+        """Return the cost and rank of an assignment."""
         at = tuple(enumerate(banks))
         return sum(self.costs[g][b] for g, b in at), sum(self.ranks[g][b] for g, b in at)
 
     def padded_bytes(self, index: int, bank: int) -> int:
-        """Bytes of a rectangle up to where another one may begin in a bank."""
+        """Return the bytes of a rectangle up to where another one may begin in a memory."""
         item = self.problem.rectangles[index]
         return align_up(item.size_bytes, lcm(item.alignment, self.banks[bank].alignment))
 
     def packed(self, banks: Sequence[int], relocation: Budget | None) -> Assigned:
-        """The groups in these banks, with offsets. What does not fit has offsets nevertheless, beyond a
+        """Return the groups in these memories, with offsets; those of rectangles that do not fit exceed a
         capacity.
         """
         offsets = [0] * len(self.problem.rectangles)
@@ -126,6 +126,6 @@ class MemoryAssignment:
         return pack(problem, pinned, relocation, bank.capacity_bytes // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES)
 
     def excess(self, used_bytes: Mapping[str, int]) -> dict[int, int]:
-        """By bank the bytes beyond its capacity, where there are any."""
+        """Return the bytes beyond its capacity, by memory that exceeds it."""
         over = {b: used_bytes.get(bank.name, 0) - bank.capacity_bytes for b, bank in enumerate(self.banks)}
         return {b: missing for b, missing in over.items() if missing > 0}

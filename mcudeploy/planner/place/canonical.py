@@ -1,18 +1,18 @@
-"""Offsets by a depth-first search over canonical placements, with its inner loop compiled.
+"""Offsets by a depth-first search over canonical placements, with a compiled inner loop.
 
 Method: the idea of MiniMalloc (Moffitt, ASPLOS'23). Every packing can be pushed down until each rectangle
-rests on another or on the ground, and then be told in the order of offsets. So rectangles are placed by
-ascending offset, each on the skyline of its sections (the steps between two changes of who is alive). Cut off
-is what cannot end well: a section whose floor plus what is still to come exceeds its capacity, a hole that
-another rectangle would fit in whole, equal rectangles in another order. Sections that nothing crosses any
-more part the rest in two that are solved alone, each in an order of its own: what was crowded at first may
-not be so any more. Orders among equals decide much, so several are tried, and orders with noise, each for a
-number of nodes that grows.
+rests on another or on the ground, and then described in the order of offsets. The search therefore places
+rectangles by ascending offset, each on the skyline of its sections (the steps between two changes of the live
+set). It prunes three dead ends: a section whose floor plus remaining bytes exceeds its capacity, a hole into
+which another rectangle would fit completely, and equal rectangles in another order. Sections that no unplaced
+rectangle crosses split the rest into two independent problems, each with its own order: what was crowded at
+first may not be any more. The order among equals matters, so the search tries several orders, also with
+noise, each for a growing number of nodes.
 
 Stacks (inputs that die row by row, the lowest first) hang from the top: they lower the capacity of sections.
-That is a choice, so with them nothing is proven.
+This is a heuristic, so with stacks nothing is proven.
 
-Import only where it is needed: numba takes its time.
+Import this module lazily: numba is slow to load.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _MOST_RECTANGLES = 2_000
 """The search descends one level of the stack per rectangle."""
 
 _CELLS = 4
-"""So many sections in the life of a rectangle take as long as anything else that is looked at."""
+"""The number of sections in a rectangle's life that costs as much as examining another object."""
 
 _FAR = 1 << 60
 
 
 def applies(problem: PlacementProblem) -> bool:
-    """True for rectangles of one alignment, not too many."""
+    """Return True for rectangles of one alignment, up to the maximum number."""
     same = len({item.alignment for item in problem.rectangles}) == 1
     return same and len(problem.rectangles) <= _MOST_RECTANGLES
 
@@ -48,9 +48,10 @@ def pack(
     work: int,
     seed: int,
 ) -> PlacementOutcome:
-    """Offsets with all ends within `capacity` bytes, a proof that there are none, or neither after `work`:
-    rectangles and sections that are looked at, in all nodes together, or when the clock ends the effort.
-    `problem` is one that the search `applies` to.
+    """Return offsets with all ends within `capacity` bytes, a proof that there are none, or neither.
+
+    `work` limits the rectangles and sections examined, over all nodes; the clock may end the effort earlier.
+    `problem` must satisfy `applies`.
     """
     anchored = stacks_at_the_top(problem, capacity)
     if any(offset < 0 for offset in anchored.values()):
@@ -75,7 +76,7 @@ def pack(
 
 
 def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) -> tuple[int, int, Ints]:
-    """1 found, 0 there are none, -1 out of nodes or work; the work done; the offsets."""
+    """Return 1 (success), 0 (infeasible) or -1 (out of nodes or work); the work done; the offsets."""
     count = len(sections.size)
     everyone = np.arange(count)
     keys, left = keys.copy(), sections.load.copy()
@@ -105,8 +106,10 @@ _STATE = f"UniTuple({_INTS}, 7)"
 def _ranked(  # noqa: PLR0917
     items: Ints, keys: Floats, crowd: int, lo: Ints, hi: Ints, left: Ints, room: Ints
 ) -> Ints:
-    """`items` by their keys; those of one key stay in order. The row `crowd` of the keys is set to what is to
-    come in the fullest section of each, against its room, which stacks make smaller.
+    """Return `items` sorted by their keys, stably.
+
+    Row `crowd` of the keys is set to the remaining bytes of each item's fullest section, relative to its
+    room, which stacks reduce.
     """
     if crowd >= 0:
         for u in items:
@@ -121,7 +124,9 @@ def _ranked(  # noqa: PLR0917
 
 @njit(f"boolean(int64, int64, {_FIXED}, {_INTS}, {_INTS})", cache=True)
 def _too_high(u: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints) -> bool:
-    """True where what is to come above rectangle u, all of it or one, has no room above `top`."""
+    """Return True if the remaining bytes above rectangle u, in total or for one rectangle,
+    exceed the room.
+    """
     size, lo, hi, near_at, near, room, lid, _ = fixed
     for s in range(lo[u], hi[u]):
         if top + left[s] - size[u] > room[s]:
@@ -138,9 +143,10 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
     items: Ints, last: int, last_rank: int, fixed: tuple[Ints, ...], keys: Floats, crowd: int,
     state: tuple[Ints, ...],
 ) -> int:  # fmt: skip
-    """Places `items`, in the order of their rank and none of them below (last, last_rank). `floor` and `left`
-    are by section: the skyline, and the sum of what is not placed; `least` is the skyline under each
-    rectangle, `lid` the least room over it. All is restored on failure.
+    """Place `items`, in the order of their rank and none below (last, last_rank).
+
+    `floor` and `left` are by section: the skyline, and the sum of unplaced bytes. `least` is the skyline
+    under each rectangle, `lid` the least room above it. All are restored on failure.
     """
     size, lo, hi, near_at, near, room, lid, twin = fixed
     rank, floor, left, least, offset, done, used = state
@@ -157,7 +163,7 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
         end = max(end, hi[u])
         lowest_top = min(lowest_top, least[u] + size[u])
     used[1] -= end - begin
-    # The lowest that anything of a section can still lie, and how many rectangles reach across its start.
+    # The lowest possible offset in each section, and the number of rectangles that cross its start.
     lowest = np.full(end - begin, _FAR, np.int64)
     crossing = np.zeros(end - begin + 1, np.int64)
     for u in items:
@@ -187,7 +193,7 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
         for u in items:
             members[part[lo[u] - begin]] += 1
         found = 1
-        for number in np.argsort(members):  # small ones are soon refuted
+        for number in np.argsort(members):  # small ones are refuted soonest
             some = np.empty(members[number], np.int64)
             k = 0
             for u in items:

@@ -1,5 +1,6 @@
-"""Which memory for which group, under what is alive at every step: constraint programming (OR-Tools CP-SAT).
-Import only where it is needed: the solver takes its time.
+"""The choice of a memory for each group under the live bytes of every step: OR-Tools CP-SAT.
+
+Import this module lazily: the solver is slow to load.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ _UNITS = 5 * UNITS_PER_SECOND
 def least_loads(
     task: MemoryAssignment, limits: Sequence[int], hint: Sequence[int], effort: Effort
 ) -> tuple[tuple[int, ...] | None, bool]:
-    """The bank of each group at the least cost, so that at no step more than `limits` bytes are alive in any
-    bank, None where none was found; and whether it is proven that nothing costs less, or that there is none.
+    """Return the memory of each group at the least cost, with at most `limits` live bytes per memory and
+    step.
+
+    None if none was found; also whether optimality, or infeasibility, is proven.
     """
     model = cp_model.CpModel()
     inside: Inside = []
@@ -42,12 +45,13 @@ def least_loads(
 
 
 Inside = list[dict[int, cp_model.IntVar]]
-"""For each group whether it lies in a bank, for those that it may lie in."""
+"""For each group, whether it lies in a memory, by allowed memory."""
 
 
 def _rows(task: MemoryAssignment, bank: int) -> list[tuple[tuple[int, int], ...]]:
-    """What is alive at each step that matters: groups with their bytes in a bank. Where nothing dies before
-    something else is born, the later step has it all.
+    """Return the live groups with their bytes in a memory, for each step that matters.
+
+    A step is dropped if nothing dies before the next birth: the later step then contains all of its groups.
     """
     events = sorted(
         event
@@ -75,7 +79,9 @@ def _rows(task: MemoryAssignment, bank: int) -> list[tuple[tuple[int, int], ...]
 def _solve(
     model: cp_model.CpModel, task: MemoryAssignment, inside: Inside, effort: Effort
 ) -> tuple[tuple[int, ...] | None, bool]:
-    """The least cost, and of its solutions the least rank; whether that is proven, or that none exists."""
+    """Return the assignment of least cost and, among those, of least rank; and whether that is proven, or
+    infeasible.
+    """
     best: tuple[int, ...] | None = None
     left = min(_MOST, effort.left / _UNITS)
     for table in (task.costs, task.ranks):
@@ -102,7 +108,7 @@ def _solve(
 
 
 def _sum(table: Table, inside: Inside) -> cp_model.LinearExprT:
-    """The sum of the chosen entries, each less the minimum of its group: so the numbers stay small."""
+    """Return the sum of the chosen entries, each less the minimum of its group, which keeps numbers small."""
     return cp_model.LinearExpr.sum(
         [
             (row[bank] - min(row[b] for b in group)) * chosen

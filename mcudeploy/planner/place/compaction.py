@@ -1,10 +1,10 @@
-"""Relocation: where fixed offsets need more than what is alive at once, blocks move out of the way.
+"""Compaction: if fixed offsets need more than the peak, blocks move to make room.
 
-What is alive fits into an arena of the largest live load, though not always without gaps. Rectangles are
-placed by birth. One that finds no gap gets room from others: neighbours close ranks, up or down, or one goes
-to another gap. That is done between two steps and needs no further memory. Where nothing is full a simple
-rule decides; near a step where it does not, that place or way is taken after which the next births cost least
-by the rules (the pilot method of Duin and Voss, 1999).
+The live blocks always fit in total, but free space can be fragmented. Rectangles are placed by birth. If no
+gap is large enough, others make room: neighbours close up, downwards or upwards, or one moves to another gap.
+This happens between two steps and needs no additional memory. Without fragmentation a simple rule decides.
+Near a step with fragmentation, the chosen place or move minimises the cost of the next births by the rules
+(the pilot method of Duin and Voss, 1999).
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ _TRIES = (
     (16, (1,)), (16, (0, 1)), (32, (1, 3)), (64, (1, 3)), (64, (0, 1, 3, 4)), (128, (1, 3)),
     (128, (0, 1, 3, 4)),
 )  # fmt: skip
-"""How many births ahead a choice is judged, and by which rules (`relocation_loops`); the cheapest first. One
-does best here, another there: the best of all is taken.
+"""How many births ahead a choice is evaluated, and by which rules (`compaction_loops`), cheapest first.
+
+No combination dominates, so the best result of all counts.
 """
 
 _UNITS = 0.02
-"""Effort of a rectangle that is looked at."""
+"""Effort of one examined rectangle."""
 
 _FIRST_WORK = 500_000_000
-"""Rectangles that all tries together may look at until there is a solution, whatever the effort."""
+"""The number of rectangles that all tries together may examine before the first solution, at any effort."""
 
 _RECORD = 1000.0
-"""What a move counts for beside its ticks: it takes some 34 bytes of flash."""
+"""The cost of a move in addition to its ticks: some 34 bytes of flash."""
 
 
 Pinned = Mapping[int, Interval]
-"""Rectangles that may only move before some steps, by index."""
+"""The rectangles, by index, that may move only before some steps."""
 
 NEVER = Interval(0, 0)
 
@@ -52,10 +53,10 @@ class Relocated:
 def relocate(
     problem: PlacementProblem, room: int, pinned: Pinned, price: CopyCost, effort: Effort
 ) -> Relocated | None:
-    """Offsets within `room` bytes and the cheapest moves that are found; None where there are none.
+    """Return offsets within `room` bytes with the cheapest moves found; None if there are none.
 
-    Rectangles of stacks, which lie at the top or at the bottom, and the `pinned` ones do not move but in the
-    steps said. What is made again may be made elsewhere. First tries go beyond the effort.
+    Rectangles of stacks, which lie at the top or at the bottom, and `pinned` ones move only before the given
+    steps. A rematerialised block may have another offset. The first tries may exceed the effort.
     """
     import numpy as np  # noqa: PLC0415 - with the loops below it takes its time
 
@@ -103,8 +104,9 @@ def relocate(
 
 
 def _stacks(problem: PlacementProblem, room: int) -> Iterator[dict[int, int]]:
-    """Offsets of stacked rectangles, at the top and at the bottom: which is better depends on the end from
-    which they die. One empty table where there are none.
+    """Yield offsets of stacked rectangles, at the top and at the bottom; one empty table without stacks.
+
+    Which is better depends on the end from which the rows die.
     """
     if not problem.stacks:
         yield {}

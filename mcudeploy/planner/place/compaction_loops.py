@@ -1,8 +1,8 @@
-"""The inner loops of `relocation`, compiled: rectangles placed by birth, and others that move to make room.
+"""The compiled inner loops of `compaction`: they place rectangles by birth and move others to make room.
 
-`live`: the `count` rectangles that are alive, by ascending offset `at`. Those that are born at the step at
-hand have no bytes yet: another place costs them nothing.
-Import only where it is needed: numba takes its time. One file: its cache does not see others change.
+`live`: the `count` live rectangles, by ascending offset `at`. Rectangles born at the current step have no
+bytes yet, so moving them is free. Import this module lazily: numba is slow to load. It is one file, since
+numba's cache does not see changes of other files.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ Table = NDArray[np.int64]
 
 
 class MoveTable(NamedTuple):
-    """The rectangles, by number: births, deaths, bytes, alignments; the steps before which they may move:
-    from `free` on, and below `held`; the bytes of the arena; the price of a move, of each piece of it that is
-    copied at once, and of each byte.
+    """The rectangles, by number: births, deaths, bytes, alignments.
+
+    They may move before the steps from `free` on, below `held`. Also the bytes of the arena, and the cost of
+    a move: fixed, per piece that is copied at once, and per byte.
     """
 
     birth: Ints
@@ -35,7 +36,9 @@ class MoveTable(NamedTuple):
 
 
 class Spare(NamedTuple):
-    """Room for trials: live rectangles and their offsets, places and their ranks, ways and their costs."""
+    """Buffers for trials: live rectangles and their offsets, places and their ranks, moves and
+    their costs.
+    """
 
     live: Ints
     at: Ints
@@ -44,32 +47,30 @@ class Spare(NamedTuple):
     way: Table
     cost: Floats
     log: Table
-    """Without a line: moves of trials are not kept."""
+    """An empty log: moves of trials are not recorded."""
 
 
 DOWN, UP, JUMP = 0, 1, 2
-"""Ways to make room for a rectangle: neighbours close ranks downwards, or upwards, or one goes elsewhere."""
+"""Ways to make room for a rectangle: neighbours close up downwards, or upwards, or one moves elsewhere."""
 
 BESIDE, BOTTOM, TOP, FULLEST = 1, 3, 4, 0
-"""Which free place is taken: beside what dies at about the same time, the lowest, the highest, or that in the
-smallest gap.
-"""
+"""The preferred gap: next to what dies at about the same time, the lowest, the highest, or the smallest."""
 
 _MEAN = 0.2
-"""Weight of the mean cost over the placing rules, beside the cost of the best of them."""
+"""Weight of the mean cost over the placing rules, relative to the cost of the best of them."""
 
 _STUCK = 1e9
-"""Cost of a birth for which no way makes room."""
+"""Cost of a birth for which nothing makes room."""
 
 _FAR = 1_000_000
-"""Steps between two deaths, more than any plan has; what it multiplies decides before the gap."""
+"""A number of steps between two deaths that no plan exceeds; the factor ranks deaths before gaps."""
 
 _MOST_MOVES = 4_096
 
 
 @njit(cache=True)
 def _alive(live: Ints, count: int, death: Ints, now: int) -> int:
-    """Takes the dead out of `live`; how many are left."""
+    """Remove dead rectangles from `live` and return the number left."""
     left = 0
     for k in range(count):
         if death[live[k]] > now:
@@ -80,7 +81,7 @@ def _alive(live: Ints, count: int, death: Ints, now: int) -> int:
 
 @njit(cache=True)
 def _put(u: int, live: Ints, count: int, at: Ints) -> None:
-    """Puts rectangle u among the `count` of `live`."""
+    """Insert rectangle u among the `count` of `live`."""
     while count > 0 and at[live[count - 1]] > at[u]:
         live[count] = live[count - 1]
         count -= 1
@@ -91,7 +92,9 @@ def _put(u: int, live: Ints, count: int, at: Ints) -> None:
 def _places(  # noqa: PLR0917
     u: int, live: Ints, count: int, at: Ints, scene: MoveTable, rule: int, place: Ints, rank: Ints
 ) -> int:
-    """Both ends of each gap that has room for rectangle u, and their rank by a rule; how many there are."""
+    """Return the number of places for rectangle u: both ends of each sufficient gap, with their rank by a
+    rule.
+    """
     death, size, grain = scene.death, scene.size, scene.grain
     found, low = 0, 0
     for k in range(count + 1):
@@ -121,8 +124,8 @@ def _places(  # noqa: PLR0917
 
 @njit(cache=True)
 def _cost(v: int, to: int, at: Ints, scene: MoveTable, now: int) -> float:
-    """Of a move of rectangle v before step `now`: bytes that lie in both places are copied in pieces as long
-    as the way.
+    """Return the cost of moving rectangle v before step `now`; overlapping places copy in pieces of the
+    distance.
     """
     way, size = abs(at[v] - to), scene.size[v]
     if way == 0 or scene.birth[v] == now:
@@ -133,7 +136,7 @@ def _cost(v: int, to: int, at: Ints, scene: MoveTable, now: int) -> float:
 
 @njit(cache=True)
 def _moves(v: int, now: int, scene: MoveTable) -> bool:
-    """Whether rectangle v may move before step `now`; one that is born then has no bytes yet."""
+    """Return whether rectangle v may move before step `now`; one that is born then has no bytes yet."""
     return bool((scene.free[v] <= now or scene.birth[v] == now) and now < scene.held[v])
 
 
@@ -141,14 +144,16 @@ def _moves(v: int, now: int, scene: MoveTable) -> bool:
 def _ways(  # noqa: PLR0917
     u: int, live: Ints, count: int, at: Ints, scene: MoveTable, way: Table, cost: Floats
 ) -> int:
-    """Ways to make room for u, and how many: kind, first of `live`, end, where u goes, where one jumps to."""
+    """Return the number of ways to make room for u: kind, first of `live`, end, u's place, a
+    jump's target.
+    """
     size, grain, limit = scene.size, scene.grain, scene.limit
     now, found = scene.birth[u], 0
     for a in range(count):
         v = live[a]
         below = at[live[a - 1]] + size[live[a - 1]] if a > 0 else 0
         above = at[live[a + 1]] if a + 1 < count else limit
-        if at[v] > below:  # a gap under it: it and those above close ranks downwards
+        if at[v] > below:  # a gap below it: it and those above close up downwards
             end, total = below, 0.0
             for b in range(a, count):
                 w = live[b]
@@ -163,7 +168,7 @@ def _ways(  # noqa: PLR0917
                     cost[found] = total
                     found += 1
                     break
-        if at[v] + size[v] < above:  # a gap over it: it and those below close ranks upwards
+        if at[v] + size[v] < above:  # a gap above it: it and those below close up upwards
             end, total = above, 0.0
             for b in range(a, -1, -1):
                 w = live[b]
@@ -198,7 +203,7 @@ def _ways(  # noqa: PLR0917
 
 @njit(cache=True)
 def _go(v: int, to: int, at: Ints, scene: MoveTable, now: int, log: Table, lines: int) -> int:  # noqa: PLR0917
-    """Rectangle v goes to another offset; the number of lines that the log of moves has then."""
+    """Move rectangle v to another offset; return the new length of the log of moves."""
     if at[v] != to and scene.birth[v] != now and lines < len(log):
         log[lines, 0], log[lines, 1], log[lines, 2] = now, v, to
         lines += 1
@@ -210,7 +215,7 @@ def _go(v: int, to: int, at: Ints, scene: MoveTable, now: int, log: Table, lines
 def _make_way(  # noqa: PLR0917
     way: Ints, live: Ints, count: int, at: Ints, scene: MoveTable, now: int, log: Table, lines: int
 ) -> int:
-    """Does what a way says before step `now`; the number of lines that the log of moves has then."""
+    """Make room as `way` says before step `now`; return the new length of the log of moves."""
     size, grain = scene.size, scene.grain
     first, end = way[1], way[2]
     if way[0] == DOWN:
@@ -247,7 +252,7 @@ def _free_run(  # noqa: PLR0917
     order: Ints, start: int, live: Ints, count: int, at: Ints, scene: MoveTable, rule: int, place: Ints,
     rank: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """Places births from `start` on by a rule until one finds no place; where that is, and the work."""
+    """Place births from `start` on by a rule until one finds no place; return its number, and the work."""
     work = 0
     for number in range(start, len(order)):
         u = order[number]
@@ -266,8 +271,9 @@ def _free_run(  # noqa: PLR0917
 def _run(  # noqa: PLR0917
     order: Ints, start: int, stop: int, count: int, scene: MoveTable, rule: int, spare: Spare
 ) -> tuple[float, int]:
-    """The cost of placing the births from `start` to `stop` in the spare room by a rule, with the cheapest
-    way where there is no place; and the work.
+    """Return the cost and work of placing the births `start` to `stop` in the trial buffers by a rule.
+
+    If a birth has no place, the cheapest way makes room.
     """
     live, at, place, rank, way, cost, log = spare
     work, total = 0, 0.0
@@ -297,8 +303,9 @@ def _leap(  # noqa: PLR0917
     order: Ints, number: int, live: Ints, count: int, at: Ints, scene: MoveTable, rules: Ints, spare: Spare,
     leap_at: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """How far the births from `number` on are placed without a move by the best rule, and the work; `leap_at`
-    has their offsets.
+    """Return how far the best rule places the births from `number` on without a move, and the work.
+
+    `leap_at` receives their offsets.
     """
     furthest, work = number, 0
     for rule in rules:
@@ -319,7 +326,9 @@ def _foreseen(  # noqa: PLR0917
     order: Ints, start: int, stop: int, live: Ints, count: int, at: Ints, scene: MoveTable, rules: Ints,
     spare: Spare,
 ) -> tuple[float, int]:  # fmt: skip
-    """What the births from `start` to `stop` cost by the best rule, with some of the mean; and the work."""
+    """Return the cost of births `start` to `stop` by the best rule, plus a fraction of the mean; and the
+    work.
+    """
     after, mean, work = np.inf, 0.0, 0
     for rule in rules:
         _copy(live, count, at, spare.live, spare.at)
@@ -333,13 +342,12 @@ def _foreseen(  # noqa: PLR0917
 def relocate(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants them)
     scene: MoveTable, order: Ints, base: Ints, lookahead: int, rules: Ints, most: int
 ) -> tuple[float, int, Ints, Table]:
-    """Places the births of `order` around what `base` has offsets for (others: -1): the cost of the moves,
-    the work, the offsets at birth, and the moves: step, rectangle, new offset.
+    """Place the births of `order` around the offsets of `base` (others: -1).
 
-    As long as a rule places births without a move, and still does `lookahead` births later, it is followed.
-    Else that place is taken, or that way where there is none, after which the next `lookahead` births cost
-    least by the rules; noise decides between equals. The cost is infinite where nothing makes room or the
-    work is more than `most`.
+    Returns the cost of the moves, the work, the offsets at birth, and the moves: step, rectangle, new offset.
+    While a rule places births without a move, and still does `lookahead` births later, the loop follows it.
+    Otherwise it takes the place, or without one the way, after which the next `lookahead` births cost least
+    by the rules; noise decides ties. The cost is infinite if nothing makes room or the work exceeds `most`.
     """
     np.random.seed(0)
     n, total, work, count, lines, number = len(base), 0.0, 0, 0, 0, 0

@@ -1,6 +1,4 @@
-"""Offsets by first fit: each rectangle or stack, in some order, at the lowest offset that is free while it
-lives.
-"""
+"""Offsets by first fit: each rectangle or stack, in some order, at the lowest offset free during its life."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """What gets one offset each: the rectangles of a bundle with their distance from its base."""
+    """The units that get one offset each: the rectangles of a cluster with their distance from its base."""
 
     problem: PlacementProblem
     parts: tuple[tuple[tuple[int, int], ...], ...]
@@ -27,7 +25,7 @@ class Clusters:
 
     @classmethod
     def of(cls, problem: PlacementProblem) -> Clusters:
-        """Stacks, blocks that are made again, and rectangles that are neither."""
+        """Return stacks, rematerialised blocks, and single rectangles as clusters."""
         sizes = [item.size_bytes for item in problem.rectangles]
         parts = [
             tuple(zip(stack, accumulate((sizes[index] for index in stack), initial=0), strict=False))
@@ -39,7 +37,7 @@ class Clusters:
         return cls(problem, tuple(parts), conflicts(problem))
 
     def orders(self) -> Iterator[list[int]]:
-        """Numbers of bundles: by size, by life, by area, and by birth."""
+        """Yield orders of clusters: by size, by life, by area, and by birth."""
         rectangles = self.problem.rectangles
         size = [distance + rectangles[i].size_bytes for *_, (i, distance) in self.parts]
         life = [self._life(part) for part in self.parts]
@@ -54,15 +52,17 @@ class Clusters:
         yield sorted(everyone, key=lambda b: (birth[b], -size[b]))
 
     def _life(self, part: tuple[tuple[int, int], ...]) -> int:
-        """Steps of the member of a bundle that lives longest, in all its lives."""
+        """Return the steps of the longest-lived member of a cluster, over all its lives."""
         steps = Counter[int]()
         for index, distance in part:
             steps[distance] += len(self.problem.rectangles[index].life)
         return max(steps.values())
 
     def first_fit(self, order: Sequence[int], anchored: Mapping[int, int] | None = None) -> tuple[int, ...]:
-        """Offsets of all rectangles with the bundles placed in this order; `anchored`: offsets by index."""
-        import numpy as np  # noqa: PLC0415 - with the loop it takes its time
+        """Return offsets of all rectangles with clusters placed in this order; `anchored`:
+        offsets by index.
+        """
+        import numpy as np  # noqa: PLC0415 - numba is slow to load
 
         from mcudeploy.planner.place import greedy_loops  # noqa: PLC0415
 
@@ -94,13 +94,13 @@ class Clusters:
 
 
 def used_bytes(problem: PlacementProblem, offsets: Sequence[int]) -> int:
-    """The end of the highest rectangle."""
+    """Return the end of the highest rectangle in bytes."""
     ends = (offset + item.size_bytes for item, offset in zip(problem.rectangles, offsets, strict=True))
     return max(ends, default=0)
 
 
 def fixed_orders(bundles: Clusters, target: int) -> tuple[int, ...]:
-    """The best of first fit in the fixed orders; stops at `target` bytes."""
+    """Return the best first-fit offsets over the fixed orders; stops at `target` bytes."""
     best: tuple[int, ...] | None = None
     least = 0
     bases = _bases(bundles.problem, target)
@@ -116,15 +116,19 @@ def fixed_orders(bundles: Clusters, target: int) -> tuple[int, ...]:
 
 
 def _bases(problem: PlacementProblem, top: int) -> list[dict[int, int] | None]:
-    """Where stacks and scratch may be: anchored from the top, which leaves one free piece, or anywhere."""
+    """Return the anchors of stacks and scratch: from the top, which keeps the free space
+    contiguous, or none.
+    """
     anchored, short_lived = stacks_at_the_top(problem, top), short_lived_at_the_top(problem, top)
     choices = [anchored, short_lived] if short_lived != anchored else [anchored]
     return [*(one for one in choices if one and min(one.values()) >= 0), None]
 
 
 def short_lived_at_the_top(problem: PlacementProblem, top: int) -> dict[int, int]:
-    """Offsets by index of stacks, and of all that lives for one step at a time (scratch), which hangs below
-    what of the stacks is alive then, or from `top`. Rows alone are left for the rest, often all of one size.
+    """Return offsets, by index, of stacks and of all that lives for one step (scratch).
+
+    Scratch hangs below the live rows of stacks, or from `top`. Only rows remain for the rest, often of equal
+    size.
     """
     anchored = stacks_at_the_top(problem, top)
     room: dict[int, int] = {}

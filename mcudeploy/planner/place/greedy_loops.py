@@ -1,4 +1,4 @@
-"""The inner loop of first fit, compiled."""
+"""The compiled inner loop of first fit."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Ints = npt.NDArray[np.int64]
 
 
 Arrays = tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints]
-"""Where the rectangles of each unit begin, which they are, and how far from its base; size and alignment
-of each rectangle; where its neighbours begin; and these.
+"""The rectangles of each unit as arrays: begins, members, distances from the base, sizes and alignments; then
+begins of their neighbours, and these.
 """
 
 
 @njit(cache=True)
 def first_fit(order: Ints, arrays: Arrays, offsets: Ints) -> None:
-    """Places units in this order, each at its lowest free base; `offsets`: below 0 where nothing lies yet."""
+    """Place units in this order, each at its lowest free base; `offsets` is below 0 if unplaced."""
     begin, members, distance, size, alignment, neighbours_begin, neighbours = arrays
     most = 0
     for unit in order:

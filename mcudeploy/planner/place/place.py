@@ -13,18 +13,18 @@ from mcudeploy.planner.place.placement_problem import PlacementProblem, lower_bo
 _LOG = logging.getLogger(__name__)
 
 _UNITS = 0.01
-"""Effort of a rectangle or section that the canonical search looks at."""
+"""Effort of a rectangle or section that the canonical search examines."""
 
 _LESS_SHARE = 3
-"""The search for less than the capacity has this part of the work."""
+"""The fraction of the work for sizes below the capacity."""
 
 _SIZES = 6
-"""Between the bound and what is used sizes are bisected, each with this part of the work that is left."""
+"""The fraction of the remaining work for each size in the bisection between the bound and the used bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Byte offsets by rectangle, the bytes that are used, and a bound that no placement goes below."""
+    """Byte offsets by rectangle, the bytes used, and a lower bound for any placement."""
 
     offsets: tuple[int, ...]
     used_bytes: int
@@ -32,13 +32,15 @@ class Placed:
 
     @property
     def status(self) -> str:
-        """`optimal` where what is used is the bound."""
+        """`optimal` if the used bytes equal the bound."""
         return "optimal" if self.used_bytes == self.lower_bound_bytes else "feasible"
 
 
 @dataclass(slots=True, eq=False)
 class _SeparatePart:
-    """Rectangles, by index, that meet no others, their best offsets so far, and the bytes needed at least."""
+    """Rectangles, by index, that overlap no others in time, their best offsets, and a lower
+    bound in bytes.
+    """
 
     indices: list[int]
     bundles: Clusters
@@ -51,12 +53,12 @@ class _SeparatePart:
 
 
 def place(problem: PlacementProblem, capacity: int, effort: Effort, *, seed: int = 0) -> Placed:
-    """Offsets of all rectangles within the capacity (bytes) if some are found, then with fewer bytes.
+    """Return offsets of all rectangles within the capacity (bytes) if possible, then with fewer bytes.
 
-    A capacity that is exceeded is not an error: compare `used_bytes`. Without effort first fit alone is
-    tried. Ctrl-C ends the search, and the program where nothing fits yet.
+    Exceeding the capacity is not an error: compare `used_bytes`. Without effort only first fit is tried.
+    Ctrl-C ends the search, or the program if nothing fits yet.
     """
-    seed %= 1 << 31  # compiled loops have numbers of 64 bits
+    seed %= 1 << 31  # compiled loops have 64-bit integers
     parts = [_part(problem, indices) for indices in _apart(problem)]
     try:
         for part in sorted(parts, key=lambda part: -part.bound):
@@ -80,10 +82,11 @@ def place(problem: PlacementProblem, capacity: int, effort: Effort, *, seed: int
 
 
 def _improve(part: _SeparatePart, capacity: int, enough: int, effort: Effort, seed: int) -> None:
-    """The canonical search for the capacity, if that is not kept yet; then for the bound, and for sizes
-    halfway between it and what is used. Less than `enough` has no use.
+    """Run the canonical search for the capacity, if it is exceeded; then for the bound and sizes in between.
+
+    Sizes are bisected. Less than `enough` bytes has no use.
     """
-    from mcudeploy.planner.place import canonical  # noqa: PLC0415 - numba takes long to import
+    from mcudeploy.planner.place import canonical  # noqa: PLC0415 - numba is slow to load
 
     problem = part.bundles.problem
     if not canonical.applies(problem):
@@ -113,7 +116,7 @@ def _part(problem: PlacementProblem, indices: list[int]) -> _SeparatePart:
 
 
 def _apart(problem: PlacementProblem) -> list[list[int]]:
-    """Rectangles by runs of steps in which something is always alive."""
+    """Return the rectangles grouped by runs of steps without an empty step."""
     spans = [item.life for item in problem.rectangles]
     for group in (*problem.stacks, *problem.again):
         hull = Interval(0, 0)

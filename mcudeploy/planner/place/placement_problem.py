@@ -1,4 +1,4 @@
-"""What is to be placed: rectangles (live ranges x bytes) in a memory, and what binds their offsets.
+"""The placement problem: rectangles (live ranges x bytes) in a memory, and constraints on their offsets.
 
 bytes
   ^   +-------+   +-----+
@@ -19,13 +19,15 @@ from mcudeploy.ir.interval import Interval
 
 
 def align_up(value: int, alignment: int) -> int:
-    """The smallest multiple of `alignment` (bytes) that is not below `value`."""
+    """Return the smallest multiple of `alignment` (bytes) that is not below `value`."""
     return -(-value // alignment) * alignment
 
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """Bytes that are needed for a life, in steps. One without has an offset too, but is in nobody's way."""
+    """Bytes that are needed for a life, in steps. If the life is empty, it has an offset but
+    blocks nothing.
+    """
 
     size_bytes: int
     life: Interval
@@ -38,10 +40,11 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class PlacementProblem:
-    """Rectangles in one memory. A `stack` lists rectangles that lie one behind the other, the first one
-    aligned, and their common base is free. `again` lists rectangles that are one block, made several times,
-    or tensors of one tag: first fit gives them one offset, so that one table of offsets has it; searches may
-    give them others.
+    """Rectangles in one memory.
+
+    A `stack` lists rectangles that lie in sequence, the first one aligned; only their common base is free.
+    `again` lists the rectangles of one rematerialised block, or of tensors of one tag. First fit gives these
+    one offset, so that one row table suffices; searches may give them several.
     """
 
     rectangles: tuple[Rectangle, ...]
@@ -62,7 +65,9 @@ class PlacementProblem:
                 raise ValueError("a block is made again before it is dead")
 
     def part(self, indices: Sequence[int]) -> PlacementProblem:
-        """Some of the rectangles, with what binds those; of a stack, or a block made again, all or none."""
+        """Return a part of the rectangles with their constraints; a stack or rematerialised block is never
+        divided.
+        """
         number = {index: at for at, index in enumerate(indices)}
         stacks, again = (
             tuple(tuple(number[index] for index in group) for group in groups if group[0] in number)
@@ -73,8 +78,9 @@ class PlacementProblem:
 
 @dataclass(frozen=True, slots=True)
 class PlacementOutcome:
-    """What a search for offsets within a limit ends with: offsets by rectangle, or None; then `proven` says
-    that there are none. `work`: the effort that it took, in the measure of the search.
+    """The result of a search for offsets within a limit: offsets by rectangle, or None.
+
+    If `proven`, there are none. `work` is the effort spent, in the measure of the search.
     """
 
     offsets: tuple[int, ...] | None
@@ -83,11 +89,11 @@ class PlacementOutcome:
 
 
 def lower_bound(problem: PlacementProblem) -> int:
-    """The largest sum of live bytes, with what alignment adds.
+    """Return the largest sum of live bytes, including alignment.
 
-    Between two rectangles at one step lies the padding of one of them at least, the topmost has none: what
-    all alignments have in common is all that is sure of it. Those of stacks do not count there, because they
-    may lie in the padding of others.
+    Between two rectangles at one step lies the padding of at least one of them; the topmost has none. Only
+    the common divisor of all alignments is thus certain. Rectangles of stacks do not count there, because
+    they may lie in the padding of others.
     """
     rectangles = problem.rectangles
     stacked = {index for stack in problem.stacks for index in stack}
@@ -111,7 +117,9 @@ def _largest_load(problem: PlacementProblem, sizes: list[int]) -> int:
 
 
 def stacks_at_the_top(problem: PlacementProblem, top: int) -> dict[int, int]:
-    """Offsets of stacked rectangles, by index: each stack below the one before, the first ends at `top`."""
+    """Return offsets of stacked rectangles, by index: each stack below the previous, the first
+    ends at `top`.
+    """
     offsets: dict[int, int] = {}
     for stack in problem.stacks:
         alignment = problem.rectangles[stack[0]].alignment
@@ -124,8 +132,8 @@ def stacks_at_the_top(problem: PlacementProblem, top: int) -> dict[int, int]:
 
 
 def conflicts(problem: PlacementProblem) -> list[list[int]]:
-    """For each rectangle those that are alive at a step with it, without those of its own stack."""
-    import numpy as np  # noqa: PLC0415 - it takes its time
+    """Return, for each rectangle, those that are live at the same step, except those in its stack."""
+    import numpy as np  # noqa: PLC0415 - slow to load
 
     lo = np.array([item.life.lo for item in problem.rectangles], np.int64)
     hi = np.array([item.life.hi for item in problem.rectangles], np.int64)

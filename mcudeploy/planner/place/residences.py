@@ -1,4 +1,4 @@
-"""Residences and transfers of a plan, from the places that its buffers got."""
+"""Residences and transfers of a plan, from the places of its buffers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Move = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class BufferStay:
-    """Steps for which a buffer, by index, has bytes in a memory, and the offset there at first."""
+    """The steps for which a buffer, by index, has bytes in a memory, and its first offset there."""
 
     buffer: int
     life: Interval
@@ -27,8 +27,9 @@ class BufferStay:
 
 @dataclass(frozen=True, slots=True)
 class BufferTransfer:
-    """An engine copies a buffer from one of its stays to another, by index, when that begins; the program
-    waits for the end before step `end`.
+    """A copy of a buffer by an engine from one stay to another, by index, when the latter begins.
+
+    The program waits for its end before step `end`.
     """
 
     engine: str
@@ -39,8 +40,9 @@ class BufferTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where buffers are at any time: stays, those of a buffer in the order of time; moves within a memory,
-    and passages between memories, both in order.
+    """The places of buffers over time: stays, in time order per buffer; moves in a memory; transfers between.
+
+    Moves and transfers are in order.
     """
 
     stays: Sequence[BufferStay]
@@ -48,7 +50,7 @@ class Places:
     passages: Sequence[BufferTransfer] = ()
 
     def pieces(self) -> list[_Piece]:
-        """What moves cut the stays into; those of a stay in the order of time."""
+        """Return the pieces into which moves cut the stays; those of a stay in the order of time."""
         found = [[_Piece(at, -1, it.life, it.offset)] for at, it in enumerate(self.stays)]
         for number, (step, index, offset) in enumerate(self.moves):
             last = found[index].pop()
@@ -59,7 +61,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of a stay, and the move that it begins with: -1 for the first one."""
+    """A part of a stay, and the move with which it begins; -1 for the first."""
 
     stay: int
     move: int
@@ -69,7 +71,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class Resided:
-    """The residences of tensors and of operators' scratch, and the transfers, as a layout has them."""
+    """The residences of tensors and of operators' scratch, and the transfers, in the form of a layout."""
 
     blocks: dict[str, Residences]
     scratch: dict[str, Residences]
@@ -77,11 +79,11 @@ class Resided:
 
 
 def reside(tiled: TiledGraph, lives: Lives, items: Sequence[Buffer], places: Places) -> Resided:
-    """What resides where. A transfer takes along the block that lives then in its buffer; those that take
-    over later are made where it has gone.
+    """Return all residences and transfers.
 
-    Before a step first go the blocks that leave nothing behind for the memory that they come from, then those
-    that move within a memory, then all others: each finds its place free then.
+    A transfer copies the block that is live then in its buffer; blocks that take over later are written at
+    the new place. Before a step, blocks that leave nothing in their source memory go first, then moves within
+    a memory, then all others: each finds its place free.
     """
     pieces: list[list[_Piece]] = [[] for _ in items]
     for piece in places.pieces():
@@ -114,7 +116,7 @@ def reside(tiled: TiledGraph, lives: Lives, items: Sequence[Buffer], places: Pla
 
 
 _Order = tuple[int, int, int]
-"""The step before which a transfer begins, its turn then, and its number among those of this turn."""
+"""The order of transfers: the step before which one begins, its turn then, and its number in this turn."""
 
 
 def _residence(piece: _Piece, life: Interval, distance: int, places: Places) -> Residence:
@@ -123,7 +125,7 @@ def _residence(piece: _Piece, life: Interval, distance: int, places: Places) -> 
 
 @dataclass(frozen=True, slots=True)
 class _LivedPiece:
-    """A piece as far as a block lives in it; `lived`: it did before, so it has to come from somewhere."""
+    """A piece during which a block lives; `lived`: it lived before, so it must come from somewhere."""
 
     piece: _Piece
     life: Interval
@@ -133,9 +135,10 @@ class _LivedPiece:
 def _taken(
     spans: Iterable[Interval], pieces: Sequence[_Piece], first: int, given: bool
 ) -> dict[int, _LivedPiece]:
-    """The parts that a block which lives for these spans is in, by the number of its residence; `given`: it
-    is there before all steps. Where the step that makes it reads what it takes over elsewhere, it is made
-    where it stays longer.
+    """Return the pieces that a block with these live ranges uses, by the number of its residence.
+
+    `given`: it is there before all steps. If the step that writes it reads its in-place input elsewhere, the
+    block is written where it stays longer.
     """
     found: list[_LivedPiece] = []
     for span in spans:
@@ -164,7 +167,7 @@ def _parts(span: Interval, pieces: Sequence[_Piece], given: bool) -> Iterator[_L
 def _transfers(
     block_id: BlockId, parts: Mapping[int, _LivedPiece], places: Places, coming: Mapping[int, int]
 ) -> Iterator[tuple[_Order, Transfer]]:
-    """How a block comes to its residences that it is not made in."""
+    """Yield the transfers into those residences of a block in which no step writes it."""
     name, block = block_id
     latest: dict[int, int] = {}
     for number, part in parts.items():
@@ -180,5 +183,5 @@ def _transfers(
 
 
 def _by_number(stays: dict[int, list[Residence]]) -> Residences:
-    """Residences as a table by block number; blocks that no step needs have none."""
+    """Return residences as a table by block number; blocks that no step needs have none."""
     return tuple(tuple(stays.get(block, ())) for block in range(max(stays) + 1))

@@ -1,4 +1,4 @@
-"""A packing problem as arrays, for the compiled search of `canonical`, and the orders that it tries."""
+"""A packing problem as arrays for the compiled search of `canonical`, and the orders that it tries."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _NODES = 1_000
-"""Nodes of the first try of an order; they double from round to round."""
+"""Nodes of the first try of an order; they double in each round."""
 
 _NOISY_TRIES = 3
-"""Per round so many orders with noise: other orders are often better than more nodes."""
+"""The number of orders with noise per round: other orders are often better than more nodes."""
 
 _NOISE = 0.7
-"""Keys of an order are multiplied by up to e to this."""
+"""Keys of an order are multiplied by up to e to this power."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,20 +46,22 @@ class Sections:
         anchored: Mapping[int, int],
         capacity: int,
     ) -> Sections:
-        """All but what is `anchored`, which ends the room of its sections; bytes in units of `grain`."""
+        """Return all rectangles but the `anchored`, which limit the room of their sections; bytes in units of
+        `grain`.
+        """
         items = [problem.rectangles[index] for index in free]
         times = np.unique([time for it in problem.rectangles for time in (it.life.lo, it.life.hi)])
         lo = np.searchsorted(times, np.array([item.life.lo for item in items], np.int64)).astype(np.int64)
         hi = np.searchsorted(times, np.array([item.life.hi for item in items], np.int64)).astype(np.int64)
         alignment = problem.rectangles[0].alignment
         sizes = np.array([align_up(item.size_bytes, alignment) for item in items], np.int64)
-        # Offsets are sums of sizes; there are none where everything hangs.
+        # Offsets are sums of sizes; there are none if everything is anchored.
         grain = int(np.gcd.reduce(sizes)) or 1
         size = sizes // grain
         load = np.zeros(len(times), np.int64)
         for a, b, height in zip(lo, hi, size, strict=True):
             load[a:b] += height
-        # The whole capacity is rounded up, so that a proof holds for the capacity itself.
+        # The whole capacity is rounded up, so that a proof holds for the exact capacity.
         room = np.full(len(times), align_up(capacity, alignment) // grain, np.int64)
         for index, offset in anchored.items():
             life = problem.rectangles[index].life
@@ -73,7 +75,7 @@ class Sections:
         return cls(grain, size, lo, hi, near_at, near, load, room, steps)
 
     def twins(self, order: Ints) -> Ints:
-        """The rectangle before in order that is the same in all, or -1."""
+        """Return, for each rectangle, the previous one in order that equals it, or -1."""
         twins, last = np.full(len(order), -1, np.int64), dict[tuple[int, int, int], int]()
         for u in order.tolist():
             key = int(self.size[u]), int(self.lo[u]), int(self.hi[u])
@@ -83,7 +85,7 @@ class Sections:
 
 
 def tries(sections: Sections, seed: int) -> Iterator[tuple[Floats, int, int]]:
-    """Keys of orders, the first one decides; the row that is the crowd (-1 for none); and nodes. Without end.
+    """Yield keys of orders, the first of which decides, the row of the crowd (-1: none), and nodes; endless.
 
     Keys are life, area, and crowd, which the search itself fills in.
     """

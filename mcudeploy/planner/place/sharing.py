@@ -1,4 +1,4 @@
-"""What it saves that compute units share memory: beside an arena for each unit, and buffers between them."""
+"""The RAM that sharing memory saves, compared with one arena per compute unit and buffers between them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from mcudeploy.tiling.live import Buffer, WorkBytes, buffers, joined, lives
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """Border tensors are those that several units touch; `copies` operators copy between memories.
+    """Comparison of a plan with separate arenas; `copies` operators copy between memories.
 
-    `separate_bytes`: each unit has an arena of its own with what it touches, so that a border tensor is on
-    both sides as long as it lives, and there is a buffer for each border tensor to get from one to the other.
-    `saved_bytes`: those less the plan's arenas.
+    A border tensor is one that several units access. `separate_bytes`: each unit has its own arena for all
+    that it accesses. A border tensor then exists on both sides during its life, and a buffer exists for each
+    border tensor to get across. `saved_bytes`: those less the plan's arenas.
     """
 
     border_tensors: int
@@ -34,7 +34,7 @@ class Sharing:
 
 
 def sharing(plan: Plan, board: Board, work: WorkBytes) -> Sharing:
-    """What a plan with functions saves; `work`: scratch and state of every operator."""
+    """Return the saving of a plan with functions; `work`: scratch and state of every operator."""
     apart = _Apart(plan, board, work)
     borders = [name for name, units in apart.users.items() if len(units) > 1]
     border_bytes = sum(plan.graph.tensors[name].size_bytes for name in borders)
@@ -49,9 +49,9 @@ def sharing(plan: Plan, board: Board, work: WorkBytes) -> Sharing:
 
 
 class _Apart:
-    """The buffers of a plan, to be packed for each unit by itself in the order of the plan.
+    """The buffers of a plan, to be packed for each unit separately in the order of the plan.
 
-    `users`: by tensor that owns memory the units that touch it.
+    `users`: the units that access each tensor that owns memory.
     """
 
     def __init__(self, plan: Plan, board: Board, work: WorkBytes) -> None:
@@ -63,7 +63,7 @@ class _Apart:
         self.users = users(plan.graph, board, plan.functions)
 
     def arena_bytes(self, unit: Unit) -> int:
-        """Of an arena for what one unit touches."""
+        """Return the bytes of an arena for all that one unit accesses."""
         alignment = lcm(unit.alignment, *(memory.alignment for memory in self._board.memories))
         rectangles: list[Rectangle] = []
         index_of: dict[BlockId, int] = {}
@@ -83,7 +83,7 @@ class _Apart:
         return pack(PlacementProblem(tuple(rectangles), stacks, repeated), {}, None).used_bytes
 
     def _spans(self, item: Buffer, unit: str) -> tuple[Interval, ...]:
-        """When a buffer is needed by a unit: the lives of those of its blocks that the unit touches."""
+        """Return the live ranges of those of a buffer's blocks that the unit accesses."""
         if item.scratch_of is not None:
             return (item.life,) if self._unit_of[item.scratch_of[0]] == unit else ()
         first = self._tiled.first_block

@@ -1,4 +1,4 @@
-"""From a schedule to a layout: buffers, the memory and offset of each, residences and transfers."""
+"""The way from a schedule to a layout: buffers, the memory and offset of each, residences and transfers."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def spread(  # noqa: PLR0917
     relocation: Budget | None = None,
     tags: Tags | None = None,
 ) -> tuple[Layout, Estimate]:
-    """Places everything in the memories of a board, so that access to it costs least.
+    """Place everything in the memories of a board at the least access cost.
 
-    If the cheapest memory has room for all of it, all lies there, in the smallest arena that is found; the
-    status is `optimal` where it is as large as what is alive at once. Without a relocation every block stays
-    where it is made. All blocks of a tensor, and tensors that share a buffer, lie in one memory; the scratch
-    of an operator does as well. A graph input lies in one piece, because the application fills it as an
-    array. What does not fit has its place too: an arena is then larger than the board's room for it. The
-    status of a layout over several memories is `optimal` where none of this schedule costs less. With `tags`
-    tensors of one tag lie at one offset. Raises FitError where units reach no memory in common.
+    If the cheapest memory has room for everything, all lies there, in the smallest arena found. The status is
+    `optimal` if the arena equals the peak. Without a budget every block stays where it is written. All blocks
+    of a tensor, and tensors that share a buffer, lie in one memory; so does the scratch of an operator. A
+    graph input is contiguous, because the application fills it as an array. Blocks that do not fit get places
+    too: an arena is then larger than the board's room. The status of a layout over several memories is
+    `optimal` if no layout of this schedule costs less. With `tags`, tensors of one tag lie at one offset.
+    Raises FitError if units reach no memory in common.
     """
     wanted = needs(tiled.graph, board, functions)
     items = buffers(tiled, schedule.steps, work, _apart(tiled, schedule.steps, wanted, board, tags))
@@ -76,8 +76,10 @@ def pinned(
     board: Board,
     functions: Sequence[Function],
 ) -> list[int]:
-    """Buffers that do not move: scratch and state; what the application knows the place of; and what other
-    units touch where the first unit, which moves blocks, may not reach it or a cache may hold it.
+    """Return the buffers that do not move.
+
+    These are scratch and state, buffers whose place the application knows, and buffers that other units
+    access if the first unit, which moves blocks, may not reach them or may cache them.
     """
     borders = (*tiled.graph.resident_inputs(), *tiled.graph.outputs)
     stay = {tiled.flow.roots[border.tensor] for border in borders}
@@ -93,7 +95,7 @@ def pinned(
 
 
 def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
-    """What the address of each arena has to be a multiple of, so that offsets stand for addresses."""
+    """Return the alignment of each arena's address, so that aligned offsets imply aligned addresses."""
     wanted = needs(plan.graph, board, plan.functions)
     found = dict.fromkeys(plan.layout.arenas, ARENA_GRAIN_BYTES)
     placed = ((plan.layout.blocks, wanted.tensors), (plan.layout.scratch, wanted.work))
@@ -107,7 +109,7 @@ def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
 def laid_out_buffers(
     tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout: Layout
 ) -> tuple[Buffer, ...]:
-    """The buffers of a layout: tensors in different memories do not take over from each other."""
+    """Return the buffers of a layout: tensors in different memories do not take over from each other."""
     ids = tiled.block_ids()
     chances = {(ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, steps)}
     apart = {pair for pair in chances if len({memories_of(layout.blocks[name]) for name in pair}) > 1}
@@ -115,7 +117,7 @@ def laid_out_buffers(
 
 
 def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes, layout: Layout) -> Estimate:
-    """Peak and traffic of a schedule whose buffers lie in these memories."""
+    """Return the peak and traffic of a schedule whose buffers lie in these memories."""
     peak_bytes, peak_step = peak(laid_out_buffers(tiled, schedule.steps, work, layout))
     by_memory = dict.fromkeys(layout.arenas, 0)
     for access in accesses(tiled, schedule.steps, work, layout):
@@ -145,13 +147,13 @@ def _banks(board: Board) -> list[ArenaMemory]:
 
 
 def _alignments(items: Sequence[Buffer], wanted: Requirements) -> list[int]:
-    """What the offset of each buffer is a multiple of, beside what its memory asks."""
+    """Return the alignment of each buffer's offset, in addition to that of its memory."""
     each = ([_need(wanted, owner) for owner in _owners(item)] for item in items)
     return [lcm(*(need.alignment for need in needed)) for needed in each]
 
 
 class _UnionFind:
-    """Sets of owners that must lie in one memory, and the memories, by index, that a whole set may lie in."""
+    """Sets of owners that must lie in one memory, and the memories, by index, allowed for a whole set."""
 
     def __init__(self, wanted: Requirements, board: Board) -> None:
         self._wanted, self._parent = wanted, dict[Owner, Owner]()
@@ -159,7 +161,7 @@ class _UnionFind:
         self._banks: dict[Owner, tuple[int, ...]] = {}
 
     def find(self, owner: Owner) -> Owner:
-        """Who stands for all that lie with this one."""
+        """Return the representative of an owner's set."""
         if owner not in self._parent:
             memories = _need(self._wanted, owner).memories
             self._parent[owner] = owner
@@ -169,11 +171,11 @@ class _UnionFind:
         return owner
 
     def banks(self, owner: Owner) -> tuple[int, ...]:
-        """The memories for it and all that lie with it; never none."""
+        """Return the memories allowed for an owner's set; never none."""
         return self._banks[self.find(owner)]
 
     def union(self, one: Owner, other: Owner) -> bool:
-        """Unite two sets if a memory is left for them; whether they are."""
+        """Unite two sets if a memory remains for both; return whether they are united."""
         first, second = self.find(one), self.find(other)
         common = tuple(bank for bank in self._banks[first] if bank in self._banks[second])
         if common:
@@ -184,8 +186,9 @@ class _UnionFind:
 def _apart(
     tiled: TiledGraph, steps: tuple[Step, ...], wanted: Requirements, board: Board, tags: Tags | None
 ) -> frozenset[tuple[str, str]]:
-    """Tensors that no operator may join in place: they need different memories, or their kin does, or they
-    have different tags.
+    """Return pairs of tensors that no operator may join in place.
+
+    Their sets need different memories, or they have different tags.
     """
     if tags is None and all(len(need.memories) == len(board.memories) for need in wanted.tensors.values()):
         return frozenset()
@@ -201,7 +204,9 @@ def _apart(
 def _groups(
     items: Sequence[Buffer], again: Sequence[Indices], wanted: Requirements, board: Board, accessed: Traffic
 ) -> list[RectangleGroup]:
-    """What lies in one memory: buffers of a tensor, of tensors that share a buffer or a place; scratch of an
+    """Return groups of buffers that lie in one memory.
+
+    A group contains the buffers of a tensor and of tensors that share a buffer or place, or scratch of an
     operator.
     """
     sets = _UnionFind(wanted, board)
@@ -224,7 +229,7 @@ def _groups(
 
 
 def _again(items: Sequence[Buffer]) -> list[Indices]:
-    """The buffers of each block that is made several times, by index."""
+    """Return the buffers of each rematerialised block, by index."""
     found: dict[object, list[int]] = {}
     for index, item in enumerate(items):
         found.setdefault(item.key, []).append(index)
@@ -234,8 +239,9 @@ def _again(items: Sequence[Buffer]) -> list[Indices]:
 def _problem(
     tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[int], again: Sequence[Indices]
 ) -> PlacementProblem:
-    """The rectangles of a plan, those of a group of `again` at one offset; the rows of a graph input that is
-    cut are a stack and die one by one.
+    """Return the rectangles of a plan, those of a group of `again` at one offset.
+
+    The rows of a graph input that is cut are a stack and die one by one.
     """
     rectangles = tuple(
         Rectangle(item.size_bytes, item.life, alignment)

@@ -1,4 +1,4 @@
-"""Memory tags as a placement: tensors of one tag, whole, lie at one offset, in the order of the functions."""
+"""Memory tags as a placement: whole tensors of one tag lie at one offset, in the order of the functions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from mcudeploy.planner.published.tags import assign_tags
 from mcudeploy.tiling.live import Buffer
 
 Tags = Mapping[str, int]
-"""By tensor that owns memory the number of its tag."""
+"""The number of the tag of each tensor that owns memory."""
 
 
 def tags_of(graph: Graph, board: Board, functions: Sequence[Function]) -> Tags:
-    """The tags that the tensors of a graph share, by `assign_tags`."""
+    """Return the tags that the tensors of a graph share, by `assign_tags`."""
     alignment = lcm(*(memory.alignment for memory in board.memories))
     tagging = assign_tags(program_of(graph, board, functions), board, alignment)
     return {name: tag for (_, (name, _)), tag in tagging.places.items()}
 
 
 def tag_schedule(graph: Graph, functions: Sequence[Function]) -> Schedule:
-    """The order that tags count references in: function by function, each operator once and whole."""
+    """Return the order in which tags count references: function by function, each operator once and whole."""
     place = {name: at for at, name in enumerate(name for it in functions for name in it.operators)}
     operators = sorted(
         (position for position, operator in enumerate(graph.operators) if not operator.op.is_view),
@@ -34,10 +34,10 @@ def tag_schedule(graph: Graph, functions: Sequence[Function]) -> Schedule:
 
 
 def share(items: Sequence[Buffer], tags: Tags) -> list[tuple[int, ...]]:
-    """The buffers of each tag that has several, by index and birth.
+    """Return the buffers of each tag that has several, by index and birth.
 
-    A tag that a smaller tensor takes over from the last one that is read has two places: kernels work in
-    place on equal sizes only.
+    If a smaller tensor takes over a tag from the last one read, the tag has two places: kernels work in place
+    on equal sizes only.
     """
     groups: dict[int, list[list[int]]] = {}
     for index in sorted(range(len(items)), key=lambda index: items[index].life.lo):
