@@ -1,7 +1,7 @@
-"""Beam search over the sets of steps that are done: of each size the few with the least peak are kept.
+"""Beam search over sets of completed steps: of each size it keeps the few with the least peak.
 
-A step that fits below the peak there is anyway, and leaves no more memory than it found, is taken at once: to
-move it forward never hurts (the dominance rule of the exact search).
+A step that fits below the current peak and does not increase the live memory is taken at once: moving it
+forward never hurts (the dominance rule of the exact search).
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.planner.order.order_problem import OrderProblem
 
 _READY_UNITS, _TAKEN_UNITS = 1.0, 10.0
-"""Effort of a ready step of a set that is followed, and of a step that is taken where sets are small."""
+"""Effort of a ready step of an expanded set, and of a step that is taken, for small sets."""
 
 _LONG_SET = 3000
-"""Sets of so many steps take twice the effort."""
+"""The number of steps at which a set takes twice the effort."""
 
 _Path = tuple["_Path", int] | None
 
 
 @dataclass(slots=True)
 class _BeamState:
-    """Steps done, the peak so far, bytes now, and by how much each ready step changes them: while it runs,
-    and after it.
-    """
+    """Completed steps, the peak, live bytes, and the change by each ready step: during it and after it."""
 
     done: int
     peak: int
@@ -34,7 +32,7 @@ class _BeamState:
     path: _Path
 
     def take(self, problem: OrderProblem, step: int) -> None:
-        """Run a step, if nobody else holds this state."""
+        """Run a step; nothing else may share this state."""
         rise, net = self.ready.pop(step)
         self.peak = max(self.peak, self.live + rise)
         self.live += net
@@ -47,7 +45,7 @@ class _BeamState:
             self.ready[other] = problem.change(other, self.done)
 
     def settle(self, problem: OrderProblem) -> None:
-        """Take what costs nothing until there is no more of it."""
+        """Take steps that cost nothing until none is left."""
         while True:
             room = self.peak - self.live
             free = (step for step, (rise, net) in self.ready.items() if net <= 0 and rise <= room)
@@ -58,7 +56,7 @@ class _BeamState:
 
 
 def beam(problem: OrderProblem, width: int, floor: int, effort: Effort) -> tuple[int, ...] | None:
-    """A valid order, or None where the effort does not suffice. `floor`: bytes that every order needs.
+    """Return a valid order, or None if the effort does not suffice. `floor`: bytes that every order needs.
 
     Work: steps * width * (ready steps + steps / 64).
     """

@@ -1,4 +1,4 @@
-"""Lower bounds on the peak of every order: the least that memory can hold while some step runs."""
+"""Lower bounds on the peak of every order: the minimum memory in use during a step."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from mcudeploy.planner.order.closure import Closure
 from mcudeploy.planner.order.order_problem import OrderProblem
 
 _ARC_UNITS = 0.5
-"""Effort of a minimum cut for each arc of its network."""
+"""Effort of a minimum cut per arc of its network."""
 
 
 def sure_needs(problem: OrderProblem, closure: Closure) -> list[int]:
-    """For each step bytes that are in memory while it runs, in every order.
+    """Return, for each step, bytes that are live during it in every order.
 
-    A buffer is alive during a step that comes after one of the steps that touch it, and before one of them.
+    A buffer is live during a step that comes after one of the steps that touch it, and before another.
     """
     loads = np.zeros(problem.steps, np.int64)
     everything = (1 << problem.steps) - 1
     for buffer in problem.buffers:
         if not buffer.touched_by and not buffer.kept:
-            continue  # gone after the first step, whichever that is
+            continue  # it ends with the first step, whichever that is
         begun = everything if buffer.initial or not buffer.touched_by else 0
         wanted = everything if buffer.kept else 0
         for step in buffer.touched_by:
@@ -32,19 +32,19 @@ def sure_needs(problem: OrderProblem, closure: Closure) -> list[int]:
 
 
 def _places(steps: int, count: int) -> np.ndarray:
-    """A set of steps as a Boolean array."""
+    """Return a set of steps as a Boolean array."""
     packed = np.frombuffer(steps.to_bytes((count + 7) // 8, "little"), np.uint8)
     return np.unpackbits(packed, bitorder="little", count=count).view(bool)
 
 
 def least_needs(problem: OrderProblem, needs: list[int], effort: Effort, most: int) -> list[int]:
-    """For each step bytes that every order needs while it runs; where the effort is spent, those of `needs`,
-    which are sure.
+    """Return, for each step, bytes that every order needs during it; `needs` (certain) if the effort is
+    spent.
 
-    What is done before a step is a set that holds with every step also those before it, that has the
-    step's predecessors and not the step. The memory in use is a cut function of that set (a buffer
-    counts if one of its steps is done and one is not), so the least over all such sets is a minimum cut.
-    Stops as soon as one need reaches `most`.
+    The steps completed before a step form a set that is closed under predecessors, contains the step's
+    predecessors, and excludes the step. The live memory is a cut function of that set: a buffer counts if one
+    of its steps is in the set and one is not. The minimum over all such sets is therefore a minimum cut. The
+    computation stops as soon as one need reaches `most`.
     """
     network = _Network(problem)
     least = list(needs)
@@ -57,8 +57,10 @@ def least_needs(problem: OrderProblem, needs: list[int], effort: Effort, most: i
 
 
 class _Network:
-    """Nodes: the steps, then for each buffer that can outlive a step one that is on the side of what is done
-    if any of its steps is, and one on the other side if any is not; then source and sink.
+    """A flow network: steps, two nodes for each buffer that can outlive a step, source and sink.
+
+    The first node of a buffer is on the completed side if any of its steps is, the second on the other side
+    if any step is.
     """
 
     def __init__(self, problem: OrderProblem) -> None:
@@ -86,7 +88,7 @@ class _Network:
         return begun, begun + 1
 
     def cut(self, step: int) -> int:
-        """The least bytes in memory while a step runs."""
+        """Return the minimum live bytes during a step."""
         fixed = self.base - self.problem.most_saved(step)
         arcs = [(step, self.sink)]
         arcs += ((self.source, other) for other in self.problem.before[step])

@@ -1,6 +1,6 @@
-"""The precedence closure: all steps before and behind each step, and the places it can have.
+"""The precedence closure: all ancestors and descendants of each step, and its possible places.
 
-Sets of steps are integers, one bit per step: of 10,000 steps all ancestors and descendants take 12 MB.
+Sets of steps are integers, one bit per step: for 10,000 steps all ancestors and descendants take 12 MB.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from mcudeploy.planner.order.order_problem import OrderProblem
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """For each step the set of its ancestors and of its descendants (without itself), and the first and last
-    place it can have in any order: `asap` and `alap`.
+    """The ancestors and descendants of each step (without itself), and its first and last possible place.
+
+    The places are `asap` and `alap`.
     """
 
     ancestors: tuple[int, ...]
@@ -23,7 +24,7 @@ class Closure:
 
     @classmethod
     def of(cls, problem: OrderProblem) -> Closure:
-        """Linear in the edges, times the steps / 64."""
+        """Compute the closure, in time linear in the edges, times steps / 64."""
         ancestors, descendants = [0] * problem.steps, [0] * problem.steps
         for step, needed in enumerate(problem.before):
             for other in needed:

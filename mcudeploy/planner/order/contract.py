@@ -1,9 +1,9 @@
-"""Dependences that cost nothing: some order of least peak has them, so that a search need not look elsewhere.
+"""Dependences that cost nothing: some order of least peak satisfies them, so a search may assume them.
 
-A step that all its followers reach through one, the next, and that never leaves less memory than it found,
-may wait until right before the next: in between there is no more memory without it. So a scaled copy of a
-tensor is made when it is added to the others, not before. Backwards in time the same holds of a step that
-never leaves more than it found: it may follow right behind the one it waits for.
+Consider a step that all its successors reach through one step, the next, and that never reduces the live
+memory. It can wait until right before the next: until then it only adds memory. A scaled copy of a tensor,
+for example, is computed when it is added to the others, not before. In reverse, a step that never increases
+the live memory can follow right after its predecessor.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from mcudeploy.planner.order.exact import Choosers
 from mcudeploy.planner.order.order_problem import OrderProblem, members
 
 _STEP_UNITS, _ANCESTOR_UNITS = 40.0, 0.5
-"""Effort for each step of the problem, and for each that comes before another now."""
+"""Effort per step of the problem, and per step that gains a successor."""
 
 
 def contracted(problem: OrderProblem, effort: Effort) -> tuple[OrderProblem, list[int]]:
-    """The problem with such dependences, its steps numbered anew; and for each the number it had.
+    """Return the problem with such dependences and renumbered steps; and the old number of each step.
 
-    Its least peak is that of the problem, and its orders are orders of the problem. With the effort it ends,
-    with those that were found.
+    Its least peak equals the problem's, and its orders are orders of the problem. When the effort is spent,
+    it contains the dependences found until then.
     """
     numbers = list(range(problem.steps))
     if any(buffer.initial and not buffer.kept and not buffer.touched_by for buffer in problem.buffers):
-        return problem, numbers  # memory that the first step alone shares: places are not alike
+        return problem, numbers  # memory used by the first step alone: places are not equivalent
     for _ in range(2):
         problem, renumbered = with_pairs(problem, _delays(problem, effort))
         numbers = [numbers[step] for step in renumbered]
@@ -36,7 +36,7 @@ def contracted(problem: OrderProblem, effort: Effort) -> tuple[OrderProblem, lis
 
 
 def _delays(problem: OrderProblem, effort: Effort) -> list[Pair]:
-    """The dependences that put steps right before the next, where that costs nothing."""
+    """Return the dependences that put steps right before the next, if that costs nothing."""
     closure, choosers = Closure.of(problem), Choosers(problem)
     ancestors, descendants = list(closure.ancestors), list(closure.descendants)
     before, after = list(problem.needs), [list(each) for each in problem.after]
@@ -45,11 +45,11 @@ def _delays(problem: OrderProblem, effort: Effort) -> list[Pair]:
         effort.spend(_STEP_UNITS)
         if effort.is_spent():
             break
-        behind = descendants[step]
-        following = next((other for other in after[step] if behind == descendants[other] | 1 << other), None)
-        if following is None or choosers.near(step) & ~(ancestors[step] | behind | 1 << step):
+        after = descendants[step]
+        following = next((other for other in after[step] if after == descendants[other] | 1 << other), None)
+        if following is None or choosers.near(step) & ~(ancestors[step] | after | 1 << step):
             continue
-        if not _can_wait(problem, step, following, behind):
+        if not _can_wait(problem, step, following, after):
             continue
         fresh = before[following] & ~(ancestors[step] | 1 << step)
         before[step] |= fresh
@@ -64,10 +64,10 @@ def _delays(problem: OrderProblem, effort: Effort) -> list[Pair]:
     return pairs
 
 
-def _can_wait(problem: OrderProblem, step: int, following: int, behind: int) -> bool:
-    """Whether it costs nothing to run a step right before the next; `behind`: all that come after it."""
-    # With all that may come before it done, a step begins the least it can and ends the most.
-    others = (1 << problem.steps) - 1 & ~behind
+def _can_wait(problem: OrderProblem, step: int, following: int, after: int) -> bool:
+    """Return whether running a step right before the next costs nothing; `after`: all its successors."""
+    # With every possible predecessor completed, a step begins the fewest buffers and ends the most.
+    others = (1 << problem.steps) - 1 & ~after
     begun, ended = problem.begun_and_ended(step, others & ~(1 << step))
     then, _ = problem.begun_and_ended(following, others)
     return ended <= begun and ended <= then - problem.most_saved(following)

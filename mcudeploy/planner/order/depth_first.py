@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 def depth_first(begins: Iterable[int], needs: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """The time of every step that the steps `begins` wait for, and of these, in the order of time.
+    """Return the time of the steps `begins` and all steps that they depend on, in the order of time.
 
-    `needs` has for each step those it waits for directly, to be brought about in this order.
+    `needs` lists each step's direct dependences in the order in which to visit them.
     """
     time: dict[int, int] = {}
     for begin in begins:

@@ -1,4 +1,4 @@
-"""Problems made of others: time run backwards, the first steps alone, and with more dependences."""
+"""Problems derived from others: reversed in time, restricted to the first steps, with more dependences."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ Pair = tuple[int, int]
 
 
 def reverse(problem: OrderProblem) -> OrderProblem:
-    """The problem run backwards: step s becomes steps - 1 - s. The orders and their loads are the same, but
-    for what is there at first and nobody touches.
+    """Return the problem in reverse: step s becomes steps - 1 - s.
+
+    Orders and loads are the same, except for initial memory that no step touches.
     """
     last = problem.steps - 1
     return OrderProblem(
@@ -33,13 +34,14 @@ def reverse(problem: OrderProblem) -> OrderProblem:
 
 
 def turned(order: Sequence[int]) -> list[int]:
-    """An order of the problem run backwards as one of the problem."""
+    """Convert an order of the reversed problem to one of the problem."""
     return [len(order) - 1 - step for step in reversed(order)]
 
 
 def restricted(problem: OrderProblem, steps: Sequence[int]) -> OrderProblem:
-    """The problem of some steps, numbered anew in the order given, which is valid: all that they wait for are
-    among them. Memory that only others touch is not in it.
+    """Return the problem of some steps, renumbered in the given order, which must be valid.
+
+    All predecessors of the steps must be among them. Memory that only other steps touch is excluded.
     """
     number = {step: place for place, step in enumerate(steps)}
     buffers: list[StepBuffer] = []
@@ -61,7 +63,7 @@ def restricted(problem: OrderProblem, steps: Sequence[int]) -> OrderProblem:
 
 
 def with_pairs(problem: OrderProblem, pairs: Sequence[Pair]) -> tuple[OrderProblem, list[int]]:
-    """The problem with pairs, which contradict nothing, as dependences; and its steps' numbers before."""
+    """Return the problem with consistent pairs as additional dependences; and its steps' previous numbers."""
     needed = [set(before) for before in problem.before]
     for first, second in pairs:
         needed[second].add(first)

@@ -1,10 +1,10 @@
-"""The order with the least peak, by best-first search over the sets of done steps.
+"""The order with the least peak, by best-first search over sets of completed steps.
 
-Sets are taken by the least peak with which they can be reached, so that all bounds below the optimum are
-refuted in one go: what fails under one bound waits for the next instead of being searched again. Among sets
-of the same peak the one with the most steps comes first. *Dominance*: a step whose memory fits under the
-bound and after which there is no more memory than before is taken at once. Moved forward in any order it
-hurts no other step: until its old place all others run with no more memory.
+Sets are expanded by the least peak with which they can be reached. One pass thus refutes all bounds below the
+optimum: a set that fails under one bound waits for the next instead of being searched again. Among sets of
+equal peak the one with the most steps comes first. *Dominance*: a step that fits under the bound and does not
+increase the live memory is taken at once. Moving it forward in any order hurts no other step: until its old
+place all others run with no more memory.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from mcudeploy.planner.order.closure import Closure
 from mcudeploy.planner.order.order_problem import OrderOutcome, OrderProblem, mask_of
 
 _READY_UNITS = 3.0
-"""Effort of one ready step of a set that is looked at."""
+"""Effort of one ready step of an expanded set."""
 
 MOST_SETS = 300_000
-"""Sets that are kept at most: some 300 MB."""
+"""The maximum number of sets in memory: some 300 MB."""
 
 
 def best_first(problem: OrderProblem, floor: int, beat: int, effort: Effort) -> OrderOutcome:
-    """An order of least peak, below `beat` bytes, or none. `floor`: a lower bound that is known already.
+    """Return an order of least peak, below `beat` bytes, or none. `floor`: a known lower bound.
 
-    Ends early with the effort or with `MOST_SETS` sets, with what is proven by then.
+    The search ends early with the effort or with `MOST_SETS` sets and returns what is proven by then.
     """
     if floor >= beat:
         return OrderOutcome(None, floor)
     everything, everywhere = (1 << problem.steps) - 1, Choosers(problem).movable(Closure.of(problem))
     came: dict[int, tuple[int, int]] = {0: (0, -1)}
-    # Peak to reach it, steps left, memory after it, the set, what is ready, the peak for which it was tried
+    # Peak to reach it, remaining steps, memory after it, the set, ready steps, the peak for which it was
+    # tried
     heap = [(floor, problem.steps, problem.live(0), 0, tuple(problem.ready()), -1)]
     while heap:
         bound, left, memory, done, ready, tried = heapq.heappop(heap)
@@ -66,11 +67,11 @@ def best_first(problem: OrderProblem, floor: int, beat: int, effort: Effort) -> 
 
 
 class Choosers:
-    """Steps with several chances in place, one behind another that saves less.
+    """Steps with several in-place candidates, of which a later one saves less.
 
-    A step that frees what it adds can be taken at another time, and no other step has more: one may come
-    between another and its in-place chance, but then it has freed as much. Yet a step takes the first of its
-    chances that applies: one that saves less must not become possible in front of another.
+    A step that frees what it adds can run at another time without more memory elsewhere. It may come between
+    another step and its in-place candidate, but then it has freed as much. However, a step takes its first
+    applicable candidate: one that saves less must not become possible before another.
     """
 
     def __init__(self, problem: OrderProblem) -> None:
@@ -83,11 +84,13 @@ class Choosers:
                     self._of_buffer[number] = self._of_buffer.get(number, 0) | 1 << step
 
     def near(self, step: int) -> int:
-        """Those that choose among buffers which a step touches."""
+        """Return the steps that choose among buffers which a step touches."""
         return reduce(or_, (self._of_buffer.get(number, 0) for number in self._touches[step]), 0)
 
     def movable(self, closure: Closure) -> int:
-        """The steps that can be taken at any time: those that choose near them come before or behind them."""
+        """Return the steps that can run at any time: those that choose near them are ancestors or
+        descendants.
+        """
         related = map(or_, closure.ancestors, closure.descendants)
         return mask_of(step for step, each in enumerate(related) if not self.near(step) & ~(each | 1 << step))
 

@@ -1,9 +1,10 @@
-"""What a scheduler sees: steps, which must come before which, and the memory they touch. Plain integers.
+"""A scheduling problem: steps, their precedences, and the memory they touch. Plain integers.
 
-Operators of an unsplit graph, row blocks of a cut one and nodes of a training graph all become this.
+Operators of an unsplit graph, row blocks of a cut graph and nodes of a training graph all become steps.
 
-Sets of steps are integers, bit s for step s. Memory between two steps depends on the set of done steps alone,
-so `OrderProblem.change` is the one place that counts live bytes: all orders, searches and bounds ask it.
+Sets of steps are integers, bit s for step s. The memory between two steps depends on the set of completed
+steps alone. `OrderProblem.change` is therefore the only place that counts live bytes: all orders, searches
+and bounds use it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from functools import cached_property
 class StepBuffer:
     """Memory that lives from the first step that touches it to the last, in any order of the steps.
 
-    `touched_by` has each step once. `initial`: it is there before the first step. `kept`: it is there until
-    the end. Scratch is a buffer that one step touches; the state of an operator that accumulates one that
-    all its steps touch.
+    `touched_by` contains each step once. `initial`: it is live before the first step. `kept`: it is live
+    until the end. Scratch is a buffer that one step touches. The state of an operator that accumulates is a
+    buffer that all its steps touch.
     """
 
     size_bytes: int
@@ -29,15 +30,16 @@ class StepBuffer:
 
     @property
     def is_scratch(self) -> bool:
-        """Whether it is there for one step only."""
+        """Whether it lives for one step only."""
         return len(self.touched_by) == 1 and not (self.initial or self.kept)
 
 
 @dataclass(frozen=True, slots=True)
 class InPlace:
-    """`step` may write buffer `output` over buffer `input`, where it is the first to touch the one and the
-    last to touch the other: during that step the smaller of the two then costs nothing. Never where the
-    output is there before, or the input has to stay.
+    """An in-place candidate: `step` may write buffer `output` over buffer `input`.
+
+    It applies if the step is the first to touch the output and the last to touch the input. During that step
+    the smaller of the two then costs nothing. It never applies if the output is initial or the input is kept.
     """
 
     step: int
@@ -47,8 +49,9 @@ class InPlace:
 
 @dataclass(frozen=True, eq=False)
 class OrderProblem:
-    """Steps 0, 1, ... with `before[s]` the steps that must come before step s; the order given by the
-    numbers themselves is valid. Of the in-place chances of one step the first that applies is taken.
+    """Steps 0, 1, ... with `before[s]`, the steps that must come before step s.
+
+    The order of the numbers is valid. A step takes the first of its in-place candidates that applies.
     """
 
     before: tuple[tuple[int, ...], ...]
@@ -57,12 +60,12 @@ class OrderProblem:
 
     @property
     def steps(self) -> int:
-        """How many steps there are."""
+        """The number of steps."""
         return len(self.before)
 
     @cached_property
     def after(self) -> tuple[tuple[int, ...], ...]:
-        """For each step the steps that wait for it directly."""
+        """For each step, the steps that depend on it directly."""
         found: list[list[int]] = [[] for _ in self.before]
         for step, needed in enumerate(self.before):
             for other in needed:
@@ -71,12 +74,12 @@ class OrderProblem:
 
     @cached_property
     def needs(self) -> tuple[int, ...]:
-        """For each step the set of those it waits for directly."""
+        """For each step, the set of its direct dependences."""
         return tuple(map(mask_of, self.before))
 
     @cached_property
     def touches(self) -> tuple[tuple[int, ...], ...]:
-        """For each step the buffers it touches."""
+        """For each step, the buffers that it touches."""
         found: list[list[int]] = [[] for _ in self.before]
         for number, buffer in enumerate(self.buffers):
             for step in buffer.touched_by:
@@ -85,14 +88,12 @@ class OrderProblem:
 
     @cached_property
     def touching(self) -> tuple[int, ...]:
-        """For each buffer the set of steps that touch it."""
+        """For each buffer, the set of steps that touch it."""
         return tuple(mask_of(buffer.touched_by) for buffer in self.buffers)
 
     @cached_property
     def chances(self) -> tuple[InPlace, ...]:
-        """The in-place chances that some order can take: memory that is kept, or was there before, is not
-        written over.
-        """
+        """The in-place candidates that some order can use; initial and kept memory is not overwritten."""
         return tuple(
             chance
             for chance in self.in_place
@@ -112,22 +113,22 @@ class OrderProblem:
         return found
 
     def saving(self, chance: InPlace) -> int:
-        """Bytes that cost nothing where a chance is taken."""
+        """Return the bytes that an in-place candidate saves."""
         return min(self.buffers[chance.input].size_bytes, self.buffers[chance.output].size_bytes)
 
     def most_saved(self, step: int) -> int:
-        """The largest `saving` of a step's chances."""
+        """Return the largest `saving` of a step's in-place candidates."""
         return max(map(self.saving, self.chances_of.get(step, ())), default=0)
 
     def is_valid(self, order: Sequence[int]) -> bool:
-        """Whether an order has every step once, after all that must come before it."""
+        """Return whether an order contains every step once, after all its predecessors."""
         if sorted(order) != list(range(self.steps)):
             return False
         places = self.places(order)
         return all(places[other] < places[step] for step in order for other in self.before[step])
 
     def places(self, order: Sequence[int]) -> list[int]:
-        """For each step its place in an order."""
+        """Return the place of each step in an order."""
         places = [0] * self.steps
         for place, step in enumerate(order):
             places[step] = place
@@ -135,7 +136,9 @@ class OrderProblem:
 
     @cached_property
     def _touched(self) -> list[list[tuple[int, int, bool, bool]]]:
-        """For each step the buffers it touches: the set of steps that do, size, whether initial, and kept."""
+        """For each step, the buffers that it touches: the set of touching steps, size, whether initial, and
+        kept.
+        """
         every = [
             (steps, buffer.size_bytes, buffer.initial, buffer.kept)
             for steps, buffer in zip(self.touching, self.buffers, strict=True)
@@ -151,11 +154,11 @@ class OrderProblem:
 
     @cached_property
     def _first_step_bytes(self) -> int:
-        """What is there before the first step and nobody touches or keeps."""
+        """Initial bytes that no step touches and that are not kept."""
         return sum(b.size_bytes for b in self.buffers if b.initial and not b.kept and not b.touched_by)
 
     def live(self, done: int) -> int:
-        """Bytes in memory after a set of steps and before the next."""
+        """Return the live bytes after a set of steps and before the next."""
         total = 0
         for steps, buffer in zip(self.touching, self.buffers, strict=True):
             begun = buffer.initial or steps & done or not steps
@@ -164,8 +167,10 @@ class OrderProblem:
         return total
 
     def begun_and_ended(self, step: int, done: int) -> tuple[int, int]:
-        """Bytes of the buffers that a step is the first to touch, and of those it is the last to touch, where
-        `done` are the steps before it; nothing in place.
+        """Return the bytes of buffers that a step is the first to touch, and of those that it is the last to
+        touch.
+
+        `done` are the steps before it; in-place candidates are ignored.
         """
         begun = ended = 0
         after = ~(done | 1 << step)
@@ -177,7 +182,7 @@ class OrderProblem:
         return begun, ended
 
     def change(self, step: int, done: int) -> tuple[int, int]:
-        """Bytes during a step, and after it, over those before it; `done`: the steps before it."""
+        """Return the change of live bytes during a step, and after it; `done`: the steps before it."""
         begun, ended = self.begun_and_ended(step, done)
         rise = begun if done else begun + self._first_step_bytes
         if step in self._in_place:
@@ -188,9 +193,9 @@ class OrderProblem:
         return rise, begun - ended
 
     def changed(self, step: int, done: int) -> Iterator[int]:
-        """The steps to come whose `change` may be another since `step` ran, which `done` has already.
+        """Yield the remaining steps whose `change` may differ since `step` ran; `done` includes `step`.
 
-        Those that share a buffer which the step began, and the last ones that will touch what it touched.
+        These share a buffer that the step began, or are the last that will touch what it touched.
         """
         bit = 1 << step
         if done == bit and self._first_step_bytes:
@@ -201,7 +206,7 @@ class OrderProblem:
                 yield from members(left)
 
     def loads(self, order: Iterable[int]) -> list[int]:
-        """Bytes in memory during each step of an order."""
+        """Return the live bytes during each step of an order."""
         loads, done, live = [], 0, self.live(0)
         for step in order:
             rise, net = self.change(step, done)
@@ -211,28 +216,28 @@ class OrderProblem:
         return loads
 
     def peak(self, order: Iterable[int]) -> int:
-        """The largest of `loads`."""
+        """Return the largest of `loads`."""
         return max(self.loads(order), default=0)
 
     def ready(self) -> list[int]:
-        """The steps that can come first."""
+        """Return the steps without predecessors."""
         return [step for step, needed in enumerate(self.before) if not needed]
 
     def freed(self, step: int, done: int) -> list[int]:
-        """The steps that can come next since `step` ran, which `done` has already, and could not before."""
+        """Return the steps that became ready when `step` ran; `done` includes `step`."""
         return [other for other in self.after[step] if not self.needs[other] & ~done]
 
 
 @dataclass(frozen=True, slots=True)
 class OrderOutcome:
-    """The best order, if one has a peak below the one to beat. No order has a peak below `bound_bytes`."""
+    """The best order, if its peak is below the one to beat. No order has a peak below `bound_bytes`."""
 
     order: list[int] | None
     bound_bytes: int
 
 
 def mask_of(steps: Iterable[int]) -> int:
-    """The set of some steps."""
+    """Return the set of some steps."""
     mask = 0
     for step in steps:
         mask |= 1 << step
@@ -240,7 +245,7 @@ def mask_of(steps: Iterable[int]) -> int:
 
 
 def members(mask: int) -> list[int]:
-    """The steps in a set, ascending."""
+    """Return the steps in a set, ascending."""
     found = []
     while mask:
         low = mask & -mask

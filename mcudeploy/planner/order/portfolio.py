@@ -1,8 +1,8 @@
-"""All schedulers of a problem, within some effort: the best order, with what is known about better ones.
+"""All schedulers of a problem, within some effort: the best order and a lower bound.
 
-Quick heuristics come first, forwards and backwards and tuned at their peaks; then minimum cuts raise the
-lower bound; beam searches and the exact search on the contracted problem close the rest. Each component of
-the series decomposition has its own winner, and only those above the bound are worked on.
+Quick heuristics come first, forwards and backwards and refined at their peaks. Minimum cuts then raise the
+lower bound. Beam searches and the exact search on the contracted problem close the remaining gap. Each
+component of the series decomposition has its own best order, and only components above the bound get effort.
 """
 
 from __future__ import annotations
@@ -34,13 +34,15 @@ DEFAULT = METHODS[:-1]
 
 BEAM_WIDTHS = (1, 8, 64, 256)
 _STEP_UNITS = 16.0
-"""Effort of a quick heuristic for each step."""
+"""Effort of a quick heuristic per step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """A valid order and its peak. No order has a peak below `lower_bound_bytes`; `status` is `optimal` where
-    that is the peak, else `feasible`. `method`: what found the order of the component that has the peak.
+    """A valid order and its peak.
+
+    No order has a peak below `lower_bound_bytes`; `status` is `optimal` if that equals the peak, else
+    `feasible`. `method` names the method that produced the order of the component with the peak.
     """
 
     order: tuple[int, ...]
@@ -52,7 +54,7 @@ class Ordered:
 
 @dataclass(slots=True)
 class _Component:
-    """A component, what its steps need for sure, the best order so far and its lower bound."""
+    """A component, the certain needs of its steps, the best order so far and its lower bound."""
 
     steps: list[int]
     problem: OrderProblem
@@ -65,13 +67,15 @@ class _Component:
     smaller: tuple[OrderProblem, list[int]] | None = None
 
     def contracted(self, effort: Effort) -> tuple[OrderProblem, list[int]]:
-        """The problem with the dependences that cost nothing, and its steps' numbers in the component."""
+        """Return the problem with the dependences that cost nothing, and its steps' numbers in
+        the component.
+        """
         if self.smaller is None:
             self.smaller = contracted(self.problem, effort)
         return self.smaller
 
     def offer(self, order: Sequence[int], method: str) -> int:
-        """Take an order if it is better; its peak."""
+        """Take an order if it is better; return its peak."""
         peak = self.problem.peak(order)
         if peak < self.peak:
             self.order, self.peak, self.method = tuple(order), peak, method
@@ -86,7 +90,8 @@ def best_order(
     updates: Collection[int] = (),
     interruptible: bool = False,
 ) -> Ordered:
-    """The best order that `methods` find with some effort, never worse than the order of the numbers.
+    """Return the best order that `methods` produce with some effort, never worse than the order of the
+    numbers.
 
     `updates`: steps, such as updates of weights, that may be deferred. `interruptible`: Ctrl-C ends the
     search, not the program.
@@ -120,8 +125,9 @@ def _highest_first(components: list[_Component]) -> list[_Component]:
 def _search(
     components: list[_Component], floor: int, effort: Effort, methods: Collection[str]
 ) -> Iterator[int]:
-    """Lower the peaks of components and raise the lower bounds, until they meet or the effort is spent; the
-    bounds that are found. Only components above the highest bound are worked on.
+    """Lower peaks and raise lower bounds until they meet or the effort is spent; yield the bounds.
+
+    Only components above the highest bound get effort.
     """
     for stage, share in _STAGES if "exact" in methods else ((stage, 1.0) for stage, _ in _STAGES):
         within = effort.part(share)
@@ -134,7 +140,7 @@ def _search(
 
 
 def _tuned(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
-    """Quick heuristics, the best of them tuned first."""
+    """Run quick heuristics, then refine them, the best first."""
     found = []
     for method, order in _quick(component, methods):
         effort.spend(_STEP_UNITS * component.problem.steps)
@@ -153,7 +159,7 @@ def _refine(component: _Component, floor: int, effort: Effort, method: str, orde
 
 
 def _quick(component: _Component, methods: Collection[str]) -> Iterator[tuple[str, Sequence[int]]]:
-    """Orders of a component by one method after the other, with their names."""
+    """Yield the orders of a component by each method in turn, with the methods' names."""
     problem = component.problem
     backwards = reverse(problem)
     yield "file", component.order
@@ -178,7 +184,7 @@ def _cut(component: _Component, floor: int, effort: Effort, methods: Collection[
 
 
 def _beams(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
-    """Beam searches on the contracted problem, the narrow ones first, forwards and backwards."""
+    """Run beam searches on the contracted problem, the narrow ones first, forwards and backwards."""
     if "beam" not in methods:
         return floor
     problem, numbers = component.contracted(effort)
@@ -197,7 +203,7 @@ def _beams(component: _Component, floor: int, effort: Effort, methods: Collectio
 
 
 def _prove(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
-    """The exact search on the contracted problem."""
+    """Run the exact search on the contracted problem."""
     if "exact" not in methods:
         return floor
     problem, numbers = component.contracted(effort)
@@ -208,7 +214,7 @@ def _prove(component: _Component, floor: int, effort: Effort, methods: Collectio
 
 
 def _program(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
-    """The integer program."""
+    """Solve the integer program."""
     if "ilp" not in methods:
         return floor
     from mcudeploy.planner.order.published import ilp  # noqa: PLC0415 - the solver takes long to import
@@ -220,4 +226,4 @@ def _program(component: _Component, floor: int, effort: Effort, methods: Collect
 
 
 _STAGES = ((_tuned, 0.3), (_cut, 0.4), (_beams, 0.5), (_prove, 1.0), (_program, 1.0))
-"""What is done one after the other, and its share of the effort that is left, where a proof is looked for."""
+"""The stages in sequence, each with its share of the remaining effort, if optimality is to be proven."""

@@ -1,8 +1,8 @@
-"""Reverse post-order of the fine-grained graph from its outputs: depth first, so that a block is consumed
-as soon as it can be. Method: Peking University's published patent on fine-grained splitting.
+"""Reverse post-order of the fine-grained graph from its outputs: depth first, so blocks are consumed early.
 
-A step that accumulates comes after the one before it, and that one is visited before the next block of the
-input: else the whole tensor in front of a running sum would come alive. Blocks go in ascending order.
+Method: Peking University's published patent on fine-grained splitting. A step that accumulates comes after
+the previous one, which is visited before the next block of the input. Otherwise the whole input of a running
+sum would be live. Blocks are in ascending order.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from mcudeploy.tiling.blocks import TiledGraph
 
 
 def reverse_post_order_of(problem: OrderProblem) -> tuple[int, ...]:
-    """A valid order: depth first from the steps that nothing waits for, both they and inputs ascending."""
+    """Return a valid order: depth first from the steps without successors; they and inputs ascend."""
     sinks = (step for step, after in enumerate(problem.after) if not after)
     return tuple(depth_first(sinks, dict(enumerate(problem.before))))
 
 
 def reverse_post_order(tiled: TiledGraph, first_input_first: bool = True) -> Schedule:
-    """Every step once, after the steps it reads from; blocks of an operator in ascending order.
+    """Return every step once, after the steps that it reads; blocks of an operator in ascending order.
 
-    Of the inputs of a step the first is brought into being first, or the last.
+    Of the inputs of a step, the first is computed first, or the last.
     """
     steps = steps_of(tiled)
     makers = makers_of(tiled, steps)

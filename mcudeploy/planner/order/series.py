@@ -1,4 +1,4 @@
-"""Series decomposition: the components that every order runs one after the other."""
+"""Series decomposition: the components that every order runs in sequence."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mcudeploy.planner.order.order_problem import InPlace, OrderProblem, StepBuf
 
 
 def in_series(problem: OrderProblem) -> list[tuple[list[int], OrderProblem]]:
-    """The components of a problem: a step that has the same place in every order ends one.
+    """Return the components of a problem; a step that has the same place in every order ends one.
 
-    For each its steps, ascending, and the problem of ordering them: its step i is steps[i]. Loads are those
-    of the whole problem: what lives before and after a component is there in it all the time.
+    Each comes with its steps, ascending, and the problem of ordering them: its step i is steps[i]. Loads are
+    those of the whole problem: what lives before and after a component is live throughout it.
     """
     component_of = _component_of(problem)
     steps: list[list[int]] = [[] for _ in range(max(component_of, default=-1) + 1)]
@@ -56,7 +56,7 @@ def in_series(problem: OrderProblem) -> list[tuple[list[int], OrderProblem]]:
 
 
 def _component_of(problem: OrderProblem) -> list[int]:
-    """For each step the number of its component."""
+    """Return, for each step, the number of its component."""
     closure = Closure.of(problem)
     ends = sorted(place for place, last in zip(closure.asap, closure.alap, strict=True) if place == last)
     found = np.searchsorted(np.asarray(ends, np.int64), np.asarray(closure.asap, np.int64), side="left")
@@ -66,8 +66,10 @@ def _component_of(problem: OrderProblem) -> list[int]:
 def _parts(
     buffer: StepBuffer, touched: dict[int, list[int]], components: int
 ) -> Iterator[tuple[int, int, StepBuffer]]:
-    """A buffer as the components [first, last] see it: those that touch it, or where it begins or ends, have
-    a part of their own; in between it is there all the time.
+    """Yield a buffer as the components [first, last] see it.
+
+    Components that touch it, or in which it begins or ends, have a separate part; in between it is live
+    throughout.
     """
     begin = 0 if buffer.initial else min(touched, default=0)
     end = components - 1 if buffer.kept else max(touched, default=0 if buffer.initial else -1)

@@ -1,4 +1,6 @@
-"""A cut graph as a scheduler sees it, and back: what `tiling/live.py` counts, as a `OrderProblem`."""
+"""Conversion between cut graphs and scheduling problems: what `tiling/live.py` counts, as an
+`OrderProblem`.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from mcudeploy.tiling.live import WorkBytes, in_place_chances
 def problem_of(
     tiled: TiledGraph, work: WorkBytes, in_place: bool = True, steps: Sequence[Step] | None = None
 ) -> OrderProblem:
-    """Steps numbered as in `steps`, a valid order without repetitions, or as `tiled.first_step` has them; for
-    every order the peak is that of `live_peak`.
+    """Return the scheduling problem of a cut graph; for every order the peak equals `live_peak`.
 
-    One buffer for every block, for every graph output that is made in parts, for scratch and state. An
+    Steps are numbered as in `steps`, a valid order without repetitions, or by `tiled.first_step`. There is
+    one buffer for every block, for every graph output that is computed in parts, for scratch and state. An
     operator that is not in `work` has neither. Without `in_place` no output takes over an input's memory.
     """
     steps = steps_of(tiled) if steps is None else steps
@@ -41,22 +43,22 @@ def problem_of(
 
 
 def schedule_of(steps: Sequence[Step], order: Sequence[int], status: str) -> Schedule:
-    """The schedule that an order of a problem's steps is; `steps` as they are numbered there."""
+    """Return the schedule of an order of a problem's steps; `steps` as they are numbered there."""
     return Schedule(tuple(steps[number] for number in order), status)
 
 
 def steps_of(tiled: TiledGraph) -> list[Step]:
-    """All steps by number: operators in the graph's order, blocks ascending."""
+    """Return all steps by number: operators in the graph's order, blocks ascending."""
     return [
         Step(position, block) for position, count in enumerate(tiled.step_counts) for block in range(count)
     ]
 
 
 def makers_of(tiled: TiledGraph, steps: Sequence[Step]) -> list[int | None]:
-    """For each block the number of the step that completes it; none for a graph input."""
+    """Return, for each block, the number of the step that completes it; None for a graph input."""
     makers: list[int | None] = [None] * tiled.blocks
     for number, step in enumerate(steps):
-        makers[tiled.written(step.operator, step.block)] = number  # of steps that accumulate the last
+        makers[tiled.written(step.operator, step.block)] = number  # of steps that accumulate, the last
     return makers
 
 
@@ -64,7 +66,7 @@ def _before(
     tiled: TiledGraph, steps: Sequence[Step], maker: Sequence[int | None]
 ) -> tuple[tuple[int, ...], ...]:
     before = []
-    latest: dict[int, int] = {}  # of each operator that accumulates the step before
+    latest: dict[int, int] = {}  # the previous step of each operator that accumulates
     for number, step in enumerate(steps):
         ranges = tiled.reads[tiled.first_step[step.operator] + step.block]
         needed = {maker[read] for lo, hi in ranges for read in range(lo, hi)}
@@ -77,7 +79,7 @@ def _before(
 
 
 def _block_buffers(tiled: TiledGraph, touched: list[list[int]]) -> tuple[list[StepBuffer], list[int]]:
-    """The buffers of all blocks, and for each block the number of its buffer."""
+    """Return the buffers of all blocks, and for each block the number of its buffer."""
     kept = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}
     resident = {border.tensor for border in tiled.graph.resident_inputs()}
     stacked = tiled.stacked_outputs()

@@ -1,1 +1,1 @@
-"""Memory tags, as their source has them."""
+"""Memory tags, as their source defines them."""

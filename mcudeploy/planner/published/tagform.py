@@ -1,8 +1,8 @@
-"""A model in the form that memory tags are worked out on: model > function > operator, with tuples and calls;
-and the form of what comes out.
+"""The model from which memory tags are computed: model > function > operator, with tuples and calls; and
+tags.
 
 A body binds names to values, in order. A value is a tensor, or a tuple of tensors: an operator or a function
-with several results gives one, `Tuple` makes one, `Get` takes a field out.
+with several results returns one, `Tuple` builds one, `Get` extracts a field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mcudeploy.tiling.dataflow import Dataflow
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """Elements of a tensor and what they are by their declaration, which sizes may overrule."""
+    """The number of elements of a tensor and their declared type, which `sizes` may override."""
 
     elements: int
     dtype: str
@@ -26,10 +26,10 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An operator: a value of these `results`.
+    """An operator: a value with these `results`.
 
     `overwrites`: inputs, by position, whose memory it may take over. `quantizes`: it is a quantise or
-    fake-quantise node, which stands for what the operator in front of it writes.
+    fake-quantise node, which determines the type that the operator before it writes.
     """
 
     name: str
@@ -58,7 +58,10 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """The model calls a function, each one once, for tensors in the order of its body's inputs."""
+    """A call of a function by the model; its arguments are tensors in the order of the body's inputs.
+
+    Each function is called once.
+    """
 
     name: str
     function: str
@@ -70,7 +73,7 @@ Node = Op | Tuple | Get | FunctionCall
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Bindings in order. Inputs and constants are tensors; so are a function's outputs, which it makes."""
+    """Bindings in order. Inputs and constants are tensors; so are a function's outputs, which it writes."""
 
     inputs: Mapping[str, Type]
     nodes: tuple[Node, ...]
@@ -80,7 +83,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """A function: what one compute unit runs in one go."""
+    """A function: operators that one compute unit runs."""
 
     unit: str
     body: Body
@@ -95,18 +98,18 @@ class TagProgram:
 
 
 Origin = tuple[str, int]
-"""A tensor of a body: the node (or input) that brought it about, and the field of its results."""
+"""A tensor of a body: the node (or input) that writes it, and the field of its results."""
 
 MODEL = ""
-"""The scope of the model's own body; that of a function is its name."""
+"""The scope of the model's body; a function's scope is its name."""
 
 Place = tuple[str, Origin]
-"""A tensor: its scope, and what brings it about there."""
+"""A tensor: its scope, and its origin there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """Bytes in one of `memories` that tensors have in turn; `count`: references left at the end."""
+    """Bytes in one of `memories` that tensors use in turn; `count`: references left at the end."""
 
     number: int
     bytes: int
@@ -117,9 +120,9 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What happened at a node: for each tensor that it makes how it got which tag; and the counts afterwards.
+    """The allocations at a node: how each of its tensors got which tag; and the counts afterwards.
 
-    The ways: `new`, `free` (a free tag), `grown` (a free one, made larger), `shared` (an input's), `output`
+    The kinds: `new`, `free` (a free tag), `grown` (a free one, enlarged), `shared` (an input's), `output`
     (the one that the call has for it).
     """
 
@@ -140,7 +143,7 @@ class UnitTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Tagging:
-    """All tags, the tag of every tensor, what happened in order, and the steps between units.
+    """All tags, the tag of every tensor, the allocations in order, and the steps between units.
 
     A copy for a unit has the place of its tensor in a scope of that unit's name, preceded by `@`.
     """
@@ -152,15 +155,15 @@ class Tagging:
 
     @property
     def bytes(self) -> int:
-        """Of all tags."""
+        """Sum of all tags in bytes."""
         return sum(tag.bytes for tag in self.tags)
 
 
 def origins(body: Body, results: Mapping[str, int]) -> dict[str, tuple[Origin, ...]]:
-    """By value the tensors that it is or consists of; `results` has the number of those of each call.
+    """Return, for each value, the tensors of which it consists; `results` counts those of each call.
 
-    A tuple has its fields' tensors, a field taken out is the tensor itself. Raises KeyError for a name that
-    is not bound before it is used.
+    A tuple consists of its fields' tensors; an extracted field is the tensor itself. Raises KeyError for a
+    name that is used before it is bound.
     """
     found: dict[str, tuple[Origin, ...]] = {name: ((name, 0),) for name in (*body.inputs, *body.constants)}
     for node in body.nodes:
@@ -178,7 +181,7 @@ def origins(body: Body, results: Mapping[str, int]) -> dict[str, tuple[Origin, .
 
 
 def result_counts(program: TagProgram) -> dict[str, int]:
-    """Of every call of a program the number of its results."""
+    """Return the number of results of every call of a program."""
     return {
         node.name: len(program.functions[node.function].body.outputs)
         for node in program.body.nodes
@@ -187,10 +190,10 @@ def result_counts(program: TagProgram) -> dict[str, int]:
 
 
 def program_of(graph: Graph, board: Board, functions: Sequence[Function]) -> TagProgram:
-    """A graph and its functions in this form; without functions the board's first unit has one.
+    """Return a graph and its functions as a program; without functions the board's first unit has one.
 
-    Views are what they look at. Constants lie in flash, and have no tags. Types are those of the graph: its
-    front end has folded quantise nodes into the operators in front of them.
+    Views are their sources. Constants lie in flash and have no tags. Types are those of the graph: its front
+    end has folded quantise nodes into the operators before them.
     """
     whole = Function(board.units[0].name, tuple(operator.name for operator in graph.operators))
     roots = Dataflow.of(graph).roots

@@ -1,18 +1,18 @@
-"""Memory tags: which tensors of a program share memory, by counting references, on several compute units.
+"""Memory tags: which tensors of a program share memory, by reference counts, on several compute units.
 
-A tag has a number, a count of references, the bytes that its tensor needs and those that it has. A tuple owns
-the tags of its fields, a field taken out of it is the tag itself. Inputs, constants and outputs have a
-reference more than their readers: they stay. Each reading of an operator or a call is one; when the last is
-over, the tag is free.
+A tag has a number, a reference count, the bytes that its tensor needs and its size. A tuple owns the tags of
+its fields; an extracted field is the tag itself. Inputs, constants and outputs have one reference more than
+their readers, so they stay. Each read by an operator or a call is one reference; after the last one, the tag
+is free.
 
-The model's level comes first: what goes into and out of functions. Then, within a call, its function's: its
-inputs are the caller's tags, which the call holds until it is over. Then the operators'. A tensor takes over
-the tag of one that its maker is the last to read and may overwrite, if the units that use it reach that
-memory, and size and alignment fit. Otherwise it asks for one: the smallest free one of `need` to 16 * `need`
-bytes, or else the largest of `need` / 16 on, grown, or else a new one; always in memories that all units that
-use it reach.
+The model's level comes first: inputs and outputs of functions. Within a call follows the function's level:
+its inputs are the caller's tags, which the call holds until it ends. The operators' level is last. A tensor
+takes over the tag of an input that its operator is the last to read and may overwrite, if the units that use
+it reach that memory, and size and alignment match. Otherwise it requests a tag: the smallest free one of
+`need` to 16 * `need` bytes, else the largest of at least `need` / 16, enlarged, else a new one. The tag lies
+in memories that all units that use it reach.
 
-Where two units reach no memory in common, a unit that reaches both copies, and there are two tags.
+If two units reach no memory in common, a unit that reaches both copies, and there are two tags.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from mcudeploy.planner.published.tagform import (
 from mcudeploy.planner.published.tagsizes import TensorSize, sizes
 
 _REACH = 16
-"""A free tag is taken where it is at most so many times larger, or smaller, than what is needed."""
+"""The maximum ratio between the size of a reused free tag and the need, in both directions."""
 
 
 def assign_tags(program: TagProgram, board: Board, alignment: int = 1) -> Tagging:
-    """The tags of a program on a board; `alignment` in bytes is what the model wants by itself.
+    """Assign the tags of a program on a board; `alignment` in bytes is what the model itself requires.
 
-    Raises FitError for a tensor between two units where no unit reaches memories of both, ValueError for one
+    Raises FitError for a tensor between two units if no unit reaches memories of both, ValueError for one
     that two units read as different types.
     """
     return _TagWalk(program, board, sizes(program, board, alignment)).tagged()
@@ -72,7 +72,7 @@ class _Pool:
     tags: list[_Tag] = field(default_factory=list)
 
     def request(self, size: TensorSize, memories: tuple[str, ...]) -> tuple[str, _Tag]:
-        """How a tag was come by, and the tag; its count is still 0."""
+        """Return how a tag was obtained, and the tag; its count is still 0."""
         free = [tag for tag in self.tags if not tag.count and not set(tag.memories).isdisjoint(memories)]
         need = size.bytes
         large = [tag for tag in free if need <= tag.bytes <= _REACH * need]
@@ -90,12 +90,12 @@ class _Pool:
         return way, tag
 
     def counts(self) -> dict[int, int]:
-        """The references of every tag in use."""
+        """Return the reference counts of all tags in use."""
         return {tag.number: tag.count for tag in self.tags if tag.count}
 
 
 class _Level:
-    """A body being walked through: the tags of its tensors, and how often each is referred to."""
+    """A body during the walk: the tags of its tensors, and their reference counts."""
 
     def __init__(self, scope: str, body: Body, results: Mapping[str, int]) -> None:
         self.scope, self.body = scope, body
@@ -106,11 +106,11 @@ class _Level:
         self.reads = Counter(origin for node in nodes for origin in self.read_by(node))
 
     def read_by(self, node: Op | FunctionCall) -> list[Origin]:
-        """The tensors that a node reads, one for each reference; of a tuple those of its fields."""
+        """Return the tensors that a node reads, one for each reference; of a tuple those of its fields."""
         return [origin for name in node.inputs for origin in self.values[name]]
 
     def references(self, origin: Origin) -> int:
-        """How often a tensor is read, and one for each time that it is an output."""
+        """Return the reads of a tensor, plus one for each time that it is an output."""
         return self.reads[origin] + self.outputs.count(origin)
 
 
@@ -132,7 +132,7 @@ class _TagWalk:
         }
 
     def tagged(self) -> Tagging:
-        """The result of the walk."""
+        """Return the result of the walk."""
         body = self._program.body
         for name in (*body.inputs, *body.constants):
             self._input(self._level, (name, 0), self._meetings[name, 0].memories)
@@ -146,7 +146,7 @@ class _TagWalk:
         return Tagging(tags, self._places, tuple(self._rows), tuple(self._transfers))
 
     def _all_users(self) -> dict[Origin, tuple[str, list[str]]]:
-        """Of the model's tensors the unit that makes each, and those that refer to it."""
+        """Return, for each of the model's tensors, the unit that writes it and those that refer to it."""
         level = self._level
         found: dict[Origin, tuple[str, list[str]]] = {
             (name, 0): (self._home, []) for name in (*level.body.inputs, *level.body.constants)
@@ -162,12 +162,12 @@ class _TagWalk:
         return found
 
     def _references(self, origin: Origin) -> int:
-        """To a tensor of the model where it is made: those by other units are one each, by the copy."""
+        """Return the references to a tensor where it is written; each other unit counts once, by the copy."""
         far = self._meetings[origin].copiers
         return sum(unit not in far for unit in self._users[origin][1]) + len(far)
 
     def _input(self, level: _Level, origin: Origin, memories: tuple[str, ...]) -> None:
-        """An input of the model or a constant: it has a reference of its own."""
+        """Add an input of the model or a constant, with an additional reference."""
         way, tag = self._pool.request(self._sizes[level.scope, origin], memories)
         tag.count += 1 + (self._references(origin) if level is self._level else level.references(origin))
         self._bind(level, origin, tag)
@@ -196,7 +196,7 @@ class _TagWalk:
             self._written(origin, function.unit)
 
     def _run(self, name: str, function: Subgraph, arguments: list[_Tag], results: list[_Tag]) -> None:
-        """The operators of a function, whose inputs and outputs have the tags of the call."""
+        """Run the operators of a function, whose inputs and outputs have the tags of the call."""
         level, memories = _Level(name, function.body, {}), common(self._board, [function.unit])
         for parameter, tag in zip(function.body.inputs, arguments, strict=True):
             tag.count += level.references((parameter, 0))
@@ -232,7 +232,7 @@ class _TagWalk:
         self._row(level.scope, node.name, made)
 
     def _for_unit(self, origin: Origin, unit: str) -> _Tag:
-        """The tag in which a unit finds a tensor of the model, which may have to be copied for it."""
+        """Return the tag in which a unit finds a tensor of the model, after a copy if necessary."""
         meeting = self._meetings[origin]
         if unit not in meeting.copiers:
             self._see(origin, unit, meeting)
@@ -266,12 +266,12 @@ class _TagWalk:
             self._transfers.append(step)
 
     def _name(self, origin: Origin) -> str:
-        """Of a tensor; one of several results of a call is told by its number."""
+        """Return the name of a tensor; one of several results of a call has a number."""
         name, number = origin
         return name if len(self._level.values[name]) == 1 else f"{name}.{number}"
 
     def _hold(self, level: _Level, origin: Origin, tag: _Tag) -> None:
-        """A new tensor stays at least until what makes it is over."""
+        """Hold a new tensor at least until the node that writes it ends."""
         tag.count += 1
         self._bind(level, origin, tag)
 
@@ -287,9 +287,9 @@ class _TagWalk:
 def _taken_over(
     read: list[_Tag], may: Iterable[int], size: TensorSize, memories: tuple[str, ...]
 ) -> tuple[str, _Tag] | None:
-    """The tag of an input, by position in what is read, that the result takes over; None where none can be.
+    """Return the tag of an input, by position in `read`, that the result takes over; None if there is none.
 
-    All references left to it are these readings, and each of them may be overwritten.
+    All remaining references to it are these reads, and each of them may be overwritten.
     """
     allowed = list(may)
     for at in allowed:
@@ -304,7 +304,9 @@ def _taken_over(
 
 
 def _overwritable(body: Body, output: int) -> Iterator[int]:
-    """Inputs of a function, by position, that the maker of an output may overwrite, as it reads them last."""
+    """Yield inputs of a function, by position, that an output's operator may overwrite as their
+    last reader.
+    """
     level = _Level("", body, {})
     makers = [at for at, node in enumerate(body.nodes) if node.name == level.outputs[output][0]]
     for position, parameter in enumerate(body.inputs):

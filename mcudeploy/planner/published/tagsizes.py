@@ -1,8 +1,8 @@
-"""What the tensors of a program take on their compute units: types, alignments, bytes.
+"""The sizes of a program's tensors on their compute units: types, alignments, bytes.
 
-A function's inputs and outputs have a type and an alignment that its unit takes. An operator's inputs and
-outputs that are the function's have those. An operator in front of a quantise node writes what that node
-would. Model inputs and outputs are as the functions that they touch want them.
+A function's inputs and outputs have a type and an alignment that its unit supports. An operator's inputs and
+outputs that are the function's have those too. An operator before a quantise node writes the type of that
+node. Model inputs and outputs match the functions that they touch.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class TensorSize:
 
 
 def sizes(program: TagProgram, board: Board, alignment: int = 1) -> dict[Place, TensorSize]:
-    """The size of every tensor of a program; `alignment` is the model's own, in bytes.
+    """Return the size of every tensor of a program; `alignment` is the model's own, in bytes.
 
-    Raises ValueError for a tensor that is read as different types: a conversion has to stand between.
+    Raises ValueError for a tensor that is read as different types: it needs a conversion.
     """
     found: dict[Place, TensorSize] = {}
     kinds: dict[Place, Type] = {}
@@ -79,7 +79,7 @@ def _dtype(function: Subgraph, unit: Unit, origin: Origin, kind: Type) -> str:
 
 
 def _types(body: Body) -> dict[Origin, Type]:
-    """The declared types of inputs, constants and results of operators."""
+    """Return the declared types of inputs, constants and results of operators."""
     found = {(name, 0): kind for name, kind in (*body.inputs.items(), *body.constants.items())}
     for node in body.nodes:
         if isinstance(node, Op):
@@ -88,7 +88,9 @@ def _types(body: Body) -> dict[Origin, Type]:
 
 
 def _touched(program: TagProgram) -> dict[Origin, tuple[list[Place], list[Place]]]:
-    """Of the model's tensors that functions touch: what those that make and readers call them."""
+    """Return, for the model's tensors that functions touch, their places in the writers and in
+    the readers.
+    """
     values = origins(program.body, result_counts(program))
     found: dict[Origin, tuple[list[Place], list[Place]]] = {}
     for node in program.body.nodes:

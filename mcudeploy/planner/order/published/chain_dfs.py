@@ -1,9 +1,10 @@
-"""Chain-memory-aware depth first order: whole chains at a time, those first that need much and leave little.
+"""Chain-memory-aware depth-first order: whole chains at a time, first those with large peak and small
+residue.
 
 Source: the published patent on exact, then heuristic, then tuned execution orders, second stage.
 
 1. Windows are the maximal chains between forks and joins.
-2. Run alone, with the buffers outside that it touches, each has a peak h and a residue r.
+2. Run alone, with the outside buffers that it touches, each has a peak h and a residue r.
 3. Ready windows lie on a stack, those with the larger h - r above.
 4. The order in which the stack empties is the schedule.
 """
@@ -14,7 +15,7 @@ from mcudeploy.planner.order.order_problem import OrderProblem
 
 
 def chain_dfs(problem: OrderProblem) -> tuple[int, ...]:
-    """A valid order. Linear but for sorting."""
+    """Return a valid order. Linear except for sorting."""
     windows = _windows(problem)
     window_of = {step: number for number, window in enumerate(windows) for step in window}
     waiting = [len(problem.before[window[0]]) for window in windows]
@@ -38,7 +39,9 @@ def chain_dfs(problem: OrderProblem) -> tuple[int, ...]:
 
 
 def _windows(problem: OrderProblem) -> list[list[int]]:
-    """Maximal chains: a step inside one waits for the step before it only, and only it waits for that."""
+    """Return maximal chains: a step inside one has the previous step as its only predecessor,
+    and vice versa.
+    """
     windows: list[list[int]] = []
     window_of: dict[int, list[int]] = {}
     for step, needed in enumerate(problem.before):
@@ -53,7 +56,7 @@ def _windows(problem: OrderProblem) -> list[list[int]]:
 
 
 def _worth(problem: OrderProblem, window: list[int]) -> int:
-    """Peak less residue of a window that runs after all steps with lower numbers."""
+    """Return peak less residue of a window that runs after all steps with lower numbers."""
     done = (1 << window[0]) - 1
     live = peak = 0
     for step in window:

@@ -1,12 +1,12 @@
-"""Deferred updates: steps that hardly matter are ordered after the others, and put where they cost least.
+"""Deferred updates: uncritical steps are ordered after the others, and inserted where they cost least.
 
 Source: the published patent on exact, then heuristic, then tuned execution orders, for training steps: the
-operators that update weights wait for gradients only, and nothing waits for them.
+operators that update weights depend on gradients only, and nothing depends on them.
 
-1. Take the updates out of the graph.
-2. Order what is left by another method.
-3. Put each update before the first step where it is ready, leaves no more memory than it finds, and fits into
-   the peak there is anyway; the rest at the end, those first that need the least.
+1. Remove the updates from the graph.
+2. Order the remaining graph by another method.
+3. Insert each update before the first step at which it is ready, does not increase the live memory, and fits
+   below the current peak. The rest go to the end, those with the least memory first.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Solve = Callable[[OrderProblem], Sequence[int]]
 
 
 def with_deferred_updates(problem: OrderProblem, updates: Collection[int], solve: Solve) -> tuple[int, ...]:
-    """A valid order: that which `solve` gives for the problem without the updates, with those put back.
+    """Return a valid order: `solve`'s order of the problem without the updates, with the updates inserted.
 
-    A step that something else waits for is not taken out.
+    A step that has successors is not removed.
     """
     out: set[int] = set()
     for step in sorted(updates, reverse=True):

@@ -3,13 +3,13 @@
 Source: the published patent on exact, then heuristic, then tuned execution orders, first stage, after OLLA;
 here in interval form.
 
-1. Each step has a place within [ASAP, ALAP]; no two have the same.
-2. Each buffer is an interval from its first step to its last, its size divided by the greatest common
-   divisor of all.
-3. All intervals together are a cumulative resource. Its capacity is the peak, and is minimised.
-4. The best order that is known is the warm start.
+1. Each step has a distinct place within [ASAP, ALAP].
+2. Each buffer is an interval from its first step to its last. Sizes are divided by their greatest common
+   divisor.
+3. All intervals together are a cumulative resource. Its capacity is the peak, which is minimised.
+4. The best known order is the warm start.
 
-For small graphs, and as a check of the exact search.
+It serves small graphs, and checks the exact search.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _Expression = cp_model.LinearExpr | int
 
 
 def solve(problem: OrderProblem, warm: Sequence[int], bound: int, effort: Effort) -> OrderOutcome:
-    """An order that is better than the warm start, if one is found, and what the solver has proven. `bound`:
-    bytes that are known to be needed.
+    """Return an order better than the warm start, if there is one, and what the solver has proven.
+
+    `bound`: bytes that are known to be needed.
     """
     peak = problem.peak(warm)
     if bound >= peak or effort.is_spent():
@@ -47,12 +48,12 @@ def solve(problem: OrderProblem, warm: Sequence[int], bound: int, effort: Effort
         return OrderOutcome(None, bound)
     proven = max(bound, program.bytes_of(math.ceil(solver.best_objective_bound - 1e-6)))
     order = sorted(range(problem.steps), key=lambda step: solver.value(program.place[step]))
-    # Of several chances of a step the solver may take one that does not come first: a peak that is not real.
+    # The solver may take a later in-place candidate than the first that applies, so its peak may be unreal.
     return OrderOutcome(order if problem.peak(order) < peak else None, proven)
 
 
 class _Program:
-    """The model. Buffers that are there all the time are not in it but in `constant`."""
+    """The integer program. Buffers that are always live are in `constant` instead."""
 
     def __init__(self, problem: OrderProblem, closure: Closure, bound: int, peak: int) -> None:
         self.problem, self.closure = problem, closure
@@ -76,23 +77,23 @@ class _Program:
         for number, buffer in enumerate(problem.buffers):
             if buffer not in always and buffer.size_bytes and (buffer.touched_by or buffer.initial):
                 self._add(number, intervals, demands)
-        # Rounded down: a bound may be that of another piece, and all within it are alike.
+        # Rounded down: the bound may be that of another component, and all bounds within it are alike.
         least = max(bound - self.constant, 0) // self.unit
         capacity = self.model.new_int_var(least, max(least, -(-(peak - self.constant) // self.unit)), "peak")
         self.model.add_cumulative(intervals, demands, capacity)
         self.model.minimize(capacity)
 
     def bytes_of(self, capacity: int) -> int:
-        """The peak for a value of the objective."""
+        """Return the peak for a value of the objective."""
         return capacity * self.unit + self.constant
 
     def _levels(self, number: int) -> list[int]:
-        """What chances may save of an output, ascending."""
+        """Return the possible savings of in-place candidates on an output, ascending."""
         problem = self.problem
         return sorted({problem.saving(chance) for chance in problem.chances if chance.output == number})
 
     def _chances(self) -> dict[int, cp_model.IntVar]:
-        """For each chance that an order can take, by its place among all, whether it is taken."""
+        """Return, for each in-place candidate that an order can use, by index, whether it is used."""
         taken: dict[int, cp_model.IntVar] = {}
         by_step: dict[int, list[cp_model.IntVar]] = {}
         for number, chance in enumerate(self.problem.chances):
@@ -114,7 +115,7 @@ class _Program:
         return taken
 
     def _add(self, number: int, intervals: list[cp_model.IntervalVar], demands: list[int]) -> None:
-        """A buffer's interval; of one that can be made in place the part saved begins a step later."""
+        """Add a buffer's interval; if it can be written in place, the saved part begins a step later."""
         size = self.problem.buffers[number].size_bytes
         begin, end = self._begin(number), self._end(number)
         low = 0
@@ -133,7 +134,7 @@ class _Program:
                 low = level
 
     def _after(self, begin: _Expression, taken: list[cp_model.IntVar]) -> _Expression:
-        """A place: `begin`, or one later where one of these chances is taken."""
+        """Return a place: `begin`, or one later if one of these candidates is used."""
         if not taken:
             return begin
         start = self.model.new_int_var(0, self.problem.steps, "")

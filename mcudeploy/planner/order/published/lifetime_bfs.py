@@ -1,11 +1,11 @@
-"""Lifetime-aware breadth first order: of the steps that are ready the one that leaves the least memory.
+"""Lifetime-aware breadth-first order: of the ready steps, the one that leaves the least memory.
 
 Source: the published patent on exact, then heuristic, then tuned execution orders, second stage (relatives:
 OLLA, ROAM).
 
 1. A buffer is estimated to live from the ASAP of its first step to the latest ALAP of its others.
-2. Of the steps that are ready the least of bytes made - bytes freed comes first, then the least of bytes
-   made * estimated life, then the least ALAP.
+2. The ready step with the least bytes allocated - bytes freed comes first. Ties take the least bytes
+   allocated * estimated life, then the least ALAP.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Key = tuple[int, int, int, int]
 
 
 def lifetime_bfs(problem: OrderProblem) -> tuple[int, ...]:
-    """A valid order. Near-linear: a step's key is worked out anew only when a step beside it has run."""
+    """Return a valid order. Near-linear: a step's key is recomputed only after a neighbouring step ran."""
     closure = Closure.of(problem)
     weight = [
         buffer.size_bytes * _life(problem, closure, number) for number, buffer in enumerate(problem.buffers)
@@ -53,7 +53,7 @@ def lifetime_bfs(problem: OrderProblem) -> tuple[int, ...]:
 
 
 def _life(problem: OrderProblem, closure: Closure, number: int) -> int:
-    """Places between the earliest that a buffer can begin and the latest that it can end."""
+    """Return the places between the earliest begin and the latest end of a buffer."""
     buffer = problem.buffers[number]
     begin = 0 if buffer.initial else min((closure.asap[step] for step in buffer.touched_by), default=0)
     end = problem.steps if buffer.kept else max((closure.alap[step] for step in buffer.touched_by), default=0)

@@ -1,11 +1,11 @@
-"""Local tuning at the peak: what is alive there for nothing is read earlier or made later.
+"""Local refinement at the peak: buffers that are live but idle there are read earlier or written later.
 
 Source: the published patent on exact, then heuristic, then tuned execution orders, third stage.
 
-1. Take a place of the order that has the peak, and the buffers that live over it and are not touched there.
-2. For each, the largest first: the steps that touch it afterwards move in front of the peak, with what they
-   need, or those that made it move behind it, with what needs them.
-3. What lowers the peak, or the number of places that have it, stays. To a fixpoint.
+1. Choose a place with the peak load, and the buffers that are live across it but not touched there.
+2. For each, the largest first, try two moves. The steps that touch it later move before the peak with their
+   ancestors, or the steps that wrote it move after the peak with their descendants.
+3. Accept a move that lowers the peak, or the number of places that have it. Repeat to a fixpoint.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.planner.order.order_problem import OrderProblem
 
 _MAX_MOVED = 200
-"""Steps that one move may take along."""
+"""The maximum number of steps that one move may carry along."""
 
 _STEP_UNITS, _BUFFER_UNITS = 2.5, 0.4
-"""Effort of a step of a stretch that is tried, and of a buffer that may live over the peak."""
+"""Effort of a step of a tried stretch, and of a buffer that may live across the peak."""
 
 
 class _Line:
-    """An order with what is done and alive before each place, and the load there; a stretch of it can be put
-    in another order and measured.
+    """An order with the completed steps, live buffers and load of each place.
+
+    A stretch of it can be reordered and measured.
     """
 
     def __init__(self, problem: OrderProblem, order: Sequence[int]) -> None:
@@ -37,7 +38,9 @@ class _Line:
             self.done.append(self.done[-1] | 1 << step)
 
     def try_stretch(self, start: int, steps: list[int]) -> bool:
-        """Put the steps from place `start` on in this order if it has less peak, or has it less often."""
+        """Reorder the steps from place `start` on if that lowers the peak, or the number of places that have
+        it.
+        """
         stop = start + len(steps)
         old = self.loads[start:stop]
         highest = max(old)
@@ -59,7 +62,7 @@ class _Line:
 
 
 def refine(problem: OrderProblem, order: Sequence[int], effort: Effort, floor: int = 0) -> tuple[int, ...]:
-    """A valid order, its peak no higher. Stops at `floor` bytes, or with the effort."""
+    """Return a valid order with no higher peak. Stops at `floor` bytes, or with the effort."""
     line = _Line(problem, order)
     while line.loads and not effort.is_spent():
         peak = max(line.loads)
@@ -72,7 +75,7 @@ def refine(problem: OrderProblem, order: Sequence[int], effort: Effort, floor: i
 
 
 def _lower(line: _Line, place: int, effort: Effort) -> bool:
-    """Whether some move lowers the load at a place."""
+    """Return whether some move lowers the load at a place."""
     problem, done = line.problem, line.done[place]
     effort.spend(_BUFFER_UNITS * len(problem.buffers))
     here = 1 << line.order[place]
@@ -96,7 +99,7 @@ def _lower(line: _Line, place: int, effort: Effort) -> bool:
 
 
 def _moves(line: _Line, number: int, place: int) -> Iterator[tuple[int, list[int]]]:
-    """Stretches in a new order after which a buffer does not live over a place, or less does."""
+    """Yield reordered stretches after which a buffer is not live across a place, or less is."""
     buffer = line.problem.buffers[number]
     late = [step for step in buffer.touched_by if line.place[step] > place]
     if late and not buffer.kept:
@@ -107,7 +110,9 @@ def _moves(line: _Line, number: int, place: int) -> Iterator[tuple[int, list[int
 
 
 def _earlier(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, list[int]]]:
-    """Move steps behind `place`, with all they need from there on, in front of it: just there, or at once."""
+    """Move steps after `place`, with the ancestors they need from there on, before it: just there, or at
+    once.
+    """
     moved = _reached(steps, line.problem.before, lambda step: line.place[step] >= place)
     if moved is None or line.order[place] in moved:
         return
@@ -121,7 +126,7 @@ def _earlier(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, l
 
 
 def _later(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, list[int]]]:
-    """Move steps in front of `place`, with all that need them up to there, behind it: just there, or last."""
+    """Move steps before `place`, with their descendants up to there, after it: just there, or last."""
     moved = _reached(steps, line.problem.after, lambda step: line.place[step] <= place)
     if moved is None or line.order[place] in moved:
         return
@@ -137,7 +142,7 @@ def _later(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, lis
 def _reached(
     steps: Sequence[int], near: Sequence[Sequence[int]], inside: Callable[[int], bool]
 ) -> set[int] | None:
-    """Steps with all that depend on them inside a stretch; None if they are too many."""
+    """Return steps with all their dependents inside a stretch; None if they are too many."""
     found = set(steps)
     pending = list(steps)
     while pending:
