@@ -1,1 +1,1 @@
-"""Which blocks leave the fast memory, and when."""
+"""Offloading: the blocks that leave the fast memory, and the times at which they do."""

@@ -1,4 +1,4 @@
-"""The access trace of a schedule: what its steps touch, as `residency` wants it."""
+"""The access trace of a schedule: the reads and writes of its steps, as the offload search needs them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class IoPlacement:
-    """Buffers, by index, that are `fixed` in the fast memory, that lie in the slow one for good (`away`), and
-    that are there at the start (`given`). The others are wherever it is best.
+    """The placement of graph inputs and outputs, as buffers by index.
+
+    `fixed` buffers are in the fast memory, `away` ones permanently in the slow memory, `given` ones exist at
+    the start. All others are free to move.
     """
 
     fixed: Collection[int]
@@ -36,9 +38,9 @@ class IoPlacement:
 
 
 def trace_of(scene: Draft, homes: IoPlacement, cycles: Sequence[float]) -> tuple[Trace, list[int]]:
-    """The trace of a schedule whose steps take these cycles, and the buffer of each of its items, by index.
+    """Return the trace of a schedule with these step cycles, and the buffer of each of its items, by index.
 
-    Scratch is what a step needs beside its items; what is `away` is none of them.
+    Scratch is memory that a step needs in addition to its items; `away` buffers are not items.
     """
     items, last = scene.items, len(scene.steps)
     buffer_of = [
@@ -76,7 +78,7 @@ def _is_state(scene: Draft, item: Buffer) -> bool:
 
 
 class _ItemAccesses:
-    """Which items a step touches."""
+    """The items that each step accesses."""
 
     def __init__(self, scene: Draft, number: dict[int, int]) -> None:
         self._scene, self._number = scene, number
@@ -90,7 +92,7 @@ class _ItemAccesses:
                 self._of_block.setdefault(scene.tiled.first_block[name] + block, []).append(at)
 
     def accesses(self, step: Step, time: int, factors: Sequence[float]) -> Iterator[ItemAccess]:
-        """Those of a step; `factors`: by operand how often each of its bytes is read."""
+        """Yield the accesses of a step; `factors`: by operand, the number of reads of each of its bytes."""
         tiled = self._scene.tiled
         operator = tiled.graph.operators[step.operator]
         roots = [tiled.flow.roots[name] for name in operator.inputs]
@@ -115,6 +117,6 @@ class _ItemAccesses:
             yield ItemAccess(self._number[state], True, -1)
 
     def _at(self, block: int, time: int) -> int | None:
-        """The buffer that a block is in at a step, if the trace has it."""
+        """Return the buffer that contains a block at a step, if the trace includes it."""
         here = (at for at in self._of_block.get(block, ()) if time in self._scene.items[at].life)
         return next(here, None)

@@ -1,4 +1,4 @@
-"""The judge of residencies: it replays passages and steps on memories whose items remember what they hold."""
+"""The checker of residencies: it replays transfers and steps on memories that record each item's version."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from mcudeploy.planner.offload.trace import Item, ItemAccess, ItemStay, ItemTransfer, Residency, Trace
 
 _ROTTEN = -2
-"""The version of bytes that nobody may read."""
+"""The version of bytes that nothing may read."""
 _BEFORE = -1
 """The version of what is valid before the first step."""
 
 
 class ResidencyError(AssertionError):
-    """A residency that cannot be run as it is."""
+    """A residency that cannot be executed as it is."""
 
 
 def check(plan: Residency, trace: Trace, capacity_bytes: int) -> None:
-    """Raise ResidencyError where a residency of a trace is wrong, naming step and item.
+    """Raise ResidencyError if a residency of a trace is wrong, naming step and item.
 
-    It runs every step of the trace in an order in which each finds what it found in the trace, at least once,
-    with no more than the capacity in the fast memory at any time.
+    A correct residency runs every step of the trace at least once, in an order in which each reads what it
+    read in the trace. The fast memory never exceeds its capacity.
     """
     _check_steps(plan, trace)
     if len(plan.stays) != len(trace.items) or plan.trace.items != trace.items:
@@ -71,7 +71,9 @@ def _check_shapes(plan: Residency) -> None:
 
 
 def _versions(trace: Trace) -> list[dict[int, int]]:
-    """By step of the trace what each item that it reads must hold: the step that wrote it."""
+    """Return, by step of the trace, the version that each item it reads must contain: the step
+    that wrote it.
+    """
     holds: dict[int, int] = {}
     found = []
     for place, step in enumerate(trace.steps):
@@ -83,7 +85,7 @@ def _versions(trace: Trace) -> list[dict[int, int]]:
 
 @dataclass(slots=True)
 class _Contents:
-    """What each item holds in one of the memories, while it has bytes there."""
+    """The version that each item contains in one of the memories, while it has bytes there."""
 
     holds: dict[int, int] = field(default_factory=dict)
 
@@ -111,7 +113,7 @@ class _Judge:
         raise ResidencyError(f"before or at step {place}, item {item} ({self._items[item].name}): {what}")
 
     def between(self, place: int) -> None:
-        """Before a step: passages end, stays end and begin, passages begin."""
+        """Before a step: transfers end, stays end and begin, transfers begin."""
         for passage in [one for one in self._flying if one.end == place]:
             self._arrive(passage, place)
         instant = {p.item for p in self._starting[place] if p.end == place and p.direction == "out"}
@@ -122,7 +124,8 @@ class _Judge:
         for item, stay in self._closing[place]:
             if (item, stay) not in (*late, *after):
                 self._close(item, stay, place)
-        # What is written out just here makes room only then; what a step makes takes room after all passages.
+        # What is written out at this point makes room only then; a step's output takes room after all
+        # transfers.
         coming = {p.item for p in self._starting[place] if p.direction == "in"}
         if place == 0:
             coming |= {item for item, stay in self._opening[0] if stay.fast and self._is_there(item)}
@@ -154,7 +157,7 @@ class _Judge:
             self._load += self._items[item].size_bytes
 
     def _is_there(self, item: int) -> bool:
-        """Whether an item is in the fast memory before the first step."""
+        """Return whether an item is in the fast memory before the first step."""
         return self._items[item].loaded or (self._items[item].given and self._items[item].fixed)
 
     def _close(self, item: int, stay: ItemStay, place: int) -> None:
@@ -188,7 +191,7 @@ class _Judge:
         target[passage.item] = source[passage.item]
 
     def run(self, place: int) -> None:
-        """A step reads what it must find, then writes."""
+        """Run a step: check all reads, then write."""
         step = self._plan.trace.steps[place]
         load = self._load + step.work_bytes
         if load > self._capacity:
@@ -221,7 +224,7 @@ class _Judge:
             self._memory[not fast].holds[access.item] = _ROTTEN
 
     def end(self) -> None:
-        """What is kept must be there; what is fixed must never have been away."""
+        """Check that kept items are valid, and that fixed items never left."""
         end = len(self._plan.trace.steps)
         for item, version in self._wanted[-1].items():
             if all(memory.holds.get(item, _ROTTEN) != version for memory in self._memory.values()):

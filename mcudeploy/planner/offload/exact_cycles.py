@@ -1,9 +1,10 @@
-"""An exact model for small traces: by CP-SAT, one choice for each gap between two uses.
+"""An exact model for small traces by CP-SAT, with one choice for each gap between two uses.
 
-In the manner of POET (swap and recompute as one integer program) and Checkmate: by item and step that may use
-it, whether it stays until then, comes back, is made again right before, or is accessed directly; the capacity
-holds at every step; one engine serves transfers one at a time, over time. A version of an item is written out
-once at most, as soon as it is made or later. Repeated steps, and what they need, are at hand all together.
+In the manner of POET (swap and recompute as one integer program) and Checkmate. For each item and step that
+may use it, the model chooses whether the item stays until then, returns, is rematerialised right before, or
+is accessed directly. The capacity holds at every step; one engine serves transfers in sequence, over time. A
+version of an item is written out once at most, when it is computed or later. Repeated steps and their inputs
+are all in memory together.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 40
 _TICKS = 200_000  # the steps of the trace together
-_DEPTH = 2  # generations that are made again for one use
+_DEPTH = 2  # generations that are rematerialised for one use
 _UNITS_PER_EFFORT = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class ExactBound:
-    """Cycles of the best choice that was found, and those that no choice comes below; `optimal`: the same."""
+    """Cycles of the best choice found, and a lower bound for any choice; `optimal` if both are equal."""
 
     cycles: float
     bound_cycles: float
@@ -37,12 +38,13 @@ class ExactBound:
 def exact_cycles(
     trace: Trace, capacity_bytes: int, link: MemoryLink, *, recompute: bool, effort: Effort
 ) -> ExactBound | None:
-    """What the best choices of a trace of at most 40 steps take, or None where none was found. The engine
-    must work while the core computes, and no item may be fixed and given.
+    """Return the cycles of the best choices for a trace of at most 40 steps, or None if none was found.
+
+    The engine must work while the core computes, and no item may be fixed and given.
     """
     if len(trace.steps) > MOST_STEPS:
         raise ValueError(f"{len(trace.steps)} steps, the exact model takes {MOST_STEPS} at most")
-    from ortools.sat.python import cp_model  # noqa: PLC0415 - it takes long to import
+    from ortools.sat.python import cp_model  # noqa: PLC0415 - slow to import
 
     model = cp_model.CpModel()
     built = _CyclesModel(model, trace, capacity_bytes, link, makers_of(trace) if recompute else None)
@@ -60,7 +62,9 @@ def exact_cycles(
 
 
 class _CyclesModel:
-    """Times `s[k]`, `e[k]` of a step with what runs again right before it; `load[k]`: terms of its bytes."""
+    """Times `s[k]`, `e[k]` of a step with the steps repeated right before it; `load[k]`: terms
+    of its bytes.
+    """
 
     def __init__(
         self, model: cp_model.CpModel, trace: Trace, capacity: int, link: MemoryLink, makers: Makers | None
@@ -81,7 +85,9 @@ class _CyclesModel:
         self._here: dict[tuple[int, int], Any] = {}
 
     def build(self) -> None:
-        """All variables and constraints, and the objective: when the last step, and what follows it, ends."""
+        """Build all variables and constraints, and the objective: the end of the last step and
+        all transfers.
+        """
         for number in range(len(self._trace.items)):
             self._item(number)
         for (maker, step), run in self._again.items():
@@ -118,7 +124,7 @@ class _CyclesModel:
         return both
 
     def _uses(self, number: int) -> list[tuple[int, bool, bool]]:
-        """By step (step, whether it reads, whether it writes)."""
+        """Return the uses by step (step, whether it reads, whether it writes)."""
         found = []
         for k, step in enumerate(self._trace.steps):
             own = [access for access in step.accesses if access.item == number]
@@ -127,7 +133,7 @@ class _CyclesModel:
         return found
 
     def _item(self, number: int) -> None:
-        """Its versions, one after the other, each with the steps that read it or could."""
+        """Add an item's versions in sequence, each with the steps that read it or could."""
         item, uses = self._trace.items[number], self._uses(number)
         end = len(self._trace.steps)
         born, reads = -1, list[int]()
@@ -142,7 +148,7 @@ class _CyclesModel:
                 born, reads = k, []
 
     def _optional(self, number: int, born: int, reads: list[int], limit: int) -> list[int]:
-        """Further steps at which something is made again that needs it."""
+        """Return further steps at which something that needs the item is rematerialised."""
         if self._makers is None:
             return []
         wanted = {number}
@@ -173,7 +179,7 @@ class _CyclesModel:
         valid = m.new_bool_var("")
         m.add(valid <= saved + slow)
         before, last, real = there, born, born
-        absent: list[tuple[int, Any]] = []  # further steps since the last that reads it, where it may be
+        absent: list[tuple[int, Any]] = []  # further steps since the last read at which it may be absent
         held: dict[int, list[Any]] = {j: list(unsaved.get(j, ())) for j in range(born + 1, limit)}
         for k in sorted({*reads, *self._optional(number, born, reads, limit)}):
             stay, back, again = (m.new_bool_var("") for _ in range(3))
@@ -215,7 +221,7 @@ class _CyclesModel:
             self._hold(number, j, reasons)
 
     def _kept(self, fixed: bool, before: Any, valid: Any) -> Any:
-        """Whether an item stays to the end; else its copy in the slow memory is valid then."""
+        """Require that an item stays to the end, or else that its copy in the slow memory is valid then."""
         stay = self._m.new_bool_var("")
         self._m.add(stay <= before)
         self._m.add(stay + (0 if fixed else valid) >= 1)
@@ -235,7 +241,7 @@ class _CyclesModel:
             self._load[k].append(size * held)
 
     def _operand(self, number: int, k: int, *, writes: bool) -> Any | None:
-        """Whether the operand of an access is direct; one variable for all its items."""
+        """Return whether the operand of an access is direct; one variable for all its items."""
         step = self._trace.steps[k]
         own = next(a for a in step.accesses if a.item == number and a.writes == writes)
         group = [a for a in step.accesses if a.operand == own.operand]
@@ -262,7 +268,9 @@ class _CyclesModel:
     def _written_out(
         self, number: int, born: int, there: Any, limit: int
     ) -> tuple[Any, dict[int, list[Any]]]:
-        """Whether a version is written out, and by step whether it has to be held until that is done."""
+        """Return whether a version is written out, and, by step, whether it must be held until
+        that is done.
+        """
         m = self._m
         saved = m.new_bool_var("")
         if not self._linked:
@@ -282,7 +290,7 @@ class _CyclesModel:
         return saved, unsaved
 
     def _come_back(self, number: int, last: int, k: int, back: Any, saved: Any) -> dict[int, Any]:
-        """A transfer inwards before step k, and by step whether it has begun."""
+        """Return, by step, whether a transfer inwards before step k has begun."""
         m = self._m
         if not self._linked:
             m.add(back == 0)

@@ -1,8 +1,9 @@
-"""Triggers of transfers: as late as the first plan puts them, then earlier by what was waited for.
+"""Triggers of transfers: first as late as planned, then earlier according to measured waits.
 
 Source: Capuchin (Peng et al., ASPLOS 2020), triggers and feedback. The in-trigger is the latest step from
-which the transfer, queued behind those already booked, is done at the back access. Where a wait is measured
-there, it moves earlier, entry by entry, in the next iteration, until no wait is left or none can go away.
+which the transfer, queued after those already booked, ends by the back access. If a wait is measured there,
+the trigger moves earlier, entry by entry, in the next iteration. This ends when no wait is left or none can
+be removed.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from mcudeploy.planner.offload.timeline import Timeline, fast_loads, timeline, w
 from mcudeploy.planner.offload.trace import ItemStay, ItemTransfer, MemoryLink, Residency
 
 Measure = Callable[[Residency], Timeline]
-"""Runs a plan: on a device, or by `timeline`."""
+"""A function that runs a plan: on a device, or by `timeline`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """The plan after feedback, and how many transfers were waited for in each iteration."""
+    """The plan after feedback, and the number of transfers that were waited for in each iteration."""
 
     plan: Residency
     waits: tuple[int, ...]
 
 
 def with_late_triggers(plan: Residency, link: MemoryLink) -> Residency:
-    """Every passage inwards starts at the latest step from which, as planned, it ends in time."""
+    """Return the plan with every transfer inwards at the latest step from which it ends in
+    time, as planned.
+    """
     run = timeline(plan, link)
     limit = run.starts[-1]
     passages = list(plan.passages)
@@ -46,7 +49,7 @@ def with_late_triggers(plan: Residency, link: MemoryLink) -> Residency:
 def feedback(
     plan: Residency, capacity_bytes: int, link: MemoryLink, measure: Measure | None = None, most: int = 200
 ) -> Fed:
-    """Move triggers earlier where a back access waits. At most so many iterations."""
+    """Move triggers earlier if a back access waits, in at most `most` iterations."""
     counts = []
     best = plan
     for _ in range(most):
@@ -64,13 +67,15 @@ def feedback(
 
 
 def earlier(plan: Residency, run: Timeline, capacity_bytes: int) -> Residency | None:
-    """The plan with the triggers of what was waited for in a run moved earlier: by the steps that take as
-    long as the wait, at least one, as far as there is room. None where none can be moved.
+    """Return the plan with the triggers of the transfers that a run waited for moved earlier.
+
+    Each moves by the steps that take as long as the wait, at least one, as far as there is room. None if none
+    can move.
     """
     found = plan
     for wait in run.waits:
         passage = plan.passages[wait.passage]
-        # a step starts when its waits are over, and what begins and ends before it had been issued by then
+        # a step starts after its waits; a transfer that begins and ends before it was issued by then
         wanted = run.starts[passage.start] - wait.cycles * (1 + (passage.start == passage.end))
         while passage.direction == "in" and _has_room(found, passage, capacity_bytes):
             found = _moved(found, passage, passage.start - 1)
@@ -81,7 +86,9 @@ def earlier(plan: Residency, run: Timeline, capacity_bytes: int) -> Residency | 
 
 
 def _has_room(plan: Residency, passage: ItemTransfer, capacity_bytes: int) -> bool:
-    """Whether a passage may start a step earlier: there is room, its item is gone, its source valid."""
+    """Return whether a transfer may start a step earlier: there is room, its item is gone, its
+    source valid.
+    """
     start = passage.start - 1
     if start < 0:
         return False
@@ -98,7 +105,7 @@ def _has_room(plan: Residency, passage: ItemTransfer, capacity_bytes: int) -> bo
 
 
 def _moved(plan: Residency, passage: ItemTransfer, start: int) -> Residency:
-    """A plan in which a passage inwards starts at another step, in the order of the steps."""
+    """Return a plan in which a transfer inwards starts at another step, in the order of the steps."""
     if start == passage.start:
         return plan
     left = list(plan.passages)

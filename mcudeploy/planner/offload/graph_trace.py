@@ -1,4 +1,4 @@
-"""A residency from the passages that were decided."""
+"""A residency from decided transfers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from itertools import pairwise
 from mcudeploy.planner.offload.trace import Item, ItemStay, ItemTransfer, Residency, Trace
 
 Uses = list[tuple[int, bool, bool, bool]]
-"""Of one item, by step: (step, whether it is read, whether it is written, whether directly)."""
+"""The uses of one item, by step: (step, whether it is read, whether it is written, whether directly)."""
 
 
 def residency_of(
     trace: Trace, passages: Sequence[ItemTransfer], direct: Sequence[frozenset[int]] = (), method: str = ""
 ) -> Residency:
-    """Stays that the passages and accesses of a trace lead to, no longer than needed; `direct`: by step the
-    operands that are accessed in the slow memory. Figures are left to `timeline.with_times`.
+    """Return the stays that the transfers and accesses of a trace require, no longer than needed.
+
+    `direct`: by step, the operands that are accessed in the slow memory. `timeline.with_times` adds the
+    figures.
     """
     uses = uses_of(trace, direct)
     by_item: list[list[ItemTransfer]] = [[] for _ in trace.items]
@@ -30,7 +32,7 @@ def residency_of(
 
 
 def uses_of(trace: Trace, direct: Sequence[frozenset[int]] = ()) -> list[Uses]:
-    """By item the steps that touch it."""
+    """Return, by item, the steps that access it."""
     uses: list[Uses] = [[] for _ in trace.items]
     for place, step in enumerate(trace.steps):
         found: dict[int, tuple[bool, bool, bool]] = {}
@@ -44,7 +46,11 @@ def uses_of(trace: Trace, direct: Sequence[frozenset[int]] = ()) -> list[Uses]:
 
 
 def _fast(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) -> list[ItemStay]:
-    """From a write or a passage inwards to the last access before the next of these, or a passage out."""
+    """Return the fast stays: from a write or a transfer inwards to the last access before the next such
+    event.
+
+    A transfer out ends a stay too.
+    """
     opened: list[int] = []
     if item.loaded or (item.given and item.fixed):
         opened.append(0)
@@ -72,7 +78,7 @@ def _comes(passages: Sequence[ItemTransfer], place: int) -> bool:
 
 
 def _stays_to_end(item: Item, uses: Uses, passages: Sequence[ItemTransfer]) -> bool:
-    """Whether the only valid bytes of a kept item are in the fast memory at the end."""
+    """Return whether the only valid bytes of a kept item are in the fast memory at the end."""
     if not item.kept:
         return False
     if item.fixed:
@@ -84,7 +90,7 @@ def _stays_to_end(item: Item, uses: Uses, passages: Sequence[ItemTransfer]) -> b
 
 
 def _slow(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) -> list[ItemStay]:
-    """From a passage out or a direct write to the last that is taken from there."""
+    """Return the slow stays: from a transfer out or a direct write to the last read of those bytes."""
     opened = [0] if item.given else []
     opened += [p.start for p in passages if p.direction == "out"]
     opened += [place for place, _, writes, slow in uses if writes and slow]

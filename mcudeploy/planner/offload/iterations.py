@@ -1,7 +1,7 @@
-"""Residencies of a schedule, one iteration after the other, and the layouts that they become.
+"""Residencies of a schedule, one per iteration, and the layouts that they become.
 
-Source: Capuchin (Peng et al., ASPLOS 2020). The steps' times are those that a device took in the iteration
-before.
+Source: Capuchin (Peng et al., ASPLOS 2020). The step times are those that a device measured in the previous
+iteration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import WorkBytes
 
 SLACK = 32.0
-"""Cycles that a transfer may end later than the times of an iteration before say, and nobody waits."""
+"""Cycles by which a transfer may end later than the previous iteration's times predict, without a wait."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,8 +41,10 @@ class Iterations:
     def of(
         cls, tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board, relocation: Budget
     ) -> Iterations | None:
-        """Those of a plan, with its graph inputs and outputs in the memories where it has them; times are not
-        known yet. None for a board without a fast and a slow memory that all its units reach.
+        """Return the iterations of a plan, with its graph inputs and outputs in their memories; times are
+        unknown.
+
+        None for a board without a fast and a slow memory that all its units reach.
         """
         pair = MemoryPair.serving(plan, board)
         if pair is None:
@@ -54,11 +56,11 @@ class Iterations:
         return cls(scene, homes, pair, pair.engine(relocation), trace, buffer_of, room)
 
     def after(self, cycles: Sequence[float]) -> Iterations:
-        """The same with the times that its steps took."""
+        """Return the iterations with the measured times of the steps."""
         return replace(self, trace=timed(self.trace, cycles))
 
     def passive(self, relocation: Budget) -> tuple[Residency, Layout] | None:
-        """The first iteration, which evicts on demand; None where it cannot be."""
+        """Return the first iteration, which evicts on demand; None if that is impossible."""
 
         def found(capacity: int) -> Residency | None:
             return passive_plan(self.trace, capacity, self.link, tight_operands(self.trace, capacity))
@@ -66,7 +68,7 @@ class Iterations:
         return self._packed(found, relocation)
 
     def planned(self, relocation: Budget, effort: Effort) -> tuple[Residency, Layout] | None:
-        """What is decided by the times of the steps; None where nothing is found."""
+        """Return the residency decided by the step times; None if there is none."""
 
         def found(capacity: int) -> Residency | None:
             part = effort.part(1 / 2)
@@ -75,12 +77,12 @@ class Iterations:
         return self._packed(found, relocation)
 
     def layout(self, found: Residency, relocation: Budget) -> Layout | None:
-        """The layout of a residency, whose steps have their latest times; None where it does not pack."""
+        """Return the layout of a residency, whose steps have their latest times; None if it does not pack."""
         made = self._laid_out(found, relocation)
         return made if made.arenas.get(self.pair.fast.name, 0) <= self.room else None
 
     def prompted(self, found: Residency) -> Residency:
-        """A residency with each transfer waited for as soon as it should have ended."""
+        """Return a residency in which each transfer is waited for as soon as it should have ended."""
         return prompt(replace(found, trace=self.trace), self.link, SLACK)
 
     def _laid_out(self, found: Residency, relocation: Budget) -> Layout:
@@ -88,7 +90,7 @@ class Iterations:
         return lay_out(self.scene, self.homes, self.pair, prompted, self.buffer_of, relocation, self.room)
 
     def passage_of(self, found: Residency, layout: Layout, transfer: Transfer) -> int | None:
-        """The number of the passage that a transfer into the fast memory makes."""
+        """Return the number of the item transfer that corresponds to a transfer into the fast memory."""
         begin, (_, new) = layout.begin(transfer), layout.way(transfer)
         for number, one in enumerate(found.passages):
             members = self.scene.items[self.buffer_of[one.item]].members
@@ -108,13 +110,13 @@ class Iterations:
 
 
 def timed(trace: Trace, cycles: Sequence[float]) -> Trace:
-    """The trace with other times of its steps."""
+    """Return the trace with other step times."""
     steps = zip(trace.steps, cycles, strict=True)
     return replace(trace, steps=tuple(replace(step, cycles=float(each)) for step, each in steps))
 
 
 def _homes_of(plan: Plan, scene: Draft, still: Sequence[int], slow: str) -> IoPlacement:
-    """Where a plan has graph inputs and outputs."""
+    """Return where a plan places graph inputs and outputs."""
     blocks, roots = plan.layout.blocks, scene.tiled.flow.roots
 
     def is_slow(names: Sequence[str]) -> bool:

@@ -1,10 +1,11 @@
-"""What leaves the fast memory in a sequence of steps, compiled.
+"""The choice of what leaves the fast memory in a sequence of steps, compiled.
 
-`choose` walks over the steps as if transfers took no time, and lets go what is used latest (Belady) until
-what a step needs has room. An access of a step in the sequence has a number, its place; numbers behind all
+`choose` simulates the steps as if transfers took no time, and evicts the item used latest (Belady) until the
+needs of a step have room. An access of a step in the sequence has a number, its place; numbers after all
 accesses stand for items before the first step. Times are in cycles.
 
-Import only where it is needed: numba takes its time. One file: its cache does not see others change.
+Import this module lazily: numba is slow to load. It is one file, since numba's cache does not see changes of
+other files.
 """
 
 from __future__ import annotations
@@ -17,28 +18,31 @@ from numba import njit
 from mcudeploy.planner.offload.trace_tables import Flags, Floats, Ints, TraceTable
 
 FREE, STAY, LEAVE = 0, 1, 2
-"""What may become of the gap in front of an entry."""
+"""The options for the gap before an entry."""
 
 LATEST, LONGEST, WORTH = 0, 1, 2
-"""What leaves first: what is used latest, has the longest free time, or frees most time per transfer."""
+"""The eviction order: latest use, longest free time, or most free time per transfer time."""
 
 
 class Accesses(NamedTuple):
-    """Places of a sequence: those of step k are [start[k], start[k + 1]); by place its step, its entry in the
-    table, and the places of the same item before and behind it (-1: none).
+    """Places of a sequence: those of step k are [start[k], start[k + 1]).
+
+    By place: its step, its entry in the table, and the previous and next place of the same item (-1: none).
     """
 
     start: Ints
     step: Ints
     entry: Ints
     before: Ints
-    behind: Ints
+    following: Ints
     clock: Floats
 
 
 class Choice(NamedTuple):
-    """By place: the step before which its item leaves (-1: it stays), whether the item is missing, whether it
-    is accessed directly. By step the bytes in the fast memory. Bytes that did not fit, and the worst step.
+    """Decisions by place: the step before which its item leaves (-1: it stays), whether the item is missing,
+    whether it is accessed directly.
+
+    Also the bytes in the fast memory by step, the bytes that did not fit, and the worst step.
     """
 
     leaves: Ints
@@ -51,7 +55,7 @@ class Choice(NamedTuple):
 
 @njit(cache=True)
 def accesses_of(table: TraceTable, sequence: Ints) -> Accesses:
-    """The accesses of a sequence, joined to chains by item."""
+    """Return the accesses of a sequence, joined to chains by item."""
     steps, items = len(sequence), len(table.size)
     start = np.zeros(steps + 1, np.int64)
     clock = np.zeros(steps + 1)
@@ -63,15 +67,15 @@ def accesses_of(table: TraceTable, sequence: Ints) -> Accesses:
     step = np.full(count + items, -1, np.int64)
     entry = np.full(count + items, -1, np.int64)
     before = np.full(count + items, -1, np.int64)
-    behind = np.full(count + items, -1, np.int64)
+    following = np.full(count + items, -1, np.int64)
     last = np.arange(count, count + items)
     for k in range(steps):
         for f in range(start[k], start[k + 1]):
             e = table.first[sequence[k]] + f - start[k]
             step[f], entry[f], before[f] = k, e, last[table.item[e]]
-            behind[before[f]] = f
+            following[before[f]] = f
             last[table.item[e]] = f
-    return Accesses(start, step, entry, before, behind, clock)
+    return Accesses(start, step, entry, before, following, clock)
 
 
 @njit(cache=True)
@@ -79,7 +83,7 @@ def _score(  # noqa: PLR0917  (numba has no keywords)
     table: TraceTable, seen: Accesses, place: int, k: int, clean: bool, rule: int
 ) -> float:
     i = table.item[seen.entry[place]] if seen.entry[place] >= 0 else place - seen.start[-1]
-    back = seen.behind[place]
+    back = seen.following[place]
     ending = back < 0
     then = seen.clock[-1] if ending else seen.clock[seen.step[back]]
     cost = (0.0 if clean else table.out_cycles[i]) + (0.0 if ending else table.in_cycles[i])
@@ -94,9 +98,11 @@ def _score(  # noqa: PLR0917  (numba has no keywords)
 def choose(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
     table: TraceTable, sequence: Ints, seen: Accesses, force: Ints, direct: Flags, room: Ints, rule: int
 ) -> Choice:
-    """What leaves. `room`: the bytes of the fast memory, and those below which it is held where that costs
-    nothing. `force` and `direct` by entry of the table: what becomes of the gap before it, and whether it may
-    be accessed directly.
+    """Choose what leaves.
+
+    `room`: the bytes of the fast memory, and the level below which it stays if that costs nothing. `force`
+    and `direct`, by entry of the table: the decision for the gap before it, and whether direct access is
+    allowed.
     """
     steps, items = len(sequence), len(table.size)
     count = seen.start[steps]
@@ -112,7 +118,7 @@ def choose(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants i
     alive, held, overflow, worst, most = 0, 0, 0.0, -1, 0
     for i in range(items):
         if table.loaded[i] or (table.fixed[i] and table.given[i]):
-            back = seen.behind[count + i]
+            back = seen.following[count + i]
             wanted = table.kept[i] and not table.given[i] if back < 0 else table.reads[seen.entry[back]]
             if not (wanted or (table.fixed[i] and (back >= 0 or table.kept[i]))):
                 continue
@@ -123,7 +129,7 @@ def choose(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants i
     for k in range(steps):
         lo, hi = seen.start[k], seen.start[k + 1]
         f = lo
-        while f < hi:  # an operand is there as a whole, or all of it is accessed directly
+        while f < hi:  # an operand is present completely, or accessed directly completely
             e = seen.entry[f]
             g, whole, able = f, True, direct[e]
             while g < hi and table.operand[seen.entry[g]] == table.operand[e]:
@@ -161,7 +167,7 @@ def choose(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants i
                 kept += 1
                 if needed[i] == k or table.fixed[i] or not table.linked or (k == 0 and not clean[i]):
                     continue
-                back = seen.behind[at[i]]
+                back = seen.following[at[i]]
                 if back >= 0 and force[seen.entry[back]] == STAY:
                     continue
                 if held + work <= room[0]:
@@ -184,7 +190,7 @@ def choose(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants i
         load[k] = held + work
         for f in range(lo, hi):
             e = seen.entry[f]
-            i, back = table.item[e], seen.behind[f]
+            i, back = table.item[e], seen.following[f]
             at[i] = f
             if not here[i]:
                 leaves[f] = k + 1

@@ -1,4 +1,4 @@
-"""The look-ahead plan of a trace: compiled loops in, a residency out."""
+"""The look-ahead plan of a trace: it runs the compiled loops and returns a residency."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from mcudeploy.planner.offload.trace_tables import Flags, Ints, TraceTable, step
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decisions:
-    """What is decided beforehand: the steps in their order with those that are repeated, by entry of the
-    table what becomes of the gap before it and whether it may be direct; bytes held free; rules of the loops.
+    """Decisions made beforehand.
+
+    The steps in order with repeated ones; by entry of the table the choice for the gap before it and whether
+    it may be direct; bytes kept free; rules of the loops.
     """
 
     sequence: Ints
@@ -29,7 +31,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
-    """What decisions lead to; `served` is None where bytes had no room."""
+    """The result of decisions; `served` is None if bytes had no room."""
 
     table: TraceTable
     decisions: Decisions
@@ -39,17 +41,17 @@ class Outlook:
 
     @property
     def cost(self) -> tuple[float, float]:
-        """Less is better: bytes without room, then cycles."""
+        """The key of comparison, less is better: bytes without room, then cycles."""
         return self.choice.overflow, np.inf if self.served is None else self.served.cycles
 
     @property
     def added_cycles(self) -> float:
-        """Cycles over those of the steps once each, with everything in the fast memory."""
+        """Cycles over those of the steps, each run once with everything in the fast memory."""
         return self.cost[1] - float(self.table.cycles.sum())
 
 
 def run(table: TraceTable, decisions: Decisions, capacity: int) -> Outlook:
-    """Choose what leaves, and serve it where all has room."""
+    """Choose what leaves, and serve the transfers if everything has room."""
     seen = loops.accesses_of(table, decisions.sequence)
     room = np.array([capacity, capacity - decisions.slack], np.int64)
     choice = loops.choose(
@@ -62,7 +64,7 @@ def run(table: TraceTable, decisions: Decisions, capacity: int) -> Outlook:
 
 
 def plan_of(trace: Trace, table: TraceTable, found: Outlook, method: str) -> Residency:
-    """The residency of a run."""
+    """Return the residency of a run."""
     served, seen = found.served, found.seen
     assert served is not None
     passages = [

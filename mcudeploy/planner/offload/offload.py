@@ -1,4 +1,6 @@
-"""Where items are at any time, in the least cycles that are found for a fast memory of so many bytes."""
+"""Residencies: the memory of each item at any time, for the fewest cycles with a fast memory of
+given size.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,14 @@ def plan_residency(
     effort: Effort,
     reorder: bool = False,
 ) -> Residency | None:
-    """The best residency that is found with an effort, or None where none is: with a link there is one unless
-    what is fixed leaves too little room. `recompute`: steps may run again; `reorder`: they may also come in
-    another order in which each finds the same bytes. Raises FitError where a single step needs more than
-    the capacity.
+    """Return the best residency found with an effort, or None.
+
+    With a link there is one unless fixed items leave too little room. `recompute`: steps may be repeated.
+    `reorder`: they may also run in another order in which each reads the same bytes. Raises FitError if a
+    single step needs more than the capacity.
     """
     require_room(trace, capacity_bytes)
-    # numba takes long to import
+    # numba is slow to import
     from mcudeploy.planner.offload.lookahead import plan_of  # noqa: PLC0415
     from mcudeploy.planner.offload.search import OffloadTask, best_run  # noqa: PLC0415
 
@@ -35,7 +38,7 @@ def plan_residency(
 
 
 def needed_bytes(trace: Trace, step: TraceStep) -> int:
-    """The least that a step needs in the fast memory: what it cannot access directly, and what is fixed."""
+    """Return the bytes that a step needs in the fast memory: items without direct access, and fixed items."""
     placed = {access.operand for access in step.accesses if access.direct_bytes is None}
     items = {access.item for access in step.accesses if access.operand in placed}
     items |= {access.item for access in step.accesses if trace.items[access.item].fixed}
@@ -43,7 +46,7 @@ def needed_bytes(trace: Trace, step: TraceStep) -> int:
 
 
 def require_room(trace: Trace, capacity_bytes: int) -> None:
-    """Raise FitError where a step of the trace needs more than the capacity by itself."""
+    """Raise FitError if a single step of the trace needs more than the capacity."""
     needs = [needed_bytes(trace, step) for step in trace.steps]
     most = max(needs, default=0)
     if most > capacity_bytes:

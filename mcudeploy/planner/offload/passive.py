@@ -1,7 +1,7 @@
-"""The passive first iteration: what does not fit is evicted on demand, and comes back when it is touched.
+"""The passive first iteration: items are evicted on demand, and return when they are accessed.
 
-Source: Capuchin (Peng et al., ASPLOS 2020), passive mode. The items accessed earliest go first, until the
-overflow is gone. No look ahead but one: bytes that are never read again are free.
+Source: Capuchin (Peng et al., ASPLOS 2020), passive mode. The items accessed earliest leave first, until the
+overflow is gone. There is no look-ahead, with one exception: bytes that are never read again are free.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from mcudeploy.planner.offload.trace_tables import steps_of
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """A step reads or writes an item; `cycles`: when it starts, less all transfers that it waited for."""
+    """A read or write of an item by a step; `cycles`: the start of the step without all waits
+    for transfers.
+    """
 
     item: int
     step: int
@@ -29,8 +31,9 @@ class Touch:
 def passive_plan(
     trace: Trace, capacity_bytes: int, link: MemoryLink, direct: Sequence[frozenset[int]] = ()
 ) -> Residency | None:
-    """The plan of the first iteration; None where a step does not fit. `direct`: by step operands that are
-    accessed in the slow memory, where a step has no room for all.
+    """Return the plan of the first iteration; None if a step does not fit.
+
+    `direct`: by step, operands that are accessed in the slow memory if a step has no room for all.
     """
     run = _Passive(trace, capacity_bytes, direct)
     for place in range(len(trace.steps)):
@@ -41,8 +44,9 @@ def passive_plan(
 
 
 def tight_operands(trace: Trace, capacity_bytes: int) -> list[frozenset[int]]:
-    """By step the operands to access directly where it has no room for all that it touches: those first that
-    wait least for each byte of room.
+    """Return, by step, the operands to access directly if the step has no room for all its items.
+
+    Operands with the shortest wait per byte of room come first.
     """
     held = _fixed_bytes(trace)
     found = []
@@ -68,7 +72,7 @@ def tight_operands(trace: Trace, capacity_bytes: int) -> list[frozenset[int]]:
 
 
 def _fixed_bytes(trace: Trace) -> list[int]:
-    """By step the bytes of what is fixed in the fast memory."""
+    """Return, by step, the bytes of items that are fixed in the fast memory."""
     touched: dict[int, list[int]] = {}
     for place, step in enumerate(trace.steps):
         for access in step.accesses:
@@ -83,7 +87,7 @@ def _fixed_bytes(trace: Trace) -> list[int]:
 
 
 def touches_of(plan: Residency, link: MemoryLink) -> tuple[Touch, ...]:
-    """The access trace of a plan that ran: times as they would be without its waits."""
+    """Return the access trace of a plan that ran: times as they would be without its waits."""
     run = timeline(plan, link)
     lost = 0.0
     waits: dict[int, float] = {}
@@ -103,7 +107,7 @@ class _Passive:
         self._uses = uses_of(trace, direct)
         self._next = [0] * len(trace.items)
         self._last: dict[int, int] = {}
-        """By item in the fast memory the step that accessed it last."""
+        """The step that last accessed each item in the fast memory."""
         self._clean = {number for number, item in enumerate(trace.items) if item.given}
         self.passages: list[ItemTransfer] = []
         for number, item in enumerate(trace.items):
@@ -111,7 +115,7 @@ class _Passive:
                 self._last[number] = -1
 
     def _is_wanted(self, item: int) -> bool:
-        """Whether what an item holds is read later, or kept."""
+        """Return whether the content of an item is read later, or kept."""
         later = self._uses[item][self._next[item] :]
         kept = self._trace.items[item].kept
         if self._trace.items[item].fixed:
@@ -119,7 +123,7 @@ class _Passive:
         return later[0][1] if later else kept and item not in self._clean
 
     def step(self, place: int) -> bool:
-        """Run a step: bring in what is missing, after as much as is needed has left."""
+        """Run a step: evict as much as needed, then bring in what is missing."""
         touched = {}
         for access in self._trace.steps[place].accesses:
             touched[access.item] = self._uses[access.item][self._next[access.item]]

@@ -1,9 +1,9 @@
-"""The method of the source: from the access trace of the first iteration, candidates by their free time.
+"""The policy of the source: candidates by free time, from the access trace of the first iteration.
 
 Source: Capuchin (Peng et al., ASPLOS 2020), policy. A candidate is a gap between two accesses of an item that
-spans the step which needs most. FT = (t_back - swap time) - (t_evict + swap time), less what the channel is
-booked with; the largest is taken first. If its swap would be exposed, and making it again from what is
-present costs less, it is made again. Candidates are booked until every step fits.
+spans the step with the largest need. FT = (t_back - swap time) - (t_evict + swap time), less the booked time
+of the channel; the largest comes first. If a swap would be exposed and recomputing the item from present
+items costs less, it is recomputed. Candidates are booked until every step fits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mcudeploy.planner.offload.trace import MemoryLink, Trace
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Between two steps that access an item, of which the second reads it."""
+    """A gap between two steps that access an item, of which the second reads it."""
 
     item: int
     lo: int
@@ -29,7 +29,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The gaps for which items leave and come back, and the steps that run again."""
+    """The gaps for which items leave and return, and the repeated steps."""
 
     away: tuple[Gap, ...]
     repeats: Repeats
@@ -38,7 +38,7 @@ class Policy:
 def free_time_policy(
     trace: Trace, touches: Sequence[Touch], capacity_bytes: int, link: MemoryLink, *, recompute: bool
 ) -> Policy:
-    """What the source's method decides; where gaps run out, the need is not met."""
+    """Return the decisions of the source's method; if gaps run out, the need is not met."""
     gaps = _gaps(trace, touches)
     times = {(touch.item, touch.step): touch.cycles for touch in touches}
     load = _loads(trace, gaps)
@@ -59,7 +59,7 @@ def free_time_policy(
 
 
 class _Book:
-    """What is booked: the link, until when it is free at the back accesses, and steps that run again."""
+    """The bookings: the link, the time until which it is free at the back accesses, and repeated steps."""
 
     def __init__(
         self, trace: Trace, times: dict[tuple[int, int], float], link: MemoryLink, makers: Makers | None
@@ -76,7 +76,7 @@ class _Book:
         return self._link.cycles(size, "out"), self._link.cycles(size, "in")
 
     def _slots(self, gap: Gap) -> tuple[float, float]:
-        """When its transfer out would end, and the latest start of its transfer in, behind those booked."""
+        """Return the end of its transfer out, and the latest start of its transfer in, after those booked."""
         out, back = self._swap(gap)
         gone = self._times[gap.item, gap.lo] + self._trace.steps[gap.lo].cycles + out
         for start, end in sorted(self._outs):
@@ -89,14 +89,14 @@ class _Book:
         return gone, come
 
     def free_time(self, gap: Gap) -> float:
-        """Cycles between the two transfers, less than 0 if they would be waited for."""
+        """Return the cycles between the two transfers; negative if they would cause a wait."""
         if not self._link.read_rate or not self._link.write_rate:
             return -self._again(gap)[0]
         gone, come = self._slots(gap)
         return come - gone
 
     def _again(self, gap: Gap) -> tuple[float, frozenset[int]]:
-        """Cycles and steps that make an item again from what is present at its back access."""
+        """Return the cycles and steps that recompute an item from what is present at its back access."""
         if self._makers is None:
             return np.inf, frozenset()
         present = frozenset(touch for touch, step in self._times if step >= gap.hi or touch in self._present)
@@ -106,7 +106,7 @@ class _Book:
         return sum(self._trace.steps[step].cycles for step in steps), steps
 
     def take(self, gap: Gap) -> bool:
-        """Book a gap the cheaper way; whether that is by the link."""
+        """Book a gap the cheaper way; return whether that is by the link."""
         cost, steps = self._again(gap)
         linked = self._link.read_rate > 0 and self._link.write_rate > 0
         if cost < np.inf and (not linked or cost < max(0.0, -self.free_time(gap))):
@@ -132,7 +132,7 @@ def _gaps(trace: Trace, touches: Sequence[Touch]) -> list[Gap]:
 
 
 def _loads(trace: Trace, gaps: Sequence[Gap]) -> np.ndarray:
-    """Bytes at each step if all stays in its gaps."""
+    """Return the bytes at each step if every item stays in its gaps."""
     load = np.array([step.work_bytes for step in trace.steps], np.int64)
     for place, step in enumerate(trace.steps):
         load[place] += sum(trace.items[item].size_bytes for item in {a.item for a in step.accesses})

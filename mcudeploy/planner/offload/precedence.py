@@ -1,4 +1,4 @@
-"""Other orders of the steps of a trace."""
+"""Alternative orders of the steps of a trace."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from mcudeploy.planner.offload.repeats import Makers, Repeats, may_repeat
 from mcudeploy.planner.offload.trace import Trace
 
 REACHES = (1, 2, 3, 5, 8, 13, 21, 34, 55)
-"""So many places a step is moved."""
+"""The maximum number of places by which a step is moved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Precedence:
-    """By step the steps that must come before it, and those that must come after it, directly."""
+    """By step, the steps that must come directly before it, and those that must come directly after it."""
 
     before: tuple[frozenset[int], ...]
     after: tuple[frozenset[int], ...]
 
 
 def needs_of(trace: Trace) -> Precedence:
-    """A reader comes after the writer whose bytes it reads, and before the next one."""
+    """Return the precedences: a reader comes after the writer whose bytes it reads, and before
+    the next one.
+    """
     before: list[set[int]] = [set() for _ in trace.steps]
     writer: dict[int, int] = {}
     readers: dict[int, list[int]] = {}
@@ -45,8 +47,9 @@ def needs_of(trace: Trace) -> Precedence:
 
 
 def moved(order: Sequence[int], needs: Precedence, at: int) -> Iterator[tuple[int, ...]]:
-    """Orders in which the step at a place comes some places earlier, with those in between that it needs, or
-    later, with those that need it.
+    """Yield orders in which the step at a place moves some places earlier or later.
+
+    Earlier, it takes along its dependences in between; later, its dependents.
     """
     for reach in REACHES:
         lo, hi = max(0, at - reach), min(len(order), at + reach + 1)
@@ -64,14 +67,14 @@ def moved(order: Sequence[int], needs: Precedence, at: int) -> Iterator[tuple[in
 
 
 def _parted(order: Sequence[int], lo: int, hi: int, first: set[int]) -> tuple[int, ...]:
-    """An order whose places [lo, hi) have some steps in front of the others."""
+    """Return an order whose places [lo, hi) have some steps before the others."""
     inside = order[lo:hi]
     front = [step for step in inside if step in first]
     return (*order[:lo], *front, *(step for step in inside if step not in first), *order[hi:])
 
 
 def stands(makers: Makers, order: Sequence[int], repeats: Repeats) -> bool:
-    """Whether all repeated steps find what they need in an order."""
+    """Return whether all repeated steps find their inputs in an order."""
     at = [0] * len(order)
     for place, step in enumerate(order):
         at[step] = place

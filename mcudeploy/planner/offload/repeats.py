@@ -1,4 +1,4 @@
-"""Which steps may run again, where, and what else must run again for that."""
+"""Repeated steps: which steps may run again, at which places, and what must be repeated for them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from mcudeploy.planner.offload.trace import Trace
 from mcudeploy.planner.offload.trace_tables import Ints
 
 Repeats = Mapping[int, frozenset[int]]
-"""By step of the trace the steps that run again right before it."""
+"""By step of the trace, the steps that run again right before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Makers:
-    """Who makes what in a trace: by item its only writer (-1: none or several) if that may run again; by step
-    what it reads, and which of these items somebody else than their maker writes; by item the steps that
-    write it.
+    """The writers in a trace.
+
+    By item: its only writer (-1: none or several) if that may run again, and all steps that write it. By
+    step: the items it reads, and those of them that another step than their only writer writes.
     """
 
     maker: tuple[int, ...]
@@ -29,7 +30,7 @@ class Makers:
 
 
 def makers_of(trace: Trace) -> Makers:
-    """A step may run again if all that it writes is made by it alone, of other items."""
+    """Return the writers; a step may be repeated if it alone writes all its outputs, from other items."""
     writers: list[list[int]] = [[] for _ in trace.items]
     reads = []
     for place, step in enumerate(trace.steps):
@@ -49,8 +50,8 @@ def makers_of(trace: Trace) -> Makers:
 
 
 def sequence_with(order: Sequence[int], repeats: Repeats) -> tuple[Ints, Ints]:
-    """The steps in an order, each after those that run again before it; and by place of that sequence the
-    step that it belongs to.
+    """Return the steps in order, each after the steps repeated before it; and by place the step it belongs
+    to.
     """
     found: list[int] = []
     owner: list[int] = []
@@ -65,12 +66,12 @@ def sequence_with(order: Sequence[int], repeats: Repeats) -> tuple[Ints, Ints]:
 
 
 def with_steps(repeats: Repeats, step: int, more: frozenset[int]) -> Repeats:
-    """Some more steps run again before one."""
+    """Return the repeats with some more steps before one."""
     return {**repeats, step: repeats.get(step, frozenset()) | more}
 
 
 def without_step(repeats: Repeats, step: int, one: int) -> Repeats:
-    """A step no longer runs again before another."""
+    """Return the repeats without one step before another."""
     left = repeats[step] - {one}
     rest = {place: steps for place, steps in repeats.items() if place != step}
     return {**rest, step: left} if left else rest
@@ -79,8 +80,10 @@ def without_step(repeats: Repeats, step: int, one: int) -> Repeats:
 def chain(
     makers: Makers, at: Sequence[int], alive: frozenset[int], target: tuple[int, int], depth: int
 ) -> frozenset[int] | None:
-    """The steps that make an item again before a step (the `target`): its maker, and up to a depth the makers
-    of what that reads and is not `alive` then. `at`: where each step is in the order. None: it cannot be.
+    """Return the steps that rematerialise an item before a step (the `target`); None if that is impossible.
+
+    These are its writer and, up to a depth, the writers of that step's inputs that are not `alive` then.
+    `at`: the place of each step in the order.
     """
     found: set[int] = set()
     todo = [(target[0], depth)]
@@ -98,7 +101,7 @@ def chain(
 
 
 def may_repeat(makers: Makers, at: Sequence[int], one: int, step: int) -> bool:
-    """Whether a step may run again before another: it ran, and nothing has written since what it reads."""
+    """Return whether a step may be repeated before another: it ran, and its inputs are unchanged since."""
     if one < 0 or at[one] >= at[step]:
         return False
     sources = makers.changing[one]
@@ -106,12 +109,13 @@ def may_repeat(makers: Makers, at: Sequence[int], one: int, step: int) -> bool:
 
 
 def alive_before(run: Outlook, step: int) -> frozenset[int]:
-    """Items whose bytes are needed across the start of a step of the trace, wherever they are: those used
-    before it whose next access, from there on, reads them.
+    """Return the items whose bytes are needed across the start of a step of the trace, in either memory.
+
+    These are used before it, and their next access from there on reads them.
     """
     seen, table = run.seen, run.table
     k = int(np.flatnonzero(run.decisions.sequence == step)[0])
-    back = seen.behind
+    back = seen.following
     later = back[(seen.step < k) & (back >= seen.start[k])]
     entries = seen.entry[later]
     return frozenset(int(item) for item in table.item[entries[table.reads[entries]]])

@@ -1,6 +1,7 @@
-"""Memory over time: where a fast memory is too small, blocks leave it between two uses and come back.
+"""Offloading: if a fast memory is too small, blocks leave it between two uses and return.
 
-`residency` decides when, from the access trace of the schedule; here its stays get memories and offsets.
+`plan_residency` decides the times from the access trace of the schedule; this module assigns memories and
+offsets to the stays.
 """
 
 from __future__ import annotations
@@ -32,23 +33,21 @@ from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.live import WorkBytes, buffers, lives
 
 _TURNS = 6
-"""So often the room is made smaller where the stays in it do not pack."""
+"""Maximum number of reductions of the room if its stays do not pack."""
 
 _SHARE = 0.5
-"""Of the effort that is left, for the residency of one plan."""
+"""The fraction of the remaining effort for the residency of one plan."""
 
 _MUCH = 8
-"""Graph inputs or outputs of more than one part in so many of the fast memory are looked for in the slow one
-first.
-"""
+"""The divisor of the fast memory above which graph inputs or outputs first go to the slow memory."""
 
 _UNITS = 1200
-"""Effort of a layout, beside residency and moves, for each step."""
+"""Effort of a layout per step, in addition to residency and moves."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPair:
-    """A fast and a slow memory, and what joins them; no link: the core copies."""
+    """A fast and a slow memory, and the link between them; without a link the core copies."""
 
     fast: Memory
     slow: Memory
@@ -56,8 +55,9 @@ class MemoryPair:
 
     @classmethod
     def of(cls, board: Board) -> MemoryPair | None:
-        """The board's first memory without waits that inputs may lie in, and the best with waits; None where
-        there are not both.
+        """Return the board's first memory without waits that may contain inputs, and the best one with waits.
+
+        None if the board does not have both.
         """
         fast = next((it for it in board.memories if it.is_fast and it.name in board.border_memories), None)
         slow = [it for it in board.memories if not it.is_fast and board.room(it)]
@@ -69,7 +69,7 @@ class MemoryPair:
 
     @classmethod
     def serving(cls, plan: Plan, board: Board) -> MemoryPair | None:
-        """That of a board, where everything of a plan may lie in either; None where it may not."""
+        """Return the pair of a board if everything of a plan may lie in either memory; else None."""
         pair, wanted = cls.of(board), needs(plan.graph, board, plan.functions)
         every = (*wanted.tensors.values(), *wanted.work.values())
         if pair is None or not all({pair.fast.name, pair.slow.name} <= set(need.memories) for need in every):
@@ -77,7 +77,7 @@ class MemoryPair:
         return pair
 
     def engine(self, relocation: Budget) -> over.MemoryLink:
-        """What a transfer takes."""
+        """Return the times of transfers."""
         if self.link is not None:
             own = 1 / self.link.bytes_per_cycle if self.link.bytes_per_cycle else 0.0
             rates = [1 / max(own, cost) for cost in (self.slow.read_cost, self.slow.write_cost)]
@@ -95,11 +95,11 @@ def over_time(  # noqa: PLR0917
     relocation: Budget,
     cycles: Sequence[float],
 ) -> Iterator[tuple[Layout, Estimate]]:
-    """Layouts of a plan, whose steps take so many `cycles`, in which blocks leave the fast memory and come
-    back: at most one for each way to place graph inputs and outputs.
+    """Yield layouts of a plan in which blocks leave the fast memory and return.
 
-    What several units touch stays in the fast memory. There is no layout where a unit does not reach both
-    memories.
+    The steps take `cycles` each. There is at most one layout for each way to place graph inputs and outputs.
+    Tensors that several units access stay in the fast memory. There is no layout if a unit does not reach
+    both memories.
     """
     pair = MemoryPair.serving(plan, board)
     if pair is None:
@@ -114,7 +114,7 @@ def over_time(  # noqa: PLR0917
 
 
 def scene_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> tuple[Draft, list[int]]:
-    """The schedule of a plan with its buffers, and those, by index, that do not move."""
+    """Return the schedule of a plan with its buffers, and the buffers, by index, that do not move."""
     wanted = needs(tiled.graph, board, plan.functions)
     items = buffers(tiled, plan.schedule.steps, work)
     alignment = lcm(*(need.alignment for need in (*wanted.tensors.values(), *wanted.work.values())))
@@ -126,10 +126,10 @@ def scene_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> tu
 def _spread(  # noqa: PLR0917
     scene: Draft, homes: IoPlacement, pair: MemoryPair, room: int, relocation: Budget, cycles: Sequence[float]
 ) -> Layout | None:
-    """A layout in which buffers of a schedule, whose steps take so many `cycles`, leave the fast memory of
-    so much room and come back, at the least exposed time that is found; None where there is none.
+    """Return a layout in which buffers leave the fast memory of `room` bytes and return; None if there is
+    none.
 
-    Scratch is in the fast memory.
+    The steps take `cycles` each, and exposed time is minimised. Scratch is in the fast memory.
     """
     (trace, buffer_of), link = trace_of(scene, homes, cycles), pair.engine(relocation)
 
@@ -149,14 +149,15 @@ def _spread(  # noqa: PLR0917
 def packed(
     laid_out: Callable[[int], tuple[over.Residency, Layout] | None], fast: str, room: int
 ) -> tuple[over.Residency, Layout] | None:
-    """A residency within a capacity, and its layout within the room of the fast memory: where that does not
-    pack, the capacity is less. None where nothing is found.
+    """Return a residency within a capacity, and its layout within the room of the fast memory.
+
+    If that does not pack, the capacity is reduced. None if nothing is found.
     """
     capacity = room
     for _ in range(_TURNS):
         try:
             made = laid_out(capacity)
-        except FitError:  # a step by itself
+        except FitError:  # a single step
             return None
         if made is None:
             return None
@@ -168,8 +169,10 @@ def packed(
 
 
 def prompt(found: over.Residency, link: over.MemoryLink, slack: float = 0.0) -> over.Residency:
-    """The same with each transfer waited for as soon as it should have ended, and so many cycles more: then
-    blocks may move again.
+    """Return the residency with a wait for each transfer as soon as it should have ended, plus `slack`
+    cycles.
+
+    Afterwards blocks may move again.
     """
     run = timeline(found, link)
     ends = (bisect_left(run.starts, end + slack) for _, end in run.served)
@@ -189,7 +192,9 @@ def lay_out(  # noqa: PLR0917
     relocation: Budget,
     room: int,
 ) -> Layout:
-    """Stays with offsets in both memories: in the fast one they may move, in the slow one there is room."""
+    """Return stays with offsets in both memories: in the fast one they may move, in the slow one there is
+    room.
+    """
     stays, passages = _stays(scene, pair, found, buffer_of)
     taken = {stay.buffer for stay in stays}
     for at, item in enumerate(scene.items):
@@ -218,8 +223,10 @@ def lay_out(  # noqa: PLR0917
 def _still(
     scene: Draft, homes: IoPlacement, stays: Sequence[BufferStay], passages: Sequence[BufferTransfer]
 ) -> dict[int, Interval]:
-    """Stays that may not always move, and when they may: graph inputs and outputs and states never, what an
-    engine copies for the longest time that it does not.
+    """Return the stays that may not always move, and the steps during which they may.
+
+    Graph inputs, outputs and states never move; what an engine copies moves in the longest time without a
+    transfer.
     """
     still = {
         at: NEVER
@@ -243,7 +250,7 @@ def _still(
 def _stays(
     scene: Draft, pair: MemoryPair, found: over.Residency, buffer_of: Sequence[int]
 ) -> tuple[list[BufferStay], list[BufferTransfer]]:
-    """The stays of a residency by buffer, in the order of time, and the passages between them."""
+    """Return the stays of a residency by buffer, in the order of time, and the transfers between them."""
     stays: list[BufferStay] = []
     numbers: dict[tuple[int, bool, int], int] = {}
     begins: dict[tuple[int, bool], list[int]] = defaultdict(list)
@@ -255,7 +262,7 @@ def _stays(
             memory = pair.fast if stay.fast else pair.slow
             numbers[item, stay.fast, stay.lo] = len(stays)
             begins[item, stay.fast].append(stay.lo)
-            # What comes in at a step is still there when others go out before it.
+            # Incoming bytes are still present when others leave before the step.
             renewed = any(not one.fast and one.lo == stay.hi > stay.lo for one in parts)
             hi = stay.hi + (not stay.fast and (item, stay.hi) in back and not renewed)
             life = scene.items[buffer_of[item]].life
@@ -277,14 +284,14 @@ def _stays(
 
 
 def _renewed(stay: over.ItemStay, item: int, passages: Sequence[over.ItemTransfer]) -> list[over.ItemStay]:
-    """A stay as several, where a passage comes into it later: with a value that was made elsewhere."""
+    """Split a stay at a transfer that enters it later, with a value that was written elsewhere."""
     starts = (one.start for one in passages if one.item == item and (one.direction == "in") == stay.fast)
     times = [stay.lo, *sorted({start for start in starts if stay.lo < start < stay.hi}), stay.hi]
     return [replace(stay, lo=lo, hi=hi) for lo, hi in pairwise(times)]
 
 
 def _problem(scene: Draft, stays: Sequence[BufferStay]) -> PlacementProblem:
-    """The rectangles of stays in one memory; rows of a graph input that begin there are a stack."""
+    """Return the rectangles of stays in one memory; rows of a graph input that begin there are a stack."""
     index_of: dict[BlockId, int] = {}
     rectangles = []
     for at, stay in enumerate(stays):
@@ -303,9 +310,10 @@ def _problem(scene: Draft, stays: Sequence[BufferStay]) -> PlacementProblem:
 
 
 def homes_tried(scene: Draft, fixed: Sequence[int], room: int) -> Iterator[IoPlacement]:
-    """Graph inputs and outputs in the fast memory or in the slow one: each way that there is, first that in
-    which none takes much room in the fast memory of so many bytes. Rows of an input that are off the
-    alignment are where they are.
+    """Yield each placement of graph inputs and outputs in the fast or the slow memory.
+
+    The first has no large one in the fast memory of `room` bytes. Rows of an input that break the alignment
+    stay.
     """
     graph, roots = scene.tiled.graph, scene.tiled.flow.roots
     inputs = {border.tensor for border in graph.resident_inputs()}

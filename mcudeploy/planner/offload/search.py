@@ -1,5 +1,5 @@
-"""The search for the decisions that the look-ahead plan is made with: one is changed at a time, and stays
-changed if that saves time.
+"""Local search for the decisions of the look-ahead plan: it changes one at a time and accepts
+improvements.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ from mcudeploy.planner.offload.trace import MemoryLink, Trace
 from mcudeploy.planner.offload.trace_tables import Flags, Ints, TraceTable, sequence_of
 
 _SLACKS = (0.0, 0.05, 0.1, 0.2, 0.3)
-"""Parts of the fast memory that are held free for transfers where that costs nothing."""
+"""Fractions of the fast memory that are kept free for transfers if that costs nothing."""
 
 _RUN_UNITS, _PLACE_UNITS = 200, 0.35
-"""What a run costs, and each of its accesses."""
+"""Effort of a run, and of each of its accesses."""
 
-_AHEAD = 8  # so many steps before one that waits are moved
+_AHEAD = 8  # steps before a waiting step that are moved
 
 _DEAREST = 1e12  # cycles for a byte without room
 
 _DEPTHS = (0, 1, 2, 3, 5, 8)
-"""So many generations of what is missing run again too."""
+"""The maximum number of generations of missing items that are repeated too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """A state of the search: the steps in their order, which of them run again before which, by place of the
-    sequence the step that it belongs to, and what that leads to.
+    """A state of the search: the steps in order, repeats, and the resulting run.
+
+    By place of the sequence, it also stores the step to which the place belongs.
     """
 
     order: tuple[int, ...]
@@ -54,7 +55,7 @@ class Point:
 
 
 class OffloadSearch:
-    """Tries decisions and keeps the best. A byte without room costs `price` cycles."""
+    """A search that tries decisions and keeps the best. A byte without room costs `price` cycles."""
 
     def __init__(self, trace: Trace, table: TraceTable, capacity: int, effort: Effort) -> None:
         self._trace, self._table, self._capacity, self._effort = trace, table, capacity, effort
@@ -67,17 +68,17 @@ class OffloadSearch:
         self.best = Point(order, {}, first.decisions.sequence, first)
 
     def cost(self, each: Outlook) -> float:
-        """Cycles, and the price of what has no room."""
+        """Return the cycles, plus the price of bytes without room."""
         if each.served is not None:
             return each.served.cycles
         return float(each.seen.clock[-1]) + self._price * each.choice.overflow
 
     def set_price(self, price: float) -> None:
-        """What a byte without room costs from now on, per step."""
+        """Set the price of a byte without room, per step."""
         self._price = price
 
     def is_over(self) -> bool:
-        """Whether the effort is spent."""
+        """Return whether the effort is spent."""
         return self._effort.is_spent()
 
     def _run(self, decisions: Decisions) -> Outlook:
@@ -85,7 +86,7 @@ class OffloadSearch:
         return run(self._table, decisions, self._capacity)
 
     def attempt(self, decisions: Decisions) -> bool:
-        """Whether other decisions for the same sequence are better; if so, they are kept."""
+        """Accept other decisions for the same sequence if they are better; return whether they are."""
         found = self._run(decisions)
         better = self.cost(found) < self.cost(self.best.run) - 1e-6
         if better:
@@ -93,7 +94,7 @@ class OffloadSearch:
         return better
 
     def attempt_sequence(self, order: tuple[int, ...], repeats: Repeats) -> bool:
-        """The same with another order or other repeated steps."""
+        """Accept another order or other repeats if they are better; return whether they are."""
         sequence, owner = sequence_with(order, repeats)
         better = self.attempt(replace(self.best.run.decisions, sequence=sequence))
         if better:
@@ -101,7 +102,7 @@ class OffloadSearch:
         return better
 
     def attempt_policy(self, force: Ints, repeats: Repeats) -> bool:
-        """The same with forced gaps and repeated steps; what leaves first has the most free time."""
+        """Accept forced gaps and repeats if they are better; items with the most free time leave first."""
         sequence, owner = sequence_with(self.best.order, repeats)
         decisions = replace(
             self.best.run.decisions, sequence=sequence, force=force, slack=0, rule=loops.LONGEST
@@ -112,7 +113,7 @@ class OffloadSearch:
         return better
 
     def direct_operands(self) -> tuple[frozenset[int], ...]:
-        """By step of the trace the operands that are accessed directly for want of room."""
+        """Return, by step of the trace, the operands that are accessed directly for lack of room."""
         direct, table = self.best.run.decisions.direct, self._table
         found = []
         for place, step in enumerate(self._trace.steps):
@@ -122,7 +123,7 @@ class OffloadSearch:
         return tuple(found)
 
     def rules(self) -> None:
-        """How much is held free, what leaves first, whether what leaves goes first."""
+        """Try the bytes kept free, the eviction order, and whether transfers out go first."""
         for slack in _SLACKS:
             for rule in (loops.LATEST, loops.LONGEST, loops.WORTH):
                 for outs_first in (False, True):
@@ -133,7 +134,9 @@ class OffloadSearch:
                     self.attempt(other)
 
     def add_repeats(self) -> int:
-        """Make again what is missing where it is used, the cheapest per byte first; how often that helped."""
+        """Rematerialise missing items at their use, the cheapest per byte first; return the number of
+        improvements.
+        """
         gained = 0
         for item, step in self._missing():
             alive = alive_before(self.best.run, step)
@@ -151,7 +154,7 @@ class OffloadSearch:
         return gained
 
     def _missing(self) -> list[tuple[int, int]]:
-        """Items with the steps before which they could be made again."""
+        """Return items with the steps before which they could be rematerialised."""
         now, table = self.best.run, self._table
         found: dict[tuple[int, int], float] = {}
         tight = now.choice.load > self._capacity
@@ -172,7 +175,7 @@ class OffloadSearch:
         return sorted(found, key=lambda each: (found[each], each))
 
     def drop_repeats(self) -> int:
-        """Leave out what need not run again."""
+        """Drop unnecessary repeats; return the number of improvements."""
         gained = 0
         for step, steps in sorted(self.best.repeats.items()):
             for one in sorted(steps):
@@ -184,7 +187,7 @@ class OffloadSearch:
         return gained
 
     def gaps(self) -> int:
-        """Let stay what leaves, let leave what stays, access directly what comes back."""
+        """Try the opposite for each gap: stay, leave, or direct access on return."""
         gained = 0
         now, table = self.best.run, self._table
         tried: set[tuple[int, int]] = set()
@@ -219,7 +222,7 @@ class OffloadSearch:
         return gained
 
     def _around_waits(self) -> list[int]:
-        """Steps of the trace near those that wait or have no room, the worst first."""
+        """Return steps of the trace near those that wait or have no room, the worst first."""
         now = self.best.run
         bad = now.choice.load - self._capacity if now.served is None else now.served.waits
         found: dict[int, None] = {}
@@ -230,7 +233,7 @@ class OffloadSearch:
         return list(found)
 
     def directs(self) -> int:
-        """Operands that are accessed directly, or no longer."""
+        """Toggle direct access of operands."""
         gained = 0
         table = self._table
         for operand in np.unique(table.operand[np.isfinite(table.direct)]):
@@ -245,7 +248,7 @@ class OffloadSearch:
 
 @dataclass(frozen=True, slots=True)
 class OffloadTask:
-    """What is planned: the trace, its arrays, the bytes of the fast memory, and what may be done."""
+    """The problem: the trace, its arrays, the bytes of the fast memory, and the allowed means."""
 
     trace: Trace
     table: TraceTable
@@ -256,8 +259,10 @@ class OffloadTask:
 
 
 def best_run(task: OffloadTask, effort: Effort) -> tuple[Outlook, str]:
-    """The best run that is found, and what it started from: the look-ahead plan, the gaps and repeated steps
-    that the source's method takes, or steps that are repeated until little has to leave.
+    """Return the best run found, and its starting point.
+
+    That is the look-ahead plan, the gaps and repeats of the source's method, or repeats until little has to
+    leave.
     """
     first = OffloadSearch(task.trace, task.table, task.capacity, effort.part(1 / 3))
     first.rules()
@@ -288,7 +293,7 @@ def best_run(task: OffloadTask, effort: Effort) -> tuple[Outlook, str]:
 
 
 def _by_policy(search: OffloadSearch, task: OffloadTask) -> bool:
-    """Whether the method of the source, from the access trace of the passive iteration, is better."""
+    """Return whether the source's method, from the access trace of the passive iteration, is better."""
     passive = passive_plan(task.trace, task.capacity, task.link, search.direct_operands())
     if passive is None:
         return False
@@ -316,7 +321,7 @@ def _improve(search: OffloadSearch, task: OffloadTask) -> None:
 
 
 def _prices(search: OffloadSearch) -> Iterator[float]:
-    """Dearer and dearer bytes without room, until there are none."""
+    """Yield increasing prices of bytes without room, until there are none."""
     now = search.best.run
     price = float(now.seen.clock[-1]) / max(1.0, now.choice.overflow) / 100
     while search.best.run.choice.overflow and not search.is_over() and price < _DEAREST:
@@ -326,7 +331,7 @@ def _prices(search: OffloadSearch) -> Iterator[float]:
 
 
 def with_room(table: TraceTable, capacity: int, start: Decisions) -> Decisions:
-    """Direct accesses, the cheapest per byte first, where a step has no room for all that it touches."""
+    """Add direct accesses, the cheapest per byte first, if a step has no room for all its items."""
     direct: Flags = start.direct.copy()
     held = int(table.size[table.fixed].sum())
     for s in range(len(table.cycles)):

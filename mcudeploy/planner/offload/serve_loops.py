@@ -1,9 +1,10 @@
 """The transfers of a sequence of steps, compiled.
 
-`serve` runs the steps with one engine: what leaves goes as soon as it may, what comes back as early as there
-is room, the earliest deadline first. Places of accesses are those of `list_loops`, times are in cycles.
+`serve` runs the steps with one engine. Transfers out start as soon as possible; transfers in as early as
+there is room, the earliest deadline first. Places of accesses are those of `list_loops`; times are in cycles.
 
-Import only where it is needed: numba takes its time. One file: its cache does not see others change.
+Import this module lazily: numba is slow to load. It is one file, since numba's cache does not see changes of
+other files.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from numba import njit
 from mcudeploy.planner.offload.list_loops import Accesses, Choice
 from mcudeploy.planner.offload.trace_tables import Flags, Floats, Ints, TraceTable
 
-_WINDOW = 8  # so many of the items that come back next are tried for room
+_WINDOW = 8  # the number of items returning next that are tried for room
 
 
 class Served(NamedTuple):
-    """Cycles in all; passages in the order of their issue: item, whether inwards, from and to step; waits of
-    each step.
+    """Total cycles; transfers in the order of issue (item, whether inwards, from and to step); waits of each
+    step.
     """
 
     cycles: float
@@ -48,9 +49,11 @@ def _fits(load: Ints, lo: int, hi: int, size: int, capacity: int) -> bool:
 
 @njit(cache=True)
 def _leaving(table: TraceTable, seen: Accesses, choice: Choice, place: int) -> int:
-    """The place behind which the bytes of a place leave; -1: they change or are accessed directly before."""
+    """Return the place after which the bytes of a place leave; -1 if they change or are read
+    directly before.
+    """
     while choice.leaves[place] < 0 or choice.direct[place]:
-        place = seen.behind[place]
+        place = seen.following[place]
         if place < 0 or table.writes[seen.entry[place]] or choice.direct[place]:
             return -1
     return place
@@ -60,12 +63,12 @@ def _leaving(table: TraceTable, seen: Accesses, choice: Choice, place: int) -> i
 def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
     table: TraceTable, sequence: Ints, seen: Accesses, choice: Choice, capacity: int, outs_first: bool
 ) -> Served:
-    """Run the steps with what leaves, and give the passages."""
+    """Run the steps with the chosen evictions, and return the transfers."""
     steps, items = len(sequence), len(table.size)
     count = seen.start[steps]
     load, missing, leaves = choice.load.copy(), choice.missing.copy(), choice.leaves.copy()
     clean = table.given.copy()
-    number = np.full(count + items, -1, np.int64)  # of the passage outwards, inwards, by place
+    number = np.full(count + items, -1, np.int64)  # of the transfer outwards, inwards, by place
     most = 3 * (count + items)
     p_item, p_in = np.empty(most, np.int64), np.zeros(most, np.bool_)
     p_place = np.full(most, -1, np.int64)
@@ -82,7 +85,7 @@ def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it
     now = free = 0.0
     for k in range(steps + 1):
         begin = now
-        # What step k - 1 touched last: gone at once, or waiting to be written out.
+        # Items that step k - 1 accessed last: gone at once, or waiting to be written out.
         for f in range(seen.start[k - 1] if k else count, seen.start[k] if k else count + items):
             i = f - count if f >= count else table.item[seen.entry[f]]
             if (f < count and table.writes[seen.entry[f]]) or (f >= count and table.loaded[i]):
@@ -93,12 +96,12 @@ def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it
                     waiting += 1
             if leaves[f] >= 0 and not choice.direct[f] and clean[i] and number[f] < 0:
                 _add(load, k, leaves[f], -table.size[i])
-        # Those that should have left by now stay a step longer; those that are used now stay.
+        # Items that should have left by now stay a step longer; items in use stay.
         left = 0
         for n in range(waiting):
             f = pending[n]
             i = f - count if f >= count else table.item[seen.entry[f]]
-            back = seen.behind[f]
+            back = seen.following[f]
             if back >= 0 and seen.step[back] == k and not choice.direct[back]:
                 _add(load, leaves[f], k, table.size[i])
                 missing[back] = False
@@ -203,13 +206,13 @@ def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it
             if choice.direct[f] and table.operand[seen.entry[f]] != last:
                 last = table.operand[seen.entry[f]]
                 spent += table.direct[seen.entry[f]]
-        # While the step runs the engine shall have work.
+        # Keep the engine busy while the step runs.
         while table.overlapped and free - now < spent:
             best, chosen, inward = np.inf, -1, -1
             for n in range(waiting):
                 f = pending[n]
                 i = f - count if f >= count else table.item[seen.entry[f]]
-                back = seen.behind[f]
+                back = seen.following[f]
                 if back >= 0 and not choice.direct[back]:
                     gap = seen.clock[seen.step[back]] - seen.clock[k]
                     if gap < max(free - now, 0.0) + table.out_cycles[i] + table.in_cycles[i]:

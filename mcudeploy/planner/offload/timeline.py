@@ -1,4 +1,4 @@
-"""What a residency takes: every step, wait, copy and direct access of it, one after the other.
+"""The timeline of a residency: every step, wait, copy and direct access, in sequence.
 
 Source: the timeline of Capuchin (Peng et al., ASPLOS 2020). An engine serves transfers in the order of their
 issue: start = max(issued, engine free), end = start + latency + bytes / rate; a wait costs max(0, end - now).
@@ -24,7 +24,9 @@ from mcudeploy.planner.offload.trace import (
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Before step `step` the core waits `cycles` for passage number `passage`, or copies it itself."""
+    """Cycles before step `step` for which the core waits for transfer number `passage`, or
+    copies it itself.
+    """
 
     step: int
     passage: int
@@ -33,10 +35,10 @@ class Stall:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """When each step starts and what lies in the fast memory meanwhile; the last of `starts` is the end.
+    """The start of each step and the load of the fast memory; the last of `starts` is the end.
 
-    `waits` that take time, by step; `served[p]`: when passage p starts and ends on its engine.
-    `direct_cycles` by step.
+    `waits` that take time, by step; `served[p]`: start and end of transfer p on its engine. `direct_cycles`
+    by step.
     """
 
     starts: tuple[float, ...]
@@ -47,12 +49,12 @@ class Timeline:
 
     @property
     def exposed_cycles(self) -> float:
-        """Waits, copies of the core, and direct accesses."""
+        """Waits, copies by the core, and direct accesses."""
         return sum(wait.cycles for wait in self.waits) + sum(self.direct_cycles)
 
 
 def timeline(plan: Residency, link: MemoryLink) -> Timeline:
-    """Replay a residency that the judge has passed."""
+    """Replay a residency that the checker accepts."""
     steps = plan.trace.steps
     direct = [
         _direct_cycles(step, operands, link)
@@ -80,7 +82,7 @@ def timeline(plan: Residency, link: MemoryLink) -> Timeline:
 
 
 def with_times(plan: Residency, link: MemoryLink, method: str | None = None) -> Residency:
-    """The residency with the figures of its timeline."""
+    """Return the residency with the figures of its timeline."""
     run = timeline(plan, link)
     return replace(
         plan,
@@ -93,7 +95,7 @@ def with_times(plan: Residency, link: MemoryLink, method: str | None = None) -> 
 
 
 def repeated_cycles(trace: Trace) -> float:
-    """Cycles of steps whose origin ran before."""
+    """Return the cycles of steps whose origin ran before."""
     seen: set[int] = set()
     total = 0.0
     for step in trace.steps:
@@ -104,7 +106,7 @@ def repeated_cycles(trace: Trace) -> float:
 
 
 def fast_loads(plan: Residency) -> tuple[int, ...]:
-    """Bytes of the fast memory during each step."""
+    """Return the bytes of the fast memory in use during each step."""
     change = [0] * (len(plan.trace.steps) + 1)
     for item, stays in zip(plan.trace.items, plan.stays, strict=True):
         for stay in stays:
@@ -136,7 +138,7 @@ class _EngineClock:
 
 
 def direct_operands(plan: Residency) -> list[frozenset[int]]:
-    """By step the operands that are read or written in the slow memory."""
+    """Return, by step, the operands that are read or written in the slow memory."""
     arriving: dict[int, list[ItemTransfer]] = {}
     for passage in plan.passages:
         if passage.direction == "in":
@@ -163,5 +165,5 @@ def _direct_cycles(step: TraceStep, operands: frozenset[int], link: MemoryLink) 
 
 
 def stay_at(stays: Sequence[ItemStay], place: int, *, fast: bool) -> ItemStay | None:
-    """The stay in one of the memories that has a step."""
+    """Return the stay in one of the memories that includes a step."""
     return next((stay for stay in stays if stay.fast == fast and stay.lo <= place < stay.hi), None)

@@ -1,5 +1,6 @@
-"""An access trace: steps with their durations, the items that each of them touches, and the link between a
-fast memory and a slow one. What `residency` decides is decided from this alone.
+"""An access trace: steps with durations, the items that each accesses, and the link between two memories.
+
+The offload search decides from this alone.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Bytes that are somewhere from their first access to their last: a block of a tensor, or a whole one.
+    """Bytes that exist from their first access to their last: a block of a tensor, or a whole tensor.
 
-    `given`: it is valid in the slow memory before the first step, as an input or a weight is. `loaded`: it is
-    valid in the fast memory before the first step, and takes room there from then on; where it is given too,
-    only if that is wanted. `kept`: after
-    the last step it must be valid in either memory. `fixed`: it is in the fast memory from its first access
-    (a given one: from the start) to its last (a kept one: to the end), without a gap.
+    `given`: it is valid in the slow memory before the first step, like an input or a weight. `loaded`: it is
+    valid in the fast memory before the first step, and takes room there from then on; if it is also given,
+    only on demand. `kept`: after the last step it must be valid in either memory. `fixed`: it is in the fast
+    memory without a gap from its first access (if given: from the start) to its last (if kept: to the end).
     """
 
     name: str
@@ -29,10 +29,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ItemAccess:
-    """A step reads an item, or writes it whole; one that does both has two.
+    """A read of an item by a step, or a write of the whole item; a step that does both has two accesses.
 
-    A step may also read or write the slow memory directly: the core then waits for `direct_bytes`. Accesses
-    of a step with the same `operand` are direct all together or not at all. None: it cannot be.
+    A step may also access the slow memory directly: the core then waits for `direct_bytes`. Accesses of a
+    step with the same `operand` are all direct, or none is. None: direct access is impossible.
     """
 
     item: int
@@ -43,9 +43,9 @@ class ItemAccess:
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """A step takes `cycles` with all that it touches in the fast memory, of which it needs `work_bytes` more
-    while it runs. `origin` is its place in the trace before steps were repeated. One that is not `repeatable`
-    runs once.
+    """A step that takes `cycles` with all its items in the fast memory, plus `work_bytes` while it runs.
+
+    `origin` is its place in the trace before steps were repeated. A step that is not `repeatable` runs once.
     """
 
     name: str
@@ -58,7 +58,7 @@ class TraceStep:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Steps in the order in which they run, and the items that they touch."""
+    """Steps in execution order, and the items that they access."""
 
     items: tuple[Item, ...]
     steps: tuple[TraceStep, ...]
@@ -66,9 +66,11 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class MemoryLink:
-    """Between the two memories: bytes per cycle from the slow one and to it (0: no transfers at all), and the
-    cycles that each transfer takes beside. Transfers are served one at a time, in the order in which they
-    are issued. An `overlapped` engine works while the core computes; else the core itself copies.
+    """The link between the two memories.
+
+    It has bytes per cycle from and to the slow memory (0: no transfers at all), and a fixed number of cycles
+    per transfer. Transfers are served one at a time, in the order of issue. An `overlapped` engine works
+    while the core computes; otherwise the core copies.
     """
 
     read_rate: float
@@ -77,17 +79,17 @@ class MemoryLink:
     overlapped: bool = True
 
     def cycles(self, size_bytes: int, direction: Direction) -> float:
-        """What a transfer takes."""
+        """Return the cycles of a transfer."""
         return self.latency + size_bytes / (self.write_rate if direction == "out" else self.read_rate)
 
 
 Direction = Literal["in", "out"]
-"""Into the fast memory, or out of it."""
+"""The direction: into the fast memory, or out of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemStay:
-    """Steps [lo, hi) for which an item has bytes in one of the memories, those in flight included."""
+    """Steps [lo, hi) for which an item has bytes in one of the memories, including those in flight."""
 
     fast: bool
     lo: int
@@ -98,8 +100,8 @@ class ItemStay:
 class ItemTransfer:
     """A transfer of an item, issued before step `start`; the core waits for its end before step `end`.
 
-    Its target is taken from `start` on and may be used from `end` on; its source stays as it is until then.
-    Without an engine of its own, `end` is `start`.
+    Its target is reserved from `start` on and usable from `end` on; its source stays valid until then.
+    Without a separate engine, `end` is `start`.
     """
 
     item: int
@@ -110,14 +112,15 @@ class ItemTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """Where items are at any time: by item its stays, and the passages in the order in which they are issued.
+    """The memories of items over time: stays by item, and transfers in the order of issue.
 
-    `trace` has the repeated steps. An operand is read in the fast memory where all its items are there and
-    valid, and written there where all have bytes there; else directly. Before a step, first the passages that
-    end there and began before are waited for, then those that start there are issued in order, and each that
-    ends there too is waited for at once. `cycles`: of all steps, waits, copies of the core and direct
-    accesses. `exposed_cycles` are those that steps would not take with everything in the fast memory,
-    `repeated_cycles` those of repeated steps. `peak_bytes`: of the fast memory. `method`: what found it.
+    `trace` includes the repeated steps. An operand is read in the fast memory if all its items are valid
+    there, and written there if all have bytes there; else directly. Before a step, the core first waits for
+    the transfers that end there and began before. Then those that start there are issued in order; the core
+    waits at once for each that ends there too. `cycles` counts all steps, waits, copies by the core and
+    direct accesses. `exposed_cycles` are those that steps would not take with everything in the fast memory,
+    `repeated_cycles` those of repeated steps. `peak_bytes` is that of the fast memory. `method` names the
+    origin.
     """
 
     trace: Trace

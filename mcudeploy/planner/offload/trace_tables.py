@@ -1,4 +1,4 @@
-"""A trace as arrays, for the compiled loops: one entry for each item that a step touches."""
+"""A trace as arrays for the compiled loops: one entry for each item that a step accesses."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ Floats = NDArray[np.float64]
 
 
 class TraceTable(NamedTuple):
-    """Steps: `cycles`, `work` bytes, and their entries [first[s], first[s + 1]). Entries: item, whether it is
-    read and written, the number of its operand, and what direct access to that whole operand costs in cycles
-    (inf: it cannot be). Items: bytes, cycles out and in, and the flags of `Item`.
+    """The arrays of a trace.
+
+    Steps: `cycles`, `work` bytes, and their entries [first[s], first[s + 1]). Entries: item, whether it is
+    read and written, the number of its operand, and the cycles of direct access to the whole operand (inf:
+    impossible). Items: bytes, cycles out and in, and the flags of `Item`.
     """
 
     cycles: Floats
@@ -42,7 +44,7 @@ class TraceTable(NamedTuple):
 
 
 def table_of(trace: Trace, link: MemoryLink) -> TraceTable:
-    """The arrays of a trace. Without a link nothing leaves but what is made again."""
+    """Return the arrays of a trace. Without a link only items that can be rematerialised leave."""
     first = [0]
     entries: list[tuple[int, bool, bool, int, float]] = []
     for step in trace.steps:
@@ -75,7 +77,7 @@ def table_of(trace: Trace, link: MemoryLink) -> TraceTable:
 def _entries(
     trace: Trace, step: TraceStep, link: MemoryLink, count: int
 ) -> list[tuple[int, bool, bool, int, float]]:
-    """By item of a step. Operands with an item that is fixed, or in two of them, cannot be direct."""
+    """Return the entries of a step by item; operands with fixed or shared items cannot be direct."""
     touched: dict[int, list[ItemAccess]] = {}
     for access in step.accesses:
         touched.setdefault(access.item, []).append(access)
@@ -102,12 +104,12 @@ def _entries(
 
 
 def sequence_of(trace: Trace) -> Ints:
-    """The steps of a trace in their order."""
+    """Return the steps of a trace in order."""
     return np.arange(len(trace.steps), dtype=np.int64)
 
 
 def steps_of(trace: Trace, sequence: Sequence[int] | Ints) -> Trace:
-    """A trace of some steps of another, which are repeated and ordered as in the sequence."""
+    """Return a trace of some steps of another, repeated and ordered as in the sequence."""
     steps = (
         replace(
             trace.steps[place], origin=place if trace.steps[place].origin < 0 else trace.steps[place].origin

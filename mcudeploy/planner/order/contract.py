@@ -45,11 +45,11 @@ def _delays(problem: OrderProblem, effort: Effort) -> list[Pair]:
         effort.spend(_STEP_UNITS)
         if effort.is_spent():
             break
-        after = descendants[step]
-        following = next((other for other in after[step] if after == descendants[other] | 1 << other), None)
-        if following is None or choosers.near(step) & ~(ancestors[step] | after | 1 << step):
+        later = descendants[step]
+        following = next((other for other in after[step] if later == descendants[other] | 1 << other), None)
+        if following is None or choosers.near(step) & ~(ancestors[step] | later | 1 << step):
             continue
-        if not _can_wait(problem, step, following, after):
+        if not _can_wait(problem, step, following, later):
             continue
         fresh = before[following] & ~(ancestors[step] | 1 << step)
         before[step] |= fresh
@@ -64,10 +64,10 @@ def _delays(problem: OrderProblem, effort: Effort) -> list[Pair]:
     return pairs
 
 
-def _can_wait(problem: OrderProblem, step: int, following: int, after: int) -> bool:
-    """Return whether running a step right before the next costs nothing; `after`: all its successors."""
+def _can_wait(problem: OrderProblem, step: int, following: int, later: int) -> bool:
+    """Return whether running a step right before the next costs nothing; `later`: all its successors."""
     # With every possible predecessor completed, a step begins the fewest buffers and ends the most.
-    others = (1 << problem.steps) - 1 & ~after
+    others = (1 << problem.steps) - 1 & ~later
     begun, ended = problem.begun_and_ended(step, others & ~(1 << step))
     then, _ = problem.begun_and_ended(following, others)
     return ended <= begun and ended <= then - problem.most_saved(following)
