@@ -1,4 +1,4 @@
-"""Which boards have room for a model, and how fast it runs there: one search for all boards of a core."""
+"""The boards that have room for a model, and its latency there: one search for all boards of a core."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 
 SEARCH_S, _PLACING_S = 1.0, 0.3
-"""Effort of a search for the boards of a core, of which there are three at most, and of placing a plan in
+"""Effort of a search for the boards of a core, of which there are at most three, and of placing a plan in
 several memories of a board.
 """
 _ENOUGH_BYTES = 2**31
-"""Of a memory that has room for everything."""
+"""The size of a memory that has room for everything."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Way:
-    """A plan of a model on a board: `unsplit`, `split`, or `streamed`, which is split and has its input
-    delivered row by row. `missing`: what the board has too little of, a sentence for each.
+    """A plan of a model on a board: `unsplit`, `split`, or `streamed` (split, with the input delivered by
+    rows).
+
+    `missing` contains a sentence for each limit that the plan exceeds.
     """
 
     name: str
@@ -45,7 +47,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Latency:
-    """What a plan takes on a board by the costs of its core, or of the one that stands in for it."""
+    """The latency of a plan on a board by the costs of its core, or of the core that stands in for it."""
 
     ticks: float
     unit: str
@@ -55,8 +57,10 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """How a model suits a board. `ways` ends with the first that fits, or has all that were tried; `latency`
-    is that of the chosen way, None on the host.
+    """The fit of a model on a board.
+
+    `ways` ends with the first that fits, or contains all that were tried. `latency` is that of the chosen
+    way, None on the host.
     """
 
     board: Board
@@ -65,7 +69,7 @@ class Fit:
 
     @property
     def chosen(self) -> Way:
-        """The first way that fits, or the one with the least arena."""
+        """The first way that fits, or the one with the smallest arena."""
         return chosen(self.ways)
 
     @property
@@ -74,7 +78,7 @@ class Fit:
 
     @property
     def ram_bytes(self) -> int:
-        """The arena, the data of the firmware, and the stack that the board reserves."""
+        """The RAM of the arena, the data of the firmware, and the stack that the board reserves."""
         return self.chosen.plan.layout.arena_bytes + FIRMWARE_RAM_BYTES + self.board.stack_bytes
 
     @property
@@ -83,14 +87,14 @@ class Fit:
 
     @property
     def flash_bytes(self) -> int:
-        """Weights and tables; code comes on top."""
+        """The flash of weights and tables, without code."""
         way = self.chosen
         tables = footprint.tables_bytes(way.plan, way.model.calls, self.board)
         return footprint.weights_bytes(way.model.calls) + tables
 
     @property
     def excess_bytes(self) -> int:
-        """How much too large its arenas and its constants are, all told."""
+        """The bytes by which its arenas and its constants exceed the board, in total."""
         room = {memory.name: self.board.room(memory) for memory in self.board.memories}
         arenas = self.chosen.plan.layout.arenas
         beyond = sum(max(0, size - room[name]) for name, size in arenas.items())
@@ -98,7 +102,7 @@ class Fit:
 
 
 def chosen(ways: Sequence[Way]) -> Way:
-    """The first way that fits, or else the one with the least arena."""
+    """Return the first way that fits, or else the one with the smallest arena."""
     least = min(ways, key=lambda way: way.plan.layout.arena_bytes)
     return next((way for way in ways if not way.missing), least)
 
@@ -106,10 +110,10 @@ def chosen(ways: Sequence[Way]) -> Way:
 def rank_boards(
     model: Model, boards: Sequence[Board], options: Options, progress: Progress = SILENT
 ) -> list[Fit]:
-    """How a model suits each board: first those that it fits, the fastest first, then the others, those that
-    lack the least first.
+    """Return the fit of a model on each board.
 
-    Raises ConfigError where kernels have no costs on any of the cores.
+    Boards that fit come first, the fastest first; then the others, in the order of missing bytes. Raises
+    ConfigError if kernels have no costs on any of the cores.
     """
     groups: dict[tuple[str, bool], list[Board]] = {}
     for board in boards if options.dma_io else [it.with_dma_everywhere() for it in boards]:
@@ -125,7 +129,7 @@ def rank_boards(
 
 
 def _rank(fit: Fit) -> tuple[bool, int, bool, float, str]:
-    """Lower bounds of latencies come behind estimates: how much larger the latency is differs by core."""
+    """Return the sort key; lower bounds of latencies come after estimates: the gap differs by core."""
     known = fit.latency
     slow = float("inf") if known is None else milliseconds(known.ticks, known.unit, known.clock_hz)
     bound = known is not None and source_of(known.unit) == LEAST
@@ -134,14 +138,14 @@ def _rank(fit: Fit) -> tuple[bool, int, bool, float, str]:
 
 @dataclass(frozen=True, eq=False)
 class _Searched:
-    """The plans of a model for boards of one core, found on a board whose only memory has room for all."""
+    """The plans of a model for boards of one core, searched on a board whose only memory has room for all."""
 
     model: Model
     boards: tuple[Board, ...]
     options: Options
 
     def fits(self) -> Iterator[Fit]:
-        """How the model suits each board."""
+        """Yield the fit of the model on each board."""
         for board in self.boards:
             ways: list[Way] = []
             for name, planned in self._ways():
@@ -153,7 +157,7 @@ class _Searched:
             yield Fit(board, tuple(ways), estimated_latency(best.plan, best.model, board))
 
     def _ways(self) -> Iterator[tuple[str, Planned]]:
-        """By name what is searched for, as far as it is asked for."""
+        """Yield the plans to search by name, as far as the options request them."""
         yield "unsplit", self._unsplit
         yield "split", self._split
         yield "streamed", self._streamed
@@ -175,7 +179,9 @@ class _Searched:
 
 
 def _roomy(boards: Sequence[Board]) -> Board:
-    """The first board with one memory that has room for everything, aligned as those of all boards."""
+    """Return the first board with one memory that has room for everything, with the alignment
+    of all boards.
+    """
     first = boards[0]
     alignment = max(memory.alignment for board in boards for memory in board.memories)
     memory = Memory(name=first.memories[0].name, origin=0, bytes=_ENOUGH_BYTES, alignment=alignment)
@@ -185,7 +191,7 @@ def _roomy(boards: Sequence[Board]) -> Board:
 
 
 def _on_board(name: str, planned: Planned, board: Board) -> Way:
-    """What was found, in the memories of a board, and what that lacks."""
+    """Return a plan in the memories of a board, and what that board lacks."""
     plan = planned.unsplit if name == "unsplit" else planned.plans[0]
     model = planned.model_of(plan)
     memory = _memory_for(plan.layout.arena_bytes, board)
@@ -197,8 +203,8 @@ def _on_board(name: str, planned: Planned, board: Board) -> Way:
 
 
 def _memory_for(arena_bytes: int, board: Board) -> Memory | None:
-    """The first fast memory, for inputs and outputs too, that the first unit reaches and that has room for an
-    arena.
+    """Return the first fast memory that has room for an arena, that the first unit reaches, and that may
+    contain inputs and outputs.
     """
     reached = board.border_memories.intersection(board.reach(board.units[0]))
     fast = (memory for memory in board.memories if memory.is_fast and memory.name in reached)
@@ -206,7 +212,7 @@ def _memory_for(arena_bytes: int, board: Board) -> Memory | None:
 
 
 def _moved_into(layout: Layout, memory: Memory) -> Layout:
-    """A layout in one memory as it is in another."""
+    """Return a layout in one memory as a layout in another."""
 
     def moved(places: Mapping[str, Residences]) -> dict[str, Residences]:
         return {
@@ -223,7 +229,7 @@ def _moved_into(layout: Layout, memory: Memory) -> Layout:
 
 
 def _spread(plan: Plan, model: Model, board: Board) -> Plan:
-    """A plan placed anew in all memories of a board."""
+    """Return a plan placed again in all memories of a board."""
     costs = estimated(load_costs(board.core))
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     times = shared_costs(model, tiled.flow, costs(plan.graph, ()))
@@ -237,7 +243,9 @@ def _spread(plan: Plan, model: Model, board: Board) -> Plan:
 
 
 def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
-    """The latency of a plan by the costs of its board's core: steps, moves and waits. None on the host."""
+    """Return the latency of a plan by the costs of its board's core: steps, moves, waits. None
+    on the host.
+    """
     if board.is_host:
         return None
     costs = best_costs(board.core)
@@ -248,7 +256,7 @@ def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
 
 
 def longest_step(plan: Plan, model: Model, board: Board) -> tuple[int, Latency] | None:
-    """The step that takes longest by the costs of the core, and its time. None on the host."""
+    """Return the slowest step by the costs of the core, and its time. None on the host."""
     if board.is_host or not plan.schedule.steps:
         return None
     costs = best_costs(board.core)

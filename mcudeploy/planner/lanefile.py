@@ -1,4 +1,4 @@
-"""The tapes of several cores in a plan file."""
+"""The core tapes in a plan file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Rows = Annotated[int, Field(ge=1, lt=2**32)]
 
 
 class FileModel(BaseModel):
-    """An object of a plan file: these keys, of these types."""
+    """An object of a plan file with exactly these keys and types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class PartModel(FileModel):
-    """A part of an entry of the tape: rows from and to; columns from and to of a single row."""
+    """A slice of an entry of the tape: rows from and to; columns from and to of a single row."""
 
     entry: Offset
     rows: tuple[Offset, Offset]
@@ -29,7 +29,7 @@ class PartModel(FileModel):
 
 
 class WaitModel(FileModel):
-    """A wait of an entry of the tape, until a core has done so many parts."""
+    """A wait before an entry of the tape, until a core has completed a number of slices."""
 
     entry: Offset
     core: Offset
@@ -37,7 +37,7 @@ class WaitModel(FileModel):
 
 
 def _kind(entry: object) -> str:
-    """What an entry of a tape is, by its keys."""
+    """Return the kind of an entry of a tape, by its keys."""
     found = "parts" in entry if isinstance(entry, dict) else isinstance(entry, WaitModel)
     return "wait" if found else "part"
 
@@ -48,7 +48,7 @@ EntryModel = Annotated[
 
 
 def lane_entry(entry: WorkSlice | Sync) -> PartModel | WaitModel:
-    """An entry of a core's tape as a plan file has it."""
+    """Convert an entry of a core's tape to its form in a plan file."""
     if isinstance(entry, Sync):
         return WaitModel(entry=entry.entry, core=entry.core, parts=entry.parts)
     columns = None if entry.columns is None else (entry.columns.lo, entry.columns.hi)
@@ -56,7 +56,7 @@ def lane_entry(entry: WorkSlice | Sync) -> PartModel | WaitModel:
 
 
 def lane_of(entries: Sequence[PartModel | WaitModel]) -> Lane:
-    """The tape of a core. Raises ValueError for rows or columns that end before they begin."""
+    """Return the tape of a core. Raises ValueError for rows or columns that end before they begin."""
     return tuple(
         Sync(each.entry, each.core, each.parts)
         if isinstance(each, WaitModel)

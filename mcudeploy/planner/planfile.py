@@ -1,5 +1,7 @@
-"""Plans as JSON: decisions only. The graph comes from the model, whose hash the file carries; what follows
-from the decisions (peak, bound, statuses) is worked out anew, so that a file cannot lie about it.
+"""Plans as JSON: decisions only.
+
+The graph comes from the model, whose hash the file contains. Derived figures (peak, bound, statuses) are
+recomputed, so that a file cannot misstate them.
 """
 
 from __future__ import annotations
@@ -40,14 +42,14 @@ from mcudeploy.tiling.live import WorkBytes, buffers, joined, lives
 
 _FORMAT: Literal[10] = 10
 _MOST_BYTES = 16 * 2**20
-"""A plan of ten thousand steps takes about two of these."""
+"""The maximum size of a plan file; a plan of ten thousand steps takes about 2 MiB."""
 
 _Residence = tuple[Offset, Offset, str, Offset]
-"""The first step, the step behind the last one, the memory, the offset."""
+"""The first step, the end (last step + 1), the memory, the offset."""
 
 _Transfer = tuple[str, str, Offset, Offset, Rows, Offset]
-"""The engine, the tensor, its block, the numbers of the residences that it comes from and to, and the step
-before which the program waits for its end.
+"""The engine, the tensor, its block, the numbers of its source and target residences, and the step before
+which the program waits for its end.
 """
 
 
@@ -82,12 +84,12 @@ class _PlanFile(FileModel):
 
 
 def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
-    """Writes a plan. Raises OSError where it cannot be written."""
+    """Write a plan. Raises OSError if it cannot be written."""
     write_file(path, plan_text(plan, model_sha256))
 
 
 def plan_text(plan: Plan, model_sha256: str) -> str:
-    """A plan as JSON: the same text for the same plan."""
+    """Return a plan as JSON: the same text for the same plan."""
 
     def residences(table: Mapping[str, Residences]) -> dict[str, list[list[_Residence]]]:
         return {
@@ -120,8 +122,9 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
 
 
 def _layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
-    """`optimal` where the one arena is at its peak, below which there are no offsets. Of a larger one nothing
-    is known without a search, nor of several.
+    """Return `optimal` if the only arena equals the peak, below which there are no offsets.
+
+    The status of a larger arena, or of several, is unknown without a search.
     """
     least = len(arenas) == 1 and sum(arenas.values()) <= align_up(peak_bytes, ARENA_GRAIN_BYTES)
     return "optimal" if least else "feasible"
@@ -156,8 +159,7 @@ def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
 def load_form(
     path: Path, model_sha256: str, board: str
 ) -> tuple[Rewrites, tuple[Function, ...], Mapping[str, str], int]:
-    """The form that the graph of a plan must have, what units run, the kernel variant of every operator, and
-    how many cores run the plan.
+    """Return the form of a plan's graph, its functions, the kernel variant of every operator, and its cores.
 
     Raises ConfigError for a file that is no plan, or is one of another model or board.
     """
@@ -171,7 +173,7 @@ def _functions(content: _PlanFile) -> tuple[Function, ...]:
 
 
 def no_plan(path: Path, fault: object) -> ConfigError:
-    """What is wrong with a plan file, and what to do about it."""
+    """Return the error of a faulty plan file, with the way out."""
     told = " ".join(str(fault).split())  # names of a file may have any characters
     return ConfigError(
         f"{path} is no plan of this model: {told}. It was changed, or made by another version of mcudeploy, "
@@ -181,10 +183,10 @@ def no_plan(path: Path, fault: object) -> ConfigError:
 
 
 def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: WorkBytes) -> Plan:
-    """Reads a plan and joins it with the graph of the same model and form. It still has to pass the checker.
+    """Read a plan and join it with the graph of the same model and form. The checker must still accept it.
 
     `work`: scratch and state of every operator. Raises ConfigError for a file that is no plan, is one of
-    another model or board, or is not of one piece.
+    another model or board, or is inconsistent.
     """
     content = _read(path, model_sha256, board)
     flow = Dataflow.of(graph)
@@ -235,8 +237,10 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
 
 
 def _faults(content: _PlanFile, flow: Dataflow, work: WorkBytes) -> Iterator[str]:
-    """What of a plan does not go together: every table has the entries, and every entry the size, that the
-    graph cut by `block_rows` gives it. Whether the plan computes what it should is for the checker.
+    """Yield inconsistencies of a plan.
+
+    Every table must have the entries, and every entry the size, that the graph cut by `block_rows` requires.
+    The checker decides whether the plan computes the right values.
     """
     names = [operator.name for operator in flow.graph.operators]
     if set(content.block_rows) != set(names):
@@ -289,11 +293,11 @@ def _split_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
 
 
 Lived = dict[str, list[tuple[Interval, ...]]]
-"""Of every tensor that owns memory, or operator with scratch or state, the lives of each block."""
+"""The live ranges of each block, by tensor that owns memory or operator with scratch or state."""
 
 
 def _lived(tiled: TiledGraph, steps: Sequence[tuple[int, int]], work: WorkBytes) -> tuple[Lived, Lived]:
-    """When blocks have to be somewhere, and scratch."""
+    """Return the live ranges of blocks, and those of scratch."""
     order = tuple(Step(*step) for step in steps)
     found = lives(tiled, order)
     worked: dict[str, dict[int, list[Interval]]] = {}
@@ -314,7 +318,7 @@ def _lived(tiled: TiledGraph, steps: Sequence[tuple[int, int]], work: WorkBytes)
 def _residence_faults(
     what: str, table: Mapping[str, Sequence[Sequence[_Residence]]], lived: Lived
 ) -> Iterator[str]:
-    """Residences that are not there whenever a block lives, and only then."""
+    """Yield residences that do not match the live ranges of their block."""
     other = sorted(set(table) ^ set(lived))
     if other:
         yield f"{what} has {other[0]} too much" if other[0] in table else f"{what} lacks {other[0]}"
@@ -338,7 +342,7 @@ def _text(spans: Sequence[Interval]) -> str:
 
 
 def _transfer_faults(content: _PlanFile) -> Iterator[str]:
-    """Transfers of what is not there. Whether they can be made is for the checker."""
+    """Yield transfers that refer to missing residences. The checker decides whether they are possible."""
     for _, name, block, source, to, _ in content.transfers:
         if name not in content.blocks:
             yield f"{name!r} is moved, but is no tensor that owns memory"

@@ -1,4 +1,4 @@
-"""The compiled loops of all searches, made for this machine before they are needed."""
+"""Compilation of all search loops for this machine before they are needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EFFORT_S = 0.1
 
 
 def compile_loops() -> None:
-    """Run every search once on something small: numba compiles what it has not kept from an earlier run."""
+    """Run every search once on a small problem: numba compiles everything that its cache does not contain."""
     lives = ((0, 2), (0, 4), (1, 6), (3, 6), (4, 8), (5, 8))
     sizes = (8, 16, 8, 24, 8, 16)
     rectangles = zip(sizes, lives, strict=True)

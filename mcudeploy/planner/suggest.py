@@ -1,4 +1,4 @@
-"""What would make a model fit that does not: proposals, each of them tried by a short search."""
+"""Proposals that make a model fit a board, each of them verified by a short search."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from mcudeploy.planner.tape import footprint
 _SEARCH_S = 1.0
 """Effort of each search."""
 _OVERHEADS = (10.0, 25.0, 50.0, 100.0)
-"""Percent that are proposed for --max-overhead."""
+"""The percentages that are proposed for --max-overhead."""
 _BOARDS_TRIED = 3
 _GRAIN_BYTES = 1024
 
 
 class WaysOut:
-    """The proposals for a model that does not fit a board as it is asked for.
+    """The proposals for a model that does not fit a board with the given options.
 
-    `board` is as its file has it: the limits of `options.memory_limits` are not in it.
+    `board` is as in its file, without the limits of `options.memory_limits`.
     """
 
     def __init__(self, model: Model, board: Board, options: Options) -> None:
         self.model, self.board, self.options = model, board, options
-        self._arenas: list[int] = []  # of all plans that were found
+        self._arenas: list[int] = []  # of all plans found
 
     def proposals(self, boards: Sequence[Board]) -> list[Proposal]:
-        """What would work; `boards` are those that may be proposed, too."""
-        if self.options.plan_file is not None:  # the plan was given, nothing was searched for
+        """Return the proposals that work; `boards` may be proposed too."""
+        if self.options.plan_file is not None:  # the user gave the plan, so there was no search
             return []
         found: list[Proposal] = []
         if footprint.weights_bytes(self.model.calls) <= self.board.flash_bytes:
@@ -45,7 +45,7 @@ class WaysOut:
         return found
 
     def plan(self) -> Plan | None:
-        """A plan that fits as it is asked for, by a short search; None where none is found."""
+        """Return a plan that fits with the given options, by a short search; None if there is none."""
         return self._fastest(self.options)
 
     @property
@@ -53,8 +53,8 @@ class WaysOut:
         return bool(self.options.memory_limits) or self.options.ram_limit is not None
 
     def _by_search(self) -> list[Proposal]:
-        """Cuts, a streamed input, and more overhead, each for itself; the last two together where neither is
-        enough.
+        """Try cuts, a streamed input, and more overhead separately; the last two together if neither
+        suffices.
         """
         options, found = self.options, list[Proposal]()
         if not options.split:
@@ -71,7 +71,7 @@ class WaysOut:
         return found
 
     def _tried(self, option: str, options: Options) -> list[Proposal]:
-        """The proposal of these options if they work."""
+        """Return the proposal of these options if they work."""
         planned, fitting = self._search(options)
         plan = min(fitting, key=_ticks, default=None)
         ticks = planned.unsplit.estimate.ticks
@@ -80,7 +80,7 @@ class WaysOut:
         return [Proposal(option, _at_cost(plan, ticks) if ticks and plan.splits else _arena(plan))]
 
     def _by_overhead(self, before: str, options: Options) -> list[Proposal]:
-        """The least overhead of those proposed that is enough, found anew under that limit."""
+        """Return the smallest sufficient overhead of the proposed ones, with a search under that limit."""
         if options.max_overhead >= _OVERHEADS[-1]:
             return []
         planned, fitting = self._search(replace(options, max_overhead=_OVERHEADS[-1]))
@@ -95,7 +95,7 @@ class WaysOut:
         return []
 
     def _by_limits(self) -> list[Proposal]:
-        """Limits of the user that are just wide enough."""
+        """Return limits of the user that are just large enough."""
         options = self.options
         if not self._is_limited:
             return []
@@ -106,7 +106,7 @@ class WaysOut:
         for name, limit in options.memory_limits:
             if plan.layout.arenas.get(name, 0) > limit:
                 wanted[name] = _rounded(plan.layout.arenas[name])
-        if wanted != dict(options.memory_limits):  # all of them: they stand for those of before
+        if wanted != dict(options.memory_limits):  # all of them: they replace the previous ones
             words += [f"--memory {name}={limit}" for name, limit in wanted.items()]
         arena = plan.layout.arena_bytes
         ram_limit = options.ram_limit
@@ -117,7 +117,7 @@ class WaysOut:
         return self._tried(" ".join(words), wider) if words else []
 
     def _by_boards(self, boards: Sequence[Board]) -> Iterator[Proposal]:
-        """The board with the least RAM that has room, with this one's options as far as boards have them."""
+        """Yield the board with the least RAM that has room, with this board's options as far as supported."""
         if self.options.assign or self.options.cores not in (None, 1):
             return
         others = (it for it in boards if it.name != self.board.name and not it.is_host)
@@ -137,18 +137,18 @@ class WaysOut:
             return
 
     def _least_arena(self) -> int:
-        """Of a plan on the board as if it had flash enough."""
+        """Return the smallest arena of a plan on the board, assuming enough flash."""
         flash = self.board.flash.model_copy(update={"bytes": 2**31})
         (fit,) = rank_boards(self.model, [self.board.model_copy(update={"flash": flash})], self.options)
         return min(way.plan.layout.arena_bytes for way in fit.ways)
 
     def _fastest(self, options: Options) -> Plan | None:
-        """The fastest plan that fits with these options; None where none is found."""
+        """Return the fastest plan that fits with these options; None if there is none."""
         _, fitting = self._search(options)
         return min(fitting, key=_ticks, default=None)
 
     def _search(self, options: Options) -> tuple[Planned, list[Plan]]:
-        """What is found with these options, and the plans of it that fit."""
+        """Return the result of a search with these options, and its plans that fit."""
         board = options.limited(self.board)
         planned = search_plans(self.model, board, replace(options, time_limit=_SEARCH_S))
 

@@ -1,4 +1,4 @@
-"""The flow of `schedule --memory`: an order, and what leaves the fast memory or is made again to fit in."""
+"""The flow of `schedule --memory`: an order, and the offloading or rematerialising that makes it fit."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from mcudeploy.planner.plain.plaingraph import PlainGraph
 from mcudeploy.planner.plain.traces import trace_of
 
 _EXACT_S = 20.0
-"""The exact model takes a quarter of so many seconds at most."""
+"""The exact model takes at most a quarter of this time, or of the seconds of the user if these are fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A fast memory of `percent` of the peak without a limit, the link to a slow one (`rate` in bytes per
-    cycle each way, 0: none; `latency` in cycles), and whether steps may run again.
+    """A fast memory of `percent` of the unlimited peak, the link to a slow one, and whether steps may repeat.
+
+    `rate` is in bytes per cycle each way (0: no link), `latency` in cycles.
     """
 
     percent: float
@@ -36,13 +37,13 @@ class Limits:
 
     @property
     def link(self) -> MemoryLink:
-        """As residencies take it."""
+        """Return the link in the form that residencies use."""
         return MemoryLink(self.rate, self.rate, self.latency)
 
 
 @dataclass(frozen=True, slots=True)
 class Limited:
-    """A graph's residency under a limit, and what there is to say of it."""
+    """A graph's residency under a limit, and its report."""
 
     graph: PlainGraph
     order: tuple[int, ...]
@@ -54,8 +55,9 @@ class Limited:
 def order_limited(
     path: Path, seconds: float, limits: Limits, method: str = AUTO, progress: Progress = SILENT
 ) -> Limited:
-    """Order a graph as without a limit, then find what keeps it within the limit at the least cost. Raises
-    ModelError for a file that is no such graph, FitError where nothing keeps it.
+    """Order a graph as without a limit, then find the cheapest residency within the limit.
+
+    Raises ModelError for a file that is no such graph, FitError if no residency fits.
     """
     effort = Effort.of(seconds)
     graph, found, report = ordered(path, effort.part(0.5), method, progress)
@@ -88,8 +90,10 @@ def order_limited(
 
 
 def _least_cycles(trace: Trace, limit: int, limits: Limits, seconds: float) -> float | None:
-    """The exact model's lower bound for plans of this order, found in some of the seconds. None where the
-    graph is too large for it, has no link, or steps may run again: the model does not know all ways of that.
+    """Return the exact model's lower bound for plans of this order, found in a fraction of the seconds.
+
+    None if the graph is too large or has no link, or if steps may repeat: the model does not cover all cases
+    of that.
     """
     if len(trace.steps) > MOST_STEPS or not limits.rate or limits.recompute:
         return None
@@ -100,7 +104,7 @@ def _least_cycles(trace: Trace, limit: int, limits: Limits, seconds: float) -> f
 
 
 def write_plan(found: Limited, path: Path) -> None:
-    """Write the ids of the nodes as they run, and the passages between them."""
+    """Write the ids of the nodes in execution order, and the transfers between them."""
     places = (found.graph.steps[found.order[step.origin]] for step in found.plan.trace.steps)
     content = {
         "name": found.graph.name,

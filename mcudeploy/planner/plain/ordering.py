@@ -1,4 +1,4 @@
-"""The flow of `graph order`: a dependency graph in, the order of its nodes and its memory out."""
+"""The flow of `graph order`: it reads a dependency graph and returns its nodes' order and memory."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def order_graph(
     order_file: Path | None = None,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Order a dependency graph with the effort of some `seconds`, by one of `METHODS` or by the default ones;
-    the order's node ids go into `order_file`. Raises ModelError for a file that is no such graph.
+    """Order a dependency graph with the effort of some `seconds`, by one of `METHODS` or the default ones.
+
+    The order's node ids go into `order_file`. Raises ModelError for a file that is no such graph.
     """
     graph, found, report = ordered(path, Effort.of(seconds), method, progress)
     if order_file:
@@ -37,7 +38,7 @@ def order_graph(
 def ordered(
     path: Path, effort: Effort, method: str, progress: Progress = SILENT
 ) -> tuple[PlainGraph, Ordered, dict[str, Any]]:
-    """A graph, its best order, and what there is to say of them."""
+    """Return a graph, its best order, and the report on both."""
     progress.stage(f"reading {path.name}")
     graph = load_plain_graph(path)
     progress.stage(f"ordering {graph.problem.steps} of {count_text(len(graph.nodes), 'node')}")

@@ -1,12 +1,12 @@
 """Plain dependency graphs, such as training steps with forward, backward and update, as scheduling problems.
 
-A file is JSON, plain or gzip: `nodes` with id, op, inputs and outputs (tensor ids), and if they like name,
-view, phase and flops; `tensors` with bytes and, for a view, alias_of; `outputs`, tensors that stay; and
-`inplace_updates`, pairs [old, new] of tensors of which the new one is written over the old one. The order of
-the nodes is valid.
+A file is JSON, plain or gzip. `nodes` have id, op, inputs and outputs (tensor ids), and optionally name,
+view, phase and flops. `tensors` have bytes and, for a view, alias_of. `outputs` are tensors that stay.
+`inplace_updates` are pairs [old, new] of tensors: the new one overwrites the old one. The order of the nodes
+is valid.
 
-Parameters and buffers of the model lie outside the memory that is planned. Inputs that are read are there
-from the start. A view is its base's memory and costs nothing; what overwrites comes after all that read.
+Parameters and buffers of the model lie outside the planned memory. Inputs that are read are live from the
+start. A view shares its base's memory and costs nothing; an update comes after all reads.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PlainNode(BaseModel):
 
 
 class PlainTensor(BaseModel):
-    """A tensor of some bytes; `alias_of`: the tensor whose memory it is part of."""
+    """A tensor of some bytes; `alias_of`: the tensor in whose memory it lies."""
 
     model_config = ConfigDict(frozen=True)
     id: Id | None = None
@@ -69,12 +69,12 @@ class _GraphFile(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class PlainGraph:
-    """A graph as read: nodes in a valid order, and the problem of those that compute.
+    """A graph as read: nodes in a valid order, and the scheduling problem of those that compute.
 
-    `steps[i]`: place in `nodes` of the problem's step i. The rest costs nothing. `updates`: steps that
-    serve nothing but the update of weights. `tensor_bytes`, and `roots`: by tensor the one in whose memory it
-    lies; `persistent`: those of them that are parameters, which lie outside; `inputs` and `kept`: those that
-    are there from the start, and until the end.
+    `steps[i]` is the index in `nodes` of the problem's step i. All other nodes cost nothing. `updates` are
+    steps that only update weights. `tensor_bytes` and `roots` map each tensor to its size and to the tensor
+    in whose memory it lies. `persistent` roots are parameters, which lie outside; `inputs` and `kept` roots
+    are live from the start, and until the end.
     """
 
     name: str
@@ -90,7 +90,7 @@ class PlainGraph:
     kept: frozenset[int]
 
     def node_order(self, order: Sequence[int]) -> tuple[int, ...]:
-        """Ids of all nodes for an order of the steps; what costs nothing comes as soon as it may."""
+        """Return ids of all nodes for an order of the steps; free nodes come as early as possible."""
         waiting = [len(needed) for needed in self.needs]
         after: list[list[int]] = [[] for _ in self.nodes]
         for place, needed in enumerate(self.needs):
@@ -118,7 +118,7 @@ class PlainGraph:
 
 
 def load_plain_graph(path: Path) -> PlainGraph:
-    """Read a graph. Raises ModelError naming what is wrong with the file."""
+    """Read a graph. Raises ModelError that names the fault of the file."""
     content = _json(path)
     try:
         return graph_of(content, path.name.removesuffix(".gz").removesuffix(".json"))
@@ -127,7 +127,7 @@ def load_plain_graph(path: Path) -> PlainGraph:
 
 
 def graph_of(content: object, default_name: str = "graph") -> PlainGraph:
-    """The graph that the JSON of a file says. Raises ModelError naming what is wrong with it."""
+    """Return the graph described by the JSON of a file. Raises ModelError that names its fault."""
     try:
         file = _GraphFile.model_validate(content)
     except ValidationError as fault:
@@ -155,7 +155,7 @@ def _json(path: Path) -> object:
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """For each tensor the one in whose memory it lies, by views alone (`base`) or updates too (`root`)."""
+    """For each tensor, the owner of its memory: by views alone (`base`), or by updates too (`root`)."""
 
     base: tuple[int, ...]
     root: tuple[int, ...]
@@ -172,7 +172,7 @@ def _graph(file: _GraphFile, default_name: str) -> PlainGraph:
     )
     number = {place: step for step, place in enumerate(alone)}
     before: list[tuple[int, ...]] = []
-    reached: list[frozenset[int]] = []  # per node the steps before it with nothing but free nodes between
+    reached: list[frozenset[int]] = []  # per node the steps before it, with only free nodes in between
     for place, needed in enumerate(needs):
         steps = frozenset().union(
             *(frozenset((number[other],)) if other in number else reached[other] for other in needed)
@@ -199,7 +199,7 @@ def _graph(file: _GraphFile, default_name: str) -> PlainGraph:
 
 
 def _makers(file: _GraphFile) -> list[int]:
-    """For each tensor the place of the node that makes it; checks ids, and that the order is valid."""
+    """Return the index of each tensor's producer; checks ids, and that the order is valid."""
     if sum(listed.bytes for listed in file.tensors) > _MOST_BYTES:
         raise ModelError("its tensors have more than 2^62 bytes together")
     makers = [-1] * len(file.tensors)
@@ -255,7 +255,7 @@ def _memory(file: _GraphFile, maker: list[int]) -> _Owners:
 
 
 def _follow(target: dict[int, int], count: int, what: str) -> list[int]:
-    """Where each number ends that goes on to its target as long as it has one."""
+    """Return the end of each number's chain of targets."""
     ends: list[int] = []
     for number in range(count):
         end, passed = number, 0
@@ -270,12 +270,14 @@ def _follow(target: dict[int, int], count: int, what: str) -> list[int]:
 
 
 def _is_free_view(node: PlainNode, memory: _Owners) -> bool:
-    """A view of one memory: it can come right after what makes that, and costs nothing there."""
+    """Return whether a node is a view of one memory, which can follow its producer and costs
+    nothing there.
+    """
     return node.view and len({memory.root[tensor] for tensor in (*node.inputs, *node.outputs)}) == 1
 
 
 def _needs(file: _GraphFile, maker: list[int], memory: _Owners) -> tuple[tuple[int, ...], ...]:
-    """For each node the places of those before it: who makes what it reads, who reads what it overwrites."""
+    """Return, for each node, its predecessors: producers of its inputs, and readers of what it overwrites."""
     needs = [{maker[tensor] for tensor in node.inputs} for node in file.nodes]
     readers: dict[int, list[int]] = {}
     for place, node in enumerate(file.nodes):
@@ -302,7 +304,7 @@ def _needs(file: _GraphFile, maker: list[int], memory: _Owners) -> tuple[tuple[i
 def _buffers(
     file: _GraphFile, memory: _Owners, maker: list[int], number: dict[int, int]
 ) -> Iterator[StepBuffer]:
-    """One for each memory that is counted, touched by every step that reads or writes any of its tensors."""
+    """Yield one buffer for each counted memory, touched by every step that reads or writes its tensors."""
     touched: dict[int, set[int]] = {}
     for place, node in enumerate(file.nodes):
         for tensor in (*node.inputs, *node.outputs):
@@ -319,8 +321,10 @@ def _buffers(
 def _updates(
     file: _GraphFile, memory: _Owners, problem: OrderProblem, alone: tuple[int, ...], number: dict[int, int]
 ) -> tuple[int, ...]:
-    """Steps that update weights: those of phase `update` or that write one in place, and those before them
-    that nothing else waits for and that turn one gradient into another as large.
+    """Return the steps that update weights.
+
+    These have phase `update` or write a weight in place. They include predecessors that no other step depends
+    on and that convert one gradient to another of equal size.
     """
     found = {step for step, place in enumerate(alone) if file.nodes[place].phase == "update"}
     makers = {tensor: step for place, step in number.items() for tensor in file.nodes[place].outputs}

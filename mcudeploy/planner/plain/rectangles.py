@@ -1,4 +1,4 @@
-"""The judge of placed rectangles: quadratic, and shares no code with what places them."""
+"""The checker of placed rectangles: quadratic, and without code shared with the placement."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from mcudeploy.planner.place.placement_problem import PlacementProblem
 
 
 class PlacementFaultError(ConfigError):
-    """Offsets that break a rule of their problem; a defect of mcudeploy."""
+    """Offsets that violate a constraint of their problem; a bug of mcudeploy."""
 
 
 def judge(problem: PlacementProblem, offsets: Sequence[int], capacity: int | None = None) -> None:
-    """Raises PlacementFaultError where a rectangle is misaligned, beyond the capacity (bytes), apart from its
-    stack, or shares bytes with one that is alive at the same step.
+    """Check offsets of rectangles.
+
+    Raises PlacementFaultError if a rectangle is misaligned, beyond the capacity (bytes), separate from its
+    stack, or shares bytes with one that is live at the same step.
     """
     if len(offsets) != len(problem.rectangles):
         raise PlacementFaultError(f"{len(offsets)} offsets for {len(problem.rectangles)} rectangles")
-    behind = {below: above for stack in problem.stacks for above, below in pairwise(stack)}
+    above_of = {below: above for stack in problem.stacks for above, below in pairwise(stack)}
     for index, item in enumerate(problem.rectangles):
         offset, end = offsets[index], offsets[index] + item.size_bytes
         if offset < 0 or (capacity is not None and end > capacity):
             raise PlacementFaultError(f"rectangle {index} at [{offset}, {end}) leaves its {capacity} bytes")
-        if index in behind:
-            above = behind[index]
+        if index in above_of:
+            above = above_of[index]
             if offset != offsets[above] + problem.rectangles[above].size_bytes:
                 raise PlacementFaultError(f"rectangle {index} at {offset} is apart from {above} of its stack")
         elif offset % item.alignment:

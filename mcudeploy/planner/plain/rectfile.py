@@ -1,4 +1,4 @@
-"""Files of rectangles: `id,lower,upper,size` (MiniMalloc's benchmarks), with offsets on the way out."""
+"""Rectangle files: `id,lower,upper,size` (MiniMalloc's benchmarks), with offsets on output."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from mcudeploy.planner.place.placement_problem import Rectangle
 _COLUMNS = ("id", "lower", "upper", "size")
 _MOST_BYTES = 16 * 2**20
 _LARGEST = 1 << 40
-"""Larger numbers are no bytes and no steps, and the search calculates with 64 bits."""
+"""Larger numbers are no valid bytes or steps, and the search uses 64-bit integers."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedRectangle:
-    """A rectangle and what its file calls it."""
+    """A rectangle and its name in the file."""
 
     name: str
     rectangle: Rectangle
 
 
 def read_rectangles(path: Path) -> tuple[NamedRectangle, ...]:
-    """The rectangles of a file, alive in [lower, upper). Raises ConfigError with the first bad line."""
+    """Read the rectangles of a file, live in [lower, upper). Raises ConfigError with the first bad line."""
     try:
         text = read_limited(path, _MOST_BYTES).decode("utf-8-sig")
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
@@ -73,7 +73,7 @@ def _number(text: str, column: str, where: str) -> int:
 
 
 def write_offsets(path: Path, rectangles: Sequence[NamedRectangle], offsets: Sequence[int]) -> None:
-    """Writes them with a column `offset`, in bytes. Raises OSError where that is not possible."""
+    """Write the rectangles with a column `offset`, in bytes. Raises OSError if that fails."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow((*_COLUMNS, "offset"))

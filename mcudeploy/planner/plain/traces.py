@@ -8,19 +8,19 @@ from mcudeploy.planner.offload.trace import Item, ItemAccess, Trace, TraceStep
 from mcudeploy.planner.plain.plaingraph import PlainGraph, PlainNode
 
 CYCLES_PER_BYTE = 0.25
-"""An operator takes a cycle for each FLOP, and so many for each byte of its inputs and outputs."""
+"""The cycles of an operator per byte of its inputs and outputs, in addition to one cycle per FLOP."""
 
 _ONCE = 0.25
-"""An operator of at most so many FLOP per byte (one for each number of four bytes) passes over what it
-touches once: it may do so in the slow memory.
+"""The maximum FLOP per byte of an operator that reads its inputs once (one FLOP per number of four bytes); it
+may do so in the slow memory.
 """
 
 
 def trace_of(graph: PlainGraph, order: Sequence[int]) -> Trace:
-    """Steps in an order of the problem's steps, and the memories that they touch as items.
+    """Return steps in an order of the problem's steps, and the memories that they access as items.
 
-    Inputs are in the fast memory before the first step. Parameters lie outside; those that are updated are
-    items without bytes, so that nothing that reads them runs again after their update.
+    Inputs are in the fast memory before the first step. Parameters lie outside. Updated parameters are items
+    without bytes, so that no reader of them is repeated after their update.
     """
     nodes = [graph.nodes[graph.steps[step]] for step in order]
     written = {graph.roots[tensor] for node in nodes for tensor in node.outputs}
@@ -49,7 +49,7 @@ def _item(graph: PlainGraph, root: int) -> Item:
 
 
 def _step(graph: PlainGraph, node: PlainNode, number: dict[int, int], made: set[int]) -> TraceStep:
-    """What is written in part, or in place, is read as well."""
+    """Return a step; memory that it writes partly, or in place, is read as well."""
     size = sum(graph.tensor_bytes[tensor] for tensor in (*node.inputs, *node.outputs))
     outputs = dict.fromkeys(graph.roots[tensor] for tensor in node.outputs)
     inputs = dict.fromkeys(graph.roots[tensor] for tensor in node.inputs)

@@ -1,9 +1,9 @@
-"""Cuts of a graph: which stretches of operators are split, along their rows, into parts of how many rows.
+"""Cuts of a graph: stretches of operators that run in parts of a given number of rows.
 
 The operators stand in the order of the unsplit schedule. A stretch of that order is convex: a path that
-leaves it never comes back. A tensor inside a stretch is shared, not recomputed: its rows are kept until the
-last part that reads them has run. Cuts that touch are one segment, unless the second stands `apart`. A tensor
-between two segments, or behind one, is whole.
+leaves it never returns. A tensor inside a stretch is shared, not recomputed: its rows stay until the last
+part that reads them has run. Adjacent cuts are one segment, unless the second stands `apart`. A tensor
+between two segments, or after one, is whole.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from mcudeploy.planner.search.segments import Sections
 from mcudeploy.tiling.dataflow import Dataflow
 
 ROWS_TRIED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Partition factors that are proposed: rows of a part."""
+"""The numbers of rows of a part that the search proposes."""
 
 _NEAR = 2
-"""So many places away from the peak a cut counts as being there: it may grow to it."""
+"""The distance from the peak, in places, within which a cut may grow to it."""
 
 
 _NEW_CUT_REACH = 6
-"""A new cut begins and ends at most so many places from the peak."""
+"""The maximum distance of both ends of a new cut from the peak, in places."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cut:
-    """Operators first..last (inclusive, places in the order) taken in parts of `rows` rows.
+    """Operators first..last (inclusive, places in the order) that are cut into parts of `rows` rows.
 
-    `apart`: what it reads from a cut right in front of it is whole, not handed on in parts.
+    `apart`: what it reads from a cut right before it is whole, not handed on in parts.
     """
 
     first: int
@@ -47,8 +47,10 @@ State = tuple[Cut, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Space:
-    """What can be cut: `order` has the operators' positions, `most_rows` how many rows each can be cut from
-    (1: not at all).
+    """The possible cuts.
+
+    `order` contains the operators' positions, `most_rows` the number of rows below which each can be cut (1:
+    it cannot be cut).
     """
 
     flow: Dataflow
@@ -57,10 +59,10 @@ class Space:
 
     @classmethod
     def of(cls, flow: Dataflow, order: tuple[int, ...]) -> Space:
-        """The space of a graph whose unsplit schedule is `order`.
+        """Return the space of a graph whose unsplit schedule is `order`.
 
-        Only operators of a component, and feeds, can be cut, of which nothing looks through a view at what
-        they make.
+        An operator can be cut if it belongs to a component or streams an input, and if no view reads its
+        output.
         """
         graph = flow.graph
         inside = frozenset().union(*components(graph))
@@ -72,7 +74,7 @@ class Space:
         return cls(flow, order, tuple(most))
 
     def state(self, splits: tuple[Split, ...]) -> State:
-        """The cuts that a plan with these splits was made from, none where they are not of this order."""
+        """Return the cuts of a plan with these splits; none if they are not of this order."""
         places = {self.flow.graph.operators[at].name: place for place, at in enumerate(self.order)}
         cuts = []
         for split in splits:
@@ -84,7 +86,7 @@ class Space:
         return tuple(cuts) if apart else ()
 
     def block_rows(self, state: State) -> tuple[int, ...]:
-        """The rows of every operator's steps, by position."""
+        """Return the block rows of every operator, by position."""
         rows = list(self.flow.iteration_rows)
         for cut in state:
             for place in range(cut.first, cut.last + 1):
@@ -94,9 +96,10 @@ class Space:
         return tuple(rows)
 
     def sections(self, state: State) -> Sections:
-        """The segments that are cut: cuts that touch are one, what stays whole at either end is none of it.
+        """Return the segments that are cut; adjacent cuts are one, and whole operators at either end are
+        excluded.
 
-        Two states with the same sections are the same.
+        Two states with the same sections are equal.
         """
         whole = [self.flow.iteration_rows[position] for position in self.order]
         by_position = self.block_rows(state)
@@ -114,17 +117,18 @@ class Space:
         return tuple(result)
 
     def prefixes(self) -> Iterator[State]:
-        """One cut from the input on, of every length, in parts of every size."""
+        """Yield one cut from the input on, of every length, in parts of every size."""
         for last in range(len(self.order)):
             for rows in ROWS_TRIED:
                 if rows < self.most_rows[self.order[last]]:
                     yield (Cut(0, last, rows),)
 
     def moves(self, state: State, peak_operator: int) -> Iterator[State]:
-        """States one step away: a cut longer or shorter, in larger or smaller parts, in two, or gone.
+        """Yield states one step away: a cut longer or shorter, in larger or smaller parts, in two, or
+        removed.
 
-        Or a new one around the place `hot`, where memory peaks. The peak falls only by what changes there: of
-        a cut that is elsewhere only what may save time is tried.
+        They also include a new cut around the peak. Only changes at the peak can lower it, so of a cut
+        elsewhere only variants that may save time are tried.
         """
         for index, cut in enumerate(state):
             rest = state[:index] + state[index + 1 :]

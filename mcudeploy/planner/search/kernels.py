@@ -1,4 +1,4 @@
-"""Which of its variants computes each operator: the fastest, or the fastest that memory has room for."""
+"""The kernel variant of each operator: the fastest, or the fastest for which memory has room."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from mcudeploy.tiling.live import live_loads
 
 
 def alternatives(model: Model) -> Iterator[CallTile]:
-    """What `fastest` compares: every operator that has several variants, whole, by each of them."""
+    """Yield the tiles that `fastest` compares: every operator with several variants, whole, by
+    each of them.
+    """
     graph = model.graph
     for operator, rows in zip(graph.operators, Dataflow.of(graph).iteration_rows, strict=True):
         variants = model.variants.get(operator.name, ())
@@ -27,10 +29,10 @@ def alternatives(model: Model) -> Iterator[CallTile]:
 
 
 def fastest(model: Model, time: CallTime, known: KnownTime) -> Model:
-    """The model with the variants that take the least time, operator by operator, all rows at once.
+    """Return the model with the fastest variants, operator by operator, all rows at once.
 
-    Of equally fast ones the one with less scratch. Times of an operator are those that are `known`, if all of
-    them are, else they come from `time`: the two may have different units.
+    Ties take the variant with less scratch. Times of an operator are `known` ones if all of them are known,
+    else they come from `time`: the two may have different units.
     """
     tiles: dict[str, list[CallTile]] = {}
     for tile in alternatives(model):
@@ -60,10 +62,10 @@ class _VariantCost(NamedTuple):
 def choose_kernels(
     model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime, most_ticks: float
 ) -> tuple[Model, float]:
-    """The model with the variants that suit a schedule, and the ticks of it.
+    """Return the model with the variants that suit a schedule, and the ticks of the schedule.
 
-    The peak is the least within `most_ticks`, that of the fastest variants where those take longer; below it
-    every operator has its fastest. Scratch lives for one step, so that operators do not disturb each other:
+    The peak is the minimum within `most_ticks`, or that of the fastest variants if those take longer. Below
+    the peak every operator has its fastest variant. Scratch lives for one step, so operators do not interact:
     for each peak the choice is exact.
     """
     lean = model.min_scratch
@@ -100,6 +102,6 @@ def choose_kernels(
 
 
 def _step_ticks(model: Model, tiled: TiledGraph, position: int, call: KernelCall, time: CallTime) -> float:
-    """Ticks of one step of an operator by a call, all steps taken as equal."""
+    """Return the ticks of one step of an operator by a call; all its steps count as equal."""
     costs = shared_costs(model.with_calls({tiled.graph.operators[position].name: call}), tiled.flow, time)
     return costs.operator_ticks(position, tiled.step_rows[position]) / tiled.step_counts[position]

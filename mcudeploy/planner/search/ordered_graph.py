@@ -1,7 +1,7 @@
-"""The operators of a graph in one order, by place, and what a step of each reads: plain numbers for segments.
+"""The operators of a graph in one order, by place, and the reads of their steps as plain numbers.
 
-A tensor that an operator makes has the number of its place; graph inputs have those behind the last place. A
-step has the number `place * span + block`, and the last step of an operator is the one that completes it.
+A tensor has the number of the place of its operator; graph inputs have numbers after the last place. A step
+has the number `place * span + block`. The last step of an operator is the one that completes it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import ANY_ALIGNMENT, WorkBytes
 
 Segment = tuple[int, tuple[int, ...]]
-"""The place of its first operator in the order, and the rows of the steps of its operators, in order."""
+"""The place of its first operator in the order, and the block rows of its operators, in order."""
 
 Needs = dict[int, tuple[int, ...]]
-"""For each step those that it waits for directly, in the order in which depth first runs them."""
+"""The direct dependences of each step, in the order in which depth first runs them."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedTensor:
-    """A tensor that an operator makes (`made`: its place, -1 for a graph input), last read at place `last`.
+    """A tensor of an operator at place `made` (-1 for a graph input), last read at place `last`.
 
-    `kept`: it is a graph output. `unaligned`: it is a graph input with rows at any address. `cut_rows`:
-    rows in a block of a graph input as soon as anything is cut.
+    `kept`: it is a graph output. `unaligned`: it is a graph input with rows at any address. `cut_rows`: rows
+    in a block of a graph input if anything is cut.
     """
 
     rows: int
@@ -37,20 +37,20 @@ class OwnedTensor:
 
     @property
     def size_bytes(self) -> int:
-        """All of it."""
+        """Size of the whole tensor in bytes."""
         return self.rows * self.row_bytes
 
     def block(self, size: int, number: int) -> tuple[int, int]:
-        """First row and end of a block, where blocks have `size` rows."""
+        """Return the first row and the end of a block, for blocks of `size` rows."""
         return number * size, min((number + 1) * size, self.rows)
 
     def block_bytes(self, size: int, number: int) -> int:
-        """Bytes of a block, where blocks have `size` rows."""
+        """Return the bytes of a block, for blocks of `size` rows."""
         return min(size, self.rows - number * size) * self.row_bytes
 
 
 class OrderedGraph:
-    """What the order says of every operator and tensor, and what steps of any number of rows read."""
+    """The facts of every operator and tensor in this order, and the reads of steps of any number of rows."""
 
     def __init__(self, flow: Dataflow, order: Sequence[int], work: WorkBytes) -> None:
         graph = flow.graph
@@ -85,22 +85,22 @@ class OrderedGraph:
         self._needs: dict[tuple[int, int, tuple[int, ...]], Needs] = {}
 
     def made_rows(self, place: int, size: int) -> int:
-        """Rows of a block of what an operator makes in steps of `size` rows."""
+        """Return the rows of an output block of an operator in steps of `size` rows."""
         rows = self.memories[place].rows
         return rows if self.accumulates[place] else min(size, rows)
 
     def steps(self, place: int, size: int) -> range:
-        """The steps of an operator that takes `size` rows in each."""
+        """Return the steps of an operator with `size` rows each."""
         first = place * self.span
         return range(first, first + -(-self.rows[place] // size))
 
     def maker(self, place: int, size: int, row: int) -> int:
-        """The step that makes a row."""
+        """Return the step that writes a row."""
         steps = self.steps(place, size)
         return steps[-1] if self.accumulates[place] else steps[row // size]
 
     def reach(self, place: int, operand: int, size: int) -> list[tuple[int, int]]:
-        """For each step of an operator the rows [lo, hi) that it reads of the memory behind one operand."""
+        """Return, for each step of an operator, the rows [lo, hi) that it reads of one operand's memory."""
         key = (place, operand, size)
         if key not in self._reach:
             reading, total = self.readings[place][operand], self.rows[place]
@@ -113,9 +113,9 @@ class OrderedGraph:
         return self._reach[key]
 
     def needs(self, place: int, size: int, makers: tuple[int, ...]) -> Needs:
-        """What the steps of an operator wait for.
+        """Return the dependences of an operator's steps.
 
-        `makers`: for each operand the rows of its maker's steps, 0 where it is made outside the segment.
+        `makers`: for each operand the block rows of its producer, 0 if that is outside the segment.
         """
         key = (place, size, makers)
         if key not in self._needs:
@@ -136,7 +136,7 @@ class OrderedGraph:
         return self._needs[key]
 
     def borders(self, segment: Segment) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Numbers of the tensors that a segment reads from outside, and of those it makes for outside."""
+        """Return the numbers of the tensors that a segment reads from outside, and of its outputs."""
         inside = range(segment[0], segment[0] + len(segment[1]))
         read = dict.fromkeys(source for place in inside for source in self.sources[place])
         made = (

@@ -1,4 +1,4 @@
-"""An order and offsets for a graph that is cut in some way, on a board."""
+"""The order and the offsets of a cut graph on a board."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.traffic import step_loads
 
 QUICK = ("chain_dfs", "refine", "beam")
-"""Methods that find a better order soon, if there is one."""
+"""Methods that find a better order quickly, if there is one."""
 
 
 _HIDDEN = 0.002
-"""Where the core waits for no more than this share of its time, no other places of inputs are tried."""
+"""The share of time that the core may wait before other placements of inputs are tried."""
 
 
 def unsplit_schedule(model: Model, effort: Effort) -> Schedule:
-    """The order of the operators with the least peak that is found."""
+    """Return the order of the operators with the least peak found."""
     tiled = whole(model.graph)
     return reordered(model, tiled, reverse_post_order(tiled), effort)
 
 
 def unsplit_plan(model: Model, board: Board, schedule: Schedule, relocation: Budget | None = None) -> Plan:
-    """The unsplit plan: in this order, or a depth-first one where that needs no larger arena."""
+    """Return the unsplit plan in this order, or in a depth-first one if that needs no larger arena."""
     tiled = whole(model.graph)
     plan = placed(model, board, tiled, schedule, relocation=relocation)
     if plan.layout.arena_bytes <= plan.estimate.peak_bytes and cost_key(plan, board)[:2] == (0, 0):
@@ -57,15 +57,17 @@ def unsplit_plan(model: Model, board: Board, schedule: Schedule, relocation: Bud
 
 
 def tagged_plan(model: Model, board: Board) -> Plan:
-    """The unsplit plan in which tensors share memory by their tags (`layout.tags`)."""
+    """Return the unsplit plan in which tensors share memory by their tags (`place.tagged`)."""
     tiled, schedule = whole(model.graph), tag_schedule(model.graph, model.functions)
     tags = tags_of(model.graph, board, model.functions)
     return placed(model, board, tiled, schedule, tags=tags)
 
 
 def cost_key(plan: Plan, board: Board) -> tuple[int, float, int]:
-    """What plans are compared by, the less the better: bytes beyond the room of the board's memories, the
-    latency where the core has to wait for a slow one, and the bytes of the arenas.
+    """Return the key by which plans are compared, less is better.
+
+    It contains the overflow of the board's memories in bytes, the latency if the core stalls, and the arenas
+    in bytes.
     """
     memories = {memory.name: memory for memory in board.memories}
     beyond = sum(max(0, size - board.room(memories[it])) for it, size in plan.layout.arenas.items())
@@ -80,7 +82,7 @@ def reordered(
     effort: Effort,
     methods: Collection[str] = DEFAULT,
 ) -> Schedule:
-    """The schedule, in which no step may be repeated, in the order with the least peak that is found."""
+    """Return the schedule, which must not repeat steps, in the order with the least peak found."""
     found = best_order(problem_of(tiled, model.work, steps=schedule.steps), effort, methods)
     ordered = schedule_of(schedule.steps, found.order, found.status)
     return replace(ordered, lower_bound_bytes=found.lower_bound_bytes)
@@ -96,8 +98,9 @@ def placed(
     relocation: Budget | None = None,
     tags: Tags | None = None,
 ) -> Plan:
-    """The plan with a memory and an offset for everything; blocks move if there is a relocation, and tensors
-    of one tag have one place if there are `tags`.
+    """Return the plan with a memory and an offset for everything.
+
+    Blocks move if there is a budget, and tensors of one tag have one place if there are `tags`.
     """
     layout, estimate = spread(tiled, schedule, model.work, board, model.functions, relocation, tags)
     plan = Plan(
@@ -119,7 +122,7 @@ def placed(
 
 
 def _stalled(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget | None) -> Plan:
-    """The plan with what its core waits for slow memories."""
+    """Return the plan with the stalls of its core for slow memories."""
     pace = None
     if relocation is not None and relocation.costs is not None:
         pace = Pace(step_ticks(tiled, plan.schedule.steps, relocation.costs), relocation.price)
@@ -130,9 +133,7 @@ def _stalled(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocati
 def _over_time(
     plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget
 ) -> Iterator[Plan]:
-    """Plans in which blocks leave the fast memory and come back, where the core would have to wait for slow
-    memories, or something does not fit.
-    """
+    """Yield plans with offloading if the core would stall for slow memories, or if something does not fit."""
     if relocation.costs is None or cost_key(plan, board)[:2] == (0, 0):
         return
     cycles = step_ticks(tiled, plan.schedule.steps, relocation.costs)
@@ -145,7 +146,7 @@ def _over_time(
 
 
 def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget) -> Plan:
-    """The plan with blocks that move where that saves RAM, or time, its ticks with those of the moves."""
+    """Return the plan with moves of blocks if these save RAM, or time; its ticks include the moves."""
     if plan.layout.status == "optimal" and not plan.layout.transfers and not plan.estimate.exposed_ticks:
         return plan
     plans = [plan, *_over_time(plan, model, board, tiled, relocation)]
@@ -158,7 +159,7 @@ def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation:
 
 
 def _timed_as(plan: Plan, layout: Layout, estimate: Estimate, tiled: TiledGraph, relocation: Budget) -> Plan:
-    """The plan in another layout, its ticks with those of the moves there."""
+    """Return the plan in another layout; its ticks include the moves there."""
     made = replace(plan, layout=layout, estimate=estimate)
     price = relocation.price
     ticks = plan.estimate.ticks - moves_ticks(plan, tiled, price) + moves_ticks(made, tiled, price)
@@ -166,8 +167,9 @@ def _timed_as(plan: Plan, layout: Layout, estimate: Estimate, tiled: TiledGraph,
 
 
 def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: CopyCost) -> Plan:
-    """The plan with its ticks: those of its steps by the kernels of `model`, and those of its moves; and with
-    what its core waits for slow memories.
+    """Return the plan with its ticks and stalls.
+
+    The ticks are those of its steps by the kernels of `model`, and of its moves.
     """
     steps = plan.schedule.steps
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
@@ -180,7 +182,7 @@ def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: Copy
 
 
 def step_times(plan: Plan, model: Model, tiles: TileSource) -> list[float]:
-    """The ticks of each step of a plan, without what it waits for slow memories."""
+    """Return the ticks of each step of a plan, without stalls for slow memories."""
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     return step_ticks(tiled, plan.schedule.steps, _costs(plan, tiled, model, tiles))
 
@@ -196,7 +198,7 @@ def _costs(plan: Plan, tiled: TiledGraph, model: Model, tiles: TileSource) -> Co
 
 
 def moves_ticks(plan: Plan, tiled: TiledGraph, price: CopyCost) -> float:
-    """What the core does for the transfers of a plan, and for its waits."""
+    """Return the ticks of the core for the transfers of a plan, and for its waits."""
     ticks = 0.0
     for transfer in plan.layout.transfers:
         old, new = plan.layout.way(transfer)
@@ -211,8 +213,10 @@ def moves_ticks(plan: Plan, tiled: TiledGraph, price: CopyCost) -> float:
 
 
 def latency_bound(plan: Plan, model: Model, board: Board) -> float:
-    """A bound for the latency of a plan whose fast memory is too small, 0 for others: what is too much at the
-    peak goes out and comes back once, at least, and what is too much for a step is loaded from the slow one.
+    """Return a lower bound of the latency of a plan whose fast memory is too small, 0 for other plans.
+
+    The overflow at the peak leaves and returns at least once. The overflow of a single step is read from the
+    slow memory.
     """
     slow = [memory for memory in board.memories if not memory.is_fast]
     if not plan.estimate.exposed_ticks or not slow:

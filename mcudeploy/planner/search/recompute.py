@@ -1,9 +1,9 @@
-"""Recompute: drop the blocks of a tensor while an operator that does not read them runs, make them again.
+"""Recompute: drop the blocks of a tensor while an operator that does not read them runs, then rematerialise.
 
-What a split shares between its parts, the halo, stands in memory while everything behind it runs. Where that
-is at the peak and time is left, the halo is computed again instead: its steps come a second time.
-Method: recompute as a realisation of a split in Peking University's published patent; the candidates are
-ranked as in Capuchin (ASPLOS'20), by bytes freed at the peak.
+A split shares the halo between its parts, so the halo is live while everything after it runs. If that is at
+the peak and time is left, the halo is recomputed instead: its steps run a second time. Method: recompute as a
+realisation of a split in Peking University's published patent. The candidates are ranked as in Capuchin
+(ASPLOS'20), by bytes freed at the peak.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import WorkBytes, live_peak, lives
 
 Drops = Mapping[int, frozenset[str]]
-"""By position of an operator the tensors whose blocks are dropped while it runs, but for those it touches."""
+"""By position of an operator, the tensors whose blocks are dropped while it runs, except those
+it accesses.
+"""
 
 _MOST_ROUNDS = 24
 
 _UNITS = 15
-"""Effort of a try, for each step of the schedule."""
+"""Effort of a try, per step of the schedule."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +43,9 @@ def recompute(
     most_ticks: float,
     effort: Effort,
 ) -> Candidate:
-    """The candidate with steps repeated where that lowers its peak within a latency; else itself."""
+    """Return the candidate with repeated steps if that lowers its peak within a latency; else
+    the candidate.
+    """
     state = _DropState(base, {})
     for _ in range(_MOST_ROUNDS):
         drops_tried = takewhile(lambda _: _begin(base, effort), _wider(state))
@@ -55,13 +59,13 @@ def recompute(
 
 
 def _begin(base: Candidate, effort: Effort) -> bool:
-    """Whether there is effort for one more try, which is spent."""
+    """Spend the effort of one more try; return whether there is enough."""
     effort.spend(_UNITS * len(base.schedule.steps))
     return not effort.is_spent()
 
 
 def _wider(state: _DropState) -> Iterator[Drops]:
-    """One more tensor, or one with those it is made from, not kept while the operator at the peak runs."""
+    """Yield drops with one more tensor, or one and its inputs, while the operator at the peak runs."""
     candidate = state.candidate
     tiled, steps = candidate.tiled, candidate.schedule.steps
     peak_operator = candidate.peak_operator
@@ -77,7 +81,9 @@ def _wider(state: _DropState) -> Iterator[Drops]:
 
 
 def _idle_at(tiled: TiledGraph, steps: tuple[Step, ...], time: int) -> list[str]:
-    """Tensors with a block that is alive during a step but not touched by it, and can be made again."""
+    """Return tensors with a block that is live during a step, not accessed by it, and can be
+    rematerialised.
+    """
     found = lives(tiled, steps)
     touched = set(_read(tiled, steps[time])) | {tiled.written(steps[time].operator, steps[time].block)}
     names = []
@@ -92,8 +98,9 @@ def _idle_at(tiled: TiledGraph, steps: tuple[Step, ...], time: int) -> list[str]
 
 
 def _repeatable(tiled: TiledGraph) -> list[str]:
-    """Tensors that steps can make twice: not what an application feeds or reads, nor a running sum, nor what
-    a state goes on with.
+    """Return tensors that steps can compute twice.
+
+    These are not written or read by the application, no running sums, and not read by the update of a state.
     """
     outputs = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}
     states = {state.tensor for state in tiled.graph.states}
@@ -125,7 +132,7 @@ def _tried(base: Candidate, drops: Drops, costs: Costs, work: WorkBytes) -> _Dro
 
 
 def _repeated(tiled: TiledGraph, steps: tuple[Step, ...], drops: Drops) -> tuple[Step, ...]:
-    """The schedule with the steps that make dropped blocks again in front of those that read them."""
+    """Return the schedule with the steps that rematerialise dropped blocks before those that read them."""
     makers = {
         tiled.written(position, block): Step(position, block)
         for position, count in enumerate(tiled.step_counts)

@@ -1,7 +1,7 @@
 """Operators one by one, a few rows at a time: cuts for fast memories that nothing else fits into.
 
-Every tensor goes through the slow memory, and the engine brings rows of the next step while the core works on
-this one: tiling with double buffers, as DORY (IEEE TC 2021) does it.
+Every tensor goes through the slow memory. The engine brings rows of the next step while the core computes the
+current one: tiling with double buffers, as in DORY (IEEE TC 2021).
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 
 _SHARES = (0.9, 0.5, 0.3)
-"""Parts of the fast memory that a step may take: less leaves room for what comes and goes meanwhile."""
+"""Fractions of the fast memory that a step may take; the rest is for transfers in the meantime."""
 
 
 def row_by_row(space: Space, work: WorkBytes, room_bytes: int) -> Iterator[State]:
-    """States in which each operator is cut by itself, into the most rows that its steps have room for."""
+    """Yield states in which each operator is cut separately, into the most rows for which its steps have
+    room.
+    """
     seen: set[State] = set()
     for share in _SHARES:
         made_rows: dict[str, int] = {}
@@ -33,7 +35,7 @@ def row_by_row(space: Space, work: WorkBytes, room_bytes: int) -> Iterator[State
 
 
 def _rows(space: Space, work: WorkBytes, position: int, made_rows: dict[str, int], most_bytes: float) -> int:
-    """The most rows that an operator may take in a step, of those that are tried."""
+    """Return the maximum rows of an operator's step, of those that are tried."""
     total = space.flow.iteration_rows[position]
     if space.most_rows[position] <= 1:
         return total
@@ -45,7 +47,7 @@ def _rows(space: Space, work: WorkBytes, position: int, made_rows: dict[str, int
 
 
 def _step_bytes(flow: Dataflow, work: WorkBytes, position: int, rows: int, made_rows: dict[str, int]) -> int:
-    """What a step in the middle of an operator touches: blocks that it reads, what it makes, its scratch."""
+    """Return the bytes that a step in the middle of an operator accesses: inputs, output, scratch."""
     operator = flow.graph.operators[position]
     output = flow.graph.tensors[operator.output]
     size = sum(work[operator.name]) + (

@@ -1,6 +1,6 @@
-"""A segment by itself: the order of its steps, and changes of memory that other segments have no part in.
+"""Simulation of one segment: the order of its steps, and the changes of memory that depend on it alone.
 
-Live ranges are those of `live.py`.
+Live ranges are those of `tiling/live.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mcudeploy.planner.search.ordered_graph import Needs, OrderedGraph, Segment
 
 @dataclass(frozen=True, slots=True)
 class StepOutput:
-    """What a step makes: rows [lo, hi), so many bytes."""
+    """The output of a step: rows [lo, hi) and their bytes."""
 
     lo: int
     hi: int
@@ -22,9 +22,10 @@ class StepOutput:
 
 @dataclass(frozen=True, slots=True)
 class InPlaceCandidate:
-    """At step `time` the output may be written over one of `sources`, best first: tensors, each with the row
-    of it that is looked at. It is taken if the row's block has the target's rows and bytes, and dies there;
-    tensor -1 always does.
+    """An option at step `time` to write the output over one of `sources`, best first.
+
+    Sources are tensors, each with the row to examine. The option applies if the row's block has the target's
+    rows and bytes, and dies there; tensor -1 always qualifies.
     """
 
     time: int
@@ -36,9 +37,9 @@ class InPlaceCandidate:
 class Walk:
     """The steps of a segment by number, and the change of memory before each of them, in bytes.
 
-    `reads`: for each tensor from outside when which rows [lo, hi) are read. `events`: for each tensor that
-    may be read later by block number when it is touched last in here. What becomes of these in memory, and
-    which `chances` are taken, depends on the other segments.
+    `reads`: for each tensor from outside, the times at which rows [lo, hi) are read. `events`: for each
+    tensor that may be read later, the last access here by block number. The other segments determine the
+    further life of these, and which `chances` apply.
     """
 
     steps: tuple[int, ...]
@@ -84,7 +85,7 @@ class _Walker:
         return needs
 
     def _begins(self) -> list[int]:
-        """The steps that make what is read outside: tensors side by side, as far as each has come."""
+        """Return the steps that write what is read outside: the tensors advance side by side."""
         begins: list[tuple[float, int, int]] = []
         for place in self._results:
             steps = self._places.steps(place, self._size[place])
@@ -93,7 +94,7 @@ class _Walker:
         return [step for *_, step in sorted(begins)]
 
     def _count_work(self, place: int) -> None:
-        """Scratch of every step; state from the first to the last."""
+        """Count scratch in every step, and state from the first to the last."""
         scratch, state = self._places.work[place]
         change, steps = self._walk.change, self._places.steps(place, self._size[place])
         if scratch:
@@ -105,12 +106,12 @@ class _Walker:
             change[self._time[steps[-1]] + 1] -= state
 
     def _count_output(self, place: int) -> None:
-        """The blocks of what an operator makes, and the end of those that nobody outside reads."""
+        """Count the blocks of an operator's output, and the end of those that are not read outside."""
         memory, size, time = self._places.memories[place], self._size[place], self._time
         change, steps = self._walk.change, self._places.steps(place, size)
         if self._places.accumulates[place]:
-            steps, size = steps[-1:], memory.rows  # its last step writes
-        if memory.kept:  # it is in one piece
+            steps, size = steps[-1:], memory.rows  # its last step writes it
+        if memory.kept:  # it is contiguous
             change[min(time[step] for step in steps)] += memory.size_bytes
             return
         events: dict[int, int] = {}
@@ -137,7 +138,7 @@ class _Walker:
                         reads.append((self._time[step], lo, hi))
 
     def _look_for_heirs(self, place: int) -> None:
-        """Where an operator may write over what it reads. What is sure by now is counted, the rest noted."""
+        """Count the certain in-place candidates of an operator, and record the others."""
         places, size, memory = self._places, self._size[place], self._places.memories[place]
         if not places.overwrites[place] or (memory.kept and size < memory.rows):
             return
@@ -171,7 +172,7 @@ class _Walker:
 
 
 def same_block(places: OrderedGraph, source: int, rows: int, target: StepOutput) -> bool:
-    """Whether a tensor, in blocks of `rows`, has a block with the rows and bytes of a target."""
+    """Return whether a tensor, in blocks of `rows`, has a block with the rows and bytes of a target."""
     memory, block = places.memories[source], target.lo // rows
     same_bytes = memory.block_bytes(rows, block) == target.size_bytes
     return same_bytes and memory.block(rows, block) == (target.lo, target.hi)

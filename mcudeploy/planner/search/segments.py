@@ -1,9 +1,10 @@
-"""The peak of a cut graph, segment by segment, so that a change costs only the segments that it touches.
+"""The peak of a cut graph, computed by segment: evaluating a move re-simulates only the segments it changes.
 
-A schedule is a row of segments, in the order of the unsplit one: a stretch of operators that are cut
-together, or one operator. A segment makes what is read behind it in full before the next begins. What it adds
-to memory depends on its own rows, on the row blocks of what it reads from outside, and on which of them, and
-of those it makes, are read later; for each such key it is simulated once. Live ranges are those of `live.py`.
+A schedule is a sequence of segments, in the unsplit order: stretches of operators that are cut together, or
+single operators. A segment completes all outputs that are read after it before the next one begins. Its
+effect on memory depends on its rows, on the blocks of its inputs from outside, and on which of these and of
+its outputs are read later. The segment is simulated once for each such key. Live ranges are those of
+`tiling/live.py`.
 """
 
 from __future__ import annotations
@@ -21,24 +22,26 @@ from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 
 Sections = tuple[Segment, ...]
-"""The segments of a graph that are cut, ascending and apart; every other operator is one by itself."""
+"""The segments of a graph that are cut, ascending and disjoint; every other operator is a
+separate segment.
+"""
 
 _MOST_STEPS_KEPT = 1_000_000
-"""Walks are forgotten when all of them together have more steps: a bound on memory."""
+"""The total number of steps above which cached walks are dropped: a bound on memory."""
 
 _ALL = -1
-"""A set of blocks, as bits: every one."""
+"""The set of all blocks, as bits."""
 
 _KEY_UNITS, _WALK_UNITS, _PROFILE_UNITS = 7, 6, 1
-"""Effort of the key of a segment, and for each step of a walk and of a profile."""
+"""Effort of the key of a segment, and per step of a walk and of a profile."""
 
 
 class _Key(NamedTuple):
-    """What the profile of a segment depends on.
+    """The facts on which the profile of a segment depends.
 
-    `dying`: of every tensor from outside the rows of a block, and which blocks are read for the last time.
-    `later`: of every tensor for outside which blocks are read later. Both sets as bits. `unread_bytes` are
-    graph inputs that nobody reads: they die behind the first step of all.
+    `dying`: the block rows of every tensor from outside, and the blocks read for the last time. `later`: the
+    blocks of every output that are read later. Both sets are bits. `unread_bytes` are graph inputs that
+    nothing reads: they die after the first step of the schedule.
     """
 
     segment: Segment
@@ -49,7 +52,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """Bytes over those at the segment's begin: at its peak (at place `hot`), and at its end."""
+    """Bytes relative to the segment's begin: at its peak (at place `peak_operator`), and at its end."""
 
     peak_bytes: int
     net_bytes: int
@@ -57,7 +60,7 @@ class _Profile:
 
 
 class Segments:
-    """The segments of one graph in one order of its operators. It remembers what it has simulated.
+    """The segments of one graph in one order of its operators, with a cache of simulations.
 
     `units`: the effort of all simulations so far. The caller charges it to a budget.
     """
@@ -74,7 +77,7 @@ class Segments:
         self._alone: dict[tuple[Segment, bool], int] = {}
 
     def peak(self, sections: Sections) -> tuple[int, int]:
-        """The largest sum of live bytes, and the place of the operator where it first occurs."""
+        """Return the largest sum of live bytes, and the place of the operator where it first occurs."""
         memories = self._places.memories
         load = sum(memories[number].size_bytes for number in self._places.inputs)
         most, peak_operator = load, 0
@@ -88,7 +91,7 @@ class Segments:
         return most, peak_operator
 
     def steps(self, sections: Sections) -> tuple[Step, ...]:
-        """The schedule of the whole graph: segment behind segment."""
+        """Return the schedule of the whole graph, segment by segment."""
         span = self._places.span
         return tuple(
             Step(self._places.order[number // span], number % span)
@@ -97,14 +100,14 @@ class Segments:
         )
 
     def alone(self, segment: Segment, by_rows: bool) -> int:
-        """The peak in a segment by itself: all that is alive when it begins is so in the unsplit order too.
+        """Return the peak in a segment, given the live bytes of the unsplit order at its begin.
 
-        What it reads from outside comes row by row, or (graph inputs aside) each tensor in one block.
+        Its inputs from outside arrive row by row, or (except graph inputs) each tensor in one block.
         """
         key = (segment, by_rows)
         if key not in self._alone:
             first, sizes = segment
-            behind = first + len(sizes)
+            end = first + len(sizes)
             sources, results = self._outside(segment)
             dying = []
             for number in sources:
@@ -113,7 +116,7 @@ class Segments:
                     rows = memory.cut_rows
                 else:
                     rows = 1 if by_rows and not self._places.accumulates[memory.made] else memory.rows
-                dies = memory.last < behind and not memory.kept
+                dies = memory.last < end and not memory.kept
                 dying.append((rows, self._reads(segment, number, rows)[0] if dies else 0))
             profile = self._profile(_Key(segment, tuple(dying), (_ALL,) * len(results)))
             self._alone[key] = self.border_bytes[first] + profile.peak_bytes
@@ -121,7 +124,9 @@ class Segments:
 
     @cached_property
     def border_bytes(self) -> tuple[int, ...]:
-        """By place, and at the end: the bytes of all tensors that exist when a segment begins there."""
+        """Return, by place and at the end, the bytes of all tensors that exist when a segment
+        begins there.
+        """
         change = [0] * (len(self._singles) + 2)
         for memory in self._places.memories:
             change[memory.made + 1] += memory.size_bytes
@@ -139,7 +144,7 @@ class Segments:
         return result + self._singles[place:]
 
     def _keys(self, sections: Sections) -> list[_Key]:
-        """The keys of all segments in order, found from the end, where nothing is read any more."""
+        """Return the keys of all segments in order, computed from the end, where nothing is read any more."""
         block_rows = self._block_rows(sections)
         later = {number: _ALL for number, memory in enumerate(self._places.memories) if memory.kept}
         found = []
@@ -165,7 +170,7 @@ class Segments:
         return self._borders[span]
 
     def _block_rows(self, sections: Sections) -> list[int]:
-        """Rows of a block of every tensor. Graph inputs are cut as soon as anything is."""
+        """Return the block rows of every tensor. Graph inputs are cut if anything is."""
         rows = list(self._places.rows)
         for first, sizes in sections:
             rows[first : first + len(sizes)] = sizes
@@ -190,7 +195,9 @@ class Segments:
         return self._walks[segment]
 
     def _reads(self, segment: Segment, number: int, rows: int) -> tuple[int, dict[int, int]]:
-        """Of a tensor from outside in blocks of `rows`: which are read, as bits, and when last."""
+        """Return, of a tensor from outside in blocks of `rows`, the blocks read as bits, and their last
+        reads.
+        """
         key = (segment, number, rows)
         if key not in self._last_reads:
             last: dict[int, int] = {}
@@ -208,7 +215,7 @@ class Segments:
         own = self._walk(key.segment)
         first, sizes = key.segment
         sources, results = self._outside(key.segment)
-        blocks: dict[int, tuple[int, dict[int, int]]] = {}  # rows of a block, and when which of them die
+        blocks: dict[int, tuple[int, dict[int, int]]] = {}  # rows of a block, and the death of each block
         for number, (rows, dying) in zip(sources, key.dying, strict=True):
             last = self._reads(key.segment, number, rows)[1] if dying else {}
             blocks[number] = rows, {block: at for block, at in last.items() if dying >> block & 1}
@@ -237,7 +244,7 @@ class Segments:
             if number < 0:
                 return True
             memory, (rows, deaths) = self._places.memories[number], blocks[number]
-            movable = rows == memory.rows or not memory.unaligned  # rows lie where the input's array has them
+            movable = rows == memory.rows or not memory.unaligned  # rows match the input's array
             dies = deaths.get(row // rows) == chance.time
             if movable and dies and same_block(self._places, number, rows, chance.target):
                 return True

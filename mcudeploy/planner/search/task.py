@@ -1,4 +1,4 @@
-"""What all plans of one search have in common: the model, the board, the space of cuts, times and limits."""
+"""The common data of all plans of one search: the model, the board, the space of cuts, times and limits."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from mcudeploy.tiling.dataflow import Dataflow
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchTask:
-    """What all plans of one search have in common.
+    """The common data of all plans of one search.
 
-    `model`: in the form that is cut, with its fastest kernels. The search assumes the fastest kernel of
-    every operator, and the scratch of the leanest (`lean`): scratch usually matters at one operator, the
-    peak. For what it finds `settled` chooses the variants. `unsplit_ticks`,
+    `model`: in the form that is cut, with its fastest kernels; `lean`: with the kernels of least scratch. The
+    search assumes the fastest kernel of every operator, and the scratch of `lean`: scratch usually matters at
+    one operator, the peak. For its results `choose_kernels` chooses the variants. `unsplit_ticks`,
     `most_ticks`: latency of the unsplit plan, and the limit. `enough_bytes`: an arena that ends the search.
     """
 
@@ -59,7 +59,7 @@ class SearchTask:
         max_overhead: float,
         enough_bytes: int | None,
     ) -> SearchTask:
-        """The task for a model whose unsplit plan runs its operators, by position, in `order`.
+        """Return the task for a model whose unsplit plan runs its operators, by position, in `order`.
 
         `max_overhead`: percent of the unsplit latency.
         """
@@ -73,21 +73,22 @@ class SearchTask:
         )  # fmt: skip
 
     def tiled(self, plan: Plan) -> TiledGraph:
-        """The graph in the blocks of a plan."""
+        """Return the graph in the blocks of a plan."""
         return TiledGraph(self.space.flow, plan.block_rows)
 
     def keeps(self, plan: Plan) -> bool:
-        """Whether a plan keeps the latency limit."""
+        """Return whether a plan keeps the latency limit."""
         return plan.estimate.ticks <= self.most_ticks
 
     def is_enough(self, plan: Plan) -> bool:
-        """Whether a plan has an arena that ends the search."""
+        """Return whether a plan's arena is small enough to end the search."""
         return self.enough_bytes is not None and plan.layout.arena_bytes <= self.enough_bytes
 
 
 def tiles_tried(flow: Dataflow, calls: Mapping[str, KernelCall]) -> Iterator[CallTile]:
-    """The tiles that a search may ask for: of every operator that can be cut all row counts that are tried,
-    of the others the whole.
+    """Yield the tiles that a search may need.
+
+    For an operator that can be cut these are all row counts that are tried; for the others the whole.
     """
     inside = frozenset().union(*components(flow.graph))
     for position, operator in enumerate(flow.graph.operators):

@@ -1,4 +1,4 @@
-"""Times of a model's operators, shared out among the cores that run it."""
+"""Times of a model's operators, distributed over the cores that run it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mcudeploy.tiling.dataflow import Dataflow
 
 
 def shared_costs(model: Model, flow: Dataflow, time: CallTime) -> Costs:
-    """Times of all operators under any cut, by the kernels of the model."""
+    """Return the times of all operators under any cut, by the kernels of the model."""
     return Costs(flow, by_calls(time, model.calls), _share_of(model, flow))
 
 
 def _share_of(model: Model, flow: Dataflow) -> TileShare | None:
-    """The largest part of a tile that a core makes; None where there is one core."""
+    """Return the largest fraction of a tile that one core computes; None if there is one core."""
     return WorkSharing.of(flow, model.calls, model.cores).largest_share if model.cores > 1 else None

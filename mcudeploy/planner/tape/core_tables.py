@@ -1,7 +1,7 @@
-"""The tapes of several cores as C has them: parts, and the records that only parts have.
+"""The core tapes as C stores them: slices, and the records that only slices need.
 
-A part of whole rows runs by the record of its step. A core beside the first has scratch of its own, and some
-columns of a row other parameters: such parts have records behind those of the tape.
+A slice of whole rows uses the record of its step. Each further core has its own scratch, and a slice of
+columns has other parameters. Records of such slices follow those of the tape.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from mcudeploy.tiling.live import core_scratch
 
 @dataclass(frozen=True, slots=True)
 class PartRecord:
-    """A record of some parts: as the record number `base`, but for what is said here. `scratch_shift`: bytes
-    that the scratch of its core lies behind that of the first. Of some `columns` it has parameters of its own
-    (`call`), and begins so many bytes later in its input and its output.
+    """A record of some slices: record number `base` with changes.
+
+    `scratch_shift`: bytes from the first core's scratch to that of its core. For `columns` it has its own
+    parameters (`call`) and byte offsets into its input and its output.
     """
 
     base: int
@@ -35,8 +36,9 @@ class PartRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartEntry:
-    """An entry of the tape of a core: a record and rows; or without a record a wait until core `first` has
-    done `end` parts.
+    """An entry of a core's tape: a record and rows.
+
+    Without a record it is a wait until core `first` has completed `end` slices.
     """
 
     entry: int
@@ -47,14 +49,14 @@ class PartEntry:
 
 @dataclass(frozen=True, slots=True)
 class LaneTables:
-    """The records of parts, whose numbers follow those of the tape, and the entries of each core's tape."""
+    """The records of slices, numbered after those of the tape, and the entries of each core's tape."""
 
     records: list[PartRecord]
     lanes: list[list[PartEntry]]
 
     @classmethod
     def of(cls, tape: Tape, calls: Mapping[str, KernelCall]) -> LaneTables:
-        """Those of a plan."""
+        """Return the tables of a plan."""
         found: dict[PartRecord, int] = {}
         count = len(tape.records) + len(tape.moves) + len(tape.waits)
         lanes = []
@@ -66,7 +68,7 @@ class LaneTables:
                     continue
                 base, block = tape.record_of(each.entry)
                 rows = each.rows
-                if base >= len(tape.records):  # moves and waits go by their numbers
+                if base >= len(tape.records):  # moves and waits use their numbers
                     rows = Interval(block, block + 1)
                 elif (record := _record(tape, calls, base, core, each)) is not None:
                     base = count + found.setdefault(record, len(found))
@@ -76,20 +78,20 @@ class LaneTables:
 
     @property
     def largest(self) -> int:
-        """One more than the largest number in the tapes, so that MCUD_CORE_WAIT is none of them."""
+        """The largest number in the tapes plus one, so that MCUD_CORE_WAIT differs from all of them."""
         every = (max(it.entry, it.record or 0, it.first, it.end) + 1 for lane in self.lanes for it in lane)
         return max(every, default=0)
 
     @property
     def codes(self) -> int:
-        """How many numbers the tapes have."""
+        """The number of integers in the tapes."""
         return 4 * sum(map(len, self.lanes))
 
 
 def _record(
     tape: Tape, calls: Mapping[str, KernelCall], base: int, core: int, part: WorkSlice
 ) -> PartRecord | None:
-    """What a part runs by, where the record of its step does not do."""
+    """Return the record of a slice if it differs from the record of its step."""
     operator = tape.plan.graph.operators[tape.records[base].operator]
     call = calls[operator.name]
     shift = core * core_scratch(call.scratch_bytes)

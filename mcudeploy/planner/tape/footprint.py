@@ -1,4 +1,4 @@
-"""What a plan takes of flash and memories, and why it does not fit: what is too small, and by how much."""
+"""The flash and memory footprint of a plan, and the limits that it exceeds, with the missing bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcudeploy.tiling.loads import live_in
 
 
 def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
-    """Bytes of constants in flash; equal ones count once, as they are stored."""
+    """Return the bytes of constants in flash; equal ones count once, as they are stored."""
     arrays = {
         (value.dtype.name, value.tobytes())
         for call in calls.values()
@@ -29,9 +29,9 @@ def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
 
 
 def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> int:
-    """Bytes of flash that a plan takes beside code and weights: records, offset tables and schedule.
+    """Return the bytes of flash that a plan takes in addition to code and weights.
 
-    It is what the linker reports for the generated tables, up to a few bytes between them.
+    These are records, offset tables and schedule, as the linker reports them, up to a few bytes of padding.
     """
     tape = Tape(plan)
     pointer_bytes, handed = 8 if board.is_host else 4, len(handed_over(plan, board))
@@ -43,7 +43,7 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
         pointers += 5 + len(operator.inputs)  # kernel, parameters, inputs, output, scratch
         words += 2
         named |= set(record.touched)
-        if not record.number:  # else the parameters are those of the first
+        if not record.number:  # else the parameters are those of the first record
             more = _params_size(calls[operator.name], pointer_bytes)
             pointers, words = pointers + more[0], words + more[1]
     records = len(named)
@@ -73,7 +73,7 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
 
 
 def _params_size(call: KernelCall, pointer_bytes: int) -> tuple[int, int]:
-    """Pointers and words of a kernel's parameters."""
+    """Return the pointers and words of a kernel's parameters."""
     values = call.params.values()
     scalars = sum(isinstance(value, int | float | np.generic) for value in values)
     padding = scalars % (pointer_bytes // WORD_BYTES) if scalars < len(values) else 0
@@ -81,7 +81,7 @@ def _params_size(call: KernelCall, pointer_bytes: int) -> tuple[int, int]:
 
 
 def _parts_size(tape: Tape, lanes: LaneTables, pointer_bytes: int) -> tuple[int, int, int]:
-    """Pointers, words and tensors of what several cores have beside their tapes."""
+    """Return the pointers, words and tensors that several cores need in addition to their tapes."""
     if not lanes.lanes:
         return 0, 0, 0
     cores, pad = len(lanes.lanes), pointer_bytes // WORD_BYTES - 1
@@ -111,7 +111,7 @@ def _offsets_bytes(tape: Tape, alignment: int) -> int:
 
 
 def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None) -> None:
-    """Raises FitError where arena or constants are larger than what the board has, saying by how much."""
+    """Raises FitError if arena or constants exceed the board, with the missing bytes."""
     short = missing(plan, calls, board, ram_limit)
     if short:
         raise FitError(" ".join(short))
@@ -120,9 +120,9 @@ def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_l
 def missing(
     plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None
 ) -> list[str]:  # fmt: skip
-    """What the board, or the limit, has too little of for a plan, and by how much; nothing where it fits.
+    """Describe each limit of the board or the user that a plan exceeds, and by how much; empty if it fits.
 
-    Of the arena nothing is said where the weights alone are too large for the flash: no other plan helps.
+    If the weights alone exceed the flash, the arena is omitted: no other plan helps.
     """
     weights, tables = weights_bytes(calls), tables_bytes(plan, calls, board)
     if weights > board.flash_bytes:
@@ -146,7 +146,7 @@ def missing(
 
 
 def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
-    """A sentence for every memory whose arena is too large for it, then one for those that hold theirs."""
+    """Describe every memory that is too small for its arena, then those that have room for theirs."""
     arenas = plan.layout.arenas
     rooms = {memory.name: board.room(memory) for memory in board.memories}
     short = [name for name, size in arenas.items() if size > rooms[name]]
@@ -171,7 +171,7 @@ def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
 
 
 def step_text(plan: Plan, step: int) -> str:
-    """A step with its operator."""
+    """Describe a step with its operator."""
     if step >= len(plan.schedule.steps):
         return f"step {step}"
     return f"step {step} ({plan.graph.operators[plan.schedule.steps[step].operator].name})"

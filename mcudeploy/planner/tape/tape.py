@@ -1,4 +1,4 @@
-"""What the tape is made of: records, parameters, offset tables and schedule, as C lays them out."""
+"""The contents of the tape: records, parameters, offset tables and schedule, as C stores them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.locations import BlockTable, Locations
 
 WORD_BYTES = 4
-"""Bytes of an integer or float in a record, and what tables begin at a multiple of."""
+"""Bytes of an integer or float in a record, and the alignment of tables."""
 ONE_PIECE = 0xFFFFFFFF
-"""Rows in a block of a tensor in one piece: no row has a larger number."""
+"""Rows in a block of a contiguous tensor: no row has a larger number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of an operator (its place in the graph): the `number`th, and what it touches, each with the
-    version as `Locations` counts them: the tensors that it reads, the one that it makes, and its scratch, if
-    any.
+    """A record of an operator (its index in the graph): the `number`th, and what it accesses.
+
+    It names the tensors that it reads, the one that it writes, and its scratch, if any, each with the version
+    of `Locations`.
     """
 
     operator: int
@@ -41,7 +42,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The record of a tensor or of scratch, with what the table of offsets has for it."""
+    """The record of a tensor or of scratch, with its part of the offset table."""
 
     memory: str
     offsets: tuple[int, ...]
@@ -51,8 +52,9 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """The transfers of an engine from one memory to another (or the same): the old and the new places, and
-    the bytes of each. `ends`: between memories, those whose source is of no use afterwards.
+    """The transfers of an engine from one memory to another (or the same): old and new places, bytes of each.
+
+    `ends`: transfers between memories whose source is not needed afterwards.
     """
 
     engine: str
@@ -64,14 +66,14 @@ class Moves:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The waits for an engine: of each how many transfers that have begun by then need not have ended."""
+    """The waits for an engine: for each, the number of begun transfers that may still be in flight."""
 
     engine: str
     pending: tuple[int, ...]
 
 
 class NamedRange(NamedTuple):
-    """A tensor, or the scratch of an operator, as far as it is in a memory."""
+    """A tensor, or the scratch of an operator, within one memory."""
 
     is_scratch: bool
     name: str
@@ -79,11 +81,11 @@ class NamedRange(NamedTuple):
 
 
 Fitting = list[tuple[NamedRange, Interval]]
-"""All that an operator touches, and the versions of each that would do."""
+"""All that an operator accesses, and the acceptable versions of each."""
 
 
 class _Versions:
-    """The versions of tensors, views among them, and of scratch."""
+    """The versions of tensors, including views, and of scratch."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -91,25 +93,25 @@ class _Versions:
         self._tensors, self._scratch = Locations.of(plan.layout), Locations(plan.layout.scratch)
 
     def find(self, named: NamedRange) -> tuple[Locations, BlockTable]:
-        """Where its places are, and by which table."""
+        """Return the locations and the table of a range."""
         if named.is_scratch:
             return self._scratch, BlockTable(named.name, named.memory)
         return self._tensors, BlockTable(self.tiled.flow.roots[named.name], named.memory)
 
     def changes(self, named: NamedRange) -> int:
-        """How often something of it comes to lie elsewhere."""
+        """Return the number of times that a part of it changes its place."""
         where, table = self.find(named)
         return where.changes(table)
 
     def all(self) -> Iterator[NamedRange]:
-        """Every tensor, then the scratch of every operator that has some, by memory."""
+        """Yield every tensor, then the scratch of every operator that has some, by memory."""
         for name, root in self.tiled.flow.roots.items():
             yield from (NamedRange(False, name, memory) for memory in self._tensors.memories(root))
         for name in self._plan.layout.scratch:
             yield from (NamedRange(True, name, memory) for memory in self._scratch.memories(name))
 
     def touched(self, operator: Operator) -> list[NamedRange]:
-        """What an operator reads, then what it makes, then its scratch, in the first memories of each."""
+        """Return the inputs of an operator, its output, then its scratch, in the first memory of each."""
         roots = self.tiled.flow.roots
         tensors = [
             NamedRange(False, name, self._tensors.memories(roots[name])[0])
@@ -124,8 +126,9 @@ class _Versions:
         return operator.name in self._plan.layout.scratch
 
     def fitting(self, step: Step, time: int) -> Fitting:
-        """For all that the operator of a step touches the memory that it is in, and the versions in which
-        what the step touches of it lies where it does now.
+        """Return the memory and the valid versions of everything that the operator of a step accesses.
+
+        A version is valid if it contains the current place of all that the step accesses.
         """
         operator = self.tiled.graph.operators[step.operator]
         found: Fitting = []
@@ -154,10 +157,10 @@ class _Versions:
 class Tape:
     """The records of a plan, the tensors that they name, and the entries of the tape as codes.
 
-    A code is `record << block_bits | block`; of a transfer the record of its engine and memories, of a wait
-    that of its engine, behind all others, and its number there. Views have no record. Where blocks change
-    their place, an operator has a record for each stretch of its steps that finds all it touches in one
-    version of each tensor.
+    A code is `record << block_bits | block`. A transfer has the record of its engine and memories, and its
+    number there; a wait has the record of its engine, after all others. Views have no record. If blocks
+    change their place, an operator has a record for each stretch of its steps that uses one version of each
+    tensor.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -177,12 +180,12 @@ class Tape:
         self.codes: NDArray[np.uint32] = np.array(list(self._codes(of_step)), np.uint32)
 
     def record_of(self, entry: int) -> tuple[int, int]:
-        """The number of the record that an entry of the tape runs by, and its block."""
+        """Return the record number of an entry of the tape, and its block."""
         code = int(self.codes[entry])
         return code >> self.block_bits, code & ((1 << self.block_bits) - 1)
 
     def is_spread(self, named: NamedRange) -> bool:
-        """Whether a tensor is in several memories."""
+        """Return whether a tensor is in several memories."""
         where, table = self._versions.find(named)
         return len(where.memories(table.name)) > 1
 
@@ -204,24 +207,26 @@ class Tape:
         return [(each.engine,) for each in self.waits]
 
     def stored(self, named: NamedRange, version: int) -> Stored:
-        """A tensor, or scratch, in one of its versions. Where it changes its place every offset is listed."""
+        """Return a tensor, or scratch, in one of its versions. If it changes its place, every offset is
+        listed.
+        """
         where, table = self._versions.find(named)
         offsets = where.offsets(table, version)
         row_bytes, block_rows = self._rows(named)
         pitch = row_bytes * block_rows
         if not where.changes(table) and all(at == offsets[0] + i * pitch for i, at in enumerate(offsets)):
-            # in one piece (scratch: in one place): one offset serves all rows
+            # contiguous (scratch: in one place): one offset serves all rows
             return Stored(named.memory, offsets[:1], row_bytes, ONE_PIECE)
         return Stored(named.memory, offsets, row_bytes, block_rows)
 
     def number(self, named: NamedRange, version: int) -> int:
-        """The number of a version among those of a tensor, or of scratch, in all memories."""
+        """Return the number of a version among those of a tensor, or of scratch, in all memories."""
         where, table = self._versions.find(named)
         before = where.memories(table.name)[: where.memories(table.name).index(table.memory)]
         return version + sum(where.changes(BlockTable(table.name, memory)) + 1 for memory in before)
 
     def _rows(self, named: NamedRange) -> tuple[int, int]:
-        """Bytes of a row, 0 of scratch, and rows of a block."""
+        """Return the bytes of a row (0 for scratch), and the rows of a block."""
         if named.is_scratch:
             return 0, self.plan.block_rows[named.name]
         tiled, tensor = self._versions.tiled, self.plan.graph.tensors[named.name]
@@ -229,7 +234,7 @@ class Tape:
         return tensor.row_bytes, tensor.shape[0] if is_view else tiled.tensor_block_rows(named.name)
 
     def _moves(self) -> list[Moves]:
-        """The transfers by their engines and memories."""
+        """Return the transfers by their engines and memories."""
         ways: dict[tuple[str, str, str], list[tuple[int, int, int, bool]]] = {}
         ending = _ending(self.plan)
         for number, transfer in enumerate(self.plan.layout.transfers):
@@ -245,7 +250,7 @@ class Tape:
         return found
 
     def _waits(self) -> list[Waits]:
-        """The waits by engine."""
+        """Return the waits by engine."""
         begun: dict[str, list[int]] = {}
         pending: dict[str, list[int]] = {}
         numbers = iter(range(len(self.plan.layout.transfers)))
@@ -258,14 +263,17 @@ class Tape:
         return [Waits(engine, tuple(each)) for engine, each in sorted(pending.items())]
 
     def all_stored(self) -> Iterator[Stored]:
-        """Every record with offsets, in the order of the table."""
+        """Yield every record with offsets, in the order of the table."""
         yield from (self.stored(*each) for each in self.stored_as)
         for moves in self.moves:
             yield from (moves.old, moves.new)
 
 
 def _ending(plan: Plan) -> set[int]:
-    """The transfers, by number, with whose wait (maybe one for another, before their end) the source ends."""
+    """Return the transfers, by number, whose source ends with a wait.
+
+    The wait may be one for another transfer, before their end.
+    """
     last: dict[tuple[str, int, int], tuple[int, int]] = {}
     unfinished: dict[str, list[int]] = {}
     numbers, time = iter(range(len(plan.layout.transfers))), 0
@@ -292,9 +300,9 @@ def _way(moves: Moves) -> tuple[str, ...]:
 
 
 def _records(plan: Plan, versions: _Versions) -> tuple[list[Record], list[int]]:
-    """The records in the order of operators, and for each step the place of its record.
+    """Return the records in the order of operators, and for each step the index of its record.
 
-    Each version has a table: stretches of all operators take the same as far as they can.
+    Each version has a table, so stretches of all operators share versions as far as possible.
     """
     stretches, of_step = _stretches(plan, versions)
     chosen: dict[NamedRange, list[int]] = {}
@@ -314,8 +322,9 @@ def _records(plan: Plan, versions: _Versions) -> tuple[list[Record], list[int]]:
 
 
 def _stretches(plan: Plan, versions: _Versions) -> tuple[list[list[Fitting]], list[int]]:
-    """For each operator its stretches of steps, as long as they go, each with the versions that would do for
-    all that it touches; and for each step the number of its operator's stretch.
+    """Return the maximal stretches of steps of each operator, and the stretch number of each step.
+
+    Each stretch comes with the versions that are valid for all that it accesses.
     """
     found: list[list[Fitting]] = [[] for _ in plan.graph.operators]
     of_step = []
@@ -331,24 +340,24 @@ def _stretches(plan: Plan, versions: _Versions) -> tuple[list[list[Fitting]], li
 
 
 def _agree(one: Fitting, other: Fitting) -> bool:
-    """Whether one record would do for both."""
+    """Return whether one record is valid for both."""
     return all(
         named == too and here.overlaps(there) for (named, here), (too, there) in zip(one, other, strict=True)
     )
 
 
 def _both(one: Fitting, other: Fitting) -> Fitting:
-    """What would do for both."""
+    """Return the versions that are valid for both."""
     return [(named, here.clip(it.lo, it.hi)) for (named, here), (_, it) in zip(one, other, strict=True)]
 
 
 def integer_bits(largest: int) -> int:
-    """Width of a table's integers."""
+    """Return the width of a table's integers in bits."""
     return 16 if largest < 2**16 else 32
 
 
 def handed_over(plan: Plan, board: Board) -> dict[str, int]:
-    """Operators with a kernel that a compute unit other than the first runs: its number among the board's."""
+    """Return the operators with a kernel that run on another unit than the first, with the unit's number."""
     numbers = {unit.name: number for number, unit in enumerate(board.units)}
     names = unit_names(plan.graph, board, plan.functions)
     kernels = (operator.name for operator in plan.graph.operators if not operator.op.is_view)
