@@ -1,4 +1,4 @@
-"""Graphs from a few words: shapes follow from the operators."""
+"""Compact builders of graphs: shapes follow from the operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcudeploy.planner.axes import AxisGraph, Edge
 
 
 def graph(inputs: Mapping[str, Shape], operators: Sequence[tuple[str, Any, str]]) -> Graph:
-    """Operators as (name, definition, names of what it reads); a tensor has its operator's name."""
+    """Return a graph of operators (name, definition, names of inputs); a tensor has its operator's name."""
     shapes = dict(inputs)
     made = []
     for name, op, sources in operators:
@@ -68,7 +68,7 @@ def resize(mode: ResizeMode, rows: int, scale: int, cols: int = 8) -> Resize:
 
 
 def named(axes: AxisGraph, edges: Sequence[Edge] | None = None) -> set[tuple[str, str]]:
-    """Edges as ("producer.axis", "reader.axis"); graph inputs are left out."""
+    """Return edges as ("producer.axis", "reader.axis"), without graph inputs."""
     operators = axes.graph.operators
     return {
         (
@@ -81,7 +81,7 @@ def named(axes: AxisGraph, edges: Sequence[Edge] | None = None) -> set[tuple[str
 
 
 def row_edge(axes: AxisGraph, reader: str, operand: int = 0) -> Edge:
-    """The only edge along rows by which `reader` reads an operand."""
+    """Return the only edge along rows by which `reader` reads an operand."""
     (edge,) = (
         edge
         for edge in axes.along(0)
@@ -91,5 +91,5 @@ def row_edge(axes: AxisGraph, reader: str, operand: int = 0) -> Edge:
 
 
 def names(found: Graph, groups: Sequence[frozenset[int]]) -> list[str]:
-    """Each group as the names of its operators, in order."""
+    """Return each group as the names of its operators, in order."""
     return [" ".join(found.operators[member].name for member in sorted(members)) for members in groups]

@@ -1,4 +1,4 @@
-"""Connections and windows of single operators and small graphs, worked out by hand."""
+"""Connections and windows of single operators and small graphs, computed by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.analyzer.build import conv, global_pool, graph, max_pool, named, resi
 
 
 def _after_lut(op: object, shape: Shape = (8, 8, 4)) -> object:
-    """The axis graph of `op` reading a lookup: axes row, col, ch of "x" are the producer's."""
+    """The axis graph of `op` reading a lookup: axes row, col, ch of "x" are those of the producer."""
     return axis_graph(graph({"in": shape}, [("x", Lut(), "in"), ("y", op, "x")]))
 
 
@@ -77,7 +77,7 @@ def test_depthwise_keeps_channels_apart() -> None:
 
 
 def test_channels_written_by_groups_and_kernels_are_digits() -> None:
-    """Channel 3 * g + k of 2 groups of 3: what a reader wants, in groups and in kernels of a group."""
+    """Channel 3 * g + k of 2 groups of 3: the needs of a reader, in groups and in kernels of a group."""
     axes = axis_graph(
         graph({"in": (4, 4, 4)}, [("x", conv(6, groups=2), "in"), ("y", conv(6, 1, groups=6), "x")])
     )

@@ -1,4 +1,4 @@
-"""What is cut together: hand-worked graphs, and random ones against a plain definition of convexity."""
+"""Components: hand-worked graphs, and random ones against a plain definition of convexity."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.analyzer.build import conv, global_pool, graph, names
 
 @dataclass(frozen=True, slots=True)
 class Accumulating(AveragePool):
-    """A pool over the whole image that takes its rows in parts."""
+    """A global pool that takes its rows in parts."""
 
     accumulates: ClassVar[bool] = True
 
@@ -65,7 +65,7 @@ def test_residual_block_with_stride_and_projection() -> None:
 
 
 def test_squeeze_and_excitation_lies_between() -> None:
-    """The product takes x in parts, but its other operand needs all of x: x is cut with what is before."""
+    """The product takes x in parts, but its other operand needs all of x: x is cut with its predecessors."""
     found = graph(
         {"image": (8, 8, 4)},
         [
@@ -82,7 +82,7 @@ def test_squeeze_and_excitation_lies_between() -> None:
 
 
 def test_what_needs_a_tensor_whole_is_not_in_its_component() -> None:
-    """Without anything in between: {x, pool, mul} would be convex, but mul needs the pool's result."""
+    """Without operators in between, {x, pool, mul} would be convex, but mul needs the pool's result."""
     found = graph(
         {"image": (8, 8, 4)},
         [("x", conv(4), "image"), ("pool", SUM_OF_8_ROWS, "x"), ("mul", Binary("mul"), "x pool")],
@@ -177,7 +177,7 @@ def test_along_channels_only_what_keeps_them_apart() -> None:
 
 
 def _paths_leave(found: Graph, members: frozenset[int]) -> bool:
-    """The definition itself: a walk that goes from a member outside and comes back."""
+    """The plain definition: a path that leaves the members and returns."""
     producers = found.producers()
     readers: dict[int, set[int]] = {position: set() for position in range(len(found.operators))}
     for position, operator in enumerate(found.operators):
@@ -195,7 +195,7 @@ def _paths_leave(found: Graph, members: frozenset[int]) -> bool:
 
 @st.composite
 def dags(draw: st.DrawFn, largest: int = 8) -> Graph:
-    """Operators over (8, 8, 4) or (1, 1, 4) that keep rows, window them, sum them up or broadcast."""
+    """Operators over (8, 8, 4) or (1, 1, 4) that keep rows, window them, sum them or broadcast."""
     operators: list[tuple[str, object, str]] = []
     tall, flat = ["in"], []
     for number in range(draw(st.integers(1, largest))):

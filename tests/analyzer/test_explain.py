@@ -1,4 +1,4 @@
-"""The readable analysis, and where the command line shows it."""
+"""The analysis as text, and the commands that print it."""
 
 from __future__ import annotations
 

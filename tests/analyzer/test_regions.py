@@ -23,7 +23,7 @@ from tests.analyzer.build import conv, graph, resize, row_edge
 
 @st.composite
 def chains(draw: st.DrawFn) -> Graph:
-    """One to four operators, one behind the other, with every kind of row index."""
+    """A chain of one to four operators, with every kind of row index."""
     rows, cols, channels = shape = (draw(st.integers(1, 12)), 2, 2)
     start: Shape = shape
     operators: list[tuple[str, object, str]] = []
@@ -83,7 +83,7 @@ def test_windows_agree_with_the_loop_nests(found: Graph) -> None:
             for part in _intervals(rows):
                 expected = nest.rows_read(edge.operand, part, edge.positions)
                 assert edge.needed(part) == expected == rows_needed(axes, operator, edge.operand, part)
-        else:  # rows do not matter: all are read by the whole of the other axis
+        else:  # rows do not matter: the whole of the other axis reads them all
             expected = nest.rows_read(edge.operand, Interval(0, 1), edge.positions)
             assert edge.needed(Interval(0, edge.target.size)) == expected
 
@@ -94,8 +94,8 @@ def test_neighbours_share_no_more_than_the_halo(found: Graph, part_rows: int) ->
     for edge in axis_graph(found).along(0):
         cuts = range(part_rows, edge.target.size, part_rows)
         shared = [edge.needed(Interval(cut - part_rows, cut)).clip(0, edge.positions) for cut in cuts]
-        behind = [edge.needed(Interval(cut, min(cut + part_rows, edge.target.size))) for cut in cuts]
-        for one, other in zip(shared, behind, strict=True):
+        following = [edge.needed(Interval(cut, min(cut + part_rows, edge.target.size))) for cut in cuts]
+        for one, other in zip(shared, following, strict=True):
             assert min(one.hi, other.hi) - max(one.lo, other.lo) <= halo(edge, part_rows)
 
 
@@ -111,7 +111,9 @@ def test_halo_is_what_is_needed_beyond_stride_times_rows() -> None:
 
 
 def test_region_of_a_residual_block() -> None:
-    """One row of the sum: itself of a and c, three rows of b, hence five of a and seven of the image's."""
+    """One row of the sum needs one row of a and c, three rows of b, hence five of a and seven
+    of the image.
+    """
     found = graph(
         {"image": (16, 8, 4)},
         [

@@ -1,4 +1,4 @@
-"""The shipped costs of kernels: complete, well formed, and what estimates are made of."""
+"""The shipped costs of kernels: complete and well-formed, and the loop counts of estimates."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_vectors_take_fewer_instructions_than_a_core_without_them() -> None:
 
 
 def test_a_row_of_one_pixel_costs_more_than_its_share_of_a_block_of_pixels() -> None:
-    """It passes over all weights alone, which three pixels do together."""
+    """One pixel reads all weights alone; three pixels share one pass."""
     narrow, wide = (
         ticks("cortex-m4", pointwise_graph(30, cols, 64), "conv2d_s8_1x1", Interval(10, 11))
         for cols in (1, 3)
@@ -95,7 +95,7 @@ def graph_of(
             "weight_scale": np.full(outputs, 0.001, np.float32),
         }
     operator = Operator("op", op, ("x",), "y", constants or {})
-    graph = object.__new__(Graph)  # its borders do not matter here
+    graph = object.__new__(Graph)  # inputs and outputs do not matter here
     for name, value in (("tensors", {"x": x, "y": y}), ("operators", (operator,))):
         object.__setattr__(graph, name, value)
     return graph

@@ -1,4 +1,4 @@
-"""Random rectangles for tests, and the least arena by brute force."""
+"""Random rectangles for tests, and the smallest arena by brute force."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rectangles(draw: st.DrawFn, alignment: int = 1) -> Rectangle:
 
 @st.composite
 def problems(draw: st.DrawFn, most: int = 5) -> PlacementProblem:
-    """Of one alignment, some with a stack, or with something that is made again."""
+    """Rectangles of one alignment, some with a stack, or with a rematerialised block."""
     alignment = draw(st.sampled_from([1, 1, 2]))
     items = draw(st.lists(rectangles(alignment), min_size=2, max_size=most))
     kind, (first, second, *_) = draw(st.sampled_from(["", "stack", "again"])), items
@@ -39,14 +39,14 @@ def problems(draw: st.DrawFn, most: int = 5) -> PlacementProblem:
 
 
 def by_permutations(problem: PlacementProblem) -> int:
-    """The least end of first fit in all orders; one of them is optimal."""
+    """The smallest end of first fit over all orders; one of them is optimal."""
     bundles = Clusters.of(problem)
     orders = permutations(range(len(bundles.parts)))
     return min(used_bytes(problem, bundles.first_fit(order)) for order in orders)
 
 
 def puzzle(count: int, seed: int) -> PlacementProblem:
-    """So many pieces that fill 400 bytes in 60 steps, shuffled."""
+    """Pieces that fill 400 bytes in 60 steps, shuffled."""
     draw = random.Random(seed)
     pieces = cut_up(Interval(0, 60), 400, count, draw)
     draw.shuffle(pieces)
@@ -54,7 +54,7 @@ def puzzle(count: int, seed: int) -> PlacementProblem:
 
 
 def cut_up(steps: Interval, size: int, pieces: int, draw: random.Random) -> list[Rectangle]:
-    """A rectangle cut into `pieces`, each time across or along: they fill `size` bytes without a gap."""
+    """A rectangle cut into `pieces`, each time along one axis: they fill `size` bytes without a gap."""
     if pieces == 1:
         return [Rectangle(size, steps)]
     one = draw.randrange(1, pieces)

@@ -1,4 +1,4 @@
-"""Memories and offsets of small random problems, against brute force and the judge."""
+"""Memories and offsets of small random problems, against brute force and the checker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rectangle(size: int, life: tuple[int, int], alignment: int = 1) -> Rectangle
 
 @st.composite
 def tasks(draw: st.DrawFn, most: int) -> MemoryAssignment:
-    """Rectangles, some made again or in a stack, in groups, each with some of the banks."""
+    """Rectangles, some rematerialised or in a stack, in groups with allowed memories."""
     life = st.sets(st.integers(0, 6), min_size=2, max_size=4).map(lambda at: sorted(at)[: len(at) // 2 * 2])
     drawn = st.tuples(st.integers(1, 12), life, st.sampled_from([1, 1, 2]))
     items, again = [], list[tuple[int, ...]]()
@@ -72,7 +72,7 @@ def costs(task: MemoryAssignment, banks: tuple[int, ...]) -> tuple[float, int]:
 
 
 def solve(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
-    """The assignment, with rules kept; each memory is judged by itself where nothing moves."""
+    """The assignment, checked against the rules; each memory is checked separately if nothing moves."""
     found = assign(task, relocation)
     assert all(bank in group.banks for group, bank in zip(task.groups, found.banks, strict=True))
     for number, bank in enumerate(task.banks):
@@ -95,7 +95,7 @@ def solve(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
 
 
 def loads_fit(task: MemoryAssignment, banks: tuple[int, ...]) -> bool:
-    """Whether what is alive keeps the capacities at every step."""
+    """Whether the live bytes keep the capacities at every step."""
     for number, bank in enumerate(task.banks):
         groups = [group for group, at in zip(task.groups, banks, strict=True) if at == number]
         alive = [0] * 8
@@ -167,7 +167,7 @@ def test_what_is_alive_beyond_all_memories_is_refused_with_proof() -> None:
 
 
 def test_thousands_of_blocks_are_put_into_two_memories() -> None:
-    """A chain of 60 tensors in 50 blocks each; most pairs that overlap are too much for the fast memory."""
+    """A chain of 60 tensors in 50 blocks each; most overlapping pairs exceed the fast memory."""
     items = tuple(
         rectangle(64 + 8 * (tensor % 5), (50 * tensor + block, 50 * tensor + block + 60), alignment=4)
         for tensor in range(60)

@@ -1,4 +1,4 @@
-"""Blocks leave a fast memory that is too small: sound layouts for each place of inputs and outputs."""
+"""Offloading from a fast memory that is too small: sound layouts for each placement of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHAPE = (8, 8, 4)
 
 
 def layouts(graph: Graph, rows: int, room: int, board: Board) -> list[Plan]:
-    """The plans in blocks of so many rows, for so many bytes of fast memory; each has passed the judge."""
+    """The plans in blocks of `rows` rows, for a fast memory of some bytes; the checker accepts each."""
     model = graph_model(graph.name, graph)
     tiled = TiledGraph(Dataflow.of(graph), dict.fromkeys((it.name for it in graph.operators), rows))
     small = board.limited({"ram": room})
@@ -45,7 +45,7 @@ def layouts(graph: Graph, rows: int, room: int, board: Board) -> list[Plan]:
 
 
 def taken_over() -> Graph:
-    """As `residual`, but a is made value by value in place of the image."""
+    """As `residual`, but a is computed elementwise and takes over the image in place."""
     graph = residual()
     table = np.random.default_rng(2).permutation(np.arange(-128, 128)).astype(np.int8)
     first = Operator("lut", Lut(), ("image",), "a", {"table": table})

@@ -1,4 +1,4 @@
-"""Fixed offsets of small random problems, against all orders and the judge."""
+"""Fixed offsets of small random problems, against all orders and the checker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcudeploy.planner.plain.rectangles import PlacementFaultError, judge
 from tests.layout.some_rectangles import QUICK, by_permutations, problems, puzzle, rectangle, rectangles
 
 FREE = 1 << 30
-"""A capacity that everything keeps."""
+"""A capacity that no placement exceeds."""
 
 
 def test_scratch_hangs_from_the_top_below_what_lives_of_a_stack() -> None:
@@ -216,7 +216,7 @@ def test_canonical_search_agrees_with_all_orders(problem: PlacementProblem, seed
     ],
 )
 def test_canonical_search_forgets_the_parts_beside_one_that_fails(capacity: int, items: str) -> None:
-    """Sizes, births and ends, for which a search that does not restore everything finds no offsets."""
+    """Sizes, births and ends for which a search that does not restore its state finds no offsets."""
     sizes = [[int(word) for word in item.split()] for item in items.split(",")]
     problem = PlacementProblem(tuple(rectangle(size, (lo, hi)) for size, lo, hi in sizes))
     neighbours = Clusters.of(problem).neighbours

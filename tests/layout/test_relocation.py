@@ -1,4 +1,4 @@
-"""Offsets that change, judged by bytes that remember whose they are."""
+"""Moving offsets, checked by bytes that record their owners."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PRICE = CopyCost(move=30.0, piece=60.0, byte=0.4)
 def found(
     problem: PlacementProblem, limit: int, pinned: Collection[int] = (), *, work: int = 1_000_000
 ) -> Relocated | None:
-    """Offsets and moves, which stand."""
+    """Return offsets and moves that the byte check accepts."""
     made = relocate(problem, limit, dict.fromkeys(pinned, NEVER), PRICE, Effort(work / 50))
     if made is not None:
         judge_moves(problem, limit, made, pinned)
@@ -33,7 +33,7 @@ def found(
 
 
 def judge_moves(problem: PlacementProblem, limit: int, made: Relocated, pinned: Collection[int]) -> None:
-    """Runs through all steps: every byte of what is alive must be its own, whatever moves."""
+    """Run all steps: every byte of a live rectangle must be its own, despite all moves."""
     owners: list[int | None] = [None] * limit
     now = dict(enumerate(made.offsets))
     stay = {index for stack in problem.stacks for index in stack} | set(pinned)
@@ -68,7 +68,7 @@ def judge_moves(problem: PlacementProblem, limit: int, made: Relocated, pinned: 
 
 @st.composite
 def once_alive(draw: st.DrawFn) -> PlacementProblem:
-    """Rectangles of one life, some of them in a stack that is there from the start."""
+    """Rectangles of one life, some of them in a stack that is live from the start."""
     alignment = draw(st.sampled_from([1, 2]))
     ends = st.sets(st.integers(0, 9), min_size=2, max_size=2).map(sorted)
     size = st.integers(1, 6).map(lambda size: size * alignment)
@@ -87,7 +87,7 @@ def once_alive(draw: st.DrawFn) -> PlacementProblem:
 def test_what_is_alive_fits_into_an_arena_of_its_size(problem: PlacementProblem) -> None:
     stacked = bool(problem.stacks)
     made = found(problem, lower_bound(problem))
-    assert made is not None or stacked  # what is in a stack may be in the way
+    assert made is not None or stacked  # rectangles in a stack may be in the way
 
 
 @QUICK
@@ -113,8 +113,10 @@ def test_no_move_is_made_where_none_is_needed() -> None:
 
 @pytest.fixture
 def tight() -> PlacementProblem:
-    """Four bytes: 1 to 4 are born in place of 2, 3 together and of 1, 4 together, and make room for two bytes
-    by the end of 1, 2 and of 3, 4. On a line one of the four pairs is apart.
+    """Four bytes: 1 to 4 are born in place of 2, 3 together and of 1, 4 together.
+
+    They make room for two bytes by the end of 1, 2 and of 3, 4. On a line one of the four pairs is not
+    adjacent.
     """
     pairs = [(2, (0, 2)), (2, (0, 3)), (2, (4, 7)), (2, (5, 7))]
     single = [(1, (3, 4)), (1, (2, 4)), (1, (2, 5)), (1, (3, 5))]
@@ -137,7 +139,7 @@ def test_the_same_moves_are_found_again(tight: PlacementProblem) -> None:
 
 
 def cost(problem: PlacementProblem, made: Relocated) -> float:
-    """Ticks, and what each move counts for beside them."""
+    """Ticks, and the fixed cost of each move."""
     now, total = list(made.offsets), 0.0
     for _, index, offset in made.moves:
         total += 1000 + PRICE.ticks(problem.rectangles[index].size_bytes, abs(offset - now[index]))
@@ -185,7 +187,7 @@ def test_many_that_are_alive_need_no_move() -> None:
 
 
 def test_few_fail_where_some_stay() -> None:
-    """What stays may be in the way of all others, but seldom is."""
+    """A pinned rectangle may block all others, but rarely does."""
     failed = 0
     for seed in range(60):
         draw = Random(seed)
@@ -220,7 +222,7 @@ def test_an_arena_ends_where_something_lies(problem: PlacementProblem) -> None:
 def test_a_tighter_arena_than_the_size_asked_for(
     monkeypatch: pytest.MonkeyPatch, tight: PlacementProblem
 ) -> None:
-    """Offsets found for four bytes more than are used must not give away what is above them."""
+    """Offsets found for four bytes more than are used must not release the bytes above them."""
     monkeypatch.setattr(arena, "ARENA_GRAIN_BYTES", 1)
     monkeypatch.setattr(arena, "relocate", lambda problem, room, *rest: relocate(problem, 4, *rest))
     monkeypatch.setattr(arena, "SAVED_BYTES", 0)
@@ -228,7 +230,7 @@ def test_a_tighter_arena_than_the_size_asked_for(
 
 
 def test_what_is_made_again_may_be_made_elsewhere() -> None:
-    """A block of two bytes is made again where its neighbour was, which is still there at its own place."""
+    """A block of two bytes is rematerialised in the place of its neighbour, which still exists elsewhere."""
     lives = rectangle(2, (0, 2)), rectangle(2, (5, 6))
     problem = PlacementProblem((*lives, rectangle(1, (1, 4)), rectangle(1, (3, 6))), again=((0, 1),))
     assert (by_permutations(problem), lower_bound(problem)) == (4, 3)

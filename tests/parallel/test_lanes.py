@@ -1,4 +1,4 @@
-"""The tapes of several cores: sound, without a wait too much, and without a core that waits for ever."""
+"""The core tapes: sound, without redundant waits, and without deadlock."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_AWAITS = 40
 
 @cache
 def plans_of(way: str) -> tuple[Made, ...]:
-    """Plans for 2 to 4 cores, which the judge has passed."""
+    """Plans for 2 to 4 cores that the checker accepts."""
     found = models(_GRAPHS)
     some = found if way != "split" else found[:3]
     return tuple(
@@ -60,7 +60,7 @@ def test_some_parts_are_columns() -> None:
 
 @pytest.mark.parametrize("way", sorted(set(WAYS)))
 def test_no_wait_follows_from_others(way: str) -> None:
-    """Without any one of them the judge refuses the plan."""
+    """The checker rejects the plan if any one of them is missing."""
     tried, left = 0, []
     for made in plans_of(way):
         awaits = awaits_of(made.plan)
@@ -85,7 +85,7 @@ def test_no_core_waits_for_ever(way: str) -> None:
 
 
 def test_cores_wait_where_windows_reach_into_rows_of_another() -> None:
-    """Three convolutions of 3 x 3, and a sum that is made of rows of its own core."""
+    """Three convolutions of 3 x 3, and a sum whose rows depend only on the same core."""
     plan = shared_out(models(2)[0], "unsplit", 0, 2).plan
     halves = [Interval(0, 4), Interval(4, 8)]
     names = [plan.graph.operators[entry.operator].name for entry in plan.tape if isinstance(entry, Run)]
@@ -94,7 +94,7 @@ def test_cores_wait_where_windows_reach_into_rows_of_another() -> None:
         parts = [entry for entry in lane if isinstance(entry, WorkSlice)]
         assert parts == [WorkSlice(entry, halves[core]) for entry in range(4)]
         awaited = [entry for entry in lane if isinstance(entry, Sync)]
-        # c is made where the image was; the sum where c is.
+        # c is written over the image; the sum over c.
         assert awaited[:2] == [Sync(1, 1 - core, 1), Sync(2, 1 - core, 2)]
         assert len(awaited) == 2 or awaited[2:] == [Sync(3, 1 - core, 3)]
 
@@ -128,7 +128,7 @@ def test_steps_of_an_operator_that_is_not_shared_out_stay_on_a_core() -> None:
 
 
 def test_what_is_made_over_a_view_stays_on_a_core() -> None:
-    """Of a view each part would read all: memory that other parts may write."""
+    """Every slice would read all of a view: memory that other slices may write."""
     shape, flat = (4, 8, 16), (8, 4, 16)
     names = {"image": shape, "a": shape, "view": flat, "made": flat}
     graph = Graph(

@@ -1,4 +1,4 @@
-"""The shares of a step: all of it, once, and even as far as parts can be cut."""
+"""The shares of a step: complete, without overlap, and even as far as slices can be cut."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mcudeploy.planner.model.model import kernel_variants
 from mcudeploy.tiling.dataflow import Dataflow
 
 GRAIN = 4
-"""Bytes that a part of a row begins at a multiple of."""
+"""The alignment in bytes of a slice within its row."""
 
 
 def division_of(graph: Graph, cores: int) -> WorkSharing:
@@ -41,7 +41,7 @@ def convolution(rows: int, cols: int, channels: tuple[int, int], kernel: int) ->
 
 
 def functions(shape: tuple[int, int, int]) -> Graph:
-    """Two functions of one value, in float, each of which may lie where its input does."""
+    """Two elementwise float functions, each of which may overwrite its input."""
     return Graph(
         name="functions",
         tensors={name: Tensor(name, shape, DType.FLOAT32, None) for name in ("x", "a", "b")},
@@ -55,7 +55,7 @@ def functions(shape: tuple[int, int, int]) -> Graph:
 
 
 def made_of(pieces: list[list[Piece]], rows: Interval, width: int) -> np.ndarray:
-    """How often each pixel of the rows is made."""
+    """The number of times that each pixel of the rows is computed."""
     made = np.zeros((len(rows), width), np.int32)
     for part_rows, columns in (piece for mine in pieces for piece in mine):
         span = columns or Interval(0, width)
@@ -64,7 +64,7 @@ def made_of(pieces: list[list[Piece]], rows: Interval, width: int) -> np.ndarray
 
 
 def cells_of(graph: Graph) -> int:
-    """Columns, or channels of a single one."""
+    """Columns, or channels of a single pixel."""
     _, columns, channels = graph.tensors["made"].shape
     return columns if columns > 1 else channels
 
@@ -95,16 +95,16 @@ def test_shares_are_all_of_a_step_once_and_even(
         assert len(part_rows) > 0 and (columns is None or (len(part_rows) == 1 and len(columns) > 0))
         assert columns is None or columns.lo % granule == 0
         assert columns is None or columns.hi % granule == 0 or columns.hi == width
-        assert columns is None or len(columns) < width  # else it is the row
+        assert columns is None or len(columns) < width  # else it is the whole row
     shares = [pixels(mine, width) for mine in pieces]
     assert division.largest_share(operator, rows) == pytest.approx(max(shares) / sum(shares))
     if len(pieces) > 1:
         even = sum(shares) / len(pieces)
-        # Even but for a granule at each end; by whole rows where that is no worse, or they are not cut.
+        # Even except for a granule at each end; whole rows if those are no worse, or if rows are not cut.
         by_rows = -(-len(rows) // len(pieces)) * width
         slack = 2 * granule if granule < width else width
         assert max(shares) <= max(even + slack, min(by_rows, 1.02 * even))
-    # The pieces of the cores follow each other.
+    # The pieces of the cores are adjacent.
     order = [(part.lo, columns.lo if columns else 0) for mine in pieces for part, columns in mine]
     assert order == sorted(order)
 

@@ -1,4 +1,4 @@
-"""The critical path of small lanes, by hand and against a simulation in small steps."""
+"""The critical path of small core tapes, by hand and against a simulation tick by tick."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_ticks_may_be_fractions() -> None:
         ((Sync(0, 0, 1), part(0)),),
         ((part(0),), (part(0), Sync(1, 0, 2))),
     ],
-    ids=["both", "no such part", "itself", "behind the last part"],
+    ids=["both", "no such part", "itself", "beyond the last part"],
 )
 def test_waiting_for_ever_is_an_error(lanes: tuple[Lane, ...]) -> None:
     ticks = [[1] * sum(isinstance(entry, WorkSlice) for entry in lane) for lane in lanes]
@@ -66,7 +66,7 @@ def test_every_part_needs_its_time() -> None:
 
 
 def simulated(lanes: tuple[Lane, ...], ticks: list[list[int]]) -> int:
-    """The ticks until all cores are done, tick by tick. Every part takes one at least."""
+    """The ticks until all cores are done, tick by tick. Every slice takes at least one."""
     places, left, done, now = [0] * len(lanes), [0] * len(lanes), [0] * len(lanes), 0
     while True:
         for core, lane in enumerate(lanes):

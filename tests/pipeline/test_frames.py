@@ -47,8 +47,8 @@ def test_two_stages_overlap() -> None:
 
 def test_credits_hold_a_fast_stage_back() -> None:
     run = simulate([1.0, 10.0], [1.0], frames=6)
-    assert run.stages[0][2][0] == run.links[0][0][1]  # frame 2 needs the buffer that frame 0 was sent from
-    assert run.links[0][2][0] == run.stages[1][0][1]  # and comes once the next stage is done with frame 0
+    assert run.stages[0][2][0] == run.links[0][0][1]  # frame 2 needs the buffer from which frame 0 was sent
+    assert run.links[0][2][0] == run.stages[1][0][1]  # and arrives once the next stage has completed frame 0
     assert run.period == 10
 
 

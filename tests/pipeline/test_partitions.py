@@ -1,4 +1,4 @@
-"""`best` beside all partitions there are, the exact one by CP-SAT, `first` and greedy."""
+"""`best` against all partitions, the exact one by CP-SAT, `first` and greedy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OBJECTIVES: tuple[Objective, ...] = ("latency", "throughput")
 
 
 def every_partition(count: int, units: int, start: int = 0) -> Iterator[tuple[Region, ...]]:
-    """All ways to divide groups start to count - 1 among at most so many units."""
+    """All ways to divide groups start to count - 1 among at most `units` units."""
     if start == count:
         yield ()
         return

@@ -1,4 +1,4 @@
-"""`pipeline`: the keys of its JSON, the files that it writes, and how it fails."""
+"""`pipeline`: the keys of its JSON, the files that it writes, and its errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Invoke = Callable[[str], Result]
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """Runs the rest of a command line for a model on two boards."""
+    """Run the rest of a command line for a model on two boards."""
     (tmp_path / "t.toml").write_text(GOOD)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
@@ -37,7 +37,7 @@ def test_json_and_files(command: Invoke) -> None:
     assert told["modelled"] is True
     written = json.loads(Path("p.json").read_text())
     assert {key: written[key] for key in told} == told
-    assert command("--topology t.toml --quiet -o p.json").exit_code == 0  # the file is ours
+    assert command("--topology t.toml --quiet -o p.json").exit_code == 0  # the file is from an earlier run
     titles = [it.text for it in ElementTree.parse("c.svg").iter("{http://www.w3.org/2000/svg}title")]
     assert titles[0] == "model: stages over time" and "frame 1: conv_0..conv_4" in titles
 

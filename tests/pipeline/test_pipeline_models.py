@@ -1,4 +1,4 @@
-"""A model on units: what becomes of its graph, and what the plan says."""
+"""A model on units: the changes of its graph, and the report of the plan."""
 
 from __future__ import annotations
 

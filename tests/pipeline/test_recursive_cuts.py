@@ -1,4 +1,4 @@
-"""The source's recursion, step by step, as docs/pipeline.md works it out."""
+"""The source's recursion, step by step, as in docs/pipeline.md."""
 
 from __future__ import annotations
 

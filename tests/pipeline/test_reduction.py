@@ -1,4 +1,4 @@
-"""Chains, groups and merged edges, as docs/pipeline.md works them out."""
+"""Chains, groups and merged edges, as in docs/pipeline.md."""
 
 from __future__ import annotations
 

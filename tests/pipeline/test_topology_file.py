@@ -1,4 +1,4 @@
-"""Topology files: what they may say, and one clear error for each mistake."""
+"""Topology files: their valid content, and one clear error for each mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graphs that docs/pipeline.md works out by hand, and random ones."""
+"""The hand-worked graphs of docs/pipeline.md, and random ones."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ CHAIN_LINK = UnitLink(1.0)
 
 
 def evenly(work: tuple[int, ...]) -> OperatorTicks:
-    """Operators that any number of units share without loss."""
+    """Operators that any number of units can share without loss."""
     return lambda operator, units: work[operator] / units
 
 
 def merged_line(graph: WorkGraph, work: tuple[int, ...], link: UnitLink, units: Units) -> GroupLine:
-    """The line of a graph as the source makes it."""
+    """The linear graph as the source builds it."""
     return line_of(graph, groups_of(graph, merged_chains(graph)), units, (evenly(work), link))
 
 
@@ -71,7 +71,7 @@ def group_names(graph: WorkGraph, groups: tuple[Group, ...]) -> list[list[str]]:
 
 
 def random_graph(seed: int, count: int) -> tuple[WorkGraph, tuple[int, ...]]:
-    """Operators that read one to three earlier ones, near ones mostly, and what they work."""
+    """Operators that read one to three earlier ones, mostly near ones, and their work."""
     draw = random.Random(seed)
     readers: list[set[int]] = [set() for _ in range(count)]
     for reader in range(1, count):

@@ -60,7 +60,7 @@ def residual() -> Graph:
 
 
 def pooled() -> Graph:
-    """image -> a -> mean over its 8 x 8 pixels, whose rows come one by one."""
+    """image -> a -> mean over its 8 x 8 pixels, whose rows arrive one by one."""
     shape, mean = (8, 8, 4), (1, 1, 4)
     return Graph(
         name="pooled",

@@ -1,4 +1,4 @@
-"""Layouts, and the judge of plans with faults of every kind put in on purpose."""
+"""Layouts, and the checker on plans with deliberate faults of every kind."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_block_has_to_reside_somewhere_as_long_as_it_is_needed() -> None:
         replace(b, life=Interval(b.life.lo, b.life.hi - 1)),
         replace(b, life=Interval(b.life.hi - 1, 4)),
     )
-    with pytest.raises(PlanFaultError, match="block 0 of b, which is not made yet"):  # it does not come along
+    with pytest.raises(PlanFaultError, match="block 0 of b, which is not made yet"):  # it does not move along
         check(_residing(plan, "b", early, late), WORK, BOARD)
     with pytest.raises(PlanFaultError, match="block 0 of b resides at"):
         check(_residing(plan, "b", late, early), WORK, BOARD)
@@ -183,7 +183,7 @@ def test_the_input_is_in_one_piece() -> None:
 
 
 def _by_rows(output: int, state: int) -> Plan:
-    """The image at 0, the rows of a at 256 all, the mean and its sums where they are wanted."""
+    """The image at 0, the rows of a all at 256, the mean and its sums at given offsets."""
     tiled = TiledGraph(Dataflow.of(pooled()), {"conv_a": 1, "mean": 1})
     schedule = reverse_post_order(tiled)
     layout, estimate = lay_out(tiled, schedule, SUMS, "sram", 4)
@@ -203,4 +203,4 @@ def test_an_output_of_sums_takes_room_that_is_free_at_the_end() -> None:
             check(_by_rows(output, state), SUMS, BOARD)
     check(_by_rows(output=304, state=0), SUMS, BOARD)  # over the image's first row, which was read
     with pytest.raises(PlanFaultError, match="overwritten"):
-        check(_by_rows(output=304, state=32), SUMS, BOARD)  # over its second
+        check(_by_rows(output=304, state=32), SUMS, BOARD)  # over its second row

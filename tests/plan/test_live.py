@@ -59,12 +59,12 @@ def test_row_blocks_die_when_their_last_window_has_passed() -> None:
     steps = reverse_post_order(tiled).steps
     assert len(steps) == 32
     first_add = next(t for t, s in enumerate(steps) if graph.operators[s.operator].name == "add")
-    # The first sum row needs rows 0..1 of b, rows 0..2 of a, and itself: conv_c, conv_b and conv_a above it.
+    # The first sum row needs rows 0..1 of b, rows 0..2 of a, and itself: conv_c, conv_b and conv_a before it.
     assert first_add == 3 + 2 + 1
     live = live_ranges(tiled, steps)
     assert all(len(live["b", row]) < len(steps) // 2 for row in range(8))
     whole_peak = peak(buffers(whole(graph), reverse_post_order(whole(graph)).steps, NO_SCRATCH))[0]
-    # The output stays: 256 bytes; the input dies row by row, and what lies between rolls by.
+    # The output stays: 256 bytes; the input dies row by row, and rows in between are dropped early.
     assert peak(buffers(tiled, steps, NO_SCRATCH))[0] < whole_peak
 
 
@@ -104,5 +104,5 @@ def test_a_running_sum_has_its_state_all_the_time_and_its_output_at_the_end() ->
     work = {"conv_a": (0, 0), "mean": (0, 16)}
     state = next(item for item in buffers(tiled, steps, work) if item.scratch_of is not None)
     assert state.life == Interval(1, 16)
-    # The first rows: all of the image, less the row that is gone at step 1, a row of a, and the state.
+    # The first rows: all of the image, less the row that dies at step 1, a row of a, and the state.
     assert live_peak(tiled, steps, work) == peak(buffers(tiled, steps, work)) == (256 + 32, 0)

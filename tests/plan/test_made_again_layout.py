@@ -1,4 +1,4 @@
-"""The judge on plans whose blocks are made again: two residences with a gap."""
+"""The checker on plans with rematerialised blocks: two residences with a gap."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.residing import Move, lying, moving, repeating
 
 @pytest.fixture
 def again() -> Plan:
-    """`two_rows` with a step that makes block 0 of a again, before it is read for the last time."""
+    """`two_rows` with a step that rematerialises block 0 of a before its last read."""
     plan = two_rows()
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     schedule = repeating(tiled, plan.schedule, ("a", 0))
@@ -31,7 +31,7 @@ def again() -> Plan:
 
 def test_a_block_that_is_made_again_has_two_residences(again: Plan) -> None:
     one, other = again.layout.blocks["a"][0]
-    assert (one.life.hi < other.life.lo, one.offset) == (True, other.offset)  # where nothing moves
+    assert (one.life.hi < other.life.lo, one.offset) == (True, other.offset)  # if nothing moves
     check(again, WORK, BOARD)
     elsewhere = replace(other, offset=FREE)
     for wrong, message in [
@@ -53,7 +53,7 @@ def test_a_block_that_is_made_again_has_two_residences(again: Plan) -> None:
 
 
 def test_bytes_of_the_life_before_are_nobodys(again: Plan) -> None:
-    """The block is not made again, but its bytes are where they were: that is luck, no plan."""
+    """The block is not rematerialised, but its bytes are still there: that is luck, no plan."""
     one, other = again.layout.blocks["a"][0]
     step = again.schedule.steps[other.life.lo]
     kept = replace(again, schedule=Schedule(

@@ -1,4 +1,4 @@
-"""Blocks that move: where each lies as the tape goes on, and the judge with faults put in on purpose."""
+"""Blocks that move: their places as the tape advances, and the checker with deliberate faults."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ FREE = 2048
 
 
 def two_rows() -> Plan:
-    """Blocks of two rows, 64 bytes each, in an arena with room above them, where the image lies, too."""
+    """Blocks of two rows, 64 bytes each, in an arena with room above them and with the image."""
     plan = make_plan(TiledGraph(Dataflow.of(residual()), dict.fromkeys(WORK, 2)))
     assert plan.layout.arena_bytes <= FREE
     return lying(plan, {"image": tuple(range(3584, 3584 + 256, 32))}, sram=4096)
 
 
 def made(plan: Plan, tensor: str, block: int) -> int:
-    """The step that makes a block."""
+    """The step that writes a block."""
     steps = plan.schedule.steps
     return next(
         time
@@ -103,7 +103,7 @@ def test_a_block_that_is_made_again_elsewhere_is_another_version() -> None:
 
     where = Locations({"a": ((at(0, 3, 0), at(5, 6, 0), at(8, 9, 64)), (), (at(2, 7, 32),))})
     a = BlockTable("a", "sram")
-    assert where.changes(a) == 1  # made again where it was, it is none
+    assert where.changes(a) == 1  # rematerialised in the same place: no change
     assert [where.offset(a, 0, time) for time in (2, 4, 5, 7, 8)] == [0, 0, 0, 0, 64]
     assert [where.version(a, time) for time in (7, 8)] == [0, 1]
     assert (where.offsets(a, 0), where.offsets(a, 1)) == ((0, 0, 32), (64, 0, 32))
@@ -142,7 +142,7 @@ def of_an_output(plan: Plan) -> Plan:
 
 
 def of_an_output_that_is_made_again(plan: Plan) -> Plan:
-    """Its last rows are made elsewhere than they reside at first, which is where they are sought."""
+    """Its last rows are written to another place than their first residence, where they are looked up."""
     moved = moving(plan, Move(len(plan.schedule.steps) - 1, "sum", 0, FREE))
     return transferring(moved)
 
@@ -178,7 +178,7 @@ def without_a_transfer(plan: Plan) -> Plan:
 
 
 def over_a_gap(plan: Plan) -> Plan:
-    """The block comes in a step after it has left."""
+    """The block arrives in a step after it has left."""
     moved = moving(plan, Move(2, "a", 0, FREE), Move(3, "a", 0, FREE))
     (first, _, last), *others = moved.layout.blocks["a"]
     blocks = {**moved.layout.blocks, "a": ((first, last), *others)}
@@ -188,9 +188,7 @@ def over_a_gap(plan: Plan) -> Plan:
 
 
 def away_and_back(plan: Plan, engine: str, *, lasts: int = 0) -> Plan:
-    """Block 0 of `a`, needed by step 3 for the last time, is in psram from step 2 to 3; transfers take
-    `lasts` steps.
-    """
+    """Block 0 of `a`, last needed by step 3, is in psram from step 2 to 3; transfers take `lasts` steps."""
     ((home,), *others) = plan.layout.blocks["a"]
     out, back = 2, 3
     stays = (

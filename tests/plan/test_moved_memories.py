@@ -1,4 +1,4 @@
-"""Blocks in flight between memories: the judge with faults put in on purpose, and programs of them."""
+"""Blocks in flight between memories: the checker with deliberate faults, and generated programs."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ BOARD = wandering_board(
     ("sram", "psram", "far"), ("dma0", ("sram", "psram")), ("dma1", ("sram", "psram", "far"))
 )
 A = "a", 1
-"""Made by step 1, read by steps 2, 4, 8 and 10: with both other blocks of `a` by 8, alone by 10."""
+"""Written by step 1, read by steps 2, 4, 8 and 10: with both other blocks of `a` by 8, alone by 10."""
 OUT, BACK = 0, 1
 """The transfers of `flown`."""
 GONE, HERE = Interval(5, 9), Interval(7, 11)
-"""When `flown` has the block in psram, and in sram again."""
+"""The steps at which `flown` has the block in psram, and in sram again."""
 
 
 def flown() -> Plan:
@@ -75,7 +75,7 @@ def test_a_block_in_flight_passes() -> None:
 
 
 def comes_too_late(layout: Layout) -> Layout:
-    """Step 8 reads the block with others, and it is there by step 9."""
+    """Step 8 reads the block with others, and it arrives by step 9."""
     return changed(layout, BACK, end=9)
 
 
@@ -92,7 +92,7 @@ def leaves_while_it_comes_back(layout: Layout) -> Layout:
 
 
 def sets_out_before_it_has_come(layout: Layout) -> Layout:
-    """It leaves psram by another engine when it is still on its way there."""
+    """Another engine takes it from psram while it is still on its way there."""
     layout = with_life(changed(layout, OUT, end=8), A, 0, Interval(1, 8))
     layout = with_life(lying_at(layout, A, 2, memory="far"), A, 2, Interval(7, 11))
     return changed(layout, BACK, engine="dma1")
@@ -109,12 +109,12 @@ def target_taken_by_an_engine(layout: Layout) -> Layout:
 
 
 def target_taken_by_a_step(layout: Layout) -> Layout:
-    """Step 7 makes block 3 of a where A comes in."""
+    """Step 7 writes block 3 of a at A's target."""
     return lying_at(layout, ("a", 3), 0, offset=FREE + 60)
 
 
 def source_taken_by_a_step(layout: Layout) -> Layout:
-    """Step 5 makes block 0 of c over it."""
+    """Step 5 writes block 0 of c over it."""
     return lying_at(layout, ("c", 0), 0, offset=offsets_of(flown(), "a")[1])
 
 
@@ -135,7 +135,7 @@ def with_arena(layout: Layout) -> Layout:
 
 
 def in_two_memories(layout: Layout) -> Layout:
-    """Step 8 reads block 3 as well, which is made in psram."""
+    """Step 8 also reads block 3, which is written to psram."""
     return lying_at(layout, ("a", 3), 0, memory="psram", offset=512)
 
 
@@ -210,7 +210,7 @@ def for_another_engine(entry: Wait) -> list[Entry]:
 def test_waits_for_too_few_transfers_are_found(
     change: Callable[[Wait], list[Entry]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The tape is the plan's own: only a program that was changed could have such a one."""
+    """The tape follows from the plan: only a modified program could have this one."""
     plan = flown()
     tape = [each for entry in plan.tape for each in (change(entry) if isinstance(entry, Wait) else [entry])]
     monkeypatch.setattr(Plan, "tape", tuple(tape))
@@ -219,7 +219,7 @@ def test_waits_for_too_few_transfers_are_found(
 
 
 def again_at(time: int) -> Plan:
-    """`flown` with a step in front of another one that makes block A again."""
+    """`flown` with an additional step before another one that rematerialises block A."""
     plan, steps = flown(), flown().schedule.steps
 
     def later(place: Residence) -> Residence:
@@ -250,7 +250,7 @@ def test_a_block_is_made_again_where_a_transfer_has_put_it() -> None:
 
 
 def test_a_copy_of_what_is_made_again_is_of_no_use() -> None:
-    """Step 10 would read the copy in sram: the block is made again in psram, which has no transfer."""
+    """Step 10 would read the copy in sram: the block is rematerialised in psram, which has no transfer."""
     plan = again_at(9)
     stays = plan.layout.blocks["a"][1]
     away = replace(stays[1], life=Interval(9, 12), offset=512)
@@ -268,7 +268,7 @@ def test_a_source_that_is_made_again_in_flight_is_found() -> None:
 
 
 def test_a_source_ends_with_the_last_that_leaves_it() -> None:
-    """Two engines take block A from one place at a time: the one that is waited for last marks it."""
+    """Two engines take block A from one place simultaneously: the one that is waited for last marks it."""
     layout = flown().layout
     layout, _ = inserted(layout, Transfer("dma1", *A, 0, 0, 5), Residence(Interval(5, 8), "far", 0), turn=0.0)
     plan = replace(flown(), layout=layout)
@@ -278,7 +278,7 @@ def test_a_source_ends_with_the_last_that_leaves_it() -> None:
 
 
 def test_a_source_that_is_read_after_an_early_wait_does_not_end_with_it() -> None:
-    """The wait for A before step 6 finishes another block's transfer, which began before, as well."""
+    """The wait for A before step 6 also ends another block's transfer, which began before."""
     layout = with_life(flown().layout, ("a", 2), 0, Interval(3, 9))
     out = Transfer("dma0", "a", 2, 0, 0, 9)
     layout, away = inserted(layout, out, Residence(Interval(5, 11), "psram", 512), turn=0.0)

@@ -1,4 +1,4 @@
-"""What `doctor --prepare` compiles is all that planning needs."""
+"""`doctor --prepare` compiles everything that planning needs."""
 
 from __future__ import annotations
 

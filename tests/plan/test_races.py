@@ -1,4 +1,4 @@
-"""The judge of several cores' tapes, of tapes with faults of every kind put in on purpose."""
+"""The checker of core tapes, on tapes with deliberate faults of every kind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Change = Callable[[Entries, Entries], object]
 
 @pytest.fixture(scope="module")
 def blocks() -> Made:
-    """Residual in steps of some rows, parts of which are columns."""
+    """Residual in steps of some rows, with slices of columns."""
     made = shared_out(models(2)[0], "cut", 3, 2)
     assert any(it.columns for lane in made.plan.lanes for it in lane if isinstance(it, WorkSlice))
     return made
@@ -54,7 +54,7 @@ def last_part(lane: Entries) -> int:
 
 
 def columns_at(lane: Entries) -> int:
-    """The first part of columns."""
+    """The first slice of columns."""
     return next(at for at, it in enumerate(lane) if isinstance(it, WorkSlice) and it.columns is not None)
 
 
@@ -74,7 +74,7 @@ def other_rows(lo: int, hi: int) -> Change:
 
 
 def swapped(lane: Entries) -> None:
-    """Two parts of different steps change places."""
+    """Two slices of different steps are swapped."""
     one, other = (at for at, it in enumerate(lane) if isinstance(it, WorkSlice) and it.entry in (0, 3))
     lane[one], lane[other] = lane[other], lane[one]
 
@@ -96,7 +96,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "rows of the other core": (other_rows(4, 8), "is not made whole, and once"),
     "no rows": (other_rows(2, 2), "makes rows"),
     "a wait for a later part": (lambda a, _: a.insert(1, Sync(1, 1, 4)), "which comes no earlier"),
-    "a wait for a part of its own step": (
+    "a wait for a part of the same step": (
         lambda a, _: a.insert(1, Sync(1, 1, 2)),
         "which comes no earlier",
     ),
@@ -126,7 +126,7 @@ def test_faulty_lanes_are_refused(whole: Made, change: Change, words: str) -> No
         (other_columns(0, 0), "columns"),
         (other_columns(8, 8), "columns"),
     ],
-    ids=["beyond the row", "of the other core", "too few", "none", "none, behind the row"],
+    ids=["beyond the row", "of the other core", "too few", "none", "none, beyond the row"],
 )
 def test_columns_that_are_not_there_are_refused(blocks: Made, change: Change, words: str) -> None:
     check(blocks.plan, blocks.model.work, HOST)
@@ -134,7 +134,7 @@ def test_columns_that_are_not_there_are_refused(blocks: Made, change: Change, wo
 
 
 def test_no_columns_are_not_taken_for_all(whole: Made) -> None:
-    """Whole rows that are to have none of their columns would not be made."""
+    """Whole rows with an empty range of columns would not be computed."""
 
     def none(first: Entries, _: Entries) -> None:
         old = first.pop(last_part(first))
@@ -162,7 +162,7 @@ def test_a_part_that_another_core_does_without_waits_is_refused(whole: Made) -> 
 
 
 def test_lanes_that_change_places_are_as_good(whole: Made) -> None:
-    """Which core is which is all the same where nothing is fed, transferred or waited for."""
+    """Cores are interchangeable if there are no streamed inputs, transfers or waits for engines."""
     first, second = (
         [replace(it, core=1 - it.core) if isinstance(it, Sync) else it for it in lane]
         for lane in whole.plan.lanes

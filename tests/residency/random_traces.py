@@ -64,7 +64,7 @@ def random_link(draw: random.Random) -> MemoryLink:
 
 
 def random_decisions(draw: random.Random, trace: Trace, table: TraceTable, capacity: int) -> Decisions:
-    """Gaps that are forced, operands that are direct, and rules."""
+    """Forced gaps, direct operands, and rules."""
     count = len(table.item)
     force = np.array([draw.choice([0, 0, 0, 1, 2]) for _ in range(count)], np.int64)
     direct = np.zeros(count, np.bool_)
@@ -76,7 +76,7 @@ def random_decisions(draw: random.Random, trace: Trace, table: TraceTable, capac
 
 
 def training_step(seed: int, steps: int) -> Trace:
-    """A chain with skips forwards, then backwards over what it made: sizes 4 to 16, durations 10 to 400."""
+    """A chain with skips forwards, then backwards over its outputs: sizes 4 to 16, durations 10 to 400."""
     draw = random.Random(seed)
     items = [Item("input", draw.choice([4, 8]), loaded=True)]
     done: list[TraceStep] = []

@@ -1,4 +1,4 @@
-"""The judge sees what is wrong with a residency."""
+"""The checker detects the faults of a residency."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_passage_that_is_left_out(seed: int) -> None:
 def test_a_passage_that_is_waited_for_too_late(seed: int) -> None:
     trace, limit, plan = planned(seed)
     for number, passage in enumerate(plan.passages):
-        if passage.direction == "in":  # one outwards may end later where its bytes stay anyway
+        if passage.direction == "in":  # one outwards may end later if its bytes stay anyway
             late = replace(passage, end=passage.end + 1)
             changed = (*plan.passages[:number], late, *plan.passages[number + 1 :])
             with pytest.raises(ResidencyError):
@@ -66,7 +66,7 @@ def test_a_stay_that_ends_early_or_begins_late(seed: int) -> None:
 
 
 def _is_spare(stay: ItemStay, other: ItemStay) -> bool:
-    """The slow copy of an item whose passage inwards starts and ends at once is not needed in that step."""
+    """The slow copy of an item whose transfer inwards starts and ends at once is not needed in that step."""
     return not stay.fast and other.hi < stay.hi
 
 

@@ -1,4 +1,4 @@
-"""Plans beside the exact model."""
+"""Plans against the exact model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_plans_are_within_5_percent_of_the_exact_model(seed: int, steps: int, ra
 
 
 def test_the_exact_model_by_hand() -> None:
-    """10 bytes have to leave for a step and come back: 10 cycles out and 10 in, none of them hidden."""
+    """10 bytes must leave for a step and return: 10 cycles out and 10 in, none of them hidden."""
     steps = (
         TraceStep("make", 10, (ItemAccess(0, True, 0),)),
         TraceStep("full", 30, (ItemAccess(1, True, 1),)),

@@ -1,4 +1,4 @@
-"""Whatever the planner decides, the judge passes, and takes as long as the compiled loops say."""
+"""The checker accepts every decision of the planner; its cycles equal those of the compiled loops."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_passive_then_late_triggers_then_feedback(seed: int) -> None:
 
 
 def test_a_measured_wait_moves_its_trigger_until_it_is_gone() -> None:
-    """One item of 10 bytes leaves for three steps of 10 cycles and takes 20 cycles back."""
+    """One item of 10 bytes leaves for three steps of 10 cycles and takes 20 cycles to return."""
     item, other = Item("a", 10), Item("b", 10)
     write, read = (ItemAccess(0, True, 0),), (ItemAccess(0, False, 0),)
     full = (ItemAccess(1, True, 0), ItemAccess(1, False, 1))
@@ -116,7 +116,7 @@ def test_a_measured_wait_moves_its_trigger_until_it_is_gone() -> None:
     assert passive is not None
     assert [(p.direction, p.start) for p in passive.passages] == [("out", 1), ("in", 6)]
     fed = feedback(passive, 10, link)
-    assert fed.waits == (2, 1)  # the copy out is waited for whatever comes
+    assert fed.waits == (2, 1)  # the core waits for the copy out in any case
     assert [(p.direction, p.start) for p in fed.plan.passages] == [("out", 1), ("in", 4)]
     assert fed.plan.exposed_cycles == 10
     check(fed.plan, trace, 10)
@@ -156,7 +156,7 @@ def test_the_same_effort_gives_the_same_plan() -> None:
 
 
 def test_a_trigger_goes_as_far_back_as_the_wait_was_long() -> None:
-    """Four steps of 100 cycles between; the transfer takes 250, and begins a step before its reader."""
+    """Four steps of 100 cycles in between; the transfer takes 250, and begins a step before its reader."""
     items = (Item("kept", 250, given=True),)
     steps = tuple(TraceStep(f"s{n}", 100, (ItemAccess(0, False),) if n in {0, 5} else ()) for n in range(6))
     stays = (ItemStay(False, 0, 6), ItemStay(True, 0, 1), ItemStay(True, 5, 6))

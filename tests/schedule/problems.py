@@ -11,8 +11,10 @@ from mcudeploy.planner.order.order_problem import InPlace, OrderProblem, StepBuf
 
 
 def random_problem(steps: int, seed: int) -> OrderProblem:
-    """Any dependences; tensors as graphs have them, what is touched anyhow, there before or kept; in-place
-    chances, most of them such that some order can take them.
+    """Random dependences, buffers and in-place candidates.
+
+    Buffers resemble those of graphs, or are touched at random; some are initial or kept. Some order can use
+    most candidates.
     """
     random = Random(seed)
     before = tuple(
@@ -37,7 +39,7 @@ def random_problem(steps: int, seed: int) -> OrderProblem:
 
 
 def problems(most_steps: int = 6) -> st.SearchStrategy[OrderProblem]:
-    """Small problems of all kinds. Only a seed is drawn: to draw every part takes a hundred times as long."""
+    """Small problems of all kinds. Only a seed is drawn: drawing every part takes a hundred times as long."""
     return st.builds(random_problem, st.integers(1, most_steps), st.integers(0, 2**32))
 
 
@@ -97,5 +99,5 @@ def least_peak(problem: OrderProblem) -> int:
 
 
 def without_chances(problem: OrderProblem) -> OrderProblem:
-    """Nothing in place, and nothing that is there for the first step alone, whichever that is."""
+    """Whether no in-place candidate applies, and no initial buffer ends with the first step."""
     return OrderProblem(problem.before, tuple(b for b in problem.buffers if b.touched_by or b.kept))

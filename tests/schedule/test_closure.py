@@ -1,4 +1,4 @@
-"""The precedence closure and what is sure to be in memory against every order of small problems."""
+"""The precedence closure and certain needs against every order of small problems."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def test_no_step_runs_with_less_than_is_sure(problem: OrderProblem) -> None:
 
 
 def test_what_must_live_across_a_step() -> None:
-    # 0 makes 100 bytes for 2; 1 lies between and makes 10: at 1 both are there in every order.
+    # 0 makes 100 bytes for 2; 1 lies between and makes 10: both are live at 1 in every order.
     chain = OrderProblem(((), (0,), (1,)), (StepBuffer(100, (0, 2)), StepBuffer(10, (1, 2))))
     assert sure_needs(chain, Closure.of(chain)) == [100, 110, 110]

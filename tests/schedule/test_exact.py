@@ -27,7 +27,7 @@ def test_finds_the_least_peak_of_all_orders(problem: OrderProblem, below: int) -
 
 
 def least(problem: OrderProblem) -> list[int]:
-    """The least needs of a problem's steps."""
+    """The minimum needs of a problem's steps."""
     return least_needs(problem, sure_needs(problem, Closure.of(problem)), endless(), 1 << 40)
 
 
@@ -57,7 +57,7 @@ def test_effort_runs_out_with_a_bound() -> None:
 
 
 def times_ten(problem: OrderProblem) -> OrderProblem:
-    """All buffers ten times as large: peaks are tens, bounds need not be."""
+    """All buffers ten times as large: peaks are multiples of ten, bounds need not be."""
     buffers = tuple(replace(buffer, size_bytes=10 * buffer.size_bytes) for buffer in problem.buffers)
     return replace(problem, buffers=buffers)
 
@@ -82,7 +82,7 @@ def test_contraction_leaves_an_order_of_least_peak(problem: OrderProblem) -> Non
 
 
 def test_contraction_puts_a_copy_right_before_its_sum() -> None:
-    # 0 makes a tensor; 1 and 2 make copies of it, 3 adds them up; 4 is the last to read the tensor.
+    # 0 writes a tensor; 1 and 2 copy it, 3 adds the copies; 4 is the last reader of the tensor.
     tensors = (
         StepBuffer(4, (0, 1, 2, 4)),
         StepBuffer(4, (1, 3)),
@@ -96,7 +96,7 @@ def test_contraction_puts_a_copy_right_before_its_sum() -> None:
 
 
 def test_a_step_that_frees_nothing_does_not_spoil_a_choice_in_place() -> None:
-    # Once 0 has run, 1 writes its 10 bytes over the single byte: the first chance that applies is taken.
+    # Once 0 has run, 1 writes its 10 bytes over the single byte: the first applicable candidate is used.
     tensors = (
         StepBuffer(1, (0, 1), initial=True),
         StepBuffer(10, (1,), initial=True),
@@ -125,7 +125,7 @@ def test_contraction_does_not_spoil_a_choice_in_place() -> None:
 
 
 def test_contraction_minds_what_the_next_step_saves_in_place() -> None:
-    # 2 writes its scratch over 0's byte; right before it, 1 would make its byte while two others are there.
+    # 2 writes its scratch over 0's byte; right before it, 1 would add its byte while two others are live.
     buffers = (
         StepBuffer(1, (0, 2)),
         StepBuffer(1, (1, 2)),

@@ -1,4 +1,4 @@
-"""Heuristics: always valid, never below brute force, and what each is for on hand-made graphs."""
+"""Heuristics: always valid, never below brute force, and the purpose of each on hand-made graphs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_deferred_updates_come_back(problem: OrderProblem, data: st.DataObject) 
 
 
 def two_chains(length: int) -> OrderProblem:
-    """A source, two chains of tensors of 50 that end in 1, and a sink: one after the other is best."""
+    """A source, two chains of tensors of 50 that end in 1, and a sink: running them in sequence is best."""
     before: list[tuple[int, ...]] = [()]
     buffers = []
     ends = []
@@ -112,7 +112,7 @@ def test_chains_are_not_interleaved(length: int) -> None:
 
 
 def test_the_reader_that_frees_most_comes_first() -> None:
-    # After 0, step 1 frees 100 bytes and makes 10; step 2 makes 90 and frees nothing.
+    # After 0, step 1 frees 100 bytes and allocates 10; step 2 allocates 90 and frees nothing.
     before = ((), (0,), (0,), (1, 2))
     buffers = (StepBuffer(100, (0, 1)), StepBuffer(5, (0, 2)), StepBuffer(10, (1, 3)), StepBuffer(90, (2, 3)))
     problem = OrderProblem(before, buffers)

@@ -1,4 +1,4 @@
-"""Plain graphs: what becomes a step and a buffer, what a malformed file is told, and orders of all nodes."""
+"""Plain graphs: their steps and buffers, errors of malformed files, and orders of all nodes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def changed(**changes: Any) -> dict[str, Any]:
 
 
 def peak_by_hand(content: dict[str, Any], order: tuple[int, ...]) -> int:
-    """Peak of an order of node ids, straight from the file's words: nothing shared with the package."""
+    """Peak of an order of node ids, directly from the file: nothing shared with the package."""
     nodes = {node["id"]: node for node in content["nodes"]}
     makers = {tensor: node for node in content["nodes"] for tensor in node["outputs"]}
     over = {new: old for old, new in content.get("inplace_updates", [])}

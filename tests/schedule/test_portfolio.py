@@ -1,4 +1,4 @@
-"""The portfolio: what it calls optimal is, and what it is given bounds what it returns."""
+"""The portfolio: its `optimal` is true, and a given lower bound limits its result."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_one_method_alone_is_never_worse_than_the_file(problem: OrderProblem, me
 
 
 def one_after_the_other(first: OrderProblem, second: OrderProblem) -> OrderProblem:
-    """Both, with a step between them that waits for all of the first and that all of the second wait for."""
+    """Both, with a step between them that depends on all of the first and precedes all of the second."""
     middle, shift = first.steps, first.steps + 1
     before = (
         *first.before,
@@ -53,7 +53,7 @@ def one_after_the_other(first: OrderProblem, second: OrderProblem) -> OrderProbl
 
 
 def plain(problem: OrderProblem, factor: int) -> OrderProblem:
-    """Buffers that some step touches and that do not stay, so many times as large; nothing in place."""
+    """Buffers that some step touches and that are not kept, their sizes scaled; no in-place candidates."""
     buffers = (StepBuffer(factor * b.size_bytes, b.touched_by) for b in problem.buffers if b.touched_by)
     return OrderProblem(problem.before, tuple(buffers))
 
@@ -64,7 +64,7 @@ def plain(problem: OrderProblem, factor: int) -> OrderProblem:
 def test_the_bound_of_one_component_does_not_inflate_that_of_another(
     method: str, first: OrderProblem, second: OrderProblem, floor: int
 ) -> None:
-    # Peaks of the second component are tens, those of the first, which gives the floor, are not.
+    # Peaks of the second component are multiples of ten; those of the first, which sets the floor, are not.
     first = plain(first, 1)
     first = replace(first, buffers=(*first.buffers, StepBuffer(floor, (0,))))
     second = plain(second, 10)
@@ -89,7 +89,7 @@ def test_the_command_has_all_methods() -> None:
 
 
 def test_an_interrupt_keeps_the_best_order_and_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Two tensors of 8 bytes that are made one after the other, and then read into one of a byte each.
+    # Two tensors of 8 bytes that are written in sequence, and then read into one byte each.
     buffers = [StepBuffer(8, (0, 2)), StepBuffer(8, (1, 3)), StepBuffer(1, (2, 4)), StepBuffer(1, (3, 4))]
     problem = OrderProblem(((), (), (0,), (1,), (2, 3)), tuple(buffers))
     best = best_order(problem, endless())
@@ -113,7 +113,7 @@ def test_an_interrupt_keeps_the_best_order_and_what_is_proven(monkeypatch: pytes
 
 
 def test_a_busy_machine_finds_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Pairs of tensors over 120 steps: no search is through before its effort is spent.
+    # Pairs of tensors over 120 steps: no search completes within its effort.
     steps = 120
     pairs = tuple(StepBuffer(3 + step % 7, (step, (step * 46 + 5) % steps)) for step in range(steps))
     problem = OrderProblem(((),) * steps, pairs)

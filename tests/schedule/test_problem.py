@@ -1,4 +1,4 @@
-"""The one count of live bytes against the lives of buffers."""
+"""The central count of live bytes against the lives of buffers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems made of others have the loads of those, for every order."""
+"""Derived problems have the loads of their source, for every order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_loads_of_components_are_those_of_the_whole(problem: OrderProblem) -> No
 
 @given(problem=problems())
 def test_backwards_every_order_has_the_same_loads(problem: OrderProblem) -> None:
-    gone = StepBuffer(0, ())  # for what is there at first and nobody touches
+    gone = StepBuffer(0, ())  # for initial memory that no step touches
     buffers = tuple(b if b.touched_by or b.kept else gone for b in problem.buffers)
     problem = replace(problem, buffers=buffers)
     backwards = reverse(problem)

@@ -1,4 +1,4 @@
-"""The problem that orders are searched in, against what `tiling/live.py` counts."""
+"""The scheduling problem of a cut graph, against the counts of `tiling/live.py`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mcudeploy.tiling.live import live_peak
 
 
 def branches() -> Graph:
-    """Four branches off one tensor, added up two by two; the widest of the sums and the end are outputs."""
+    """Four branches off one tensor, added in pairs; the widest of the sums and the end are outputs."""
     shape = (8, 8, 4)
     names = ("image", "stem", "a", "b", "c", "d", "ab", "cd", "sum")
     operators = [conv("stem", "image", "stem", (4, 4))]
@@ -46,7 +46,7 @@ def branches() -> Graph:
 
 
 def pooled() -> Graph:
-    """Rows of a residual block run into a mean over all of them."""
+    """Rows of a residual block feed a mean over all of them."""
     graph = stream_inputs(residual())
     tensors = {**graph.tensors, "sum": tensor("sum", (8, 8, 4)), "mean": tensor("mean", (1, 1, 4))}
     mean = Operator("mean", AveragePoolByRows(), ("sum",), "mean")
@@ -106,7 +106,7 @@ def test_in_place_chances_are_those_the_operators_allow() -> None:
     tiled = whole(residual())
     problem = problem_of(tiled, {})
     block = tiled.first_block
-    # The sum may be written over either operand; which one it is depends on who else reads it by then.
+    # The sum may be written over either operand; the other readers decide over which.
     assert problem.in_place == (InPlace(3, block["c"], block["sum"]), InPlace(3, block["a"], block["sum"]))
     assert problem.loads(range(4)) == [512, 512, 768, 512]
     assert problem_of(tiled, {}, in_place=False).loads(range(4)) == [512, 512, 768, 768]

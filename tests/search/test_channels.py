@@ -1,4 +1,4 @@
-"""Which vectors become rows, worked by hand, and that every plan of such a graph is sound."""
+"""Vectors that become rows, computed by hand; every plan of such a graph is sound."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def dense(name: str, source: str, target: str, inputs: int, outputs: int) -> Ope
 
 
 def chain(*sizes: int) -> Graph:
-    """Fully connected layers behind one another: x -> fc_0 -> t0 -> fc_1 -> ... -> the last t."""
+    """Fully connected layers in sequence: x -> fc_0 -> t0 -> fc_1 -> ... -> the last t."""
     names = ["x", *(f"t{i}" for i in range(len(sizes) - 1))]
     return _graph(
         [vector(name, size) for name, size in zip(names, sizes, strict=True)],
@@ -79,7 +79,7 @@ def test_rows_of_a_vector(channels: int, row: int | None) -> None:
 
 
 def test_a_wide_vector_is_worth_its_sums() -> None:
-    # 16 of the vector and 64 sums of 4 bytes instead of all of it.
+    # 16 of the vector and 64 sums of 4 bytes instead of the whole vector.
     assert chosen(chain(64, 1024, 64)) == [({"t0"}, 1024 - 16 - 256)]
 
 
@@ -91,7 +91,7 @@ def test_a_vector_is_not_worth_more_sums_than_it_has_bytes() -> None:
 
 def test_of_two_neighbours_the_one_with_the_larger_gain_is_taken() -> None:
     assert [tensors for tensors, _ in chosen(chain(64, 1024, 128, 2048, 16))] == [{"t2"}, {"t0"}]
-    # t0 and t1 want fc_1: by rows for t0, into rows for t1.
+    # t0 and t1 compete for fc_1: it reads rows of t0, or writes rows of t1.
     assert [tensors for tensors, _ in chosen(chain(32, 1024, 160, 16))] == [{"t0"}]
     assert [tensors for tensors, _ in chosen(chain(512, 1024, 1024, 64))] == [{"t1"}]
 
@@ -137,7 +137,7 @@ def test_elementwise_operators_in_between_take_rows_too() -> None:
 
 
 def _gated(other: str) -> Graph:
-    """x -> a, x -> b, a * b -> y -> out; `other` is what the second factor is made from."""
+    """x -> a, x -> b, a * b -> y -> out; `other` is the source of the second factor."""
     made = {"x": 64, "a": 512, "b": 512, "y": 512, "out": 16}
     return _graph(
         [vector(name, size) for name, size in made.items()],
@@ -151,7 +151,7 @@ def _gated(other: str) -> Graph:
 
 
 def test_two_layers_can_make_one_vector() -> None:
-    # Both factors whole are 1024; a row of 8 of both, and 16 sums.
+    # Both whole factors are 1024; a row of 8 of both, and 16 sums.
     assert chosen(_gated("x")) == [({"a", "b", "y"}, 1024 - 16 - 64)]
 
 
@@ -171,7 +171,7 @@ def test_what_else_reads_or_makes_it_keeps_it_whole() -> None:
         [Operator("flat", Conv2d(1024, (4, 4)), ("image",), "t0", dense("", "", "", 1024, 1024).constants),
          dense("fc", "t0", "y", 1024, 32)],
     )  # fmt: skip
-    assert chosen(pooled) == []  # the layer behind the flatten takes rows of the image instead
+    assert chosen(pooled) == []  # the layer after the flatten reads rows of the image instead
 
 
 def test_a_fed_vector_comes_in_rows_and_a_resident_one_stays() -> None:

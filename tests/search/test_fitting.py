@@ -1,4 +1,4 @@
-"""Boards are ranked for a model by plans that stand the checker there."""
+"""Ranking of boards for a model by plans that the checker accepts there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Halos that are computed again: less memory for more time, and the checker agrees."""
+"""Recomputed halos: less memory for more time, accepted by the checker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BOARD = load_board("mps3-an547")
 
 
 def funnel() -> Graph:
-    """Rows of 32 bytes, of 256, of 64, and 512 bytes in the end."""
+    """Rows of 32 bytes, of 256, of 64, and finally 512 bytes."""
     channels = (4, 32, 8, 64)
     names = ("image", "wide", "slim", "out")
     return Graph(

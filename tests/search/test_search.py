@@ -1,4 +1,4 @@
-"""Cuts and the search for them, on graphs small enough to see what must come out."""
+"""Cuts and the search for them, on graphs small enough to predict the result."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_move_elsewhere_than_at_the_peak_only_saves_time() -> None:
 
 
 def seeds_of(graph: Graph, overhead: float, stopped: Callable[[], bool]) -> list[tuple[State, int, float]]:
-    """States from the seeds, each with its peak and time over the unsplit one."""
+    """States from the seeds, each with its peak and overhead."""
     flow = Dataflow.of(graph)
     space = Space.of(flow, tuple(step.operator for step in reverse_post_order(whole(graph)).steps))
     segments = Segments(flow, space.order, work_bytes(calls_of(graph)))
@@ -177,7 +177,7 @@ def test_the_clock_does_not_matter_as_long_as_it_runs(monkeypatch: pytest.Monkey
 
 
 def test_a_graph_of_hundreds_of_operators_keeps_the_time_limit() -> None:
-    begin = time.process_time()  # by the wall it would fail on a busy machine
+    begin = time.process_time()  # wall-clock time would fail on a busy machine
     found, _ = run(chain(300), overhead=5.0, seconds=1.0)
     assert time.process_time() - begin < 5.0  # with making the graph, and the candidates that are handed on
     assert found.best[0].peak_bytes <= unsplit(found).peak_bytes
@@ -188,7 +188,7 @@ def test_interrupts_keep_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Space, "moves", interrupted)
-    found, _ = run(chain(5), rungs=False)  # under the least of them there are no seeds
+    found, _ = run(chain(5), rungs=False)  # below the smallest of them there are no seeds
     assert found.best[0].peak_bytes < unsplit(found).peak_bytes
 
 
@@ -197,7 +197,7 @@ def test_forms_do_not_go_back() -> None:
     streamed = in_form(graph, Rewrites(), Rewrites(streamed=True))
     assert len(streamed.operators) == len(graph.operators) + 1
     assert streamed.resident_inputs() == () and graph.resident_inputs() == graph.inputs
-    assert accumulate_rows(graph).operators == graph.operators  # nothing in it reads all rows at once
+    assert accumulate_rows(graph).operators == graph.operators  # no operator reads all rows at once
     with pytest.raises(ValueError, match="does not go back"):
         in_form(streamed, Rewrites(streamed=True), Rewrites())
 

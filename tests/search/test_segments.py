@@ -1,4 +1,4 @@
-"""The peak found segment by segment is that of the whole schedule, for random graphs cut at random."""
+"""The peak by segment equals that of the whole schedule, for random graphs with random cuts."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def peaks(space: Space, segments: Segments, state: State, work: WorkBytes) -> tu
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """Convolutions with strides, sums of two tensors, functions in place, views and means, any of them an
-    output.
+    """Convolutions with strides, sums of two tensors, in-place functions, views and means.
+
+    Any of them may be an output.
     """
     shapes: dict[str, Shape] = {"image": (draw(st.integers(3, 12)), 4, draw(st.sampled_from([4, 16])))}
     operators: list[Operator] = []
@@ -105,7 +106,7 @@ def test_segments_add_up_to_the_peak_of_the_schedule(data: st.DataObject) -> Non
     }
     space = space_of(graph)
     segments = Segments(space.flow, space.order, work)
-    for _ in range(4):  # what is remembered of one state must not spoil the next
+    for _ in range(4):  # the cache of one state must not affect the next
         found, wanted = peaks(space, segments, data.draw(states(len(space.order))), work)
         assert found == wanted
 

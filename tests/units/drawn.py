@@ -1,4 +1,4 @@
-"""Graphs, boards and assignments at random, for the tests of what several compute units do."""
+"""Random graphs, boards and assignments for the tests of several compute units."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def board(*units: Unit, memories: tuple[str, ...] = ("ram",)) -> Board:
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """Up to ten additions, sigmoids and views, that read whatever there is; the unread are outputs."""
+    """Up to ten additions, sigmoids and views with random inputs; unread tensors are outputs."""
     shapes = {"x": SHAPE}
     operators: list[Operator] = []
     for number in range(draw(st.integers(1, 10))):
@@ -65,7 +65,9 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 @st.composite
 def boards(draw: st.DrawFn) -> Board:
-    """One to three units; the first reaches all memories, any may lack some, or see some through a cache."""
+    """One to three units; the first reaches all memories, others may lack some, or access some through a
+    cache.
+    """
     memories = ("one", "two", "three")[: draw(st.integers(1, 3))]
     units = []
     for number in range(draw(st.integers(1, 3))):
@@ -84,7 +86,7 @@ def boards(draw: st.DrawFn) -> Board:
 
 @st.composite
 def assigned(draw: st.DrawFn) -> tuple[Graph, Board, Assignment]:
-    """A graph, a board, and which of its units runs which operator."""
+    """A graph, a board, and the unit of each operator."""
     graph, made = draw(graphs()), draw(boards())
     names = [unit.name for unit in made.units]
     units = {it.name: draw(st.sampled_from(names)) for it in graph.operators if not it.op.is_view}

@@ -1,7 +1,7 @@
 """Cut, ordered and placed plans on a model of caches, byte by byte: every unit reads what was written.
 
-A cache holds lines of 32 bytes, all of them stale at the start. It writes through, or back where it is told
-to; it never evicts, since for dead tensors that is left to the application (docs/memories.md). Additions and
+A cache holds lines of 32 bytes, all of them stale at the start. It writes through, or writes back on command.
+It never evicts, since the application is responsible for dead tensors (docs/memories.md). Additions and
 sigmoids stand for arithmetic on bytes.
 """
 

@@ -1,4 +1,4 @@
-"""Which unit runs what, and the functions that follow."""
+"""The assignment of operators to units, and the functions that follow."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_rule_without_meaning_is_named(rule: str, word: str) -> None:
 
 
 def test_a_unit_takes_only_its_types() -> None:
-    """Where the board's rules decide, such operators stay on the first unit."""
+    """If the board's rules decide, such operators stay on the first unit."""
     narrow = board(CORE, NPU.model_copy(update={"dtypes": ("int8",)}))
     assert not assign(diamond(), narrow, ["auto"]).elsewhere
     with pytest.raises(UsageError, match=r"add \(Binary\) has float32, which unit npu .* takes int8"):
@@ -120,7 +120,7 @@ def test_functions_cover_all_operators_once_and_are_convex_and_maximal(
 
 
 def _joinable(graph: Graph, groups: list[list[int]], one: int, other: int) -> bool:
-    """Whether the functions with two of them as one can still run one after the other: by trying."""
+    """Whether the functions can still run in sequence with two of them merged, by trying."""
     left = [group for at, group in enumerate(groups) if at not in (one, other)]
     left.append(groups[one] + groups[other])
     producers, done = graph.producers(), set[int]()

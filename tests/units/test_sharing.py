@@ -1,4 +1,4 @@
-"""What shared memory saves: a chain by hand, and a network with copies and caches."""
+"""The savings of shared memory: a chain by hand, and a network with copies and caches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TWO = board(Unit(name="core"), Unit(name="npu", alignment=16, prefers=("Conv2d",
 
 
 def test_a_chain_in_one_place() -> None:
-    """x, a, b, c of 96 bytes overwrite one another. Apart: 96 on core, 96 on npu, two buffers of 96."""
+    """x, a, b, c of 96 bytes overwrite one another. Separately: 96 on core, 96 on npu, two buffers of 96."""
     graph = chain()
     variants = kernel_variants(graph)
     calls = {name: ways[0] for name, ways in variants.items()}
@@ -36,7 +36,7 @@ def test_a_chain_in_one_place() -> None:
 
 
 def test_a_chain_by_tags() -> None:
-    """The tag of x stays, as that of an input, so that a, b and c have another."""
+    """The tag of x stays, like that of any input, so a, b and c have another."""
     graph = chain()
     variants = kernel_variants(graph)
     calls = {name: ways[0] for name, ways in variants.items()}

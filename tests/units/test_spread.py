@@ -1,4 +1,4 @@
-"""Plans over several memories: on random boards, against the independent checker; and worked by hand."""
+"""Plans over several memories: on random boards, against the independent checker; and by hand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def planned(
 ) -> Plan:
     flow = Dataflow.of(graph)
     if any(operator.op.is_view for operator in graph.operators):
-        rows = max(flow.iteration_rows)  # what is looked at through a view is whole
+        rows = max(flow.iteration_rows)  # a tensor that is read through a view is whole
     sizes = {
         it.name: min(rows, total) for it, total in zip(graph.operators, flow.iteration_rows, strict=True)
     }
@@ -111,7 +111,7 @@ def test_alignment_reach_and_room_are_kept(
 
 
 def line(length: int) -> Graph:
-    """t0 -> t1 -> ..., each of which may take the place of the one before."""
+    """t0 -> t1 -> ..., each of which may take over the previous one in place."""
     names = [f"t{at}" for at in range(length + 1)]
     return Graph(
         "line",
@@ -131,7 +131,7 @@ def test_one_memory_with_room_gives_the_plan_for_that_memory() -> None:
 
 
 def test_units_that_reach_different_memories_do_not_share_a_buffer() -> None:
-    """tanh may overwrite its input; t1 is in `left` for its maker's sake, t2 in `right` for its reader's."""
+    """tanh may overwrite its input; t1 is in `left` for its producer, t2 in `right` for its reader."""
     made = board(
         Unit(name="core"),
         Unit(name="a", memories=("left",)),

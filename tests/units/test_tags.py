@@ -1,4 +1,4 @@
-"""The tag pass: on the examples that docs/memories.md works out by hand, and its laws on random programs."""
+"""The tag pass: on the hand-worked examples of docs/memories.md, and its invariants on random programs."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ EXAMPLES = {
 
 
 def by_hand(title: str) -> list[str]:
-    """The rows of a table of the page, blanks made even."""
+    """The rows of a table of the page, with normalised blanks."""
     page = Path(__file__).parents[2].joinpath("docs/memories.md").read_text("utf-8")
     table = page.split(f"| {title} | tags | references |\n|---|---|---|\n")[1].split("\n\n")[0]
     return [re.sub(r"\s+", " ", line.strip("| ")) for line in table.splitlines()]
@@ -165,7 +165,7 @@ def test_a_value_that_is_also_read_as_it_is_stays_what_it_is() -> None:
 
 
 def test_two_readers_of_different_types() -> None:
-    """A conversion has to stand between."""
+    """It needs a conversion."""
     model = three_functions("npu")
     second = Subgraph("core", Body({"a": Type(50, "float32")}, (op("e", "a", 50),), ("e",), {}))
     calls = (*model.body.nodes, FunctionCall("e", "f3", ("a",)))
@@ -185,7 +185,9 @@ def test_constants_stay() -> None:
 @given(assigned())
 @bounded
 def test_no_tag_is_taken_from_a_tensor_that_is_still_read(drawn: tuple[Graph, Board, Assignment]) -> None:
-    """By another walk: every tag remembers whose value it holds. Counts end at what stays, never negative."""
+    """An independent walk: every tag records whose value it holds. Counts end at what stays,
+    never negative.
+    """
     graph, target, assignment = drawn
     graph, assignment = with_transfers(graph, target, assignment)
     functions = partition(graph, assignment)
@@ -224,7 +226,7 @@ def test_counts_end_at_what_stays_where_the_pass_has_to_copy(drawn: tuple[Graph,
     assert sum(tag.count for tag in found.tags) == len(program.body.inputs) + len(program.body.outputs)
     made, _ = with_transfers(graph, target, assignment)
     copies = sum(isinstance(it.op, Copy) for it in made.operators)
-    views = any(it.op.is_view for it in graph.operators)  # each of them would be copied by itself
+    views = any(it.op.is_view for it in graph.operators)  # each of them would be copied separately
     assert views or copies == sum(it.kind == "copy" for it in found.transfers)
 
 

@@ -1,4 +1,4 @@
-"""Copies and the care of caches: what every unit reads is what was written, on a model of stale caches."""
+"""Copies and cache maintenance: every unit reads what was written, on a model of stale caches."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_rows_of_an_input_get_lines_of_their_own_before_a_cache_reads_them() -> 
     pair = board(Unit(name="core"), Unit(name="npu", cached=("ram",)))
     graph, _ = with_transfers(chain(), pair, Assignment("core", {"make_a": "npu"}))
     assert made(graph)[:4] == [
-        ("Reshape", "x_raw", "x_raw_whole"),  # its own rows share lines: none dies before the others
+        ("Reshape", "x_raw", "x_raw_whole"),  # its rows share lines: none dies before the others
         ("Clean", "x_raw_whole", "x"),
         ("Invalidate", "x", "x_npu"),
         ("Unary", "x_npu", "a_raw"),
@@ -111,7 +111,7 @@ def test_everything_in_a_shared_memory_begins_at_a_line_of_its_cache() -> None:
 @given(assigned())
 @bounded
 def test_everybody_reads_what_was_written(drawn: tuple[Graph, Board, Assignment]) -> None:
-    """By tensor: a unit sees what its cache holds, which is stale until it writes or invalidates."""
+    """By tensor: a unit reads the content of its cache, which is stale until it writes or invalidates."""
     given_graph, drawn_board, given_assignment = drawn
     graph, assignment = with_transfers(given_graph, drawn_board, given_assignment)
     found = needs(graph, drawn_board, partition(graph, assignment)).tensors  # raises where none is in common

@@ -1,4 +1,6 @@
-"""Plans for several units end to end: searched, stored, loaded, run on the host, judged by ONNX Runtime."""
+"""Plans for several units end to end: searched, stored, loaded, run on the host, compared with
+ONNX Runtime.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def test_outputs_are_those_of_the_reference(model: Path, split: bool) -> None:
 
 
 def test_copies_where_no_memory_is_in_common(model: Path) -> None:
-    """To npu go image, b and the flat sum; from there a (for two readers), c and the scores."""
+    """To npu go image, b and the flat sum; back go a (for two readers), c and the scores."""
     apart = board(
         Unit(name="core"), Unit(name="npu", prefers=("Conv2d",), memories=("own",)), memories=("ram", "own")
     )
@@ -63,7 +65,7 @@ def test_copies_where_no_memory_is_in_common(model: Path) -> None:
 
 
 def test_maintenance_by_lines_on_a_cortex_m7(model: Path) -> None:
-    """The emulator has no caches: this shows that the registers are there, and nothing else is disturbed."""
+    """The emulator has no caches: this shows that the registers exist, and that nothing else is disturbed."""
     an500 = load_board("mps2-an500")
     caches = {"units": _cached("sram"), "hal": (*an500.hal, "cortexm/cache.c"), "unit_hal": ("one_unit.c",)}
     options = Options(split=False, assign=ASSIGN)
@@ -102,7 +104,7 @@ def test_a_plan_for_units_of_another_board_says_so(model: Path, tmp_path: Path) 
     other = load_board("stm32f405")
     with pytest.raises(ConfigError, match=f"is a plan for {TWO.name}, not for stm32f405"):
         api.plan_model(model, other, Options(plan_file=file))
-    poorer = board(Unit(name="core"))  # the same board by its name
+    poorer = board(Unit(name="core"))  # the same board by name
     with pytest.raises(ConfigError, match="has no compute unit 'npu'; it has core"):
         api.plan_model(model, poorer, Options(plan_file=file))
 
