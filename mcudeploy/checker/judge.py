@@ -78,8 +78,9 @@ def _require_cores(plan: Plan, board: Board) -> None:
 
 
 def _require_residences(plan: Plan, shapes: Shapes) -> None:
-    """Raises PlanFaultError if blocks differ from the graph's, are out of order, or reside twice in one
-    memory at a time. Scratch of an operator must lie in one memory.
+    """Check blocks, their order, and that none resides twice in one memory at a time.
+
+    Scratch of an operator must lie in one memory. Raises PlanFaultError.
     """
     wrong = set(plan.layout.blocks) ^ set(shapes.roots.values())
     if wrong:
@@ -111,8 +112,9 @@ def _require_times(what: str, residences: Sequence[Residence], steps: int) -> No
 
 
 def _require_transfers(plan: Plan, board: Board) -> None:
-    """Raises PlanFaultError if transfers are out of order, do not join two residences, or use an engine that
-    does not reach both.
+    """Check that transfers are in order, join two residences, and use an engine that reaches both.
+
+    Raises PlanFaultError.
     """
     latest, steps = 0, len(plan.schedule.steps)
     links = {link.engine: link.memories for link in board.links}
@@ -167,8 +169,9 @@ def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> 
 
 
 def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, str], int]) -> None:
-    """Raises PlanFaultError if a residence leaves its arena or is not aligned, or if a graph input or output,
-    which the application sees as an array, is not contiguous.
+    """Check that residences are aligned and inside their arenas, and that inputs and outputs are contiguous.
+
+    The application sees a graph input or output as an array. Raises PlanFaultError.
     """
     sent = {
         (each.tensor, each.block, number)
@@ -288,8 +291,8 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
 
 
 def _users(plan: Plan, board: Board, shapes: Shapes, unit_of: Mapping[str, Unit]) -> Users:
-    """Return the units that access each tensor; the application runs on the first and accesses inputs and
-    outputs.
+    """Return the units that access each tensor; the application, on the first, accesses inputs
+    and outputs.
     """
     first, users = board.units[0], dict[str, dict[str, Unit]]()
     for border in (*plan.graph.inputs, *plan.graph.outputs):

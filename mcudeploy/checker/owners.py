@@ -70,8 +70,7 @@ class Shapes:
 
 
 class Owners:
-    """The owner of every byte of every arena: the residence, or state (block -1), last written there, by
-    number.
+    """The owner of every byte of every arena: the residence, or state (block -1), last written, by number.
 
     Bytes that a transfer in flight will fill have a separate number, below -3. `time` is the current step.
     Residences that end by then do not exist any more.
@@ -118,8 +117,8 @@ class Owners:
             self._mark(tensor, block, 0)
 
     def begin(self, number: int, transfer: Transfer) -> None:
-        """Begin a transfer from an intact residence to a disjoint one, whose bytes nobody may access before
-        the end.
+        """Begin a transfer from an intact residence to a disjoint one, which nothing may access before the
+        end.
         """
         source = self._intact(transfer)
         target = self._span(transfer.tensor, transfer.block, transfer.to)

@@ -30,10 +30,9 @@ class _Access:
 
 
 def require_no_races(plan: Plan, shapes: Shapes) -> None:
-    """Raises PlanFaultError if slices are out of order, do not add up to their entries, wait for an event
-    that never comes, or race with a slice of another core.
+    """Check that slices are in order, add up to their entries, do not deadlock, and do not race.
 
-    `shapes.work`: the scratch of all cores together.
+    `shapes.work`: the scratch of all cores together. Raises PlanFaultError.
     """
     for core, lane in enumerate(plan.lanes):
         for one, other in pairwise(lane):

@@ -39,9 +39,7 @@ _CREATE = (
 
 @dataclass(frozen=True, slots=True)
 class TileKey:
-    """The key of a tile's time. `shape` is `shape_key`; `rows` says which rows it computes and how they are
-    cut.
-    """
+    """The key of a tile's time. `shape` is `shape_key`; `rows` says which rows it computes, and how cut."""
 
     board: str
     firmware: str
@@ -119,8 +117,8 @@ class Database:
             run(f"PRAGMA user_version = {SCHEMA}")
 
     def _use_wal(self) -> None:
-        """Switch to WAL, so that readers never wait for a writer. SQLite does not retry this change by
-        itself.
+        """Switch to WAL: readers then never wait for a writer. SQLite does not retry this
+        change by itself.
         """
         deadline = time.monotonic() + _BUSY_MS / 1000
         while True:

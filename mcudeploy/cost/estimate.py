@@ -81,8 +81,8 @@ class CoreCosts:
     unit: Unit = "instructions"
 
     def ticks(self, variant: str, counts: Mapping[str, float]) -> float:
-        """Return the ticks of a call of a variant. Raises ConfigError if the table lacks the variant or a
-        loop.
+        """Return the ticks of a call of a variant. Raises ConfigError if the table lacks it, or
+        a loop of it.
         """
         cost = self.kernels.get(variant, {})
         try:

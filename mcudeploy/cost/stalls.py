@@ -27,8 +27,9 @@ class Pace:
 
 
 def stalls(plan: Plan, tiled: TiledGraph, board: Board, work: WorkBytes, pace: Pace | None = None) -> Stalls:
-    """Return the stalls of a plan on a board. Without a pace, engines work only while the core waits for
-    them.
+    """Return the stalls of a plan on a board.
+
+    Without a pace, engines work only while the core waits for them.
     """
     memories = {memory.name: memory for memory in board.memories}
     slow = [name for name in plan.layout.arenas if not memories[name].is_fast]

@@ -48,8 +48,9 @@ def nothing_known(_: Graph) -> KnownTime:
 
 CallTile = tuple[Operator, KernelCall, Interval]
 TileSource = Callable[[Graph, Iterable[CallTile]], CallTime]
-"""A source of times of a graph's tiles: a device, or an estimate. It receives the tiles that will be needed,
-as far as they are known.
+"""A source of times of a graph's tiles: a device, or an estimate.
+
+It receives the tiles that will be needed, as far as they are known.
 """
 
 

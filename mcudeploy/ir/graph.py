@@ -31,9 +31,7 @@ class DType(StrEnum):
 
 
 UNSIGNED_OFFSET = 128
-"""The offset of uint8 storage: a uint8 value of the ONNX model, and its zero point, is stored as int8 minus
-this.
-"""
+"""The offset of uint8 storage: a uint8 value, and its zero point, is stored as int8 minus this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,8 +161,10 @@ class ArrayPointer:
 
 
 ParamValue = int | float | ConstantArray | ArrayPointer | Symbol | None
-"""The value of a kernel parameter: a scalar (int -> int32_t, float -> float), an array in flash or a place in
-it, a function, or None for a null pointer.
+"""The value of a kernel parameter.
+
+It is a scalar (int -> int32_t, float -> float), an array in flash or a place in it, a function, or None for a
+null pointer.
 """
 
 
@@ -208,7 +210,7 @@ class KernelCall:
         return f"{self.kernel}:{self.form}" if self.form else self.kernel
 
     def variants(self, *, vectors: bool) -> tuple[KernelCall, ...]:
-        """Return the calls, this one and `others`, that a core with or without vectors can run; vector calls
+        """Return those of this call and `others` that a core with or without vectors can run; vector calls
         first.
         """
         every = (self, *self.others)

@@ -316,9 +316,7 @@ MODEL_UNIT = "cycles (model)"
 
 @dataclass(frozen=True, slots=True)
 class CoresTime:
-    """Times of a run on emulated cores, in `unit`: `total` is their sum, `busy` the work of each core's
-    slices.
-    """
+    """Times of a run on emulated cores, in `unit`: `total` is the sum, `busy` the work of each core."""
 
     total: int
     unit: str

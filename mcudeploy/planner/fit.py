@@ -24,8 +24,9 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 
 SEARCH_S, _PLACING_S = 1.0, 0.3
-"""Effort of a search for the boards of a core, of which there are at most three, and of placing a plan in
-several memories of a board.
+"""Effort of each search for the boards of a core, and of placing a plan in a board's memories.
+
+A core has at most three searches.
 """
 _ENOUGH_BYTES = 2**31
 """The size of a memory that has room for everything."""
@@ -33,10 +34,10 @@ _ENOUGH_BYTES = 2**31
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Way:
-    """A plan of a model on a board: `unsplit`, `split`, or `streamed` (split, with the input delivered by
-    rows).
+    """A plan of a model on a board: `unsplit`, `split`, or `streamed`.
 
-    `missing` contains a sentence for each limit that the plan exceeds.
+    A `streamed` plan is split, and its input arrives by rows. `missing` contains a sentence for each limit
+    that the plan exceeds.
     """
 
     name: str
@@ -179,9 +180,7 @@ class _Searched:
 
 
 def _roomy(boards: Sequence[Board]) -> Board:
-    """Return the first board with one memory that has room for everything, with the alignment
-    of all boards.
-    """
+    """Return the first board with one memory that has room for everything, aligned for all boards."""
     first = boards[0]
     alignment = max(memory.alignment for board in boards for memory in board.memories)
     memory = Memory(name=first.memories[0].name, origin=0, bytes=_ENOUGH_BYTES, alignment=alignment)
@@ -203,8 +202,9 @@ def _on_board(name: str, planned: Planned, board: Board) -> Way:
 
 
 def _memory_for(arena_bytes: int, board: Board) -> Memory | None:
-    """Return the first fast memory that has room for an arena, that the first unit reaches, and that may
-    contain inputs and outputs.
+    """Return the first fast memory with room for an arena that may contain inputs and outputs.
+
+    The board's first unit must reach it.
     """
     reached = board.border_memories.intersection(board.reach(board.units[0]))
     fast = (memory for memory in board.memories if memory.is_fast and memory.name in reached)
@@ -243,9 +243,7 @@ def _spread(plan: Plan, model: Model, board: Board) -> Plan:
 
 
 def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
-    """Return the latency of a plan by the costs of its board's core: steps, moves, waits. None
-    on the host.
-    """
+    """Return the latency of a plan by its core's costs: steps, moves, waits. None on the host."""
     if board.is_host:
         return None
     costs = best_costs(board.core)

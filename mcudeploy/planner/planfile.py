@@ -48,9 +48,7 @@ _Residence = tuple[Offset, Offset, str, Offset]
 """The first step, the end (last step + 1), the memory, the offset."""
 
 _Transfer = tuple[str, str, Offset, Offset, Rows, Offset]
-"""The engine, the tensor, its block, the numbers of its source and target residences, and the step before
-which the program waits for its end.
-"""
+"""The engine, the tensor, its block, source and target residence, and the step that waits for the end."""
 
 
 class _Split(FileModel):

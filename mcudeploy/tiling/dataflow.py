@@ -16,9 +16,9 @@ from mcudeploy.ir.opdef import Index, LoopNest, TableIndex
 class RowAccess:
     """The rows of one input that the steps of an operator read.
 
-    Iteration rows [first, end) read rows [step * first + lo, step * (end - 1) + hi) if step >= 0, mirrored if
-    it is negative, or the hull of `table`'s entries; clipped to the input's rows. `whole`: the input is a
-    view, whose rows do not match the rows of its memory, so all of it is read.
+    If step >= 0, iteration rows [first, end) read rows [step * first + lo, step * (end - 1) + hi), clipped to
+    the input's rows. A negative step mirrors this. With `table`, they read the hull of its entries. `whole`:
+    the input is a view, whose rows do not match the rows of its memory, so all of it is read.
     """
 
     root: str
@@ -40,8 +40,8 @@ class RowAccess:
         return max(lo, 0), min(hi, self.rows)
 
     def beyond(self, first: int, end: int) -> tuple[bool, bool]:
-        """Return whether iteration rows [first, end) reach above the input's first row, and below its last
-        one.
+        """Return whether iteration rows [first, end) reach above the input's first row, and
+        below its last.
         """
         if self.table is not None:
             return False, False
@@ -51,11 +51,11 @@ class RowAccess:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataflow:
-    """A graph with its roots (the tensor whose memory each tensor uses) and the row accesses of each
-    operator.
+    """A graph with its roots and the row accesses of each operator.
 
-    `iteration_rows` counts the rows that an operator's steps run through: of its output, or of its input if
-    it accumulates. `viewed` tensors are read through a view and stay whole, since a view is contiguous.
+    The root of a tensor is the tensor whose memory it uses. `iteration_rows` counts the rows that an
+    operator's steps run through: of its output, or of its input if it accumulates. `viewed` tensors are read
+    through a view and stay whole, since a view is contiguous.
     """
 
     graph: Graph
@@ -66,9 +66,7 @@ class Dataflow:
     viewed: frozenset[str]
 
     def input_rows(self, name: str, *, cut: bool) -> int:
-        """Return the rows per block of a graph input: one if anything is `cut`, so that its rows can die
-        early.
-        """
+        """Return the rows per block of a graph input: one if anything is `cut`, so that rows die early."""
         return 1 if cut and name not in self.viewed else self.graph.tensors[name].shape[0]
 
     @classmethod

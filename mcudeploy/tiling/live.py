@@ -69,8 +69,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """Live ranges by block number: first step, last step + 1, and the block that takes over in place (-1:
-    none).
+    """Live ranges by block number: first step, last step + 1, and the block that takes over (-1: none).
 
     `gaps`: the steps between live ranges of rematerialised blocks, during which they need no memory,
     ascending.

@@ -99,8 +99,8 @@ class Locations:
         return None
 
     def offset(self, table: BlockTable, block: int, time: int) -> int:
-        """Return the offset of a block at a step; before its first live range the next offset, after one the
-        last.
+        """Return the offset of a block at a step: its next one before its first live range, its last one
+        after.
         """
         stays = [each for each in self._residences[table.name][block] if each.memory == table.memory]
         begun = bisect_right(stays, time, key=lambda each: each.life.lo)

@@ -1,8 +1,9 @@
 """The axis connection graph, from the loop nests alone.
 
-Nodes are the axes of all operators. An edge <u, i> -> <v, j> says that u's spatial axis i, by which u writes
-a dimension of its output, is the range of v's axis j when v reads that tensor. Method: axis connection graph
-of MAGIS and of Peking University's patent; windows on the edges are our addition.
+Nodes are the axes of all operators. An edge <u, i> -> <v, j> joins a spatial axis i of u to an axis j of v.
+Axis i indexes a dimension of u's output, and axis j runs through that dimension when v reads the tensor.
+Method: axis connection graph of MAGIS and of Peking University's patent; windows on the edges are our
+addition.
 """
 
 from __future__ import annotations
@@ -45,9 +46,7 @@ class Edge:
     window: AnyWindow
 
     def needed(self, part: Interval) -> Interval:
-        """Return the positions of the tensor's dimension that `part` of the target axis needs, without
-        padding.
-        """
+        """Return the positions of the tensor's dimension that `part` of the target axis needs, unpadded."""
         return self.window.needed(part).clip(0, self.positions)
 
 

@@ -65,9 +65,7 @@ def _producers_of(inputs: tuple[str, ...], producers: dict[str, int]) -> Iterato
 
 
 def convex(graph: Graph, operators: Collection[int], reach: Reachability | None = None) -> bool:
-    """Return True if no path between two of `operators` leaves them. Passing `reach` saves its
-    computation.
-    """
+    """Return True if no path between two of `operators` leaves them. Passing `reach` saves time."""
     return (reach or reachability(graph)).between(operators) == 0
 
 
@@ -79,9 +77,7 @@ def dimension_of(axis: str) -> int:
 
 
 def accumulates(axes: AxisGraph, operator: int, dimension: int = 0) -> bool:
-    """Return True if the operator reads its input in parts along the dimension, and is whole
-    after the last.
-    """
+    """Return True if the operator reads its input in parts along the dimension, and is whole at the end."""
     return dimension == 0 and axes.graph.operators[operator].op.accumulates
 
 

@@ -34,9 +34,7 @@ class Window:
         return max(0, self.extent - abs(self.stride))
 
     def needed(self, part: Interval) -> Interval:
-        """Return `[lo * stride + start, (hi - 1) * stride + start + extent)` for part [lo, hi),
-        not clipped.
-        """
+        """Return `[lo * stride + start, (hi - 1) * stride + start + extent)` for part [lo, hi); unclipped."""
         if len(part) == 0:
             return Interval(0, 0)
         first, last = self.stride * part.lo, self.stride * (part.hi - 1)
@@ -82,9 +80,7 @@ AnyWindow = Window | TableWindow
 
 
 def window_of(index: AnyIndex, name: str, axes: Mapping[str, Axis]) -> AnyWindow:
-    """Return the window of axis `name` in `index`; every other axis of the index runs through
-    all its values.
-    """
+    """Return the window of axis `name` in `index`; the other axes of the index run through all values."""
     if isinstance(index, TableIndex):
         return TableWindow(index.lo, index.hi)
     others = [(step, axes[axis].size) for axis, step in index.steps if axis != name and axes[axis].size > 1]

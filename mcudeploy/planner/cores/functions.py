@@ -18,9 +18,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The units of the operators, by name, that do not run on the board's `first` unit; views
-    are excluded.
-    """
+    """The units of operators, by name, that do not run on the board's `first` unit, without views."""
 
     first: str = ""
     elsewhere: Mapping[str, str] = field(default_factory=dict)

@@ -29,16 +29,15 @@ Touched = tuple[list[Span], list[Span]]
 
 
 def on_cores(plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> Plan:
-    """Return the plan with a tape for each core; unchanged for one core. Its scratch must have
-    room for all.
+    """Return the plan with a tape for each core; unchanged for one core.
+
+    The scratch of the plan must have room for all cores.
     """
     return plan if cores == 1 else replace(plan, lanes=_LaneBuilder(plan, calls, cores).lanes())
 
 
 class _LaneBuilder:
-    """A builder of core tapes: it shares entries in order and records the last accesses of all
-    arena bytes.
-    """
+    """A builder of core tapes: it shares entries in order and records the last accesses of arena bytes."""
 
     def __init__(self, plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> None:
         self._plan, self._cores = plan, cores
@@ -108,8 +107,8 @@ class _LaneBuilder:
 
 
 class _Touches:
-    """For every byte of an arena the last slice that wrote it, by core and count, and each core's last read
-    since.
+    """For every byte of an arena, the last slice that wrote it and each core's last slice that
+    read it since.
     """
 
     def __init__(self, cores: int, size: int) -> None:
@@ -117,9 +116,7 @@ class _Touches:
         self._readers = np.zeros((cores, size), np.int32)
 
     def before(self, lo: int, hi: int, *, writing: bool) -> list[int]:
-        """Return, by core, the number of slices that must be complete before these bytes are read, or
-        written.
-        """
+        """Return, by core, the number of slices that must be complete before an access to these bytes."""
         found = self._writer[:, lo:hi].max(axis=1, initial=0)
         if writing:
             found = np.maximum(found, self._readers[:, lo:hi].max(axis=1, initial=0))
@@ -216,8 +213,8 @@ class _ByteAccesses:
         return [(memory, offset, offset + mine)]
 
     def moved(self, entry: Transfer | Wait) -> Touched:
-        """Return the accesses of a transfer, the next one of the layout, or of a wait for an engine's
-        transfers.
+        """Return the accesses of a transfer, the next of the layout, or of a wait for an
+        engine's transfers.
         """
         if isinstance(entry, Transfer):
             self._begun.append(entry)

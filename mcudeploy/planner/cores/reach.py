@@ -11,9 +11,7 @@ from mcudeploy.common.errors import FitError
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """The units that use a tensor in the place where it is written, all reaching `memories`;
-    and its copiers.
-    """
+    """The units that share the place in which a tensor is written, their `memories`, and its copiers."""
 
     units: tuple[str, ...]
     memories: tuple[str, ...]

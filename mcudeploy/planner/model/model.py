@@ -117,9 +117,7 @@ class Model:
 
     @property
     def min_scratch(self) -> Model:
-        """Return the model with the variants that need the least scratch, without more state than those
-        chosen.
-        """
+        """Return the model with the variants of least scratch, without more state than those chosen."""
         lean = {
             name: min(
                 (chosen, *(one for one in self.variants[name] if one.state_bytes <= chosen.state_bytes)),

@@ -71,9 +71,7 @@ def _check_shapes(plan: Residency) -> None:
 
 
 def _versions(trace: Trace) -> list[dict[int, int]]:
-    """Return, by step of the trace, the version that each item it reads must contain: the step
-    that wrote it.
-    """
+    """Return, by step of the trace, the version of each item that it reads: the step that wrote it."""
     holds: dict[int, int] = {}
     found = []
     for place, step in enumerate(trace.steps):

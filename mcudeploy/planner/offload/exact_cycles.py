@@ -62,9 +62,7 @@ def exact_cycles(
 
 
 class _CyclesModel:
-    """Times `s[k]`, `e[k]` of a step with the steps repeated right before it; `load[k]`: terms
-    of its bytes.
-    """
+    """Times `s[k]`, `e[k]` of a step with the steps repeated before it; `load[k]`: terms of its bytes."""
 
     def __init__(
         self, model: cp_model.CpModel, trace: Trace, capacity: int, link: MemoryLink, makers: Makers | None
@@ -85,9 +83,7 @@ class _CyclesModel:
         self._here: dict[tuple[int, int], Any] = {}
 
     def build(self) -> None:
-        """Build all variables and constraints, and the objective: the end of the last step and
-        all transfers.
-        """
+        """Build all variables and constraints, and the objective: the end of all steps and transfers."""
         for number in range(len(self._trace.items)):
             self._item(number)
         for (maker, step), run in self._again.items():
@@ -268,9 +264,7 @@ class _CyclesModel:
     def _written_out(
         self, number: int, born: int, there: Any, limit: int
     ) -> tuple[Any, dict[int, list[Any]]]:
-        """Return whether a version is written out, and, by step, whether it must be held until
-        that is done.
-        """
+        """Return whether a version is written out and, by step, whether it must be held until then."""
         m = self._m
         saved = m.new_bool_var("")
         if not self._linked:

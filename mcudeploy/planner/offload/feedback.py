@@ -28,9 +28,7 @@ class Fed:
 
 
 def with_late_triggers(plan: Residency, link: MemoryLink) -> Residency:
-    """Return the plan with every transfer inwards at the latest step from which it ends in
-    time, as planned.
-    """
+    """Return the plan with every transfer inwards at the latest step from which it ends in time."""
     run = timeline(plan, link)
     limit = run.starts[-1]
     passages = list(plan.passages)
@@ -86,8 +84,9 @@ def earlier(plan: Residency, run: Timeline, capacity_bytes: int) -> Residency | 
 
 
 def _has_room(plan: Residency, passage: ItemTransfer, capacity_bytes: int) -> bool:
-    """Return whether a transfer may start a step earlier: there is room, its item is gone, its
-    source valid.
+    """Return whether a transfer may start a step earlier.
+
+    There must be room, its item must be gone, and its source valid.
     """
     start = passage.start - 1
     if start < 0:

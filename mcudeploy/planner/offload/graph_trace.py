@@ -46,8 +46,7 @@ def uses_of(trace: Trace, direct: Sequence[frozenset[int]] = ()) -> list[Uses]:
 
 
 def _fast(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) -> list[ItemStay]:
-    """Return the fast stays: from a write or a transfer inwards to the last access before the next such
-    event.
+    """Return the fast stays: from a write or a transfer inwards to the last access before the next one.
 
     A transfer out ends a stay too.
     """

@@ -41,8 +41,7 @@ class Iterations:
     def of(
         cls, tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board, relocation: Budget
     ) -> Iterations | None:
-        """Return the iterations of a plan, with its graph inputs and outputs in their memories; times are
-        unknown.
+        """Return the iterations of a plan, with graph inputs and outputs in their memories, without times.
 
         None for a board without a fast and a slow memory that all its units reach.
         """

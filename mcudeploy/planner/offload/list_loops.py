@@ -39,10 +39,11 @@ class Accesses(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Decisions by place: the step before which its item leaves (-1: it stays), whether the item is missing,
-    whether it is accessed directly.
+    """The decisions by place, and the load by step.
 
-    Also the bytes in the fast memory by step, the bytes that did not fit, and the worst step.
+    By place: the step before which its item leaves (-1: it stays), whether the item is missing, and whether
+    it is accessed directly. Also the bytes in the fast memory by step, the bytes that did not fit, and the
+    worst step.
     """
 
     leaves: Ints

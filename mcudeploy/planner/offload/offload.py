@@ -1,6 +1,4 @@
-"""Residencies: the memory of each item at any time, for the fewest cycles with a fast memory of
-given size.
-"""
+"""Residencies: the memory of each item at any time, for the fewest cycles with a given fast memory."""
 
 from __future__ import annotations
 

@@ -18,9 +18,7 @@ from mcudeploy.planner.offload.trace_tables import steps_of
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """A read or write of an item by a step; `cycles`: the start of the step without all waits
-    for transfers.
-    """
+    """A read or write of an item by a step; `cycles`: the step's start without the waits for transfers."""
 
     item: int
     step: int

@@ -21,9 +21,7 @@ class Precedence:
 
 
 def needs_of(trace: Trace) -> Precedence:
-    """Return the precedences: a reader comes after the writer whose bytes it reads, and before
-    the next one.
-    """
+    """Return the precedences: a reader comes after the writer of its bytes, and before the next writer."""
     before: list[set[int]] = [set() for _ in trace.steps]
     writer: dict[int, int] = {}
     readers: dict[int, list[int]] = {}

@@ -50,9 +50,7 @@ def makers_of(trace: Trace) -> Makers:
 
 
 def sequence_with(order: Sequence[int], repeats: Repeats) -> tuple[Ints, Ints]:
-    """Return the steps in order, each after the steps repeated before it; and by place the step it belongs
-    to.
-    """
+    """Return the steps in order, each after its repeated steps; and by place the step it belongs to."""
     found: list[int] = []
     owner: list[int] = []
     for step in order:

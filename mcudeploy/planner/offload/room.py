@@ -126,10 +126,10 @@ def scene_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> tu
 def _spread(  # noqa: PLR0917
     scene: Draft, homes: IoPlacement, pair: MemoryPair, room: int, relocation: Budget, cycles: Sequence[float]
 ) -> Layout | None:
-    """Return a layout in which buffers leave the fast memory of `room` bytes and return; None if there is
-    none.
+    """Return a layout in which buffers leave the fast memory and return; None if there is none.
 
-    The steps take `cycles` each, and exposed time is minimised. Scratch is in the fast memory.
+    The fast memory has `room` bytes. The steps take `cycles` each, and exposed time is minimised. Scratch is
+    in the fast memory.
     """
     (trace, buffer_of), link = trace_of(scene, homes, cycles), pair.engine(relocation)
 
@@ -169,10 +169,9 @@ def packed(
 
 
 def prompt(found: over.Residency, link: over.MemoryLink, slack: float = 0.0) -> over.Residency:
-    """Return the residency with a wait for each transfer as soon as it should have ended, plus `slack`
-    cycles.
+    """Return the residency with a wait for each transfer as soon as it should have ended.
 
-    Afterwards blocks may move again.
+    `slack` cycles are added to each end. Afterwards blocks may move again.
     """
     run = timeline(found, link)
     ends = (bisect_left(run.starts, end + slack) for _, end in run.served)
@@ -192,9 +191,7 @@ def lay_out(  # noqa: PLR0917
     relocation: Budget,
     room: int,
 ) -> Layout:
-    """Return stays with offsets in both memories: in the fast one they may move, in the slow one there is
-    room.
-    """
+    """Return stays with offsets in both memories; they may move in the fast one, the slow one has room."""
     stays, passages = _stays(scene, pair, found, buffer_of)
     taken = {stay.buffer for stay in stays}
     for at, item in enumerate(scene.items):

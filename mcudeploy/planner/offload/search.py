@@ -1,6 +1,4 @@
-"""Local search for the decisions of the look-ahead plan: it changes one at a time and accepts
-improvements.
-"""
+"""Local search for the look-ahead plan's decisions: it changes one at a time and keeps improvements."""
 
 from __future__ import annotations
 
@@ -134,9 +132,7 @@ class OffloadSearch:
                     self.attempt(other)
 
     def add_repeats(self) -> int:
-        """Rematerialise missing items at their use, the cheapest per byte first; return the number of
-        improvements.
-        """
+        """Rematerialise missing items at their use, the cheapest per byte first; return the improvements."""
         gained = 0
         for item, step in self._missing():
             alive = alive_before(self.best.run, step)

@@ -21,9 +21,7 @@ _WINDOW = 8  # the number of items returning next that are tried for room
 
 
 class Served(NamedTuple):
-    """Total cycles; transfers in the order of issue (item, whether inwards, from and to step); waits of each
-    step.
-    """
+    """Total cycles; transfers in order of issue (item, whether inwards, from and to step); waits by step."""
 
     cycles: float
     item: Ints
@@ -49,9 +47,7 @@ def _fits(load: Ints, lo: int, hi: int, size: int, capacity: int) -> bool:
 
 @njit(cache=True)
 def _leaving(table: TraceTable, seen: Accesses, choice: Choice, place: int) -> int:
-    """Return the place after which the bytes of a place leave; -1 if they change or are read
-    directly before.
-    """
+    """Return the place after which the bytes of a place leave; -1 if they change or are read directly."""
     while choice.leaves[place] < 0 or choice.direct[place]:
         place = seen.following[place]
         if place < 0 or table.writes[seen.entry[place]] or choice.direct[place]:

@@ -24,9 +24,7 @@ from mcudeploy.planner.offload.trace import (
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Cycles before step `step` for which the core waits for transfer number `passage`, or
-    copies it itself.
-    """
+    """Cycles before step `step` during which the core waits for transfer `passage`, or copies itself."""
 
     step: int
     passage: int

@@ -38,13 +38,12 @@ def _places(steps: int, count: int) -> np.ndarray:
 
 
 def least_needs(problem: OrderProblem, needs: list[int], effort: Effort, most: int) -> list[int]:
-    """Return, for each step, bytes that every order needs during it; `needs` (certain) if the effort is
-    spent.
+    """Return, for each step, bytes that every order needs during it.
 
-    The steps completed before a step form a set that is closed under predecessors, contains the step's
-    predecessors, and excludes the step. The live memory is a cut function of that set: a buffer counts if one
-    of its steps is in the set and one is not. The minimum over all such sets is therefore a minimum cut. The
-    computation stops as soon as one need reaches `most`.
+    If the effort is spent, these are the certain `needs`. The steps completed before a step form a set that
+    is closed under predecessors, contains the step's predecessors, and excludes the step. The live memory is
+    a cut function of that set: a buffer counts if one of its steps is in the set and one is not. The minimum
+    over all such sets is therefore a minimum cut. The computation stops as soon as one need reaches `most`.
     """
     network = _Network(problem)
     least = list(needs)

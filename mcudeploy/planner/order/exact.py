@@ -88,9 +88,7 @@ class Choosers:
         return reduce(or_, (self._of_buffer.get(number, 0) for number in self._touches[step]), 0)
 
     def movable(self, closure: Closure) -> int:
-        """Return the steps that can run at any time: those that choose near them are ancestors or
-        descendants.
-        """
+        """Return the steps that can run at any time: all choosers near them are ancestors or descendants."""
         related = map(or_, closure.ancestors, closure.descendants)
         return mask_of(step for step, each in enumerate(related) if not self.near(step) & ~(each | 1 << step))
 

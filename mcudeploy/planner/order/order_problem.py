@@ -136,9 +136,7 @@ class OrderProblem:
 
     @cached_property
     def _touched(self) -> list[list[tuple[int, int, bool, bool]]]:
-        """For each step, the buffers that it touches: the set of touching steps, size, whether initial, and
-        kept.
-        """
+        """For each step, its buffers: the set of touching steps, size, whether initial, whether kept."""
         every = [
             (steps, buffer.size_bytes, buffer.initial, buffer.kept)
             for steps, buffer in zip(self.touching, self.buffers, strict=True)
@@ -167,7 +165,7 @@ class OrderProblem:
         return total
 
     def begun_and_ended(self, step: int, done: int) -> tuple[int, int]:
-        """Return the bytes of buffers that a step is the first to touch, and of those that it is the last to
+        """Return the bytes of buffers that a step is the first to touch, and of those it is the last to
         touch.
 
         `done` are the steps before it; in-place candidates are ignored.

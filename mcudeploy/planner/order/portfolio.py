@@ -67,9 +67,7 @@ class _Component:
     smaller: tuple[OrderProblem, list[int]] | None = None
 
     def contracted(self, effort: Effort) -> tuple[OrderProblem, list[int]]:
-        """Return the problem with the dependences that cost nothing, and its steps' numbers in
-        the component.
-        """
+        """Return the problem with the dependences that cost nothing, and its steps' numbers here."""
         if self.smaller is None:
             self.smaller = contracted(self.problem, effort)
         return self.smaller
@@ -90,8 +88,7 @@ def best_order(
     updates: Collection[int] = (),
     interruptible: bool = False,
 ) -> Ordered:
-    """Return the best order that `methods` produce with some effort, never worse than the order of the
-    numbers.
+    """Return the best order that `methods` produce with some effort, never worse than the numbered order.
 
     `updates`: steps, such as updates of weights, that may be deferred. `interruptible`: Ctrl-C ends the
     search, not the program.

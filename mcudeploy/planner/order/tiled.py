@@ -1,6 +1,4 @@
-"""Conversion between cut graphs and scheduling problems: what `tiling/live.py` counts, as an
-`OrderProblem`.
-"""
+"""Conversion of cut graphs to scheduling problems with the live ranges of `tiling/live.py`, and back."""
 
 from __future__ import annotations
 

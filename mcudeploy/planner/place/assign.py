@@ -61,8 +61,7 @@ def _searched(task: MemoryAssignment, filled: tuple[int, ...], relocation: Budge
 
 
 def _filled(task: MemoryAssignment) -> tuple[int, ...]:
-    """Return every group in the cheapest memory that has room for its live bytes, in the better of two
-    orders.
+    """Return every group in the cheapest memory with room for its live bytes, in the better of two orders.
 
     A group that fits nowhere goes to the memory with the least overflow.
     """

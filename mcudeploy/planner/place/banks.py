@@ -98,9 +98,7 @@ class MemoryAssignment:
         return align_up(item.size_bytes, lcm(item.alignment, self.banks[bank].alignment))
 
     def packed(self, banks: Sequence[int], relocation: Budget | None) -> Assigned:
-        """Return the groups in these memories, with offsets; those of rectangles that do not fit exceed a
-        capacity.
-        """
+        """Return the groups in these memories, with offsets; rectangles that do not fit exceed a capacity."""
         offsets = [0] * len(self.problem.rectangles)
         moves: list[tuple[int, int, int]] = []
         used, bound = dict[str, int](), dict[str, int]()

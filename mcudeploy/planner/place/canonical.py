@@ -124,9 +124,7 @@ def _ranked(  # noqa: PLR0917
 
 @njit(f"boolean(int64, int64, {_FIXED}, {_INTS}, {_INTS})", cache=True)
 def _too_high(u: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints) -> bool:
-    """Return True if the remaining bytes above rectangle u, in total or for one rectangle,
-    exceed the room.
-    """
+    """Return True if the remaining bytes above rectangle u, in total or singly, exceed the room."""
     size, lo, hi, near_at, near, room, lid, _ = fixed
     for s in range(lo[u], hi[u]):
         if top + left[s] - size[u] > room[s]:

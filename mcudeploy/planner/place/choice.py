@@ -24,8 +24,7 @@ _UNITS = 5 * UNITS_PER_SECOND
 def least_loads(
     task: MemoryAssignment, limits: Sequence[int], hint: Sequence[int], effort: Effort
 ) -> tuple[tuple[int, ...] | None, bool]:
-    """Return the memory of each group at the least cost, with at most `limits` live bytes per memory and
-    step.
+    """Return the memory of each group at the least cost, under `limits` of live bytes per memory.
 
     None if none was found; also whether optimality, or infeasibility, is proven.
     """
@@ -79,8 +78,9 @@ def _rows(task: MemoryAssignment, bank: int) -> list[tuple[tuple[int, int], ...]
 def _solve(
     model: cp_model.CpModel, task: MemoryAssignment, inside: Inside, effort: Effort
 ) -> tuple[tuple[int, ...] | None, bool]:
-    """Return the assignment of least cost and, among those, of least rank; and whether that is proven, or
-    infeasible.
+    """Return the assignment of least cost and, among those, of least rank.
+
+    Also whether that, or infeasibility, is proven.
     """
     best: tuple[int, ...] | None = None
     left = min(_MOST, effort.left / _UNITS)

@@ -36,9 +36,7 @@ class MoveTable(NamedTuple):
 
 
 class Spare(NamedTuple):
-    """Buffers for trials: live rectangles and their offsets, places and their ranks, moves and
-    their costs.
-    """
+    """Buffers for trials: live rectangles and their offsets, places and ranks, moves and costs."""
 
     live: Ints
     at: Ints
@@ -92,9 +90,7 @@ def _put(u: int, live: Ints, count: int, at: Ints) -> None:
 def _places(  # noqa: PLR0917
     u: int, live: Ints, count: int, at: Ints, scene: MoveTable, rule: int, place: Ints, rank: Ints
 ) -> int:
-    """Return the number of places for rectangle u: both ends of each sufficient gap, with their rank by a
-    rule.
-    """
+    """Return the number of places for rectangle u: both ends of each sufficient gap, with their rank."""
     death, size, grain = scene.death, scene.size, scene.grain
     found, low = 0, 0
     for k in range(count + 1):
@@ -124,8 +120,8 @@ def _places(  # noqa: PLR0917
 
 @njit(cache=True)
 def _cost(v: int, to: int, at: Ints, scene: MoveTable, now: int) -> float:
-    """Return the cost of moving rectangle v before step `now`; overlapping places copy in pieces of the
-    distance.
+    """Return the cost of moving rectangle v before step `now`; overlaps are copied in pieces of
+    the distance.
     """
     way, size = abs(at[v] - to), scene.size[v]
     if way == 0 or scene.birth[v] == now:
@@ -144,8 +140,9 @@ def _moves(v: int, now: int, scene: MoveTable) -> bool:
 def _ways(  # noqa: PLR0917
     u: int, live: Ints, count: int, at: Ints, scene: MoveTable, way: Table, cost: Floats
 ) -> int:
-    """Return the number of ways to make room for u: kind, first of `live`, end, u's place, a
-    jump's target.
+    """Return the number of ways to make room for u.
+
+    A way is a kind, the first of `live`, the end, u's place, and a jump's target.
     """
     size, grain, limit = scene.size, scene.grain, scene.limit
     now, found = scene.birth[u], 0
@@ -326,9 +323,7 @@ def _foreseen(  # noqa: PLR0917
     order: Ints, start: int, stop: int, live: Ints, count: int, at: Ints, scene: MoveTable, rules: Ints,
     spare: Spare,
 ) -> tuple[float, int]:  # fmt: skip
-    """Return the cost of births `start` to `stop` by the best rule, plus a fraction of the mean; and the
-    work.
-    """
+    """Return the cost of births `start` to `stop` by the best rule, plus a part of the mean; and the work."""
     after, mean, work = np.inf, 0.0, 0
     for rule in rules:
         _copy(live, count, at, spare.live, spare.at)

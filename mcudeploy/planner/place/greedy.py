@@ -59,9 +59,7 @@ class Clusters:
         return max(steps.values())
 
     def first_fit(self, order: Sequence[int], anchored: Mapping[int, int] | None = None) -> tuple[int, ...]:
-        """Return offsets of all rectangles with clusters placed in this order; `anchored`:
-        offsets by index.
-        """
+        """Return offsets of all rectangles, clusters placed in this order; `anchored`: offsets by index."""
         import numpy as np  # noqa: PLC0415 - numba is slow to load
 
         from mcudeploy.planner.place import greedy_loops  # noqa: PLC0415
@@ -116,9 +114,7 @@ def fixed_orders(bundles: Clusters, target: int) -> tuple[int, ...]:
 
 
 def _bases(problem: PlacementProblem, top: int) -> list[dict[int, int] | None]:
-    """Return the anchors of stacks and scratch: from the top, which keeps the free space
-    contiguous, or none.
-    """
+    """Return the anchors of stacks and scratch: none, or from the top, which keeps free space contiguous."""
     anchored, short_lived = stacks_at_the_top(problem, top), short_lived_at_the_top(problem, top)
     choices = [anchored, short_lived] if short_lived != anchored else [anchored]
     return [*(one for one in choices if one and min(one.values()) >= 0), None]

@@ -10,8 +10,10 @@ Ints = npt.NDArray[np.int64]
 
 
 Arrays = tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints]
-"""The rectangles of each unit as arrays: begins, members, distances from the base, sizes and alignments; then
-begins of their neighbours, and these.
+"""The rectangles of each unit as arrays.
+
+These are begins, members, distances from the base, sizes and alignments; then begins of their neighbours, and
+these.
 """
 
 

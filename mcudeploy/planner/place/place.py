@@ -38,9 +38,7 @@ class Placed:
 
 @dataclass(slots=True, eq=False)
 class _SeparatePart:
-    """Rectangles, by index, that overlap no others in time, their best offsets, and a lower
-    bound in bytes.
-    """
+    """Rectangles, by index, that overlap no others in time, with their best offsets and a lower bound."""
 
     indices: list[int]
     bundles: Clusters

@@ -25,8 +25,8 @@ def align_up(value: int, alignment: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """Bytes that are needed for a life, in steps. If the life is empty, it has an offset but
-    blocks nothing.
+    """Bytes that are needed for a life, in steps; with an empty life they have an offset but
+    block nothing.
     """
 
     size_bytes: int
@@ -65,8 +65,8 @@ class PlacementProblem:
                 raise ValueError("a block is made again before it is dead")
 
     def part(self, indices: Sequence[int]) -> PlacementProblem:
-        """Return a part of the rectangles with their constraints; a stack or rematerialised block is never
-        divided.
+        """Return some rectangles with their constraints; stacks and rematerialised blocks are
+        never divided.
         """
         number = {index: at for at, index in enumerate(indices)}
         stacks, again = (
@@ -117,9 +117,7 @@ def _largest_load(problem: PlacementProblem, sizes: list[int]) -> int:
 
 
 def stacks_at_the_top(problem: PlacementProblem, top: int) -> dict[int, int]:
-    """Return offsets of stacked rectangles, by index: each stack below the previous, the first
-    ends at `top`.
-    """
+    """Return offsets of stacked rectangles, by index: each stack below the previous, the first at `top`."""
     offsets: dict[int, int] = {}
     for stack in problem.stacks:
         alignment = problem.rectangles[stack[0]].alignment

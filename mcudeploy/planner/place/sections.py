@@ -46,8 +46,9 @@ class Sections:
         anchored: Mapping[int, int],
         capacity: int,
     ) -> Sections:
-        """Return all rectangles but the `anchored`, which limit the room of their sections; bytes in units of
-        `grain`.
+        """Return all rectangles but the `anchored`, which limit the room of their sections.
+
+        Bytes are in units of `grain`.
         """
         items = [problem.rectangles[index] for index in free]
         times = np.unique([time for it in problem.rectangles for time in (it.life.lo, it.life.hi)])

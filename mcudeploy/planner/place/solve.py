@@ -78,8 +78,8 @@ def pinned(
 ) -> list[int]:
     """Return the buffers that do not move.
 
-    These are scratch and state, buffers whose place the application knows, and buffers that other units
-    access if the first unit, which moves blocks, may not reach them or may cache them.
+    These are scratch and state, buffers whose place the application knows, and some that other units access.
+    The first unit moves blocks, so it must reach such a buffer and must not cache it.
     """
     borders = (*tiled.graph.resident_inputs(), *tiled.graph.outputs)
     stay = {tiled.flow.roots[border.tensor] for border in borders}

@@ -270,9 +270,7 @@ def _follow(target: dict[int, int], count: int, what: str) -> list[int]:
 
 
 def _is_free_view(node: PlainNode, memory: _Owners) -> bool:
-    """Return whether a node is a view of one memory, which can follow its producer and costs
-    nothing there.
-    """
+    """Return whether a node is a view of one memory, which costs nothing right after its producer."""
     return node.view and len({memory.root[tensor] for tensor in (*node.inputs, *node.outputs)}) == 1
 
 

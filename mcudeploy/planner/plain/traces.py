@@ -11,8 +11,9 @@ CYCLES_PER_BYTE = 0.25
 """The cycles of an operator per byte of its inputs and outputs, in addition to one cycle per FLOP."""
 
 _ONCE = 0.25
-"""The maximum FLOP per byte of an operator that reads its inputs once (one FLOP per number of four bytes); it
-may do so in the slow memory.
+"""The maximum FLOP per byte of an operator that reads its inputs once: one per number of four bytes.
+
+Such an operator may access the slow memory.
 """
 
 

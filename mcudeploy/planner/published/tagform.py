@@ -1,8 +1,8 @@
-"""The model from which memory tags are computed: model > function > operator, with tuples and calls; and
-tags.
+"""The program from which memory tags are computed, and the tags.
 
-A body binds names to values, in order. A value is a tensor, or a tuple of tensors: an operator or a function
-with several results returns one, `Tuple` builds one, `Get` extracts a field.
+A model contains functions, which contain operators, with tuples and calls. A body binds names to values, in
+order. A value is a tensor, or a tuple of tensors: an operator or a function with several results returns one,
+`Tuple` builds one, `Get` extracts a field.
 """
 
 from __future__ import annotations

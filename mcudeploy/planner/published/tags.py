@@ -304,9 +304,7 @@ def _taken_over(
 
 
 def _overwritable(body: Body, output: int) -> Iterator[int]:
-    """Yield inputs of a function, by position, that an output's operator may overwrite as their
-    last reader.
-    """
+    """Yield inputs of a function, by position, that an output's operator reads last and may overwrite."""
     level = _Level("", body, {})
     makers = [at for at, node in enumerate(body.nodes) if node.name == level.outputs[output][0]]
     for position, parameter in enumerate(body.inputs):

@@ -88,9 +88,7 @@ def _types(body: Body) -> dict[Origin, Type]:
 
 
 def _touched(program: TagProgram) -> dict[Origin, tuple[list[Place], list[Place]]]:
-    """Return, for the model's tensors that functions touch, their places in the writers and in
-    the readers.
-    """
+    """Return, for tensors of the model that functions touch, their places in writers and in readers."""
     values = origins(program.body, result_counts(program))
     found: dict[Origin, tuple[list[Place], list[Place]]] = {}
     for node in program.body.nodes:

@@ -96,8 +96,7 @@ class Space:
         return tuple(rows)
 
     def sections(self, state: State) -> Sections:
-        """Return the segments that are cut; adjacent cuts are one, and whole operators at either end are
-        excluded.
+        """Return the segments that are cut; adjacent cuts are one, whole operators at the ends are excluded.
 
         Two states with the same sections are equal.
         """
@@ -124,8 +123,7 @@ class Space:
                     yield (Cut(0, last, rows),)
 
     def moves(self, state: State, peak_operator: int) -> Iterator[State]:
-        """Yield states one step away: a cut longer or shorter, in larger or smaller parts, in two, or
-        removed.
+        """Yield states one step away: a cut longer or shorter, in larger or smaller parts, in two, or none.
 
         They also include a new cut around the peak. Only changes at the peak can lower it, so of a cut
         elsewhere only variants that may save time are tried.

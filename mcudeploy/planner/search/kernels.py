@@ -18,9 +18,7 @@ from mcudeploy.tiling.live import live_loads
 
 
 def alternatives(model: Model) -> Iterator[CallTile]:
-    """Yield the tiles that `fastest` compares: every operator with several variants, whole, by
-    each of them.
-    """
+    """Yield the tiles that `fastest` compares: operators with several variants, whole, by each of them."""
     graph = model.graph
     for operator, rows in zip(graph.operators, Dataflow.of(graph).iteration_rows, strict=True):
         variants = model.variants.get(operator.name, ())

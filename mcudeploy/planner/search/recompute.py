@@ -20,9 +20,7 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import WorkBytes, live_peak, lives
 
 Drops = Mapping[int, frozenset[str]]
-"""By position of an operator, the tensors whose blocks are dropped while it runs, except those
-it accesses.
-"""
+"""By position of an operator, the tensors whose blocks are dropped while it runs, unless it accesses them."""
 
 _MOST_ROUNDS = 24
 
@@ -43,9 +41,7 @@ def recompute(
     most_ticks: float,
     effort: Effort,
 ) -> Candidate:
-    """Return the candidate with repeated steps if that lowers its peak within a latency; else
-    the candidate.
-    """
+    """Return the candidate with repeated steps if that lowers its peak within a latency; else itself."""
     state = _DropState(base, {})
     for _ in range(_MOST_ROUNDS):
         drops_tried = takewhile(lambda _: _begin(base, effort), _wider(state))
@@ -81,9 +77,7 @@ def _wider(state: _DropState) -> Iterator[Drops]:
 
 
 def _idle_at(tiled: TiledGraph, steps: tuple[Step, ...], time: int) -> list[str]:
-    """Return tensors with a block that is live during a step, not accessed by it, and can be
-    rematerialised.
-    """
+    """Return idle tensors at a step: one of their blocks is live, not accessed, and can be rematerialised."""
     found = lives(tiled, steps)
     touched = set(_read(tiled, steps[time])) | {tiled.written(steps[time].operator, steps[time].block)}
     names = []

@@ -17,9 +17,7 @@ _SHARES = (0.9, 0.5, 0.3)
 
 
 def row_by_row(space: Space, work: WorkBytes, room_bytes: int) -> Iterator[State]:
-    """Yield states in which each operator is cut separately, into the most rows for which its steps have
-    room.
-    """
+    """Yield states in which each operator is cut separately, into the most rows that fit."""
     seen: set[State] = set()
     for share in _SHARES:
         made_rows: dict[str, int] = {}

@@ -22,9 +22,7 @@ from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 
 Sections = tuple[Segment, ...]
-"""The segments of a graph that are cut, ascending and disjoint; every other operator is a
-separate segment.
-"""
+"""The cut segments of a graph, ascending and disjoint; every other operator is a separate segment."""
 
 _MOST_STEPS_KEPT = 1_000_000
 """The total number of steps above which cached walks are dropped: a bound on memory."""
@@ -124,9 +122,7 @@ class Segments:
 
     @cached_property
     def border_bytes(self) -> tuple[int, ...]:
-        """Return, by place and at the end, the bytes of all tensors that exist when a segment
-        begins there.
-        """
+        """Return, by place and at the end, the bytes of all tensors at the begin of a segment there."""
         change = [0] * (len(self._singles) + 2)
         for memory in self._places.memories:
             change[memory.made + 1] += memory.size_bytes
@@ -195,9 +191,7 @@ class Segments:
         return self._walks[segment]
 
     def _reads(self, segment: Segment, number: int, rows: int) -> tuple[int, dict[int, int]]:
-        """Return, of a tensor from outside in blocks of `rows`, the blocks read as bits, and their last
-        reads.
-        """
+        """Return, of a tensor from outside in blocks of `rows`, the blocks read as bits, and last reads."""
         key = (segment, number, rows)
         if key not in self._last_reads:
             last: dict[int, int] = {}

@@ -207,8 +207,9 @@ class Tape:
         return [(each.engine,) for each in self.waits]
 
     def stored(self, named: NamedRange, version: int) -> Stored:
-        """Return a tensor, or scratch, in one of its versions. If it changes its place, every offset is
-        listed.
+        """Return a tensor, or scratch, in one of its versions.
+
+        If it changes its place, every offset is listed.
         """
         where, table = self._versions.find(named)
         offsets = where.offsets(table, version)

@@ -1,5 +1,4 @@
-"""Chain-memory-aware depth-first order: whole chains at a time, first those with large peak and small
-residue.
+"""Chain-memory-aware depth-first order: whole chains, first those of large peak and small residue.
 
 Source: the published patent on exact, then heuristic, then tuned execution orders, second stage.
 
@@ -39,9 +38,7 @@ def chain_dfs(problem: OrderProblem) -> tuple[int, ...]:
 
 
 def _windows(problem: OrderProblem) -> list[list[int]]:
-    """Return maximal chains: a step inside one has the previous step as its only predecessor,
-    and vice versa.
-    """
+    """Return maximal chains: consecutive steps have no other direct predecessor or successor."""
     windows: list[list[int]] = []
     window_of: dict[int, list[int]] = {}
     for step, needed in enumerate(problem.before):

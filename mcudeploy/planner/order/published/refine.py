@@ -38,9 +38,7 @@ class _Line:
             self.done.append(self.done[-1] | 1 << step)
 
     def try_stretch(self, start: int, steps: list[int]) -> bool:
-        """Reorder the steps from place `start` on if that lowers the peak, or the number of places that have
-        it.
-        """
+        """Reorder the steps from place `start` on if that lowers the peak, or the count of places with it."""
         stop = start + len(steps)
         old = self.loads[start:stop]
         highest = max(old)
@@ -110,8 +108,9 @@ def _moves(line: _Line, number: int, place: int) -> Iterator[tuple[int, list[int
 
 
 def _earlier(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, list[int]]]:
-    """Move steps after `place`, with the ancestors they need from there on, before it: just there, or at
-    once.
+    """Move steps after `place`, with the ancestors they need from there on, before it.
+
+    They go right before it, or to the begin of the stretch.
     """
     moved = _reached(steps, line.problem.before, lambda step: line.place[step] >= place)
     if moved is None or line.order[place] in moved:
