@@ -1,4 +1,4 @@
-"""`place` and its files."""
+"""`graph place` and its files."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import least_peak, problems
 
-from mcudeploy.cli.schedule_command import _METHODS
+from mcudeploy.cli.order_command import _METHODS
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.planner.order import portfolio
 from mcudeploy.planner.order.order_problem import OrderOutcome, OrderProblem, StepBuffer

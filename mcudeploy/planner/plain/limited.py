@@ -1,4 +1,4 @@
-"""The flow of `schedule --memory`: an order, and the offloading or rematerialising that makes it fit."""
+"""The flow of `graph order --memory`: an order, and the offloading or rematerialising that makes it fit."""
 
 from __future__ import annotations
 
