@@ -1,4 +1,4 @@
-"""The model again, with inner tensors as outputs, for the reference to show."""
+"""Models with inner tensors as outputs, for the reference."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def has_other_floats(path: Path, shapes: Shapes = NO_SHAPES) -> bool:
 
 
 def quantizer_inputs(path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES) -> dict[str, str]:
-    """For each of the tensors `names` that a QuantizeLinear makes, the float tensor that it rounds."""
+    """For each of the tensors `names` that a QuantizeLinear writes, the float tensor that it rounds."""
     wanted = set(names)
     return {
         node.output[0]: node.input[0]

@@ -1,4 +1,4 @@
-"""From a file to an ONNX model in memory: .onnx files as they are, .tflite files translated."""
+"""Parsing of model files: .onnx files are read, .tflite files translated to ONNX models in memory."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def is_tflite(path: Path) -> bool:
 
 
 def _require_identifier(path: Path, content: bytes) -> None:
-    """Raises ModelError for an ONNX file that is called .tflite."""
+    """Raise ModelError for an ONNX file with the suffix .tflite."""
     if content[4:8] == _TFLITE_IDENTIFIER:
         return
     proto = ModelProto()

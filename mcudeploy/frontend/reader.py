@@ -1,4 +1,4 @@
-"""From a file to a checked Model. Every fault of the file ends in a ModelError that names its cause."""
+"""Reading of a file as a checked model. Every fault of the file becomes a ModelError that names its cause."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def read_proto(path: Path, shapes: Shapes = NO_SHAPES) -> tuple[ModelProto, tupl
 
 
 def _require_none(refusals: Mapping[str, str], proto: ModelProto) -> None:
-    """Raises ModelError for nodes that are refused."""
+    """Raise ModelError for refused nodes."""
     nodes = {node.name: node.op_type for node in proto.graph.node}
     if refusals:
         raise ModelError.unsupported(
@@ -103,7 +103,7 @@ def _operators(proto: ModelProto) -> dict[str, str]:
 
 
 def _values(graph: GraphProto) -> set[str]:
-    """The names of all values that nodes make."""
+    """The names of all values that nodes write."""
     return {name for node in graph.node for name in node.output}
 
 
@@ -135,7 +135,7 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
 
 
 def _modern(proto: ModelProto) -> ModelProto:
-    """The checked model in an operator set that is lowered."""
+    """Convert the checked model to an operator set that is lowered."""
     converted = modern(proto)
     if converted is proto:
         return proto
@@ -162,7 +162,7 @@ def _flat(proto: ModelProto) -> tuple[ModelProto, dict[str, str]]:
 
 
 def _typed(proto: ModelProto) -> Typed:
-    """The model in element types that are computed."""
+    """Convert the model to supported element types."""
     found = typed(proto)
     if found.proto is proto:
         return found
@@ -188,7 +188,7 @@ def _expanded(plain: ModelProto) -> tuple[Single, dict[str, str]]:
 
 
 def _infos(proto: ModelProto) -> dict[str, Info]:
-    """The infos of the values of a model, by name."""
+    """Shape and type of the values of a model, by name."""
     values = (*proto.graph.value_info, *proto.graph.input, *proto.graph.output)
     return {value.name: info_of(value) for value in values}
 
@@ -271,7 +271,7 @@ def _checked(proto: ModelProto) -> ModelProto:
 
 
 def _require_known(proto: ModelProto) -> None:
-    """Raises ModelError naming all nodes of ONNX's own domain with an operator that ONNX does not know."""
+    """Raise ModelError naming all nodes of ONNX's own domain with an operator unknown to ONNX."""
     opset = opset_of(proto)
     local = {(function.domain, function.name) for function in proto.functions}
     problems = tuple(

@@ -62,7 +62,7 @@ class Affine:
     high: float = inf
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Element to element."""
+        """Each element reads the element at its place."""
         return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -81,5 +81,5 @@ class Affine:
         return KernelCall("affine_s8", {"records": records.ravel(), **size, "low": low, "high": high})
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The input."""
+        """Return the input, whose memory the output may take."""
         return (0,)

@@ -23,7 +23,7 @@ class Cast:
     accumulates: ClassVar[bool] = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Element to element."""
+        """Each element reads the element at its place."""
         return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -36,5 +36,5 @@ class Cast:
         return KernelCall(name, {"row_elements": output.shape[1] * output.shape[2]})
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: C forbids access to the same memory as two types."""
+        """No input: C forbids access to the same memory as two types."""
         return ()

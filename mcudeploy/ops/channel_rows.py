@@ -46,5 +46,5 @@ class Conv2dToRows:
         return to_rows_kernel(self, operator, inputs[0], output)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: every row reads the input."""
+        """No input: every row reads the input."""
         return ()

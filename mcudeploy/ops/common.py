@@ -54,14 +54,14 @@ def is_int8(tensor: Tensor) -> bool:
 
 
 def require_same_dtype(*tensors: Tensor) -> None:
-    """Raises ValueError if tensors differ in their element type."""
+    """Raise ValueError if tensors differ in their element type."""
     if len({tensor.dtype for tensor in tensors}) > 1:
         found = ", ".join(f"{tensor.name}: {tensor.dtype}" for tensor in tensors)
         raise ValueError(f"all tensors need one element type, found {found}")
 
 
 def require_same_values(source: Tensor, output: Tensor) -> None:
-    """Raises ValueError if moving elements from `source` to `output` would change what they mean."""
+    """Raise ValueError if moving elements from `source` to `output` would change their meaning."""
     require_same_dtype(source, output)
     if is_int8(output) and quantization_of(source) != quantization_of(output):
         raise ValueError(f"{output.name} needs the quantisation of {source.name}, whose elements it holds")
@@ -98,7 +98,7 @@ def taken(size_bytes: int, times: float, *, by_table: bool) -> Counts:
 
 
 def merged(*parts: Mapping[str, float]) -> Counts:
-    """The sum of counts."""
+    """Add counts."""
     total: Counts = {}
     for part in parts:
         for name, count in part.items():

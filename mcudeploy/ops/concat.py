@@ -89,7 +89,7 @@ class Concat:
         return KernelCall("concat", params, counts=lambda rows: {"calls": 1} | scaled(row, len(rows)))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: the output is larger."""
+        """No input: the output is larger."""
         return ()
 
 

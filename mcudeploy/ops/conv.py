@@ -93,13 +93,13 @@ class Conv2d:
         return conv_kernel(self, operator, inputs[0], output)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: the kernel reads pixels of an input row again after it writes the output's first
+        """No input: the kernel reads pixels of an input row again after it writes the output's first
         pixels.
         """
         return ()
 
     def by_rows(self, source: Shape) -> Conv2dByRows | None:
-        """The same sums of an input (H, W, C), read in blocks of rows.
+        """The operator with the same sums that reads its input (H, W, C) in blocks of rows.
 
         None unless the kernel is as large as the input, dense and of one group, and there are rows to cut.
         """
@@ -146,5 +146,5 @@ class Conv2dByRows:
         return by_rows_kernel(self, operator, inputs[0], output)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: the output is written after all of the input is read."""
+        """No input: the output is written after all of the input is read."""
         return ()

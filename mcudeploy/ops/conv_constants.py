@@ -62,7 +62,7 @@ class ConvConstants:
 
 
 def check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
-    """Raises ValueError if the weights have another shape than `needed`, or the bias does not fit it."""
+    """Raise ValueError if the weights have another shape than `needed`, or the bias does not fit it."""
     weights, bias = operator.constants["weights"], operator.constants["bias"]
     if weights.shape != needed:
         raise ValueError(f"{operator.name}: weights {list(weights.shape)} instead of {list(needed)}")

@@ -270,7 +270,7 @@ class Lut:
     accumulates: ClassVar[bool] = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Element to element."""
+        """Each element reads the element at its place."""
         return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -282,5 +282,5 @@ class Lut:
         return KernelCall("lut_s8", {"table": table, "row_elements": output.shape[1] * output.shape[2]})
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The input."""
+        """Return the input, whose memory the output may take."""
         return (0,)

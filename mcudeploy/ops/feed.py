@@ -32,5 +32,5 @@ class StreamedInput:
         return KernelCall("feed", {"feed": Symbol("feed_rows"), "input": self.position})
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: there is no input."""
+        """No input: the operator has none."""
         return ()

@@ -49,7 +49,7 @@ class GatherRows:
         return LoopNest(axes, (indices, read), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `gather_rows`. Raises ValueError for indices that are not int32."""
+        """Return the kernel `gather_rows`. Raises ValueError for indices that are not int32."""
         if inputs[0].dtype != "int32":
             raise ValueError(f"indices are int32, not {inputs[0].dtype}")
         table = operator.constants.get("table")
@@ -72,5 +72,5 @@ class GatherRows:
         return KernelCall("gather_rows", params, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: any output row may read any table row."""
+        """No input: any output row may read any table row."""
         return ()

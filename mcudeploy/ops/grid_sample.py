@@ -47,7 +47,7 @@ class GridSample:
         return LoopNest(axes, (anywhere, place), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `grid_sample_f32`."""
+        """Return the kernel `grid_sample_f32`."""
         require_same_dtype(*inputs, output)
         if is_int8(output):
             raise ValueError("places are computed in float32, and so is what lies there")
@@ -80,5 +80,5 @@ class GridSample:
         )
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: a later output may read any pixel."""
+        """No input: a later output may read any pixel."""
         return ()

@@ -51,7 +51,7 @@ class IntegerBinary:
         return self._like.loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `integer_binary`. Raises ValueError for floats."""
+        """Return the kernel `integer_binary`. Raises ValueError for floats."""
         if any(tensor.dtype == "float32" for tensor in (*inputs, output)):
             raise ValueError(f"{self.function} of integers, not of float32")
         constant = operator.constants.get("constant")

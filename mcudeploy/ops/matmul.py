@@ -76,7 +76,7 @@ class MatMul:
         return KernelCall(f"matmul_s8{variant}", size | _arithmetic(inputs, output, k))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: every element of an input is read several times."""
+        """No input: every element of an input is read several times."""
         return ()
 
 

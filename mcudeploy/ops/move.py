@@ -57,7 +57,7 @@ class Slice:
         return LoopNest(spatial_axes(self.out_shape), ((row, col, ch),), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `slice`."""
+        """Return the kernel `slice`."""
         require_same_values(inputs[0], output)
         in_channels = inputs[0].shape[2]
         cols, channels = output.shape[1:]
@@ -81,7 +81,7 @@ class Slice:
         )
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: elements change their place."""
+        """No input: elements change their place."""
         return ()
 
 
@@ -111,7 +111,7 @@ class Pad:
         return LoopNest(spatial_axes((rows, cols, channels)), ((row, col, ch),), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `pad`."""
+        """Return the kernel `pad`."""
         (source,) = inputs
         require_same_values(source, output)
         rows, cols, channels = source.shape
@@ -144,7 +144,7 @@ class Pad:
         return int(np.array([self.value], np.float32).view(np.int32)[0])
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: elements change their place."""
+        """No input: elements change their place."""
         return ()
 
 

@@ -161,7 +161,7 @@ class MaxPool:
         return KernelCall(f"maxpool_{suffix}", fields, scratch, counts=_window_counts(fields, sums=False))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: windows overlap in rows and columns."""
+        """No input: windows overlap in rows and columns."""
         return ()
 
 
@@ -295,11 +295,11 @@ class AveragePool:
         return KernelCall("avgpool_s8", params, scratch, counts=_window_counts(fields, sums=True))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: windows overlap in rows and columns."""
+        """No input: windows overlap in rows and columns."""
         return ()
 
     def by_rows(self, source: Shape) -> AveragePoolByRows | None:
-        """The same mean of an input (H, W, C), read in blocks of rows.
+        """The operator with the same mean that reads its input (H, W, C) in blocks of rows.
 
         None unless the only window contains each pixel once, counts no other, and there are rows to cut.
         """
@@ -360,5 +360,5 @@ class AveragePoolByRows:
         )
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: the output is written after all of the input is read."""
+        """No input: the output is written after all of the input is read."""
         return ()

@@ -33,7 +33,7 @@ class MaxPoolIndices:
         return self.pool.loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `maxpool_indices`. Raises ValueError for a result that is not int32."""
+        """Return the kernel `maxpool_indices`. Raises ValueError for a result that is not int32."""
         (source,) = inputs
         if output.dtype != "int32":
             raise ValueError(f"indices are int32, not {output.dtype}")
@@ -58,5 +58,5 @@ class MaxPoolIndices:
         return KernelCall("maxpool_indices", params, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: windows overlap."""
+        """No input: windows overlap."""
         return ()

@@ -31,17 +31,17 @@ class Quantize:
     accumulates: ClassVar[bool] = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Element to element."""
+        """Each element reads the element at its place."""
         return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `quantize`."""
+        """Return the kernel `quantize`."""
         if is_int8(inputs[0]) or not is_int8(output):
             raise ValueError("Quantize makes int8 from float32")
         return KernelCall("quantize", _params(output))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: the elements differ in size."""
+        """No input: the elements differ in size."""
         return ()
 
 
@@ -54,15 +54,15 @@ class Dequantize:
     accumulates: ClassVar[bool] = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Element to element."""
+        """Each element reads the element at its place."""
         return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `dequantize`."""
+        """Return the kernel `dequantize`."""
         if not is_int8(inputs[0]) or is_int8(output):
             raise ValueError("Dequantize makes float32 from int8")
         return KernelCall("dequantize", _params(inputs[0]))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: the elements differ in size."""
+        """No input: the elements differ in size."""
         return ()

@@ -148,7 +148,7 @@ class Recurrent:
         return counts
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: a step may be written before another one is read."""
+        """No input: a step may be written before another one is read."""
         return ()
 
 

@@ -94,7 +94,7 @@ class Reduce:
         return size
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: the output is smaller."""
+        """No input: the output is smaller."""
         return ()
 
 

@@ -124,7 +124,7 @@ class Resample:
         return LoopNest(spatial_axes((*self.out_size, shape[2])), (read,), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `resample_f32`: a row of weighted input rows first, then its columns."""
+        """Return the kernel `resample_f32`: a row of weighted input rows first, then its columns."""
         (source,) = inputs
         require_same_dtype(source, output)
         if is_int8(output):
@@ -160,5 +160,5 @@ class Resample:
         return KernelCall("resample_f32", params, scratch_bytes=source.row_bytes, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: the output has another size."""
+        """No input: the output has another size."""
         return ()

@@ -237,7 +237,7 @@ class Resize:
         return weights, scalars
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: the output has another size."""
+        """No input: the output has another size."""
         return ()
 
 

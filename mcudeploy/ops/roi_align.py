@@ -52,7 +52,7 @@ class RoiAlign:
         return LoopNest(axes, tuple(reads), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `roi_align_f32`. Raises ValueError for other types."""
+        """Return the kernel `roi_align_f32`. Raises ValueError for other types."""
         require_same_dtype(*inputs, output)
         if output.dtype != "float32":
             raise ValueError(f"regions are of float32, not of {output.dtype}")
@@ -95,5 +95,5 @@ class RoiAlign:
         return KernelCall("roi_align_f32", params, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: bins lie anywhere."""
+        """No input: bins lie anywhere."""
         return ()

@@ -68,7 +68,7 @@ class ScatterRows:
         return LoopNest(axes, tuple(reads), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `scatter_rows`. Raises ValueError for reductions of int8."""
+        """Return the kernel `scatter_rows`. Raises ValueError for reductions of int8."""
         indices = operator.constants.get("indices")
         read = inputs[0 if self.constant_indices else 1 :]
         for tensor in read:

@@ -82,7 +82,7 @@ class Svdf:
         return counts
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: a unit may be written before another filter's value is read."""
+        """No input: a unit may be written before another filter's value is read."""
         return ()
 
 

@@ -62,7 +62,7 @@ class Take:
         return LoopNest(spatial_axes(self.out_shape), ((row, col, ch),), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `take`: adjacent elements of the input are copied together."""
+        """Return the kernel `take`: adjacent elements of the input are copied together."""
         (source,) = inputs
         require_same_values(source, output)
         outers, starts, sizes = self._runs(source.shape[2])
@@ -94,7 +94,7 @@ class Take:
         return pixels, *inner
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: elements change their place."""
+        """No input: elements change their place."""
         return ()
 
 
@@ -123,7 +123,7 @@ class Gather:
         return LoopNest(axes, ((row, Index.of(any_col=1), Index.of(any_ch=1)),), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `gather`, in units of elements that always stay together."""
+        """Return the kernel `gather`, in units of elements that always stay together."""
         (source,) = inputs
         require_same_values(source, output)
         in_row, out_row = (tensor.shape[1] * tensor.shape[2] for tensor in (source, output))
@@ -148,7 +148,7 @@ class Gather:
         return KernelCall("gather", params, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: elements change their place."""
+        """No input: elements change their place."""
         return ()
 
 

@@ -57,7 +57,7 @@ class TopK:
         return LoopNest(axes, ((row, col, ch),), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `top_k`. Raises ValueError for indices that are not int32."""
+        """Return the kernel `top_k`. Raises ValueError for indices that are not int32."""
         (source,) = inputs
         if self.result == "values":
             require_same_values(source, output)
@@ -90,5 +90,5 @@ class TopK:
         return KernelCall("top_k", params, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: the output is smaller, or of another type."""
+        """No input: the output is smaller, or of another type."""
         return ()

@@ -24,7 +24,7 @@ class _Identity:
     _kernel: ClassVar[str]
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Element to element."""
+        """Each element reads the element at its place."""
         return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -37,7 +37,7 @@ class _Identity:
         return lambda rows: {"calls": 1} | moved(row_bytes, len(rows))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The input."""
+        """Return the input, whose memory the output may take."""
         return (0,)
 
 
@@ -49,7 +49,7 @@ class Copy(_Identity):
     _kernel: ClassVar[str] = "copy"
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: the copy needs another place."""
+        """No input: the copy needs another place."""
         return ()
 
 

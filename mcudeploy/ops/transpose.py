@@ -65,7 +65,7 @@ class Transpose:
         return _affine_loops(parts, shape, self.out_shape)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Kernel `transpose`."""
+        """Return the kernel `transpose`."""
         (source,) = inputs
         require_same_values(source, output)
         dims = merged_dims(self.dims, self.perm)
@@ -82,7 +82,7 @@ class Transpose:
         return KernelCall("transpose", params)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return None: elements change their place."""
+        """No input: elements change their place."""
         return ()
 
 

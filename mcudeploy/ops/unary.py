@@ -37,7 +37,7 @@ class Unary:
     beta: float = 0.0
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Element to element."""
+        """Each element reads the element at its place."""
         return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -53,5 +53,5 @@ class Unary:
         return KernelCall(f"{self.function}_f32", {**size, **constants})
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The input."""
+        """Return the input, whose memory the output may take."""
         return (0,)

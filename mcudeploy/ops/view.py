@@ -27,7 +27,7 @@ class Reshape:
     shape: Shape
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Raises ValueError if the numbers of elements differ."""
+        """Require equal numbers of elements. Raises ValueError."""
         (source,) = inputs
         if prod(source) != prod(self.shape):
             raise ValueError(f"cannot view {source} as {self.shape}: the numbers of elements differ")
@@ -43,7 +43,7 @@ class Reshape:
         return LoopNest((rows, cols, channels, *whole), reads, write)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """A view has no kernel. Raises ValueError."""
+        """Raise ValueError: a view has no kernel."""
         raise ValueError(f"{operator.name} is a view: it has no kernel")
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:

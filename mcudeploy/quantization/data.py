@@ -43,15 +43,14 @@ class Samples:
 
 
 def open_samples(path: Path, inputs: Sequence[Info]) -> Samples:
-    """The samples in a folder or file, for the inputs of a model (static shapes).
+    """Open the samples in a folder or file, for the inputs of a model (static shapes).
 
-    - A folder: one .npy file for each sample, in the order of their names. Several inputs: a subfolder for
-      each, called `folder_name` of the input, with the same file names in all of them.
-    - .npz: an array for each input, by its name; the first axis counts samples.
-    - .npy, for a single input: the first axis counts samples.
+    A folder has one .npy file for each sample, in the order of their names. For several inputs it has a
+    subfolder for each, called `folder_name` of the input, with the same file names in all of them. An .npz
+    has an array for each input, by its name, and a .npy serves a single input; the first axis counts samples.
 
-    A sample has the shape of the input; a leading axis of 1 may be left out. Raises UsageError that names
-    the file, what it has and what is needed.
+    A sample has the shape of the input; a leading axis of 1 may be omitted. Raises UsageError naming the
+    file, its content and the expected one.
     """
     if path.is_dir():
         return _from_folder(path, inputs)

@@ -65,8 +65,8 @@ class Storage:
         return cls(plan, TiledGraph(Dataflow.of(plan.graph), plan.block_rows), Locations.of(plan.layout))
 
     def made_at(self, block_id: BlockId, time: int) -> Place:
-        """Place of a block at the step that writes it; before all steps, at -1: where the application
-        writes it.
+        """Place of a block at the step that writes it; before all steps, at -1, the place that the
+        application fills.
         """
         found = self.where.made(block_id, time)
         return self._place(found.memory, found.offset)

@@ -1,4 +1,4 @@
-"""Attention, by two products of matrices around a softmax."""
+"""Rule for attention: two matrix products around a softmax."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """Batch, heads of queries and of keys, lengths, depths of a key and of a value."""
+    """Sizes of an attention: batch, heads of queries and of keys, lengths, depths of a key and of a value."""
 
     batch: int
     heads: int
@@ -54,7 +54,7 @@ class _Sizes:
 
     @property
     def scores(self) -> tuple[int, int, int, int]:
-        """Their shape."""
+        """Shape of the scores."""
         return self.batch, self.heads, self.queries, self.keys
 
     def grouped(self, width: int) -> tuple[int, int, int, int]:
@@ -100,7 +100,7 @@ def attention(node: NodeProto, make: Maker) -> bool:
 
 
 def _apart(shape: tuple[int, ...], heads: int) -> tuple[int, ...]:
-    """Batch, heads, length, depth."""
+    """Reshape to batch, heads, length, depth."""
     if len(shape) == 4:
         return shape
     batch, length, width = shape
@@ -133,7 +133,7 @@ class _Mask:
 
     @classmethod
     def of(cls, make: Maker, sizes: _Sizes) -> _Mask:
-        """All that hides keys from queries."""
+        """The masks that hide keys from queries."""
         name, fixed = make.input(3), _frontier(make, sizes)
         given = make.known(name) if name else None
         if given is not None:
@@ -150,12 +150,12 @@ class _Mask:
         return self.fixed is not None and bool(np.any(self.fixed < _HIDDEN))
 
     def on(self, make: Maker, scores: str) -> str:
-        """The scores under it."""
+        """Add the mask to the scores."""
         scores = make.add("Add", scores, self.computed) if self.computed else scores
         return scores if self.fixed is None else make.add("Add", scores, make.constant(self.fixed))
 
     def cleared(self, make: Maker, weights: str) -> str:
-        """The weights; zeros for a query that no key is left for."""
+        """Mask the weights: zeros for a query without visible keys."""
         if self.computed:
             total = replace(self, computed="").on(make, self.computed)
             seen = make.add("Cast", make.add("Less", make.constant(_HIDDEN), total), to=TensorProto.FLOAT)

@@ -1,4 +1,4 @@
-"""Transposed convolution, as a convolution whose channels are the pixels of a block."""
+"""Rule for transposed convolution, as a convolution whose channels are the pixels of a block."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _ConvAxis:
 
 
 def conv_transpose(node: NodeProto, make: Maker) -> bool:
-    """Weights must be constant float32, dilations 1."""
+    """Replace ConvTranspose; weights must be constant float32, dilations 1."""
     x, shape = node.input[0], make.sizes(node.input[0])
     weights = make.constant_of(node.input[1], "the weights")
     bias = make.constant_of(node.input[2], "the bias") if make.input(2) else None
@@ -77,7 +77,7 @@ def conv_transpose(node: NodeProto, make: Maker) -> bool:
 
 
 def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[_ConvAxis]:
-    """The dimensions of the image."""
+    """The parameters of every dimension of the image."""
     rank, given = len(sizes), make.attributes
     if any(step != 1 for step in given.get("dilations", ())):
         raise Unsupported(f"dilations {list(given['dilations'])} are not supported; 1 is")

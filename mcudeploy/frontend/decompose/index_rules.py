@@ -14,7 +14,7 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 
 
 def _strides(shape: Sequence[int]) -> list[int]:
-    """How far the next element of each axis is, in storage order."""
+    """Distance of consecutive elements along each axis, in storage order."""
     return [prod(shape[axis + 1 :]) for axis in range(len(shape))]
 
 
@@ -40,7 +40,7 @@ def _as_int64(make: Maker, indices: str) -> str:
 
 
 def _of_tuples(make: Maker, indices: str, sizes: Sequence[int], offsets: NDArray[np.int64]) -> str:
-    """Of indices [..., k] into the axes `sizes` the number of the element, [count], plus `offsets`."""
+    """Convert indices [..., k] into the axes `sizes` to element numbers, [count], plus `offsets`."""
     own = make.sizes(indices)
     if own[-1] != len(sizes):
         raise Unsupported(f"indices {list(own)} do not fit {len(sizes)} axes")
@@ -68,7 +68,7 @@ def gather_elements(node: NodeProto, make: Maker) -> bool:
 
 
 def gather_nd(node: NodeProto, make: Maker) -> bool:
-    """Parts of a value by computed tuples of indices: rows of a matrix."""
+    """Select parts of a value by computed tuples of indices, as rows of a matrix."""
     x, indices = node.input
     if make.is_constant(indices):
         return False
@@ -156,7 +156,7 @@ def max_unpool(node: NodeProto, make: Maker) -> bool:
 
 
 def one_hot(node: NodeProto, make: Maker) -> bool:
-    """Whether each position is the index."""
+    """Compare each position with the index."""
     indices, depths, values = node.input
     shape, depth = make.sizes(indices), make.known(depths)
     levels, kind = make.known(values), make.dtype(values)
@@ -182,7 +182,7 @@ def one_hot(node: NodeProto, make: Maker) -> bool:
 
 
 def compress(node: NodeProto, make: Maker) -> bool:
-    """The elements or parts that a constant condition chooses."""
+    """Select the elements or parts that a constant condition marks."""
     x, condition = node.input
     chosen = make.constant_of(condition, "the condition")
     axis = make.attributes.get("axis")

@@ -39,7 +39,7 @@ def _whole(node: NodeProto, make: Maker, made: str) -> bool:
 
 
 def cast_of_whole(node: NodeProto, make: Maker) -> bool:
-    """A Cast to float32 of sums that are floats already."""
+    """Replace a Cast to float32 of sums that are already floats."""
     made = make.whole.get(node.input[0])
     if made is None or make.attributes.get("to") != TensorProto.FLOAT:
         return False
@@ -48,7 +48,7 @@ def cast_of_whole(node: NodeProto, make: Maker) -> bool:
 
 
 def matmul_integer_to_float(node: NodeProto, make: Maker) -> bool:
-    """A product of quantised matrices that stays float."""
+    """Replace a product of quantised matrices whose result stays float."""
     a, b, a_scale, b_scale, a_zero, b_zero, bias = padded(node.input, 7)
     operands = real(make, a, a_scale, a_zero), real(make, b, b_scale, b_zero, 1)
     made = make.add("MatMul", *operands, out="" if bias else node.output[0])
@@ -58,7 +58,7 @@ def matmul_integer_to_float(node: NodeProto, make: Maker) -> bool:
 
 
 def matmul_nbits(node: NodeProto, make: Maker) -> bool:
-    """Weights [N, blocks, bytes] of few bits, with a scale for each block, become float32."""
+    """Unpack weights [N, blocks, bytes] of few bits, with a scale for each block, to float32."""
     x, packed, scales, zeros, order, bias = padded(node.input, 6)
     weights, scale = make.constant_of(packed, "the weights"), make.constant_of(scales, "the scales")
     if order:
@@ -82,7 +82,7 @@ def matmul_nbits(node: NodeProto, make: Maker) -> bool:
 
 
 def _zero_points(found: NDArray[np.generic] | None, shape: tuple[int, int], bits: int) -> NDArray[np.float32]:
-    """The zero points of blocks: the middle, packed integers, or floats as they are."""
+    """The zero points of blocks: the middle, packed integers, or floats."""
     if found is None:
         return np.full((*shape, 1), 2 ** (bits - 1), np.float32)
     if found.dtype == np.uint8:
@@ -91,6 +91,6 @@ def _zero_points(found: NDArray[np.generic] | None, shape: tuple[int, int], bits
 
 
 def _unpacked(packed: NDArray[np.generic], bits: int) -> NDArray[np.uint8]:
-    """The numbers in rows of bytes, the lowest bits first."""
+    """Unpack the numbers in rows of bytes, the lowest bits first."""
     parts = [(packed.astype(np.uint8) >> shift) & (2**bits - 1) for shift in range(0, 8, bits)]
     return np.asarray(np.stack(parts, axis=-1).reshape(len(packed), -1), np.uint8)

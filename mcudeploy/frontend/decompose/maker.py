@@ -56,7 +56,7 @@ class Maker:
         return self.outputs[position] if position < len(self.outputs) else ""
 
     def is_read(self, name: str) -> bool:
-        """Whether a node reads a value of the file, or it is a result."""
+        """Whether a node reads a value of the file, or it is a graph output."""
         return name in self._read
 
     def integer(self, name: str, default: int = 0) -> int:
@@ -72,7 +72,7 @@ class Maker:
         return {name: self.attributes[name] for name in names if name in self.attributes}
 
     def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
-        """One more node; the name of its output."""
+        """Add a node; return the name of its output."""
         name = out or f"{self.stem}/{len(self.nodes)}"
         if all(self.is_constant(given) for given in inputs if given):
             self._folded.add(name)
@@ -80,7 +80,7 @@ class Maker:
         return name
 
     def constant(self, value: ArrayLike, dtype: Any = np.float32) -> str:
-        """A new constant; its name."""
+        """Add a constant; return its name."""
         name = f"{self.stem}/constant {len(self._constants)}"
         self._constants[name] = numpy_helper.from_array(np.asarray(value, dtype), name)
         return name
@@ -131,7 +131,7 @@ class Maker:
         return self._infos[name].dtype if name in self._infos else None
 
     def reduce(self, op: str, x: str, axes: Sequence[int] | None, *, keep: bool = True, out: str = "") -> str:
-        """A reduction over axes (None: all)."""
+        """Add a reduction over axes (None: all)."""
         keepdims = int(keep)
         if axes is None:
             return self.add(op, x, out=out, keepdims=keepdims)
@@ -148,5 +148,5 @@ class Maker:
         return centred, self.add("Sqrt", variance)
 
     def reshaped(self, x: str, shape: Sequence[int], out: str = "") -> str:
-        """X under another shape."""
+        """Reshape `x`."""
         return self.add("Reshape", x, self.constant(shape, np.int64), out=out)

@@ -9,7 +9,7 @@ from mcudeploy.frontend.decompose.maker import Maker
 
 
 def center_crop_pad(node: NodeProto, make: Maker) -> bool:
-    """One Pad, whose negative amounts crop."""
+    """Replace by one Pad, whose negative amounts crop."""
     x, wanted = node.input
     shape, sizes = make.shape(x), make.known(wanted)
     if shape is None or sizes is None:
@@ -26,7 +26,7 @@ def center_crop_pad(node: NodeProto, make: Maker) -> bool:
 
 
 def trilu(node: NodeProto, make: Maker) -> bool:
-    """A choice by a constant mask: a product with zeros would keep infinities."""
+    """Select by a constant mask, not by a product with zeros, which would keep infinities."""
     x, *given = node.input
     shape = make.shape(x)
     diagonal = make.known(given[0]) if given and given[0] else np.zeros((), np.int64)

@@ -37,7 +37,7 @@ def layer_norm(node: NodeProto, make: Maker) -> bool:
 
 
 def _with_statistics(make: Maker, x: str, axes: range, outputs: list[str]) -> str:
-    """The normalised values; mean and inverse deviation under the names that are given for them."""
+    """The normalised values; mean and inverse deviation get the given names."""
     mean = make.reduce("ReduceMean", x, axes, out=outputs[0])
     centred = make.add("Sub", x, mean)
     variance = make.reduce("ReduceMean", make.add("Mul", centred, centred), axes)
@@ -47,7 +47,7 @@ def _with_statistics(make: Maker, x: str, axes: range, outputs: list[str]) -> st
 
 
 def batch_normalization(node: NodeProto, make: Maker) -> bool:
-    """With parameters that are computed, or of several images."""
+    """Replace normalisations with computed parameters, or of several images."""
     shape = make.shape(node.input[0])
     if shape is None or len(shape) < 2 or make.integer("training_mode") or any(node.output[1:]):
         return False
@@ -62,7 +62,7 @@ def batch_normalization(node: NodeProto, make: Maker) -> bool:
 
 
 def instance_normalization(node: NodeProto, make: Maker) -> bool:
-    """Each channel by its own mean and deviation."""
+    """Normalise each channel by its mean and deviation."""
     x, scale, bias = node.input
     shape = _image(make)
     centred, deviation = make.normalized(x, range(2, len(shape)), make.number("epsilon", _EPSILON))
@@ -79,12 +79,12 @@ def _image(make: Maker) -> tuple[int, ...]:
 
 
 def _per_channel(make: Maker, name: str, shape: tuple[int, ...]) -> str:
-    """A vector along the channels of an image."""
+    """Reshape a vector to the channels of an image."""
     return make.reshaped(name, (-1, *(1,) * (len(shape) - 2)))
 
 
 def group_normalization(node: NodeProto, make: Maker) -> bool:
-    """Groups of channels by their mean and deviation."""
+    """Normalise groups of channels by their mean and deviation."""
     x, scale, bias = node.input
     shape, groups = _image(make), make.integer("num_groups", 1)
     batch, channels = shape[:2]
@@ -108,8 +108,10 @@ def group_normalization(node: NodeProto, make: Maker) -> bool:
 
 
 def mean_variance_normalization(node: NodeProto, make: Maker) -> bool:
-    """Whole axes by their mean and deviation. The first element is taken off before: of a constant image the
-    rounding of the mean would leave more than the epsilon.
+    """Normalise whole axes by their mean and deviation.
+
+    The first element is subtracted before: otherwise the rounding error of the mean of a constant image
+    exceeds the epsilon.
     """
     axes = [int(axis) for axis in make.attributes.get("axes", (0, 2, 3))]
     bounds = [make.constant(bound, np.int64) for bound in ([0] * len(axes), [1] * len(axes), axes)]
@@ -137,7 +139,7 @@ def lp_normalization(node: NodeProto, make: Maker) -> bool:
 
 
 def local_response_normalization(node: NodeProto, make: Maker) -> bool:
-    """LRN: the mean of squares over channels side by side is an average pool along them."""
+    """Replace LRN: the mean of squares over adjacent channels is an average pool along them."""
     x, shape, size = node.input[0], _image(make), make.integer("size")
     last = make.add("Transpose", make.add("Mul", x, x), perm=(0, *range(2, len(shape)), 1))
     pixels = prod((shape[0], *shape[2:]))

@@ -14,7 +14,7 @@ _DILATED_MEANS = 19
 
 
 def lp_pool(node: NodeProto, make: Maker) -> bool:
-    """LpPool: the mean of powers in a window times their number, and the root of that."""
+    """Replace LpPool: the mean of powers in a window times their number, and the root of that."""
     shape, made = make.sizes(node.input[0])[2:], make.sizes(node.output[0])[2:]
     kernel = [int(size) for size in make.attributes["kernel_shape"]]
     ones = (1,) * len(kernel)

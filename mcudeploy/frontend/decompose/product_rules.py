@@ -28,7 +28,7 @@ class Term:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """By letter."""
+        """Sizes by letter."""
         return dict(zip(self.letters, self.shape, strict=True))
 
 
@@ -59,7 +59,7 @@ def _is_plain(make: Maker, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 
 def _long(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Without leading ones."""
+    """The shape without leading dimensions of size 1."""
     while shape and shape[0] == 1:
         shape = shape[1:]
     return shape
@@ -97,7 +97,7 @@ def _scaled(make: Maker, x: str, factor: float) -> str:
 
 
 def einsum(node: NodeProto, make: Maker) -> bool:
-    """Two by two, from the left."""
+    """Replace Einsum by products of two operands, from the left."""
     shapes = [make.sizes(name) for name in node.input]
     letters, result = _letters(bytes(make.attributes["equation"]).decode(), [len(shape) for shape in shapes])
     terms = [_distinct(make, Term(*each)) for each in zip(node.input, letters, shapes, strict=True)]
@@ -216,7 +216,7 @@ def _elementwise(make: Maker, a: Term, b: Term, sizes: Mapping[str, int]) -> Ter
 
 
 def _grouped(make: Maker, term: Term, letters: str, shape: Iterable[int]) -> str:
-    """The tensor with its dimensions in this order, under another shape."""
+    """Reorder and reshape the tensor."""
     name = term.name
     if letters != term.letters:
         name = make.add("Transpose", name, perm=[term.letters.index(letter) for letter in letters])

@@ -81,7 +81,7 @@ def qlinear_matmul(node: NodeProto, make: Maker) -> bool:
 
 
 def qgemm(node: NodeProto, make: Maker) -> bool:
-    """A dense layer; without a scale its result is float."""
+    """Replace a dense layer; without a scale its result is float."""
     a, a_scale, a_zero, b, b_scale, b_zero, bias, y_scale, y_zero = padded(node.input, 9)
     scales = make.constant_of(a_scale, "the scale"), make.constant_of(b_scale, "the scale of the weights")
     attributes = _float_attributes(make)
@@ -112,7 +112,7 @@ def of_one(op: str) -> Callable[[NodeProto, Maker], bool]:
 
 
 def of_two(op: str) -> Callable[[NodeProto, Maker], bool]:
-    """A function of two tensors."""
+    """Rule for a function of two tensors."""
 
     def rule(node: NodeProto, make: Maker) -> bool:
         a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = padded(node.input, 8)
@@ -124,7 +124,7 @@ def of_two(op: str) -> Callable[[NodeProto, Maker], bool]:
 
 
 def qlinear_softmax(node: NodeProto, make: Maker) -> bool:
-    """Before opset 13 a softmax was over all axes from its axis on."""
+    """Replace a softmax of opset 12 or older, which covers all axes from its axis onwards."""
     rank, axis = len(make.shape(node.input[0]) or ()), int(make.attributes.get("axis", -1))
     if int(make.attributes.get("opset", 13)) < 13 and axis not in (-1, rank - 1):
         raise Unsupported(f"a softmax over axes from {axis} on is not supported; over the last axis it is")
@@ -132,7 +132,7 @@ def qlinear_softmax(node: NodeProto, make: Maker) -> bool:
 
 
 def qlinear_concat(node: NodeProto, make: Maker) -> bool:
-    """Tensors side by side, each with its own quantisation."""
+    """Concatenate tensors that each have their own quantisation."""
     y_scale, y_zero, *given = node.input
     parts = [real(make, *given[first : first + 3]) for first in range(0, len(given), 3)]
     made = make.add("Concat", *parts, **_float_attributes(make))

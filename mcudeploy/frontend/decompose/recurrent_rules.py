@@ -10,13 +10,13 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 
 _SEQUENCE, _LENGTHS, _FIRST, _LAST = 0, 4, 5, 7
 _BATCH_AXES = (2, 1, 1)
-"""Of the results, the steps first."""
+"""Order of the result axes if the steps come first."""
 _BATCH_FIRST = ((2, 0, 1, 3), (1, 0, 2), (1, 0, 2))
 """Order of the result axes if the batch comes first."""
 
 
 def batched(node: NodeProto, make: Maker) -> bool:
-    """LSTM, GRU and RNN with layout 1, or a batch: a node for each sequence, the steps first."""
+    """Replace LSTM, GRU and RNN with layout 1, or a batch: a node for each sequence, the steps first."""
     by_batch = make.integer("layout")
     sizes = make.shape(node.input[0])
     batch = 1 if sizes is None else sizes[0 if by_batch else 1]
@@ -43,7 +43,7 @@ def batched(node: NodeProto, make: Maker) -> bool:
 
 
 def _require_whole(make: Maker, sizes: tuple[int, ...], by_batch: int) -> None:
-    """Raises Unsupported for sequences that end early, and for first states of another batch."""
+    """Raise Unsupported for sequences that end early, and for initial states of another batch."""
     steps, batch = sizes[by_batch], sizes[1 - by_batch]
     lengths = make.input(_LENGTHS)
     if lengths and not np.all(make.constant_of(lengths, "sequence_lens") == steps):

@@ -15,7 +15,7 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 _ENDLESS = 2**31 - 1
 
 _LARGEST_MATRIX = 2**22
-"""Elements of a constant: 16 MiB of flash."""
+"""Limit of the elements of a constant: 16 MiB of flash."""
 
 
 def swiglu(node: NodeProto, make: Maker) -> bool:
@@ -29,7 +29,7 @@ def swiglu(node: NodeProto, make: Maker) -> bool:
 
 
 def rotary_embedding(node: NodeProto, make: Maker) -> bool:
-    """Pairs of features turned by the angle of their position."""
+    """Rotate pairs of features by the angle of their position."""
     shape, heads = make.sizes(node.input[0]), make.integer("num_heads")
     x, apart = node.input[0], shape
     if len(shape) == 3:
@@ -48,14 +48,14 @@ def rotary_embedding(node: NodeProto, make: Maker) -> bool:
 
 
 def _angles(make: Maker, name: str, length: int, half: int, *, flat: bool) -> str:
-    """Sines or cosines for each position, that all heads share."""
+    """Sines or cosines for each position, shared by all heads."""
     if make.input(3):
         name = make.add("Gather", name, make.input(3), axis=0)
     return make.reshaped(name, (-1, length, 1, half) if flat else (-1, 1, length, half))
 
 
 def _turned(make: Maker, x: str, angles: tuple[str, str], shape: tuple[int, ...]) -> str:
-    """`shape`: that of the part of x that is turned."""
+    """Rotate the part of x of the given `shape`."""
     (cos, sin), width = angles, shape[-1]
     if make.integer("interleaved"):
         first, second = _part(make, x, 0, width, 2), _part(make, x, 1, width, 2)
@@ -71,7 +71,7 @@ def _turned(make: Maker, x: str, angles: tuple[str, str], shape: tuple[int, ...]
 
 
 def _part(make: Maker, x: str, first: int, end: int, step: int = 1) -> str:
-    """Elements along the last of 4 axes."""
+    """Select elements along the last of 4 axes."""
     bounds = ([first], [end], [3], [step])
     return make.add("Slice", x, *(make.constant(bound, np.int64) for bound in bounds))
 
@@ -100,7 +100,7 @@ def causal_conv(node: NodeProto, make: Maker) -> bool:
 
 
 def dft(node: NodeProto, make: Maker) -> bool:
-    """A product with a constant matrix."""
+    """Multiply by a constant matrix."""
     shape, made = make.sizes(node.input[0]), make.sizes(node.output[0])
     axis = make.integer("axis", 1)
     if make.opset >= 20:

@@ -11,7 +11,7 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 
 
 def cast_like(node: NodeProto, make: Maker) -> bool:
-    """A Cast to the type of the second input."""
+    """Cast to the type of the second input."""
     x, like = node.input
     try:
         to = helper.np_dtype_to_tensor_dtype(np.dtype(make.dtype(like) or "undefined"))
@@ -22,7 +22,7 @@ def cast_like(node: NodeProto, make: Maker) -> bool:
 
 
 def depth_to_space(node: NodeProto, make: Maker) -> bool:
-    """Channels become blocks of pixels."""
+    """Move channels into blocks of pixels."""
     (batch, channels, rows, cols), block = make.sizes(node.input[0]), make.integer("blocksize")
     if block < 1 or channels % block**2:
         raise Unsupported(f"{channels} channels do not make blocks of {block} x {block} pixels")
@@ -37,7 +37,7 @@ def depth_to_space(node: NodeProto, make: Maker) -> bool:
 
 
 def space_to_depth(node: NodeProto, make: Maker) -> bool:
-    """Blocks of pixels become channels."""
+    """Move blocks of pixels into channels."""
     (batch, channels, rows, cols), block = make.sizes(node.input[0]), make.integer("blocksize")
     if block < 1 or rows % block or cols % block:
         raise Unsupported(f"{rows} x {cols} pixels do not consist of blocks of {block} x {block}")

@@ -12,11 +12,11 @@ from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 
 _MOST_GROUPS = 3
-"""Of neighbouring axes that are reduced, or stay: the dimensions of a tensor."""
+"""Limit of the groups of adjacent axes that are reduced, or kept: the dimensions of a tensor."""
 
 
 def chain(op: str) -> Callable[[NodeProto, Maker], bool]:
-    """A function of any number of values, two by two."""
+    """Combine any number of values pairwise."""
 
     def rule(node: NodeProto, make: Maker) -> bool:
         inputs = list(node.input)
@@ -34,7 +34,7 @@ def chain(op: str) -> Callable[[NodeProto, Maker], bool]:
 
 
 def swapped(op: str) -> Callable[[NodeProto, Maker], bool]:
-    """A function of two values whose operands are exchanged."""
+    """Rule for a function of two values with exchanged operands."""
 
     def rule(node: NodeProto, make: Maker) -> bool:
         make.add(op, node.input[1], node.input[0], out=node.output[0])
@@ -132,7 +132,7 @@ def mixed_power(node: NodeProto, make: Maker) -> bool:
 
 
 def computed_clip(node: NodeProto, make: Maker) -> bool:
-    """A Clip whose bounds are computed."""
+    """Replace a Clip with computed bounds."""
     bounds = [(op, name) for op, name in zip(("Max", "Min"), node.input[1:], strict=False) if name]
     if all(make.known(name) is not None for _, name in bounds):
         return False

@@ -67,12 +67,12 @@ class _VolumeAxis:
 
     @property
     def reach(self) -> int:
-        """From the first tap to the last."""
+        """Distance from the first tap to the last."""
         return (self.kernel - 1) * self.dilation + 1
 
     @property
     def needed(self) -> int:
-        """The padded input that the windows reach over."""
+        """Size of the padded input that the windows cover."""
         return (self.made - 1) * self.stride + self.reach
 
 

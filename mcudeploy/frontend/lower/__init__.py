@@ -1,1 +1,1 @@
-"""Nodes to operators of the graph."""
+"""Lowering of nodes to operators of the graph."""

@@ -31,7 +31,7 @@ _CROWDED_BIAS = 2.0**30
 """Limit of a 32-bit bias in a channel whose steps are made coarser for it."""
 
 _TELLING_ROUNDING = 1e-4
-"""Output steps that the rounding of a bias must move a result by for the graph to state it."""
+"""Output steps by which the rounding of a bias must move a result for the graph to state it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,9 @@ class Linear:
 
     @classmethod
     def of(cls, weights: Constant, bias: Constant | None, factor: float = 1.0) -> Linear:
-        """Nothing folded yet. `weights` has the output channels first; `bias` has K values or is None."""
+        """A linear operator before folding. `weights` has the output channels first; `bias` has K values or
+        is None.
+        """
         count = weights.shape[0]
         return cls(weights, bias, np.full(count, factor), np.zeros(count))
 
@@ -62,7 +64,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvRead:
-    """How a Conv2d reads a stored value: tensor, operator, weights in the order it wants, result."""
+    """The way a Conv2d reads a stored value: tensor, operator, weights in its order, result."""
 
     tensor: str
     op: Conv2d
@@ -72,7 +74,7 @@ class ConvRead:
 
 
 Reader = Callable[[OnnxValue, Constant], ConvRead]
-"""From the value and the weights [K, ...] to the reading; the operator's clip is filled in later."""
+"""Function from the value and the weights [K, ...] to a ConvRead; the operator's clip is set later."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +88,7 @@ class QuantizedWeights:
 def emit_linear(
     builder: Builder, node: Node, shape: tuple[int, ...], axis: int, *, linear: Linear, reader: Reader
 ) -> None:
-    """Emits the Conv2d of a node whose first activation input is inputs[0] and defines its result.
+    """Emit the Conv2d of a node whose first activation input is inputs[0], and define its result.
 
     `shape` is the ONNX shape of the result, `axis` its channel axis.
     """
@@ -207,7 +209,7 @@ def fits_int8(integers: NDArray[np.int32]) -> bool:
 
 
 def _note_zero_point(builder: Builder, node: Node, weights: Constant) -> None:
-    """Tells of weights of 8 bits that no integer kernel takes."""
+    """Report weights of 8 bits that no integer kernel supports."""
     stored = weights.quantized
     if stored is None or stored.bits != 8 or fits_int8(stored.integers - stored.zero_point):
         return
@@ -260,9 +262,9 @@ def quantized_bias(linear: Linear, scale: _Doubles) -> NDArray[np.int32]:
 def fold_affine(
     builder: Builder, name: str, shape: tuple[int, ...], axis: int, linear: Linear
 ) -> tuple[Linear, str]:
-    """Takes over additions and multiplications by channel constants, and BatchNormalization.
+    """Fold additions and multiplications by channel constants, and BatchNormalization.
 
-    Returns the linear operator and the name of the value it makes then.
+    Returns the linear operator and the name of its value.
     """
     while True:
         reader = sole_reader(builder, name)

@@ -1,4 +1,4 @@
-"""Functions of integers: int8, uint8 and int32 values that no quantisation is known of."""
+"""Functions of integers: int8, uint8 and int32 values without a quantisation."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 
 RealLowering = Callable[["Builder", Node], OnnxValue]
-"""Computes the first output of a node on float tensors, with nothing fused and no tables."""
+"""A function that lowers the first output of a node to float tensors, without fusion and tables."""
 
 _BORDER_DTYPES = {
     DType.FLOAT32: ("float32",),
@@ -59,7 +59,7 @@ _TAKES_INT32 = frozenset(
 
 
 class Builder:
-    """Mutable while lowering runs; `tensors`, `operators` and `references` become the Graph."""
+    """State of the lowering; `tensors`, `operators` and `references` become the Graph."""
 
     def __init__(self, model: OnnxModel, real_lowerings: Mapping[str, RealLowering]) -> None:
         self.model = model
@@ -132,7 +132,7 @@ class Builder:
         return GraphIO(border.tensor, entry.whole, shape, dtype, order.reshape(-1))
 
     def border(self, name: str, value: OnnxValue, dtype: str) -> GraphIO:
-        """How the value's tensor relates to the ONNX value of this name."""
+        """Describe the relation of the value's tensor to the ONNX value of this name."""
         order = np.ascontiguousarray(value.index.reshape(-1), np.int32)
         stated = self.model.file_types.get(name, dtype)
         return GraphIO(value.tensor, name, value.shape, stated, order, self.model.declared.get(name))
@@ -177,7 +177,7 @@ class Builder:
         return settled
 
     def requantized(self, name: str, quantization: Quantization) -> OnnxValue:
-        """A float value seen through a table as an int8 tensor of this quantisation, rounded once."""
+        """Convert a float value seen through a table to an int8 tensor of this quantisation, rounded once."""
         value = self.value(name)
         if value.table is None or not value.real:
             raise Unsupported("a value on an int8 tensor is needed here")
@@ -227,7 +227,7 @@ class Builder:
     def tensor(
         self, name: str, shape: Shape, dtype: DType, quantization: Quantization | None = None
     ) -> Tensor:
-        """A new tensor. Raises Unsupported for sizes beyond any microcontroller."""
+        """Add a tensor. Raises Unsupported for sizes beyond any microcontroller."""
         require_bounded(shape, "a result")
         self._elements += prod(shape)
         if self._elements > MAX_MADE_ELEMENTS:

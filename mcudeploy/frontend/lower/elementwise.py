@@ -30,11 +30,11 @@ from mcudeploy.ops.integer import IntegerBinary
 from mcudeploy.ops.unary import Unary
 
 _MOST_SUM_ERROR = 2.0**-8
-"""Steps of the output that an int8 sum may be off by before it is rounded; others are computed in float."""
+"""Limit of the error of an int8 sum before rounding, in steps of the output; others are computed in float."""
 
 
 def unary(builder: Builder, node: Node) -> None:
-    """On an int8 tensor the function joins the value's table; on a float tensor it is an operator."""
+    """Lower a function: an int8 tensor's table absorbs it; on a float tensor it is an operator."""
     function = FUNCTIONS[node.op](builder.constants, node)
     value = builder.value(node.inputs[0])
     if not value.real:
@@ -50,7 +50,7 @@ def unary(builder: Builder, node: Node) -> None:
 
 
 def real_unary(builder: Builder, node: Node) -> OnnxValue:
-    """The function on a float tensor."""
+    """Lower the function on a float tensor."""
     function = FUNCTIONS[node.op](builder.constants, node)
     return _real_unary(builder, builder.real(node.inputs[0]), function, (node,), None)
 
@@ -183,7 +183,7 @@ def _rounds_well(node: Node, operands: Operands, output: Quantization) -> bool:
 
 
 def real_binary(builder: Builder, node: Node) -> OnnxValue:
-    """The operation on float tensors."""
+    """Lower the operation on float tensors."""
     return _real_form(builder, node, None)
 
 
@@ -250,7 +250,7 @@ def _quantized_operands(builder: Builder, node: Node) -> Operands | None:
 
 
 def constant_quantization(constant: Constant) -> Quantization | None:
-    """The quantisation of a constant of 8 bits that is quantised per tensor, in int8 terms."""
+    """The quantisation in int8 terms of a constant of 8 bits that is quantised per tensor."""
     stored = constant.quantized
     if stored is None or stored.bits != 8 or stored.integers.size == 0:
         return None
@@ -295,7 +295,9 @@ def _emit(
 
 
 def common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
-    """That of the largest activation, viewed so that others repeat along whole dimensions, if that can be."""
+    """The layout of the largest activation, viewed if possible so that others repeat along whole
+    dimensions.
+    """
     for operand in operands:
         if isinstance(operand, OnnxValue) and operand.index.size == prod(shape):
             index, own = operand.index.reshape(shape), builder.shape_of(operand.tensor)

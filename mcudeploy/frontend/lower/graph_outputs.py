@@ -1,4 +1,4 @@
-"""Graph outputs: in which element type and order they are stored."""
+"""Graph outputs: their stored element type and order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TABLES = {
     "int32": DType.INT32,
     "int64": DType.INT32,
 }
-"""How constant outputs of these element types are stored."""
+"""Stored types of constant outputs by element type."""
 
 
 def output_border(builder: Builder, info: Info, *, float_io: bool) -> GraphIO:
@@ -64,7 +64,7 @@ def with_a_step(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO
 
 
 def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[OnnxValue, str]:
-    """The value that the output ends with, and the ONNX element type."""
+    """The final value of the output, and its ONNX element type."""
     if info.name in builder.constants:
         return _constant(builder, info.name)
     value = builder.value(info.name)
@@ -126,7 +126,7 @@ def _any_index(builder: Builder) -> str:
 
 
 def truth(builder: Builder, name: str) -> OnnxValue:
-    """A value of 0 and 1 as an int8 tensor."""
+    """Convert a value of 0 and 1 to an int8 tensor."""
     value = builder.value(name)
     if value.table is not None:
         return builder.requantized(name, TRUTH)

@@ -1,4 +1,4 @@
-"""GridSample: an image at places that are computed, in float."""
+"""GridSample: an image at computed positions, in float."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcudeploy.ops.grid_sample import MODES, PADDINGS, GridSample
 
 
 def grid_sample(builder: Builder, node: Node) -> None:
-    """One image of two dimensions; the grid is computed, too."""
+    """Lower GridSample of one two-dimensional image with a computed grid."""
     mode, padding = node.text("mode", "linear"), node.text("padding_mode", "zeros")
     if mode not in MODES or padding not in PADDINGS:
         raise Unsupported(f"mode {mode!r} with padding_mode {padding!r} is not supported")

@@ -40,7 +40,7 @@ _STORED = {
     "int64": DType.INT32,
     "bool": DType.INT8,
 }
-"""How the element types of inputs are stored."""
+"""Stored types of inputs by element type."""
 _REAL = ("float32", "bool")
 
 

@@ -1,4 +1,4 @@
-"""int32 values: casts, rows chosen by indices, and indices of the largest elements."""
+"""int32 values: casts, rows selected by indices, and indices of the largest elements."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.unary import Unary
 
 _FLOAT, _INT32, _INT64, _BOOL, _HALF, _DOUBLE = 1, 6, 7, 9, 10, 11
-"""Of TensorProto.DataType."""
+"""Element types of TensorProto.DataType."""
 
 
 def cast(builder: Builder, node: Node) -> None:
-    """To float32, int32 (which int64 is held as), or bool; to float16 as a rounding."""
+    """Lower Cast to float32, int32 (which stores int64), or bool; to float16 as a rounding."""
     builder.define(node.output, _cast(builder, node))
 
 
@@ -73,7 +73,7 @@ def _cast(builder: Builder, node: Node) -> OnnxValue:
 
 
 def _as_real(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
-    """Integers as floats: int8 ones seen through a table, int32 ones converted."""
+    """Convert integers to floats: int8 ones seen through a table, int32 ones converted."""
     if value.real:
         return value
     if builder.tensors[value.tensor].dtype is DType.INT32:
@@ -100,7 +100,7 @@ def _converted(builder: Builder, node: Node, value: OnnxValue, dtype: DType) -> 
 
 
 def gather(builder: Builder, node: Node) -> None:
-    """With constant indices a Slice; else rows of a table that is constant or computed."""
+    """Lower Gather: constant indices make a Slice; others select rows of a constant or computed table."""
     if node.inputs[1] in builder.constants:
         pick(builder, node)
         return
@@ -133,7 +133,7 @@ def _placed(indices: OnnxValue, rest: tuple[int, ...], axis: int) -> IndexArray:
 
 
 def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
-    """Rows of a constant table, which is quantised as the result is."""
+    """Lower a Gather of rows of a constant table, which is quantised as the result is."""
     if constant.value.dtype != np.float32:
         raise Unsupported(f"a table of {constant.value.dtype} is not supported; float32 is")
     indices, vector = _indices(builder, node)
@@ -163,7 +163,7 @@ def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
 
 
 def _gathered(builder: Builder, node: Node, table: OnnxValue) -> OnnxValue:
-    """Rows of a table that is computed."""
+    """Lower a Gather of rows of a computed table."""
     indices, vector = _indices(builder, node)
     axis = axis_of(node, table.index.ndim)
     moved = np.moveaxis(table.index, axis, 0)

@@ -77,7 +77,7 @@ def _read_image(
 
 
 def gemm(builder: Builder, node: Node) -> None:
-    """The matrix product alpha * A * B + beta * C with constant B and C."""
+    """Lower the matrix product alpha * A * B + beta * C with constant B and C."""
     weights = builder.constant(node.input(1), "the second matrix")
     value = builder.value(node.inputs[0])
     if weights.value.ndim != 2 or value.index.ndim != 2:
@@ -118,7 +118,7 @@ def _gemm_bias(constant: Constant, shape: tuple[int, int], factor: float) -> Con
 
 
 def matmul(builder: Builder, node: Node) -> None:
-    """A product with a constant matrix on either side, or of two activations."""
+    """Lower a product with a constant matrix on either side, or of two activations."""
     left, right = builder.operand(node.inputs[0]), builder.operand(node.inputs[1])
     if isinstance(right, Constant) and isinstance(left, OnnxValue):
         _constant_product(builder, node, left, _matrix(right).moved(np.transpose), swapped=False)
@@ -161,7 +161,7 @@ def _constant_product(
 def _read_matrix(
     builder: Builder, tensor: str, index: IndexArray, weights: Constant, shape: tuple[int, ...]
 ) -> ConvRead:
-    """Rows of `depth` elements times weights [K, depth]; the weights follow the stored order."""
+    """Read rows of `depth` elements for weights [K, depth]; the weights follow the stored order."""
     depth, channels = index.shape[-1], weights.shape[0]
     places = index.reshape(-1, depth)
     count = len(places)
@@ -227,8 +227,9 @@ def _emit_product(
 
 
 def batch_normalization(builder: Builder, node: Node) -> None:
-    """On its own: Affine on int8 values, a depthwise 1x1 convolution on floats. Behind a convolution it was
-    folded already.
+    """Lower a separate BatchNormalization: Affine on int8 values, a depthwise 1x1 convolution on floats.
+
+    After a convolution it is already folded.
     """
     value = builder.value(node.inputs[0])
     if value.index.ndim < 2:
@@ -271,7 +272,7 @@ def _affine(builder: Builder, node: Node, linear: Linear, ending: Ending) -> Onn
 
 
 def _read_channels(builder: Builder, source: OnnxValue, weights: Constant) -> ConvRead:
-    """Channels of an image or of a vector, each with its own factor."""
+    """Read the channels of an image or of a vector, each with its own factor."""
     index = source.index
     image = index.reshape(index.shape[0], 1, -1) if index.ndim == 2 else image_positions(index)
     tensor = builder.arranged(source.tensor, image)

@@ -133,9 +133,9 @@ _FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError,
 
 
 def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
-    """The Graph of a model. `reasons`: why nodes, by label, could not be folded.
+    """Lower a model to its Graph. `reasons`: why nodes, by label, could not be folded.
 
-    Raises ModelError listing all nodes that are not supported.
+    Raises ModelError listing all unsupported nodes.
     """
     builder = Builder(model, REAL_LOWERINGS)
     problems: list[Problem] = []

@@ -72,7 +72,7 @@ def real_pad(builder: Builder, node: Node) -> OnnxValue:
 
 
 def _mirrored(builder: Builder, node: Node, value: OnnxValue, amounts: tuple[int, ...]) -> OnnxValue:
-    """Padding by elements of the value itself. Negative amounts crop it first."""
+    """Pad with elements of the value itself. Negative amounts crop it first."""
     mode, rank = node.text("mode", ""), value.index.ndim
     if mode not in _MODES:
         raise Unsupported(f"mode {mode!r} is not supported; constant, edge, reflect and wrap are")
@@ -88,7 +88,7 @@ def _mirrored(builder: Builder, node: Node, value: OnnxValue, amounts: tuple[int
 
 
 def _pad_amounts(builder: Builder, node: Node, rank: int) -> tuple[int, ...]:
-    """Befores, then afters, of every axis."""
+    """The amounts before, then the amounts after, of every axis."""
     given = integers_of(builder.constant(node.input(1), "the pads"))
     axes: Sequence[int] = range(rank)
     if node.input(3):
@@ -239,7 +239,7 @@ def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> OnnxV
 
 
 def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> OnnxValue:
-    """Integers side by side: the bytes stay, whatever each of them meant."""
+    """Concatenate integers: the bytes stay, whatever they mean."""
     settled = [builder.integers(name) for name in names]
     if all(builder.tensors[value.tensor].dtype is DType.INT32 for value in settled):
         return replace(_concat(builder, node, settled, None, (node,)), real=False)

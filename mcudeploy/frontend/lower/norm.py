@@ -19,7 +19,7 @@ _EPSILON = 1e-5
 
 
 def layer_norm(builder: Builder, node: Node) -> None:
-    """LayerNormalization and RMSNormalization, computed in float."""
+    """Lower LayerNormalization and RMSNormalization in float."""
     value = builder.value(node.inputs[0])
     rank = value.index.ndim
     axis = node.integer("axis", -1)

@@ -1,4 +1,4 @@
-"""Nodes that take elements of a value by constants: which ones, as index arrays."""
+"""Nodes that select elements of a value by constants, as index arrays."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ PICKS: dict[str, Rule] = {
     "Slice": _slice,
     "Tile": _tile,
 }
-"""The index array of a node's result, from that of its input."""
+"""The index array of a node's result, from its input's."""
 
 
 def picked(builder: Builder, node: Node, index: IndexArray) -> IndexArray:

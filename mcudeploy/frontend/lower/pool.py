@@ -33,7 +33,7 @@ from mcudeploy.ops.unary import Unary
 
 
 def movable(builder: Builder, name: str) -> OnnxValue:
-    """A value whose stored elements may be picked by size: its table, if any, keeps their order."""
+    """A value whose stored elements may be compared by size: its table, if any, keeps their order."""
     value = builder.value(name)
     if value.table is None or is_monotone(value.table):
         return value
@@ -58,7 +58,7 @@ def max_pool(builder: Builder, node: Node) -> None:
 
 
 def real_max_pool(builder: Builder, node: Node) -> OnnxValue:
-    """The pool on a float tensor."""
+    """Lower the pool on a float tensor."""
     return _max_pool(builder, node, builder.real(node.inputs[0]))
 
 
@@ -106,7 +106,7 @@ def _pool_window(node: Node, value: OnnxValue, image: IndexArray) -> KernelWindo
 
 
 Emission = Callable[[OnnxValue, DType, Quantization | None, Ending], OnnxValue]
-"""Emits an operator from an int8 value to a quantisation, or from a float value."""
+"""Function that emits an operator from an int8 value to a quantisation, or from a float value."""
 
 
 def int8_or_float(builder: Builder, node: Node, emission: Emission, *, integers: bool = True) -> None:
@@ -129,7 +129,7 @@ def int8_or_float(builder: Builder, node: Node, emission: Emission, *, integers:
 
 
 def average_pool(builder: Builder, node: Node) -> None:
-    """AveragePool and GlobalAveragePool; the divisor leaves out padding unless it is counted."""
+    """Lower AveragePool and GlobalAveragePool; the divisor excludes padding unless it is counted."""
     counted = node.integer("count_include_pad", 0) != 0
 
     def emission(
@@ -162,7 +162,7 @@ REDUCTIONS: dict[str, Reduction] = {
 
 
 def reduce(builder: Builder, node: Node) -> None:
-    """A mean over rows and columns is an average pool; over channels as well, and all else, a Reduce."""
+    """Lower a mean: over rows and columns an average pool; over channels too, and otherwise, a Reduce."""
     function = REDUCTIONS[node.op]
     value = builder.value(node.inputs[0])
     axes = _axes_reduced(builder, node, value)

@@ -26,7 +26,9 @@ def dequantize_linear(builder: Builder, node: Node) -> None:
 
 
 def quantize_linear(builder: Builder, node: Node) -> None:
-    """A Quantize operator on a float tensor; on an int8 tensor a lookup table, or nothing at all."""
+    """Lower QuantizeLinear: a Quantize operator on a float tensor; a lookup table, or nothing, on an int8
+    tensor.
+    """
     dtype = quantized_dtype(builder.model, builder.constants, node)
     quantization = activation_parameters(builder.constants, node, dtype)
     value = builder.value(node.inputs[0])
@@ -74,7 +76,7 @@ def _stays_a_table(builder: Builder, name: str, tensor: str) -> bool:
 
 
 def view(builder: Builder, node: Node) -> None:
-    """Only the index array changes."""
+    """Lower a view: only the index array changes."""
     value = builder.value(node.inputs[0])
     builder.define(node.output, replace(value, index=view_index(builder.constants, node, value.index)))
 

@@ -59,7 +59,7 @@ class _Direction:
 
 
 def sequence_lstm(builder: Builder, node: Node) -> None:
-    """The LSTM of .tflite files: that of ONNX whose cell state may be clipped."""
+    """Lower the LSTM of .tflite files: ONNX's LSTM, whose cell state may be clipped."""
     recurrent(builder, replace(node, op="LSTM"))
 
 

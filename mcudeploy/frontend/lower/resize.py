@@ -132,7 +132,7 @@ def _resample(node: Node, axes: list[ResizedAxis]) -> Resample:
 
 
 def _roi(builder: Builder, node: Node, rank: int) -> list[tuple[float, float]]:
-    """The part of each axis that is taken."""
+    """The region of each axis that is resized."""
     axes = _axes(node, rank)
     given = [float(bound) for bound in builder.constant(node.input(1), "the roi").value.reshape(-1)]
     _require_length(given, axes * 2)

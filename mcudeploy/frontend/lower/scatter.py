@@ -17,7 +17,9 @@ from mcudeploy.ops.scatter import ScatterReduction, ScatterRows
 
 
 def scatter(builder: Builder, node: Node) -> None:
-    """Data [rows, width], indices [count, 1], updates [count, width]; data that is constant is zero."""
+    """Lower ScatterND: data [rows, width], indices [count, 1], updates [count, width]; constant data is
+    zero.
+    """
     data = builder.operand(node.inputs[0])
     updates = builder.value(node.inputs[2])
     reduction = _reduction(node)

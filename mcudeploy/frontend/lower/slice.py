@@ -121,12 +121,12 @@ def regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
 
 
 def _distinct(places: NDArray[np.signedinteger]) -> IndexArray:
-    """The positions that occur, in order: np.unique takes seconds for millions."""
+    """The distinct positions, in order: np.unique takes seconds for millions."""
     return np.flatnonzero(np.bincount(places.reshape(-1))).astype(np.int32)
 
 
 def pick(builder: Builder, node: Node) -> None:
-    """Slice, Gather, Tile and their kin, with constants."""
+    """Lower Slice, Gather, Tile and similar operators with constants."""
     value = builder.value(node.inputs[0])
     builder.define(node.output, part(builder, value, picked(builder, node, value.index), node))
 
@@ -138,7 +138,7 @@ def real_pick(builder: Builder, node: Node) -> OnnxValue:
 
 
 def split(builder: Builder, node: Node) -> None:
-    """One Slice for each output that something reads."""
+    """Emit a Slice for each output that is read."""
     value = builder.value(node.inputs[0])
     axis = axis_of(node, value.index.ndim)
     size, count = value.shape[axis], len(node.outputs)

@@ -18,7 +18,7 @@ from mcudeploy.ops.svdf import Svdf
 
 
 def svdf(builder: Builder, node: Node) -> None:
-    """Of floats: the newest values, the state, weights and bias."""
+    """Operands of the float form: the newest values, the state, weights and bias."""
     weights, bias = (builder.constant(node.inputs[at], "its weights").value for at in (2, 3))
     constants = {"weights": weights.astype(np.float32), "bias": bias.astype(np.float32)}
     _emit(builder, node, builder.real(node.inputs[0]), constants, None)

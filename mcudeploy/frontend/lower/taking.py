@@ -1,4 +1,4 @@
-"""Elements of a tensor in any order, some of them several times: the operator that takes them."""
+"""Selection of elements of a tensor in any order, with repetitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurrent operators of whose steps only the last state is read: they make nothing else."""
+"""Recurrent operators of which only the last state is read: they compute it alone."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _kept(graph: Graph, ranges: Mapping[str, Range], whole: set[str]) -> dict[st
 
 
 def _fill(mask: Mask) -> None:
-    """Keeps more channels, up to a multiple of four: kernels take four together, and are slow with a rest."""
+    """Keep more channels, up to a multiple of four: kernels take four together, and remainders are slow."""
     mask[np.flatnonzero(~mask)[: -int(mask.sum()) % _TOGETHER]] = True
 
 
@@ -209,7 +209,7 @@ def _rewritten(graph: Graph, kept: Mapping[str, Mask], convolutions: Mapping[str
 
 
 def _reference(border: GraphIO, mask: Mask) -> GraphIO:
-    """The border of a tensor without the channels that are gone."""
+    """The input or output of a tensor without the removed channels."""
     pixel, channel = np.divmod(border.order, mask.size)
     place = np.cumsum(mask) - 1
     order = np.where(mask[channel], pixel * int(mask.sum()) + place[channel], -1)

@@ -1,4 +1,4 @@
-"""Nodes that cost nothing: they only transform index arrays."""
+"""Nodes without run-time cost: they only transform index arrays."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ VIEWS: dict[str, _ViewRule] = {
     "Transpose": _transpose,
     "Identity": _same,
 }
-"""How each view transforms the index array of its input."""
+"""Transformation of the input's index array by each view."""
 
 
 def view_index(constants: Mapping[str, Constant], node: Node, index: IndexArray) -> IndexArray:

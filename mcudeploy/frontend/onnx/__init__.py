@@ -1,1 +1,1 @@
-"""ONNX files: parsed, checked and held as nodes."""
+"""ONNX files: parsed, checked and represented as nodes."""

@@ -1,4 +1,4 @@
-"""From ONNX's protobufs to the front end's values."""
+"""Conversion of ONNX protobufs to the front end's values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mcudeploy.frontend.onnx.tensors import array_of
 
 
 def model_of(proto: ModelProto, notes: tuple[str, ...]) -> OnnxModel:
-    """The model of a checked protobuf. Raises ModelError for tensors that no microcontroller holds."""
+    """Convert a checked protobuf. Raises ModelError for tensors too large for any microcontroller."""
     graph = proto.graph
     constants = {tensor.name: Constant(array_of(tensor)) for tensor in graph.initializer}
     infos = {value.name: info_of(value) for value in (*graph.value_info, *graph.input, *graph.output)}
@@ -104,7 +104,7 @@ def require_total_bounded(infos: Mapping[str, Info], constants: Collection[str])
 
 
 def require_all_bounded(infos: Mapping[str, Info]) -> None:
-    """Raises ModelError for a tensor that no microcontroller holds."""
+    """Raise ModelError for a tensor too large for any microcontroller."""
     for info in infos.values():
         if info.shape is not None and len(info.shape) > MAX_RANK:
             raise ModelError(

@@ -66,7 +66,7 @@ def _bare(proto: ModelProto) -> ModelProto:
 
 
 def _sizes(proto: ModelProto) -> dict[str, tuple[int, ...]]:
-    """The shapes that follow, by value, as far as they do."""
+    """The inferable shapes, by value."""
     graph = shape_inference.infer_shapes(proto).graph
     values = (*graph.value_info, *graph.input, *graph.output)
     return {value.name: size for value in values if (size := _size(value)) is not None}

@@ -54,14 +54,14 @@ _RESERVED = frozenset(
 
 
 class Names:
-    """Hands out unique identifiers: lower case, [a-z0-9_], at most 40 characters."""
+    """Creates unique identifiers: lower case, [a-z0-9_], at most 40 characters."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._counts: dict[str, int] = {}
 
     def numbered(self, stem: str) -> str:
-        """`stem_0`, `stem_1`, ... in the order of asking."""
+        """Return `stem_0`, `stem_1`, ... in the order of the calls."""
         while True:
             count = self._counts.get(stem, 0)
             self._counts[stem] = count + 1

@@ -33,7 +33,7 @@ Attribute = int | float | str | _Listed | NDArray[np.generic] | None
 
 
 class Unsupported(Exception):  # noqa: N818 -- not an error but a verdict about one node
-    """A node cannot be deployed; the message is the reason the user reads."""
+    """A node is unsupported; the message is the reason shown to the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ Infos = Mapping[str, Info]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """One node. `label` is its name, or "#index" where the file gives none. "" stands for a missing input."""
+    """A node. `label` is its name, or "#index" if the file has none. "" stands for a missing input."""
 
     label: str
     op: str
@@ -148,7 +148,7 @@ class OnnxModel:
         return info.dtype
 
     def producers(self) -> dict[str, Node]:
-        """The node that makes each value."""
+        """The node that writes each value."""
         return {name: node for node in self.nodes for name in node.outputs if name}
 
     def consumers(self) -> dict[str, list[Node]]:
@@ -162,10 +162,7 @@ class OnnxModel:
 
 
 def require_bounded(shape: tuple[int, ...], what: str) -> None:
-    """Refuses shapes that no microcontroller can hold, before anything is allocated for them.
-
-    Raises Unsupported.
-    """
+    """Refuse shapes too large for any microcontroller, before allocation. Raises Unsupported."""
     if any(size <= 0 for size in shape):
         raise Unsupported(f"{what} has the shape {list(shape)}, which holds no elements")
     if prod(shape) > MAX_TENSOR_ELEMENTS:

@@ -53,7 +53,7 @@ def constants_of(graph: GraphProto) -> dict[str, TensorProto]:
 
 
 def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]:
-    """The nodes that these values depend on, in their order, whatever order that is."""
+    """The nodes that these values depend on, in their present order, whatever it is."""
     makers: dict[str, list[NodeProto]] = {}
     for node in nodes:
         for name in node.output:

@@ -67,7 +67,7 @@ def activation_parameters(model_constants: dict[str, Constant], node: Node, dtyp
 
 
 def quantized_dtype(model: OnnxModel, model_constants: dict[str, Constant], node: Node) -> str:
-    """The integer type a QuantizeLinear node makes."""
+    """The integer type that a QuantizeLinear node writes."""
     zero_point = model_constants.get(node.input(2))
     if zero_point is not None:
         return str(zero_point.value.dtype)

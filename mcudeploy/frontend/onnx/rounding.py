@@ -31,7 +31,7 @@ class ExactRounding:
 
 
 def round_exactly(proto: ModelProto, roundings: Mapping[str, ExactRounding]) -> None:
-    """Makes these nodes, by name, the functions that round exactly."""
+    """Turn these nodes, by name, into the functions that round exactly."""
     for node in proto.graph.node:
         rounding = roundings.get(node.name)
         if rounding is None:

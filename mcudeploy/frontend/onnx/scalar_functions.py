@@ -88,7 +88,7 @@ def _hard_swish(constants: Constants, node: Node) -> ScalarFunction:
 
 
 def exactly(of: Callable[[_Exact], _Exact]) -> Callable[[Floats], Floats]:
-    """A function that is computed in float64 and rounded once."""
+    """Compute a function in float64 and round once."""
 
     def apply(x: Floats) -> Floats:
         with np.errstate(all="ignore"):
@@ -98,7 +98,7 @@ def exactly(of: Callable[[_Exact], _Exact]) -> Callable[[Floats], Floats]:
 
 
 def power(exponent: float) -> ScalarFunction:
-    """X to a constant power."""
+    """`x` to a constant power."""
     special: dict[float, UnaryFunction] = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
     kind = special.get(exponent, "power")
     return ScalarFunction(kind, exponent if kind == "power" else 0.0, 0.0, exactly(lambda x: x**exponent))

@@ -18,7 +18,7 @@ Shapes = Mapping[str, Sizes]
 NO_SHAPES: Shapes = MappingProxyType({})
 
 _UNKNOWN = "unk__"
-"""How tf2onnx begins the names of sizes that it does not know; Paddle writes ? for each."""
+"""Prefix of tf2onnx for names of unknown sizes; Paddle writes ? for each."""
 
 
 def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ def _give(value: ValueInfoProto, shape: Sizes, sizes: dict[str, int]) -> bool:
 
 
 def _forget(graph: GraphProto) -> None:
-    """Drops the shapes of everything but the inputs."""
+    """Remove the shapes of all values except inputs."""
     for value in graph.output:
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
@@ -134,7 +134,7 @@ def _forget(graph: GraphProto) -> None:
 
 
 def _fix_others(graph: GraphProto, sizes: Mapping[str, int]) -> None:
-    """Writes the sizes of names everywhere, and drops value infos that stay open."""
+    """Replace named sizes everywhere, and remove value infos that stay open."""
     kept = []
     for value in graph.value_info:
         dimensions = value.type.tensor_type.shape.dim

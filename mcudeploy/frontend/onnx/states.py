@@ -89,7 +89,7 @@ def _require_forward(nodes: Sequence[NodeProto]) -> None:
 
 
 def _fault(node: NodeProto) -> str | None:
-    """Why a node cannot keep its state."""
+    """The reason why a node cannot keep its state."""
     direction = next((bytes(it.s) for it in node.attribute if it.name == "direction"), b"forward")
     if direction != b"forward":
         return "it reads the sequence from its end, so that no run goes on from another: leave out --stateful"
@@ -155,7 +155,7 @@ def _without_state_inputs(graph: GraphProto, nodes: Sequence[NodeProto]) -> _Giv
 
 
 def _moved(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> set[str] | None:
-    """The values that an input is moved to on its way to be first states; None if it is anything else."""
+    """The values that an input is moved to before it is an initial state; None if it has other uses."""
     found, reached = {name}, False
     for node in graph.node:
         read = [at for at, it in enumerate(node.input) if it in found]

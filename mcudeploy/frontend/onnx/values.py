@@ -47,7 +47,7 @@ class OnnxValue:
 
 @dataclass(frozen=True, slots=True)
 class Permutation:
-    """flat storage viewed as `dims`, permuted by `perm`, is the wanted order."""
+    """Transposition of storage: flat storage viewed as `dims`, permuted by `perm`, has the wanted order."""
 
     dims: tuple[int, ...]
     perm: tuple[int, ...]
@@ -196,7 +196,7 @@ def axis_shapes(index: IndexArray, axis: int) -> list[Shape]:
 
 
 def compressed(index: IndexArray) -> IndexArray:
-    """Without repetition: dimensions along which a broadcast array never changes become 1."""
+    """Remove repetition: dimensions along which a broadcast array never changes become 1."""
     for dimension in range(index.ndim):
         head = index.take([0], axis=dimension)
         if index.shape[dimension] > 1 and bool(np.all(index == head)):

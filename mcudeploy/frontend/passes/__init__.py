@@ -1,1 +1,1 @@
-"""Rewrites of the model before it is lowered."""
+"""Rewriting of the model before lowering."""

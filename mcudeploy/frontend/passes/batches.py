@@ -102,7 +102,7 @@ class _Batches:
     joined: set[str] = field(default_factory=set)
 
     def take(self, node: NodeProto) -> None:
-        """One more node, as it is or once for each entry."""
+        """Add a node, unchanged or once for each entry."""
         images = _sees_images(node, self.sizes)
         follows = any(name in self.entries for name in node.input)
         batch = self.sizes[node.input[0]][0] if images else 0
@@ -115,7 +115,7 @@ class _Batches:
         self.nodes.append(node)
 
     def join(self, name: str) -> None:
-        """Makes the whole of a value that exists by entry."""
+        """Add the Concat of a value that exists by entry."""
         if name not in self.entries or name in self.joined:
             return
         self.joined.add(name)
@@ -228,18 +228,18 @@ def _transpose(node: NodeProto, batches: _Batches) -> bool:
 
 
 def _quantized(node: NodeProto, batches: _Batches) -> bool:
-    """One scale for the tensor."""
+    """Whether the tensor has one scale."""
     return all(int(np.prod(batches.sizes.get(name, (2,)))) == 1 for name in node.input[1:] if name)
 
 
 def _pad(node: NodeProto, batches: _Batches) -> bool:
-    """Nothing beside the batch."""
+    """Whether the batch is not padded."""
     pads = batches.numbers(node.input[1])
     return len(node.input) < 4 and len(pads) > 0 and pads[0] == 0 == pads[len(pads) // 2]
 
 
 def _slice(node: NodeProto, batches: _Batches) -> bool:
-    """Axes are given, and the batch is none of them."""
+    """Whether axes are given and exclude the batch."""
     axes = batches.numbers(node.input[3]) if len(node.input) > 3 else ()
     rank = len(batches.sizes[node.input[0]])
     return len(axes) > 0 and all(axis % rank for axis in axes)

@@ -130,7 +130,9 @@ class _Flat:
     # -- what is made ----------------------------------------------------------------------------
 
     def _spend(self, size: int = 0) -> None:
-        """Counts a node, or an iteration. Raises Unsupported for more than any microcontroller runs."""
+        """Count a node, or an iteration. Raises Unsupported if there are more than a microcontroller can
+        run.
+        """
         self._spent += 1
         self._bytes += size
         if self._spent > _MOST_NODES or self._bytes > _MOST_BYTES:
@@ -153,7 +155,7 @@ class _Flat:
         self.take(node)
 
     def take(self, node: NodeProto) -> None:
-        """Adds a node as it is."""
+        """Add a node unchanged."""
         self.nodes.append(node)
         self._makers.update((name, node) for name in node.output if name)
 
@@ -186,7 +188,7 @@ class _Flat:
         _HANDLERS[call.node.op_type](self, call)
 
     def _graph(self, graph: GraphProto, scope: Scope, given: Sequence[str]) -> list[str]:
-        """Adds the nodes of a graph with these inputs; the names of its outputs."""
+        """Add the nodes of a graph with these inputs; return the names of its outputs."""
         self._spend()
         for tensor in graph.initializer:
             scope.names[tensor.name] = self._constant(tensor, scope.place, tensor.name)
@@ -206,7 +208,7 @@ class _Flat:
         return [scope.of(value.name) for value in graph.output]
 
     def branch(self, call: SubgraphCall) -> None:
-        """Replaces an If."""
+        """Replace an If."""
         name = "then_branch" if self._known(call.inputs[0], "its condition") else "else_branch"
         made = self._graph(call.graph(name), call.inside(name), ())
         for output, source in zip(call.outputs, made, strict=True):
@@ -214,7 +216,7 @@ class _Flat:
                 self._make(call, "Identity", [source], output)
 
     def loop(self, call: SubgraphCall) -> None:
-        """Replaces a Loop."""
+        """Replace a Loop."""
         most, start, *carried = [*call.inputs, ""][: max(2, len(call.inputs))]
         body = call.graph("body")
         limit = self._known(most, "the number of its iterations") if most else None
@@ -231,7 +233,7 @@ class _Flat:
         self._finish(call, carried, [(pieces, 0, False) for pieces in stacked])
 
     def scan(self, call: SubgraphCall) -> None:
-        """Replaces a Scan."""
+        """Replace a Scan."""
         if self._folder.model.opset < _SCAN_WITHOUT_BATCH:
             raise Unsupported(f"Scan is read from opset {_SCAN_WITHOUT_BATCH}: export it with a newer one")
         body = call.graph("body")

@@ -16,7 +16,7 @@ OTHERS: dict[int, str] = {
     TensorProto.BFLOAT16: "bfloat16",
     TensorProto.DOUBLE: "float64",
 }
-"""The types that are computed in float32."""
+"""Types that are computed in float32."""
 
 _INTEGERS = frozenset(
     getattr(TensorProto, f"{sign}INT{bits}") for sign in ("", "U") for bits in (4, 8, 16, 32, 64)

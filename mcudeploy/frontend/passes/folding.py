@@ -21,7 +21,7 @@ from mcudeploy.frontend.onnx.quantization import require_finite
 _MOVEMENTS = frozenset(
     ("Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 )
-"""Operators that only move elements: they apply to the integer form of a constant as well."""
+"""Operators that only move elements: they also apply to the integer form of a constant."""
 
 _FOLDED = _MOVEMENTS | frozenset(
     (
@@ -126,7 +126,7 @@ class Folder:
         return (node.op in _FOLDED or node.op in _PRODUCTS) and self._evaluate(node)
 
     def complete(self, node: Node) -> None:
-        """Infers the shapes of a node's outputs that are not known yet: constants may tell them by now."""
+        """Infer the unknown shapes of a node's outputs, which may follow from constants by now."""
         if all(self._known(name) for name in node.outputs if name):
             return
         if not all(self._known(name) for name in node.inputs if name):

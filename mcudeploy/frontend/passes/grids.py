@@ -23,7 +23,7 @@ RANGES: dict[int, tuple[str, int, int]] = {
     TensorProto.INT2: ("int2", -2, 1),
     TensorProto.UINT2: ("uint2", 0, 3),
 }
-"""The name, the least and the most number of each type of such activations."""
+"""The name, the least and the largest number of each type of such activations."""
 
 _BYTES: dict[int, int] = {
     TensorProto.INT4: TensorProto.INT8,
@@ -199,6 +199,6 @@ class _Chain:
         self._last = out
 
     def done(self) -> list[tuple[NodeProto, dict[str, float]]]:
-        """The nodes, the last with the output of the node that they replace."""
+        """The nodes; the last one writes the output of the node that they replace."""
         self._made[-1][0].output[0] = self._node.output[0]
         return self._made

@@ -64,7 +64,7 @@ class SubgraphCall:
 
 
 def renamed(call: SubgraphCall) -> NodeProto:
-    """A node without graphs as it is called in the flat model."""
+    """A node without graphs, with its names in the flat model."""
     made = NodeProto()
     made.CopyFrom(call.node)
     made.ClearField("doc_string")

@@ -13,8 +13,9 @@ _PADDED_WINDOWS = frozenset({"Conv", "AveragePool"})
 
 
 def drop_identities(model: OnnxModel) -> OnnxModel:
-    """Without Identity and Dropout (inference) nodes, and Casts that change no type. One that makes a graph
-    output is an Identity then.
+    """Remove Identity and Dropout (inference) nodes, and Casts that change no type.
+
+    A node that writes a graph output becomes an Identity.
     """
     renamed: dict[str, str] = {}
     kept: list[Node] = []
@@ -46,7 +47,7 @@ def _does_nothing(model: OnnxModel, node: Node, read: set[str]) -> bool:
 
 
 def drop_dead(model: OnnxModel) -> OnnxModel:
-    """Without nodes whose results no output depends on."""
+    """Remove nodes on whose results no output depends."""
     wanted = {info.name for info in model.outputs} | {state.first for state in model.states}
     kept: list[Node] = []
     for node in reversed(model.nodes):

@@ -1,4 +1,4 @@
-"""Sparse tensors of a file, written out."""
+"""Conversion of sparse tensors of a file to dense ones."""
 
 from __future__ import annotations
 

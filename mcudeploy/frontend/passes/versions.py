@@ -1,4 +1,4 @@
-"""The versions of ONNX that are read."""
+"""Supported versions of ONNX."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.protos import DOMAIN_WAYS_OUT, ONNX_DOMAINS, opset_of
 
 OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
-"""From the first that ONNX Runtime runs to the newest that the onnx package knows."""
+"""Supported opsets, from the first that ONNX Runtime runs to the newest that the onnx package knows."""
 
 _NEWEST_TESTED = 28
-"""The newest that ONNX's node tests were run in."""
+"""The newest opset in which ONNX's node tests ran."""
 
 _INITIALIZERS_ALONE = 4
-"""The file format from which an initializer need not be an input, too."""
+"""First file format in which initializers need not be inputs."""
 
 _LOWERED_FROM = 13
 """Older operator sets are converted to this one, the first with axes and pads as inputs."""
@@ -45,7 +45,7 @@ def modern(proto: ModelProto) -> ModelProto:
 
 
 def _set_aside(proto: ModelProto) -> ModelProto:
-    """The model with each Upsample in a domain that conversion leaves alone: it would change their values."""
+    """Move each Upsample to a domain that conversion ignores: it would change the values."""
     if not any(_upsamples(node) for node in proto.graph.node):
         return proto
     made = ModelProto()
@@ -110,7 +110,7 @@ def drop_equal_versions(proto: ModelProto) -> None:
 
 
 def require_versions(proto: ModelProto) -> None:
-    """Raises ModelError, with the way out, for an operator set or a file format that is not read."""
+    """Raise ModelError, with the way out, for an unsupported operator set or file format."""
     versions = sorted({entry.version for entry in proto.opset_import if entry.domain in ONNX_DOMAINS})
     domains = sorted({entry.domain for entry in proto.opset_import})
     if not versions:

@@ -1,1 +1,1 @@
-"""From .tflite files to ONNX models in memory, for the rest of the front end. The only importer of tflite."""
+"""Translation of .tflite files to ONNX models in memory. The only importer of the package tflite."""

@@ -14,7 +14,7 @@ Integers = NDArray[np.int64]
 Fold = Callable[[TfliteOperator, Sequence[Integers]], Integers]
 _INTEGERS = ("INT32", "INT64")
 _MOST_ELEMENTS = 1024
-"""Shapes are short."""
+"""Limit of the elements that are folded: shapes are short."""
 
 
 def _slice(operator: TfliteOperator, values: Sequence[Integers]) -> Integers:

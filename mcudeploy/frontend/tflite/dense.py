@@ -31,7 +31,7 @@ def depthwise(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def require_ranks(image: TfliteTensor, kernel: TfliteTensor) -> None:
-    """Four dimensions each. Raises Unsupported for others."""
+    """Require four dimensions each. Raises Unsupported for others."""
     if len(image.shape) != 4 or len(kernel.shape) != 4:
         raise Unsupported(f"image {list(image.shape)} and filter {list(kernel.shape)} need four dimensions")
 
@@ -51,7 +51,7 @@ def _convolution(
 
 
 def require_alike(image: TfliteTensor, kernel: TfliteTensor, axis: int) -> None:
-    """Both float, or both quantised, the filter along its output channels `axis`.
+    """Require both float, or both quantised, the filter along its output channels `axis`.
 
     Raises Unsupported for others.
     """

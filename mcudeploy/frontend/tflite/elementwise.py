@@ -77,7 +77,7 @@ def square(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def clip(writer: Writer, operator: TfliteOperator) -> None:
-    """RELU and its like."""
+    """RELU and similar operators."""
     name = writer.real(writer.input(operator, 0))
     writer.finish(writer.output(operator), name, _CLIPS[operator.op])
 
@@ -153,5 +153,5 @@ def softmax(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def convert(writer: Writer, operator: TfliteOperator) -> None:
-    """QUANTIZE and DEQUANTIZE: the value stays, its type or its scale changes."""
+    """QUANTIZE and DEQUANTIZE: the value stays, its type or scale changes."""
     writer.finish(writer.output(operator), writer.real(writer.input(operator, 0)))

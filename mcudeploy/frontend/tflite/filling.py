@@ -1,4 +1,4 @@
-"""Padding, resizing, blocks of pixels, and means and the like."""
+"""Padding, resizing, blocks of pixels, and reductions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pad(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def pad_with_value(writer: Writer, operator: TfliteOperator) -> None:
-    """PADV2: with a constant, whose scale is that of the input."""
+    """PADV2: a constant with the scale of the input."""
     tensor = writer.input(operator, 2)
     if tensor.data is None or tensor.elements != 1:
         raise Unsupported("the value must be a constant scalar")

@@ -29,7 +29,7 @@ _MOST_ENTRIES = 1 << 14
 _MOST_DIMENSIONS = 16
 _MOST_NAME = 200
 _SHARED = 4
-"""How often a file may use its own bytes: for parts that several tables share."""
+"""Number of times that a file may reuse its bytes: several tables may share parts."""
 
 
 def contents_of(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Contents:

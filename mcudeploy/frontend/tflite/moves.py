@@ -67,7 +67,7 @@ def concatenation(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def pack(writer: Writer, operator: TfliteOperator) -> None:
-    """PACK: tensors side by side along a new axis."""
+    """PACK: tensors concatenated along a new axis."""
     sources = [writer.input(operator, position) for position in range(len(operator.inputs))]
     axis = operator.integer("Axis")
     axes = writer.constant(np.array([axis], np.int64))
@@ -168,7 +168,7 @@ def _range(
 
 
 def slice_(writer: Writer, operator: TfliteOperator) -> None:
-    """SLICE: begin and size along every axis; -1 means all that is left."""
+    """SLICE: begin and size along every axis; -1 means the rest."""
     source = writer.input(operator, 0)
     begins, sizes = (writer.integers(operator, position, "the range") for position in (1, 2))
     ends = [

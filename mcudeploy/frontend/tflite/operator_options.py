@@ -1,4 +1,4 @@
-"""Which options are read of each operator: the table in the file that holds them, and their names there."""
+"""The options read of each operator: their table in the file, and their names in it."""
 
 from __future__ import annotations
 

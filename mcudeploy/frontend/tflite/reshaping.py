@@ -75,7 +75,7 @@ def _filled(result: Shape, now: Sequence[TfliteTensor]) -> Shape:
 
 
 def _kept(shape: Shape, squeezed: Shape) -> list[int]:
-    """The axes that are left."""
+    """The remaining axes."""
     kept, left = [], list(squeezed)
     for axis, size in enumerate(shape):
         if left and size == left[0] and (size != 1 or len(shape) - axis == len(left)):

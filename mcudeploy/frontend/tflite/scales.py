@@ -58,7 +58,7 @@ def reals(tensor: TfliteTensor) -> NDArray[np.float32]:
 
 
 def fused(operator: TfliteOperator) -> Bounds:
-    """The bounds of the activation that the operator ends with. Raises Unsupported for others."""
+    """The bounds of the operator's fused activation. Raises Unsupported for others."""
     number = int(operator.options.get("FusedActivationFunction", 0))
     if number not in _ACTIVATIONS:
         raise Unsupported(

@@ -16,8 +16,9 @@ from mcudeploy.frontend.tflite.scales import fused, parameters, reals, scales_of
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
 
 SVDF = "SVDF"
-"""The node on floats: the newest values [1, filters], the state [1, filters, memory], weights over time
-[filters, memory], bias [units]; it makes [1, units] and the next state."""
+"""Operator for floats: the newest values [1, filters], the state [1, filters, memory], weights over time
+[filters, memory], bias [units]; the results are [1, units] and the next state.
+"""
 QUANTIZED_SVDF = "QuantizedSVDF"
 """Operator for int8. Scale and zero point follow the state and the weights; the scale follows the bias; scale
 and zero point of the result come last.
@@ -79,7 +80,7 @@ def svdf(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def _quantized(writer: Writer, tensors: _Tensors, newest: str) -> None:
-    """Integers throughout. Of RELU, TFLite computes the saturation of int8 alone, whatever the zero point."""
+    """Compute in integers throughout. For RELU, TFLite only saturates to int8, whatever the zero point."""
     kept, times = parameters(tensors.state), parameters(tensors.times)
     if not (kept.single and times.single and parameters(tensors.result).single) or times.zero_point[0] != 0:
         raise Unsupported("its state, weights over time and result need one scale each; of weights around 0")

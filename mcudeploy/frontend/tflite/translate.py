@@ -119,7 +119,7 @@ REASONS: dict[str, str] = {
     ),
     **dict.fromkeys(("CALL", "IF", "WHILE"), _CONTROL),
 }
-"""Why some operators are not translated, and the way out."""
+"""Reasons why some operators are not translated, and the way out."""
 
 _UNKNOWN = "this operator is not supported; docs/tflite.md lists those that are"
 _CUSTOM = "a custom operator; convert the model with built-in operators only, without allow_custom_ops"

@@ -100,7 +100,7 @@ def _repeated(writer: Writer, name: str, times: int, count: int) -> str:
 def _placed(
     writer: Writer, name: str, result: TfliteTensor, rows: _UpsamplingAxis, cols: _UpsamplingAxis
 ) -> str:
-    """From blocks [N, H, W, stride * stride * K] to the result."""
+    """Rearrange blocks [N, H, W, stride * stride * K] to the result."""
     batch, height, width, channels = result.shape
     blocks = [batch, rows.blocks, cols.blocks, rows.stride, cols.stride, channels]
     whole = [batch, rows.blocks * rows.stride, cols.blocks * cols.stride, channels]

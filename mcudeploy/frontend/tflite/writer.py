@@ -58,7 +58,7 @@ class Writer:
     # -- operands ------------------------------------------------------------------------------
 
     def begin(self, operator: TfliteOperator) -> None:
-        """All nodes from here on belong to this operator."""
+        """Begin an operator, to which all later nodes belong."""
         self._label = operator.label
         self._first = len(self._nodes)
         self._fresh.clear()
@@ -224,7 +224,7 @@ class Writer:
         self._journal.append(self.states.pop)
 
     def known(self, name: str, shape: Sequence[int], dtype: str = "float32") -> None:
-        """Says the shape and type of a value that ONNX cannot infer."""
+        """State the shape and type of a value that ONNX cannot infer."""
         self._further.append(_info(name, shape, dtype))
         self._journal.append(self._further.pop)
 
@@ -247,7 +247,7 @@ class Writer:
     def nodes(
         self, op: str, inputs: Sequence[str], count: int, *, main: bool = True, **attributes: Any
     ) -> list[str]:
-        """Adds a node of several outputs and returns their names."""
+        """Add a node of several outputs and return their names."""
         label = self._label if main and self._label not in self._labels else f"{self._label} ({op})"
         outputs = [self._unique(f"{self._label}:{op}") for _ in range(count)]
         self._nodes.append(helper.make_node(op, inputs, outputs, self._numbered(label), **attributes))
@@ -262,7 +262,7 @@ class Writer:
         return label if number == 1 else f"{label} {number}"
 
     def round_exactly(self, name: str, tensor: TfliteTensor) -> None:
-        """The node that makes this value rounds it as TFLite does: a mean of integers like the tensor's, ties
+        """Mark the node of this value as rounding like TFLite: a mean of integers on the tensor's scale, ties
         away from zero.
         """
         scales, label = parameters(tensor), self._nodes[-1].name
@@ -354,7 +354,7 @@ class Writer:
                 return name
 
     def _inform(self, tensor: TfliteTensor) -> None:
-        """The tensor is there, from here on."""
+        """Mark the tensor as available."""
         if tensor.index not in self._made:
             self._made[tensor.index] = tensor
             self._journal.append(lambda: self._made.pop(tensor.index, None))
