@@ -1,4 +1,4 @@
-"""`boards`, `devices` and `doctor`: what can be deployed to, what is attached, and what is missing for it."""
+"""`boards`, `devices` and `doctor`: supported boards, attached devices and missing tools."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--explain", metavar="NAME", help="Show what the file of a board says, and where that is from.")
-@click.option("--new", metavar="NAME", help="Write the file of a board of your own; with --like and -o.")
-@click.option("--like", metavar="NAME", help="The board that the new one is most like: its facts are copied.")
+@click.option("--explain", metavar="NAME", help="Show the facts in a board's file, and their sources.")
+@click.option("--new", metavar="NAME", help="Write a board file for your own board; with --like and -o.")
+@click.option("--like", metavar="NAME", help="Board to copy the facts from: the most similar one.")
 @click.option(
     "-o", "--output", "destination", metavar="FILE.toml", type=NewFile(), help="File of the new board."
 )
@@ -108,7 +108,7 @@ def _listed() -> dict[str, Any]:
     "--hardware-map",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the boards with a serial port into a twister hardware map (YAML), or bring one up to date.",
+    help="Write the boards with a serial port into a twister hardware map (YAML), or update one.",
 )
 @output_options
 def devices(hardware_map: Path | None, output: Output) -> None:
@@ -130,15 +130,14 @@ def devices(hardware_map: Path | None, output: Output) -> None:
 @click.option(
     "--prepare",
     is_flag=True,
-    help="Compile the search for this machine now, which takes up to a minute; else the first plan does.",
+    help="Compile the search for this machine now, up to a minute; otherwise the first plan does.",
 )
 @output_options
 @click.pass_context
 def doctor(context: click.Context, board: Board | None, prepare: bool, output: Output) -> None:
     """Look for toolchains, PlatformIO, QEMU and ports; name the command that installs what is missing.
 
-    With --board, exit code 1 says that something is missing without which it runs neither on hardware nor
-    emulated.
+    With --board, exit code 1 means that the board can run neither on hardware nor emulated.
     """
     from mcudeploy.toolchain import checks, lacking
 

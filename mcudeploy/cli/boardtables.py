@@ -9,7 +9,7 @@ from mcudeploy.cli.table_grids import facts, table_of
 
 
 def boards(console: Console, report: Values) -> None:
-    """The `boards` report."""
+    """Print the `boards` report."""
     table = table_of("board", "core", "flash>", "memories", "runs on")
     for board in report["boards"]:
         memories = ", ".join(f"{name} {_binary(size)}" for name, size in board["memories"].items())
@@ -23,7 +23,7 @@ def boards(console: Console, report: Values) -> None:
 
 
 def checks(console: Console, report: Values) -> None:
-    """The `doctor` report."""
+    """Print the `doctor` report."""
     table = table_of("", "check", "found", "remedy")
     for check in report["checks"]:
         mark = cell("ok", "green") if check["ok"] else cell("missing", "red")
@@ -34,16 +34,16 @@ def checks(console: Console, report: Values) -> None:
 
 
 def new(console: Console, report: Values) -> None:
-    """The report of `boards --new`."""
+    """Print the report of `boards --new`."""
     text = f"wrote {report['file']}, a copy of {report['like']}: correct its facts; --board takes its path"
     console.print(cell(text), soft_wrap=True)
 
 
 def explained(console: Console, report: Values) -> None:
-    """The report of `boards --explain`."""
+    """Print the report of `boards --explain`."""
     about = ("board", "file", "comment", "source")
     facts(console, [(name, plain(report[name])) for name in about])
-    table = table_of("fact", "value", "where it is from")
+    table = table_of("fact", "value", "source")
     before = ""
     for fact in report["facts"]:
         said = fact["origin"]
@@ -53,7 +53,7 @@ def explained(console: Console, report: Values) -> None:
 
 
 def devices(console: Console, report: Values) -> None:
-    """The report of `devices`."""
+    """Print the report of `devices`."""
     table = table_of("device", "kind", "USB id", "serial number", "port", "may be")
     for device in report["devices"]:
         port = device["port"] + ("" if device["allowed"] else " (no access: see doctor)")

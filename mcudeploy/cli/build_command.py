@@ -1,4 +1,4 @@
-"""`build` and `flash`: the C library and firmware of a model, and how it gets onto a board."""
+"""`build` and `flash`: generate a model's C library and firmware, and write the firmware to a board."""
 
 from __future__ import annotations
 
@@ -32,16 +32,14 @@ if TYPE_CHECKING:
     metavar="DIR",
     required=True,
     type=NewFolder(),
-    help="Folder for the C library and the firmware, which an earlier build may have written.",
+    help="Folder for the C library and the firmware; an earlier build there is replaced.",
 )
-@click.option(
-    "--name", help="What the model's functions and files are called in C; the file's name by default."
-)
+@click.option("--name", help="Prefix of the model's functions and files in C; the file's name by default.")
 @click.option(
     "--verify/--no-verify",
     default=True,
     show_default=True,
-    help="Run the program on this computer against ONNX Runtime, and write it only if it is right.",
+    help="Run the program on this computer against ONNX Runtime, and write it only if the outputs match.",
 )
 @click.option(
     "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
@@ -49,13 +47,13 @@ if TYPE_CHECKING:
 @click.option(
     "--library-only",
     is_flag=True,
-    help="Build no firmware: the C library needs no toolchain for the board, and the board no driver.",
+    help="Build no firmware: the C library needs neither a toolchain nor a driver for the board.",
 )
 @click.option(
     "--for",
     "kind",
     type=click.Choice(["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "rust"]),
-    help="Lay the library out for this build system, with its metadata and an example that checks itself; no "
+    help="Lay the library out for this build system, with its metadata and a self-checking example; no "
     "firmware is built.  [default: CMake and PlatformIO]",
 )
 @click.option(
@@ -63,13 +61,13 @@ if TYPE_CHECKING:
     type=click.Choice(["own", "shared", "extern", "init"]),
     default="own",
     show_default=True,
-    help="Whose the arenas are: each model's own; one for models of which one runs at a time; arrays of the "
-    "application; or buffers that it hands to MODEL_init().",
+    help="Owner of the arenas: each model (own); all models, if one runs at a time; arrays of the "
+    "application; or buffers that it passes to MODEL_init().",
 )
 @click.option(
     "--sbom/--no-sbom",
     default=False,
-    help="Write sbom.cdx.json, too: models, kernels and files with hashes and licences, as CycloneDX 1.5.",
+    help="Also write sbom.cdx.json: models, kernels and files with hashes and licences, as CycloneDX 1.5.",
 )
 @planning_options
 @output_options
@@ -113,11 +111,11 @@ def build(
 @click.argument("directory", metavar="DIR", type=NewFolder())
 @model_argument
 @board_option(required=True)
-@click.option("--name", help="What the model is called in C; the file's name by default.")
+@click.option("--name", help="Prefix of the model's names in C; the file's name by default.")
 @click.option(
     "--emulate/--no-emulate",
     default=False,
-    help="A program for the board's QEMU machine; implied for boards that exist only there.",
+    help="Write a program for the board's QEMU machine; implied for boards that exist only there.",
 )
 @click.option(
     "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
@@ -153,8 +151,9 @@ def init(
 @click.option("--dry-run", is_flag=True, help="Build, then print the commands that would write the board.")
 @output_options
 def flash(*, model: Path | None, target: Target, options: Options, dry_run: bool, output: Output) -> None:
-    """Write the firmware of MODEL to the board, or the measurer alone: the program that times operators there
-    for `tune`.
+    """Write the firmware of MODEL to the board.
+
+    Without MODEL, write the measurer: the program that times operators for `tune`.
     """
     from mcudeploy.commands import commands as api
 

@@ -11,7 +11,7 @@ from mcudeploy.common.text import count_text
 
 
 def run(console: Console, report: Values) -> None:
-    """A board in each row, then what limits the rate of frames, and the verdict."""
+    """Print one row per board, then what limits the rate of frames, and the verdict."""
     headings = ("board", "operators", "arena>", "payloads>", "RAM>", "flash>", "latency>", "ms>", "sends>")
     table = table_of(*headings)
     for number, board in enumerate(report["boards"], 1):
@@ -33,7 +33,7 @@ def run(console: Console, report: Values) -> None:
         [
             ("link", f"{report['link']}, modelled: bytes over its rate"),
             ("a frame every", f"{1000 * report['frame_seconds']:.2f} ms, limited by {report['bottleneck']}"),
-            ("throughput", f"{report['throughput_ratio']:.2f} times all operators one after the other"),
+            ("throughput", f"{report['throughput_ratio']:.2f} times all operators in sequence"),
             ("first frame after", f"{1000 * report['latency_seconds']:.2f} ms"),
             ("sent again", count_text(resends, "packet")),
         ],

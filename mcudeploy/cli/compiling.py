@@ -1,4 +1,4 @@
-"""What is said where the search's inner loops have to be compiled: once in each installation, by numba."""
+"""The note that numba compiles the search's inner loops: once in each installation."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ COMPILING = "compiling the search for this machine, which takes up to a minute, 
 
 @contextmanager
 def compiled_code_kept() -> Iterator[None]:
-    """Gives numba a folder where it has none: it refuses to start where neither the installation nor the
-    user's cache can be written. Without any folder, what is compiled lasts until the block ends.
+    """Set a cache folder for numba if neither the installation nor the user's cache is writable.
+
+    numba refuses to start without one. A temporary folder lasts until the block ends.
     """
     if _CACHE in os.environ or all(map(_holds_caches, _PACKAGE.iterdir())):
-        # Numba would take this from a file in the working directory, and run what is in that cache.
+        # Numba would read this from a file in the working directory, and run code from that cache.
         os.environ.setdefault(_CACHE, "")
         yield
         return
@@ -42,7 +43,7 @@ def _holds_caches(folder: Path) -> bool:
 
 @contextmanager
 def compiling_told(tell: Callable[[str], None]) -> Iterator[None]:
-    """Tells of the first function that is compiled before the block ends; of none that is in the cache."""
+    """Call `tell` for the first function that is compiled before the block ends; not for cached ones."""
     from numba.core.event import Event, Listener, install_listener
 
     class Compiling(Listener):
@@ -54,7 +55,7 @@ def compiling_told(tell: Callable[[str], None]) -> Iterator[None]:
                 tell(COMPILING)
 
         def on_end(self, event: Event) -> None:
-            """Nothing to say: what is compiled goes on at once."""
+            """Do nothing: compilation ends by itself."""
 
     with install_listener("numba:compile", Compiling()):
         yield

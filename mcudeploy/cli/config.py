@@ -1,4 +1,4 @@
-"""Option values from `mcudeploy.toml` and `MCUDEPLOY_*`: the command line's own words, checked when read."""
+"""Option values from `mcudeploy.toml` and `MCUDEPLOY_*`, named as options and checked when read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Origin = Callable[[str], str]
 
 
 def parse_size(text: str | int) -> int:
-    """Bytes of a size such as `49152`, `96k`, `64KiB` or `1M` (units of 1024). Raises ValueError."""
+    """Return the bytes of a size such as `49152`, `96k`, `64KiB` or `1M` (of 1024). Raises ValueError."""
     match = re.fullmatch(r"\s*([0-9]{1,15})\s*(?:([kmg])(?:i?b)?|b)?\s*", str(text), re.IGNORECASE | re.ASCII)
     size = int(match[1]) * _UNITS[(match[2] or "").lower()] if match else 0
     if size == 0:
@@ -36,7 +36,7 @@ def parse_size(text: str | int) -> int:
 
 
 def parse_cores(value: object) -> int:
-    """A number of cores, or 0 for `auto`. Raises ValueError."""
+    """Return a number of cores, or 0 for `auto`. Raises ValueError."""
     text = str(value)
     if text == "auto":
         return 0
@@ -46,7 +46,7 @@ def parse_cores(value: object) -> int:
 
 
 def parse_limit(text: str) -> tuple[str, int]:
-    """Name and bytes of a limit for a memory such as `sram=64k`; 0 is a size here. Raises ValueError."""
+    """Return name and bytes of a memory limit such as `sram=64k`; the size may be 0. Raises ValueError."""
     name, equals, size = text.partition("=")
     if not (name.strip() and equals):
         raise ValueError(f"{text!r} is not a limit for a memory: NAME=SIZE, such as sram=64k or psram=0")
@@ -57,7 +57,7 @@ def parse_limit(text: str) -> tuple[str, int]:
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """An input and its shape, such as `input=1,3,96,96`. Raises ValueError."""
+    """Return an input and its shape, such as `input=1,3,96,96`. Raises ValueError."""
     name, _, sizes = text.rpartition("=")
     parts = [part.strip() for part in sizes.split(",")]
     if not (name and all(re.fullmatch("[1-9][0-9]{0,8}", part) for part in parts)):
@@ -66,7 +66,7 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def parse_range(text: str) -> tuple[float, float]:
-    """Two different numbers such as `-1..1`. Raises ValueError."""
+    """Return two different numbers such as `-1..1`. Raises ValueError."""
     low, dots, high = text.partition("..")
     try:
         ends = parse_numbers(low) + parse_numbers(high) if dots else ()
@@ -78,7 +78,7 @@ def parse_range(text: str) -> tuple[float, float]:
 
 
 def parse_numbers(text: str) -> tuple[float, ...]:
-    """Finite numbers with commas between, such as `0.485,0.456,0.406`. Raises ValueError."""
+    """Return finite numbers separated by commas, such as `0.485,0.456,0.406`. Raises ValueError."""
     try:
         found = tuple(map(float, text.split(",")))
     except ValueError:
@@ -89,7 +89,7 @@ def parse_numbers(text: str) -> tuple[float, ...]:
 
 
 def _listed(value: object) -> object:
-    """One string stands for a list of it."""
+    """Return a list; a single string becomes a list of it."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -123,7 +123,7 @@ def _option(field: str) -> str:
 
 
 class Settings(BaseModel):
-    """Every option that a file or variable may set; unset ones are None: the commands have the defaults."""
+    """Every option that a file or variable may set; unset ones are None, so commands use their defaults."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -184,10 +184,10 @@ class Settings(BaseModel):
 
 
 def load_settings(directory: Path, environment: Mapping[str, str]) -> dict[str, object]:
-    """What `mcudeploy.toml` in `directory` and the environment set, by option name; the environment wins.
+    """Return the values that `mcudeploy.toml` in `directory` and the environment set, by option name.
 
-    A variable that is empty counts as unset.
-    Raises ConfigError naming the file or variable, the key and what is wrong.
+    The environment wins. An empty variable counts as unset.
+    Raises ConfigError that names the file or variable, the key and the fault.
     """
     return {**_from_file(directory / FILE_NAME), **_from_environment(environment)}
 

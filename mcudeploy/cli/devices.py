@@ -1,4 +1,4 @@
-"""The options that name a board, and how to reach it: hardware by its port, or the emulator."""
+"""Options that name a board and how to reach it: hardware by its port, or the emulator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ emulate_option = click.option(
     help="Run the board's QEMU machine instead of hardware; implied for boards that exist only there.",
 )
 _PATIENCE = "mcudeploy.patience"
-"""The context's key for --patience: the board takes it."""
+"""Key of --patience in the context, for the board."""
 
 
 def _keep_patience(context: click.Context, _: click.Parameter, factor: float | None) -> None:
@@ -50,18 +50,18 @@ patience_option = click.option(
 
 
 def _patient(board: Board) -> Board:
-    """The board with the patience that the command line or a setting asks for."""
+    """Return the board with the patience that the command line or a setting asks for."""
     factor = get_current_context().meta.get(_PATIENCE)
     return board if factor is None else board.model_copy(update={"patience": factor})
 
 
 def board_option(required: bool) -> Callable[[Command], Command]:
-    """Adds --board as `board: Board`, or None."""
+    """Add --board as `board: Board`, or None."""
     return board_name(required, _load_board)
 
 
 def boards_option(command: Command) -> Command:
-    """Adds --board as `boards: tuple[Board, ...]`: one or several."""
+    """Add --board as `boards: tuple[Board, ...]`: one or several."""
     return click.option(
         "--board",
         "boards",
@@ -70,7 +70,7 @@ def boards_option(command: Command) -> Command:
         callback=_load_boards,
         shell_complete=_board_names,
         help="Board, board family, file of a board (./mine.toml) or pio:ID of PlatformIO; see `mcudeploy "
-        "boards`. Several are planned for one after the other.",
+        "boards`. Several times to plan for several boards in turn.",
     )(command)
 
 
@@ -82,7 +82,7 @@ def _load_boards(_: click.Context, __: click.Parameter, names: str) -> tuple[Boa
 
 
 def board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[Command], Command]:
-    """Adds --board by what loads it, and --trust-board."""
+    """Add --board, read by `load`, and --trust-board."""
 
     def loaded(context: click.Context, option: click.Parameter, name: str | None) -> Board | None:
         return _trusted(context, load(context, option, name))
@@ -93,7 +93,7 @@ def board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[C
         is_eager=True,
         expose_value=False,
         callback=lambda context, _, wanted: context.meta.update({_TRUST: wanted}),
-        help="Allow the programs and the C that the board's file names, until any of it changes: it is run.",
+        help="Allow running the programs and C that the board's file names, until any of it changes.",
     )
     board = click.option(
         "--board",
@@ -108,7 +108,7 @@ def board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[C
 
 
 def _trusted(context: click.Context, board: Board | None) -> Board | None:
-    """The board, allowed if the command line says so."""
+    """Return the board, marked as trusted if the command line says so."""
     from mcudeploy.boards.trust import trust
 
     if board is not None and context.meta.get(_TRUST):
@@ -120,7 +120,7 @@ def _board_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]
     from mcudeploy.boards.board import list_boards
 
     names = {name for board in list_boards() for name in (board.name, board.family)}
-    before, comma, last = begun.rpartition(",")  # where several may be given
+    before, comma, last = begun.rpartition(",")  # several may be given
     return sorted(before + comma + name for name in names if name.startswith(last))
 
 
@@ -131,7 +131,7 @@ def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Boar
 
 
 def load_attached(context: click.Context, _: click.Parameter, name: str | None) -> Board | None:
-    """The board of that name; of a family's boards the attached one, or else the family's default."""
+    """Return the named board; of a board family, the attached board or else the default."""
     from mcudeploy.boards.board import family, is_path
     from mcudeploy.toolchain.attached import attached_board
 
@@ -152,14 +152,14 @@ _port_option = click.option(
     "--port",
     metavar="PORT",
     is_eager=True,
-    help=f"{PORTS} Found if not given.",
+    help=f"{PORTS} Detected if not given.",
 )
 
 
 flasher_option = click.option(
     "--flasher",
     metavar="NAME",
-    help="Tool that writes the board, one that its file names; the first that is installed, if not given.",
+    help="Tool that writes the board, one of its file; by default the first that is installed.",
 )
 probe_option = click.option(
     "--probe",
@@ -170,7 +170,7 @@ probe_option = click.option(
 
 
 def device_options(command: Command) -> Command:
-    """Adds --board, --port, --probe, --flasher and --emulate, packed as `target: Target`."""
+    """Add --board, --port, --probe, --flasher and --emulate, packed as `target: Target`."""
 
     @board_name(True, load_attached)
     @_port_option
@@ -194,15 +194,15 @@ def device_options(command: Command) -> Command:
 
 
 def chain_options(command: Command) -> Command:
-    """Adds --chain, --link and --frames to what `device_options` adds; `target` or `chain` is None."""
+    """Add --chain, --link and --frames to the options of `device_options`; `target` or `chain` is None."""
 
     @click.option("--boards", hidden=True)
     @click.option(
         "--chain",
         "chained",
         metavar="NAME,NAME,...",
-        help="Boards in a row, joined by serial lines: each computes a part of every frame. Real ones are "
-        "named by --port PORT,PORT,...",
+        help="Boards in a row, joined by serial lines: each computes a part of every frame. Real boards need "
+        "--port PORT,PORT,...",
     )
     @click.option(
         "--link",
@@ -217,7 +217,7 @@ def chain_options(command: Command) -> Command:
         type=click.IntRange(1, 100_000),
         default=10,
         show_default=True,
-        help="Frames that go through the boards, several at a time.",
+        help="Number of frames that go through the boards; several are under way at a time.",
     )
     @board_name(False, load_attached)
     @_port_option
@@ -253,7 +253,7 @@ def chain_options(command: Command) -> Command:
 
 
 def _renamed(boards: str | None, chained: str | None) -> str | None:
-    """The names that --chain has, or --boards, its old name."""
+    """Return the names in --chain, or in --boards, its old name."""
     source = get_current_context().get_parameter_source
     typed = [source(name) is ParameterSource.COMMANDLINE for name in ("boards", "chained")]
     if all(typed):
@@ -265,8 +265,9 @@ def _renamed(boards: str | None, chained: str | None) -> str | None:
 
 
 def _is_chain(names: str | None, board: Board | None) -> bool:
-    """Whether several boards are asked for; what the command line says goes before `mcudeploy.toml`. A usage
-    error where no board is named, or options of one board and of several are mixed.
+    """Whether several boards are asked for; the command line goes before `mcudeploy.toml`.
+
+    Fails with a usage error without a board, or if options of one board and of several are mixed.
     """
     source = get_current_context().get_parameter_source
     given = ("board", "boards", "chained", "link", "frames")
@@ -287,14 +288,14 @@ def _is_chain(names: str | None, board: Board | None) -> bool:
 def target_of(
     board: Board, port: str | None, probe: str | None, flasher: str | None, emulate: bool
 ) -> Target:
-    """The one board that is asked for, at its port if it has one."""
+    """Return the one board that is asked for, at its port if it has one."""
     given = {"port": port, "probe": probe, "flasher": flasher}
     reach = {name: it for name, it in given.items() if it is not None and is_reached(board, emulate, name)}
     return _reached(board, emulate, reach.get("port"), reach.get("probe"), reach.get("flasher"))
 
 
 def _reached(board: Board, emulate: bool, port: str | None, probe: str | None, flasher: str | None) -> Target:
-    """A board and how it is reached; a usage error for what is no serial number or no flasher of it."""
+    """Return a board with its connection; fail with a usage error for an invalid probe or flasher."""
     from mcudeploy.device.target import Target
     from mcudeploy.toolchain.flashing import choose_flasher
     from mcudeploy.toolchain.ports import SERIAL
@@ -308,7 +309,7 @@ def _reached(board: Board, emulate: bool, port: str | None, probe: str | None, f
 
 
 def _port(port: str | None) -> str | None:
-    """The port, of a labgrid place the one that it has; the place is released when the command ends."""
+    """Return the port; for a labgrid place, its port until the command ends and releases the place."""
     from mcudeploy.device.labgrid import PREFIX, acquired
 
     if port is None or not port.startswith(PREFIX):
@@ -317,7 +318,7 @@ def _port(port: str | None) -> str | None:
 
 
 def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) -> tuple[Target, ...]:
-    """The boards of a chain, all emulated or processes here, or all real, each with its port."""
+    """The boards of a chain: all emulated, all host processes, or all real with a port each."""
     from mcudeploy.boards.board import load_board
     from mcudeploy.device.target import Target
 
@@ -345,10 +346,10 @@ def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) 
 
 
 def is_reached(board: Board, emulate: bool, name: str) -> bool:
-    """Whether the board is real, and an option says how it is reached; a usage error for one on the command
-    line that would have no effect.
+    """Whether the board is real and an option says how to reach it.
 
-    One from `mcudeploy.toml` or a variable describes the desk: it waits for the next run on hardware.
+    Fails with a usage error for an option on the command line without effect. An option from `mcudeploy.toml`
+    or a variable waits for the next run on hardware.
     """
     if not (emulate or board.is_host or board.emulated_only):
         return True

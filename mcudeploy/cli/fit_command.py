@@ -1,4 +1,4 @@
-"""`fit`: which boards have room for a model, and how fast it would run there."""
+"""`fit`: rank boards by whether they have room for a model, and by its estimated latency."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _HOW = {"unsplit": "unsplit", "split": "split", "streamed": "split, --stream-input"}
 _CODE_BYTES = 24 * 1024
-"""Code is seldom larger: with less flash left the table says so."""
+"""Bytes of flash that code seldom exceeds; the table names boards with less left."""
 
 
 @click.command()
@@ -28,7 +28,7 @@ _CODE_BYTES = 24 * 1024
 @click.option(
     "--boards",
     metavar="NAME,NAME,...",
-    help="Boards to compare, or files of boards; all that `mcudeploy boards` lists if not given.",
+    help="Boards to compare, or files of boards; by default all that `mcudeploy boards` lists.",
 )
 @overhead_option
 @reading_options
@@ -45,9 +45,8 @@ def fit(
 ) -> None:
     """Rank boards: whether the model fits, its RAM and flash, and its estimated latency.
 
-    The plans are found by searches of 1 s for each core (unsplit, split, with --stream-input, until one
-    fits), a few seconds for a board: `mcudeploy plan` searches longer, as its --time-limit says. Exit code 5
-    where the model fits none of the boards.
+    A board gets searches of 1 s for each core: unsplit, split, then with --stream-input, until a plan fits.
+    `mcudeploy plan` searches longer, up to --time-limit. Exit code 5: the model fits none of the boards.
     """
     from mcudeploy.commands import checking
     from mcudeploy.planner.planner import Options
@@ -61,7 +60,7 @@ def fit(
 
 
 def _named(names: str | None) -> tuple[Board, ...]:
-    """The boards of a list of names; all where there is none."""
+    """The boards named in a list; all boards if there is no list."""
     from mcudeploy.boards.board import list_boards, load_board
 
     if names is None:
@@ -95,13 +94,12 @@ def _notes(boards: list[dict[str, Any]]) -> list[str]:
     from mcudeploy.planner.fit import SEARCH_S
 
     notes = [
-        "RAM: arena, data and stack of the firmware. Flash: weights and tables; code comes on top, some 8 to "
-        "24 KiB.",
+        "RAM: arena, data and stack of the firmware. Flash: weights and tables; code adds some 8 to 24 KiB.",
         f"Each search was given {SEARCH_S:g} s: `mcudeploy plan MODEL --board NAME --time-limit 60` searches "
         "longer.",
     ]
     if any(found["latency"] and found["latency"]["milliseconds_by"] == LEAST for found in boards):
-        notes.append("≥: by instructions at one a clock, where there is no cycle model of the core.")
+        notes.append("≥: at one instruction a clock, because there is no cycle model of the core.")
     tight = [found["board"] for found in boards if found["fits"] and found["flash_free_bytes"] < _CODE_BYTES]
     if tight:
         notes.append(f"Less than 24 KiB of flash are left for code on {', '.join(tight)}.")

@@ -1,4 +1,4 @@
-"""The options that name several boards of a kind, which share the measuring."""
+"""Options that name several boards of one kind, which share the measuring."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ _MOST_MEASURERS = 64
 
 
 class _Several(click.Option):
-    """May be given several times; `mcudeploy.toml` or a variable gives one."""
+    """An option that may be given several times; `mcudeploy.toml` or a variable sets one value."""
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """A tuple of what was given."""
+        """Return a tuple of the values given."""
         return super().type_cast_value(ctx, (value,) if isinstance(value, str) else value)
 
 
 def devices_options(command: Command) -> Command:
-    """Adds --board, --port (several times), --hardware-map, --probe, --flasher, --emulate and --measurers,
-    packed as one or more `targets`.
+    """Add --board, --port (several times), --hardware-map, --probe, --flasher, --emulate and --measurers.
+
+    They are packed as one or more `targets`.
     """
 
     @board_name(True, load_attached)
@@ -53,7 +54,7 @@ def devices_options(command: Command) -> Command:
         cls=_Several,
         multiple=True,
         is_eager=True,
-        help=f"{PORTS} Found if not given. Several times for several boards of a kind, which share the "
+        help=f"{PORTS} Detected if not given. Several times for several boards of a kind, which share the "
         "measuring.",
     )
     @click.option(
@@ -70,7 +71,7 @@ def devices_options(command: Command) -> Command:
         "--measurers",
         metavar="N",
         type=click.IntRange(1, _MOST_MEASURERS),
-        help="How many boards measure at the same time: emulators, or as many boards as --port names.",
+        help="Number of boards that measure at the same time: emulators, or boards that --port names.",
     )
     @functools.wraps(command)
     def packed(
@@ -103,8 +104,9 @@ def devices_options(command: Command) -> Command:
 
 
 def _goes_before(one: str, other: str) -> bool:
-    """Whether an option is given, and the other is not or comes from settings only. A usage error for both on
-    the command line.
+    """Whether an option is given, and the other is not or comes from settings only.
+
+    Fails with a usage error for both on the command line.
     """
     context = get_current_context()
     typed = [context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in (one, other)]
@@ -116,7 +118,7 @@ def _goes_before(one: str, other: str) -> bool:
 def _mapped(
     board: Board, hardware_map: Path, probe: str | None, flasher: str | None, measurers: int | None
 ) -> tuple[Target, ...]:
-    """The boards of a map, or the first `measurers` of them."""
+    """The first `measurers` boards of a map, or all of them."""
     from mcudeploy.toolchain.hardware_map import entries_for
 
     if probe is not None and _typed("probe"):
@@ -135,7 +137,7 @@ def _typed(name: str) -> bool:
 
 
 def _require_boards(ports: tuple[str, ...], measurers: int | None) -> None:
-    """A usage error for a port that is given twice, or for another number of measurers than of boards."""
+    """Fail with a usage error for a repeated port, or if `measurers` is not the number of boards."""
     twice = next((port for index, port in enumerate(ports) if port in ports[:index]), None)
     if twice is not None:
         raise UsageError(f"--port {twice} is given twice: one board measures one tile at a time")

@@ -10,7 +10,7 @@ from mcudeploy.common.text import agree, count_text
 
 
 def placed(console: Console, report: Values) -> None:
-    """The `graph place` report."""
+    """Print the `graph place` report."""
     facts(
         console,
         [
@@ -24,7 +24,7 @@ def placed(console: Console, report: Values) -> None:
 
 
 def schedule(console: Console, report: Values) -> None:
-    """The `graph order` report."""
+    """Print the `graph order` report."""
     peak, bound, file_order = (
         report[key] for key in ("peak_bytes", "lower_bound_bytes", "file_order_peak_bytes")
     )
@@ -45,7 +45,7 @@ def schedule(console: Console, report: Values) -> None:
 
 
 def _limited_facts(report: Values) -> list[tuple[str, str]]:
-    """What keeps a memory limit, and what that costs."""
+    """Return the steps that keep a memory limit, and their cost."""
     if "memory_limit_bytes" not in report:
         return []
     moved, again = report["transfers"], report["recompute"]
@@ -66,5 +66,5 @@ def _limited_facts(report: Values) -> list[tuple[str, str]]:
 
 
 def _least(least: float | None, cycles: float) -> str:
-    """How far a plan is from what the exact model allows in its order."""
+    """Return how far a plan is from the lower bound of the exact model in its order."""
     return "" if not least else f"lower bound {least:,.0f} cycles; the plan {cycles / least - 1:+.2%}"

@@ -1,4 +1,4 @@
-"""Latencies as tables tell them: the time first, what it was counted or computed from in brackets."""
+"""Latencies as text: the time first, then in brackets the counts it comes from."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _HOW = {LEAST: f" and {LEAST}, the least"}
 
 
 def latency_of(report: Values) -> Values | None:
-    """The latency that stands for a plan: the measured one, unless that is of instructions alone and there is
-    a cycle model of the core.
+    """Return the latency that stands for a plan: the measured one, or the modelled cycles if the measured one
+    counts instructions only.
     """
     measured: Values | None = report.get("latency")
     estimated: Values | None = report.get("estimated_latency")
@@ -24,12 +24,12 @@ def _is_least(latency: Values) -> bool:
 
 
 def milliseconds_text(latency: Values | None) -> str:
-    """Milliseconds alone, for a column; at least so many where only instructions are known."""
+    """Return milliseconds alone, for a column; a lower bound if only instructions are known."""
     return "-" if latency is None else time_text(latency["milliseconds"], latency["milliseconds_by"])
 
 
 def latency_facts(report: Values) -> list[tuple[str, str]]:
-    """The latency, or its estimate, and what the split costs of it."""
+    """Return the latency, or its estimate, and the overhead of the split."""
     facts = [("latency", _latency(report))]
     overhead, unsplit = report.get("overhead_percent"), report.get("unsplit_latency")
     if overhead is None or not report.get("splits"):

@@ -1,4 +1,4 @@
-"""`check`, `plan` and `tune`: what a model needs, and the search for the least."""
+"""`check`, `plan` and `tune`: what a model needs, and the search for the plan with the least RAM."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check(
     model_options: dict[str, Any],
     output: Output,
 ) -> None:
-    """List every node that cannot be deployed, with its reason, and the model's sizes."""
+    """List which operators are unsupported, and why, and the model's sizes."""
     from mcudeploy.commands import checking
     from mcudeploy.planner.planner import Options
 
@@ -64,7 +64,9 @@ def check(
 @planning_options
 @plan_file_options
 @page_options
-@click.option("--explain", is_flag=True, help="Show which operators can be cut together, and why not more.")
+@click.option(
+    "--explain", is_flag=True, help="Show which operators can be cut together, and what ends each cut."
+)
 @output_options
 def plan(
     *,
@@ -77,9 +79,9 @@ def plan(
     explain: bool,
     output: Output,
 ) -> None:
-    """Decide order and place of every tensor, and print what the plan needs.
+    """Decide order and place of every tensor, and print the RAM and flash that the plan needs.
 
-    Exit code 5 where the model does not fit: of several boards, where it fits none.
+    Exit code 5: the model does not fit the board, or fits none of several boards.
     """
     from mcudeploy.commands import commands as api
     from mcudeploy.planner import axes as analyzer
@@ -94,7 +96,7 @@ def plan(
     try:
         with output.progress() as progress:
             found = api.plan_model(model, boards[0], replace(options, resume=True), progress)
-            interrupts.close()  # the rest takes a moment, and the search took long
+            interrupts.close()  # a late interrupt would lose a long search
     except FitError as error:
         told = _with_commands(error)
         pages.write_misfit(model, boards[0], told)
@@ -118,7 +120,7 @@ def _plan_all(
     pages: Pages,
     output: Output,
 ) -> None:
-    """Plan for several boards; exit code 5 where the model fits none of them."""
+    """Plan for several boards; exit code 5 if the model fits none of them."""
     from mcudeploy.commands import commands as api
 
     reports: list[dict[str, Any]] = []
@@ -142,7 +144,7 @@ def _plan_all(
 
 
 def _with_commands(error: FitError, board: str = "") -> FitError:
-    """The error with command lines for its proposals; `board` is one of several."""
+    """Return the error with command lines for its proposals; `board` is one of several."""
     context = get_current_context()
     program = context.find_root().command
     commands = program.commands if isinstance(program, click.Group) else {}

@@ -1,4 +1,4 @@
-"""The options that commands share; each decorator packs its options into the value that a command wants."""
+"""Options that several commands share; each decorator packs its options into one value for the command."""
 
 from __future__ import annotations
 
@@ -26,26 +26,27 @@ from mcudeploy.common.errors import UsageError
 
 Command = Callable[..., None]
 _PLAN_HELP = (
-    "Use this plan, written by `mcudeploy plan -o`; `plan` and `tune` search on from it, unless --no-split."
+    "Use this plan, written by `mcudeploy plan -o`. `plan` and `tune` continue the search from it, unless "
+    "--no-split is given."
 )
 
 
 def model_argument(command: Command) -> Command:
-    """Adds MODEL as `model: Path`."""
+    """Add MODEL as `model: Path`."""
     return click.argument("model", type=InputModel())(command)
 
 
 def float_io_option(command: Command) -> Command:
-    """Adds --float-io as `float_io: bool`."""
+    """Add --float-io as `float_io: bool`."""
     return click.option(
         "--float-io/--no-float-io",
         default=False,
-        help="Keep the float inputs and outputs of a quantised model; else the caller converts.",
+        help="Keep the float inputs and outputs of a quantised model; by default the caller converts.",
     )(command)
 
 
 def shape_option(command: Command) -> Command:
-    """Adds --shape as `shapes: tuple[tuple[str, Sizes], ...]`."""
+    """Add --shape as `shapes: tuple[tuple[str, Sizes], ...]`."""
 
     @click.option(
         "--shape",
@@ -53,7 +54,7 @@ def shape_option(command: Command) -> Command:
         metavar="NAME=SIZE,SIZE,...",
         type=InputShape(),
         multiple=True,
-        help="Shape of an input that has open dimensions, or another than the file's. Once for each input.",
+        help="Shape of an input that has open dimensions, or replaces the file's shape. Once for each input.",
     )
     @functools.wraps(command)
     def checked(*args: Any, shapes: tuple[tuple[str, tuple[int, ...]], ...], **rest: Any) -> None:
@@ -67,20 +68,20 @@ def shape_option(command: Command) -> Command:
 
 
 def reading_options(command: Command) -> Command:
-    """Adds what says how a model is read, packed as `model_options`: fields of `planner.Options`."""
+    """Add the options for reading a model, packed as `model_options`: fields of `planner.Options`."""
 
     @float_io_option
     @click.option(
         "--keep-constant-channels/--no-keep-constant-channels",
         "keep_constant",
         default=False,
-        help="Compute the channels that always have one value, and those that nobody reads, too.",
+        help="Keep constant and unused channels instead of removing them.",
     )
     @shape_option
     @click.option(
         "--stateful/--no-stateful",
         default=False,
-        help="Keep the states of LSTM, GRU and RNN between runs: each goes on where the last one ended.",
+        help="Keep the states of LSTM, GRU and RNN between runs: each run continues from the previous one.",
     )
     @functools.wraps(command)
     def packed(
@@ -103,19 +104,19 @@ def reading_options(command: Command) -> Command:
 
 
 def overhead_option(command: Command) -> Command:
-    """Adds --max-overhead as `max_overhead: float`."""
+    """Add --max-overhead as `max_overhead: float`."""
     return click.option(
         "--max-overhead",
         metavar="PERCENT",
         type=Finite(min=0),
         default=5.0,
         show_default=True,
-        help="How much slower than the unsplit plan a plan may be.",
+        help="Maximum slowdown of a plan against the unsplit plan, in percent.",
     )(command)
 
 
 def planning_options(command: Command) -> Command:
-    """Adds the options of the search, packed as `options: deploy.Options`."""
+    """Add the options of the search, packed as `options: deploy.Options`."""
 
     @click.option("--plan", "plan_file", type=InputFile(), help=_PLAN_HELP)
     @overhead_option
@@ -125,7 +126,7 @@ def planning_options(command: Command) -> Command:
         type=Finite(min=0, min_open=True),
         default=60.0,
         show_default=True,
-        help="How long planning may take on an ordinary PC. Work is counted, not timed: a busy machine takes "
+        help="Time limit for planning on an ordinary PC. Work is counted, not timed: a busy machine takes "
         "longer and finds the same plan.",
     )
     @click.option(
@@ -137,17 +138,15 @@ def planning_options(command: Command) -> Command:
         metavar="NAME=SIZE",
         type=Limit(),
         multiple=True,
-        help="Bytes that the arena in this memory may take, 0 for none. Once for each memory.",
+        help="Maximum arena size in this memory, 0 for none. Once for each memory.",
     )
     @click.option(
         "--dma-io/--no-dma-io",
         default=True,
         show_default=True,
-        help="Keep inputs and outputs out of memories that no DMA reaches, or not.",
+        help="Keep inputs and outputs out of memories that no DMA engine reaches.",
     )
-    @click.option(
-        "--split/--no-split", default=True, show_default=True, help="Cut operators into rows, or not."
-    )
+    @click.option("--split/--no-split", default=True, show_default=True, help="Cut operators into rows.")
     @click.option(
         "--stream-input/--no-stream-input",
         default=False,
@@ -157,30 +156,30 @@ def planning_options(command: Command) -> Command:
         "--assign",
         metavar="UNIT=PATTERN[,PATTERN...]",
         multiple=True,
-        help="Run operators of these names (globs) or kinds on this compute unit of the board; "
-        "`auto`: by the board's rules. Several times for several units.",
+        help="Run operators with these names (globs) or of these kinds on this compute unit of the board; "
+        "`auto` follows the board's rules. Several times for several units.",
     )
     @click.option(
         "--placement",
         type=click.Choice(["blocks", "tags"]),
         default="blocks",
         show_default=True,
-        help="With --no-split: tensors lie where there is room, or share memory by their tags.",
+        help="With --no-split: place tensors at free offsets, or let those with one memory tag share memory.",
     )
     @click.option(
         "--parallel",
         metavar="N|auto",
         type=Cores(),
         help="Number of the board's cores that run the model together, each a part of every step; "
-        "`auto`: all of them.  [default: 1]",
+        "`auto` uses all cores.  [default: 1]",
     )
     @click.option(
         "--objective",
         type=click.Choice(["instructions", "cycles"]),
         default="instructions",
         show_default=True,
-        help="What times of emulated boards and estimates are in, by which kernels and cuts are chosen: "
-        "executed instructions, or cycles by a model of the core. Hardware tells its cycles itself.",
+        help="Metric to optimise on emulated boards: instruction count or modelled cycles. Hardware always "
+        "uses measured cycles.",
     )
     @click.option(
         "--seed",
@@ -188,7 +187,7 @@ def planning_options(command: Command) -> Command:
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="Start of every random choice.",
+        help="Seed of every random choice.",
     )
     @reading_options
     @functools.wraps(command)
@@ -217,7 +216,7 @@ def planning_options(command: Command) -> Command:
         if twice is not None:
             raise UsageError(f"--memory {twice} is given twice")
         if placement == "tags" and (split or plan_file is not None):
-            raise UsageError("--placement tags places whole tensors anew: add --no-split, and give no --plan")
+            raise UsageError("--placement tags places whole tensors: add --no-split, and leave out --plan")
         options = Options(
             max_overhead=max_overhead,
             time_limit=time_limit,
@@ -240,14 +239,14 @@ def planning_options(command: Command) -> Command:
 
 
 def plan_file_options(command: Command) -> Command:
-    """Adds -o and --chart: where to write the plan that was found, and a picture of it."""
+    """Add -o and --chart: files for the plan and for its picture."""
     destination = click.option(
         "-o",
         "--output",
         "destination",
         metavar="FILE",
         type=NewFile(),
-        help="Write the plan, for --plan.",
+        help="Write the plan to this file, for --plan.",
     )
     picture = click.option(
         "--chart",
@@ -260,9 +259,9 @@ def plan_file_options(command: Command) -> Command:
 
 
 def files_option(command: Command) -> Command:
-    """Adds --force, and refuses to run where a file to write is one that is read, or is not ours.
+    """Add --force, and refuse to overwrite an input file or a file that mcudeploy did not write.
 
-    Belongs to every command with a `NewFile`.
+    Every command with a `NewFile` needs it.
     """
 
     @click.option("--force", is_flag=True, help="Overwrite files that mcudeploy did not write.")
@@ -291,7 +290,7 @@ def _require_new_files(context: click.Context, force: bool) -> None:
 
 
 def _paths(context: click.Context, kind: type[click.ParamType[Any]]) -> list[tuple[str, Path]]:
-    """What the user calls each parameter of this kind, and every path that it was given."""
+    """The name and the path of each parameter of this kind, as the user gave them."""
     given = [(each, context.params.get(each.name or "")) for each in context.command.params]
     return [
         (parameter.opts[-1] if isinstance(parameter, click.Option) else parameter.make_metavar(context), path)
@@ -310,24 +309,26 @@ def _chart_file(_: click.Context, __: click.Parameter, path: Path | None) -> Pat
 
 
 def timing_option(command: Command) -> Command:
-    """Adds --timing as `timing: str`."""
+    """Add --timing as `timing: str`."""
     return click.option(
         "--timing",
         type=click.Choice(["instructions", "cycles-model", "traffic"]),
         default="instructions",
         show_default=True,
-        help="What to count in the emulator: executed instructions; cycles by a model of the core; or "
-        "instructions and what slow memories add. The last two count bytes by memory, too.",
+        help="Metric that the emulator counts: executed instructions; cycles by a model of the core; or "
+        "instructions and what slow memories add. The last two also count bytes by memory.",
     )(command)
 
 
 def output_options(command: Command) -> Command:
-    """Adds --json, --quiet, --verbose and --traceback, packed as `output: Output`."""
+    """Add --json, --quiet, --verbose and --traceback, packed as `output: Output`."""
 
     @click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON object on stdout instead of tables."
     )
-    @click.option("-q", "--quiet", is_flag=True, is_eager=True, help="No tables, no progress: errors only.")
+    @click.option(
+        "-q", "--quiet", is_flag=True, is_eager=True, help="Print errors only: no tables, no progress."
+    )
     @click.option(
         "-v",
         "--verbose",
@@ -335,7 +336,7 @@ def output_options(command: Command) -> Command:
         is_eager=True,
         expose_value=False,
         callback=lambda _, __, wanted: tell_commands() if wanted else None,
-        help="Print the command lines of the tools that are called, and the files that are written.",
+        help="Print the command lines of the tools that run, and the files that are written.",
     )
     @click.option(
         "--traceback", is_flag=True, expose_value=False, help="Show the Python traceback of an error."

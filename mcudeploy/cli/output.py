@@ -1,4 +1,4 @@
-"""Everything that is printed: results on stdout, as tables or one JSON object; the rest on stderr."""
+"""All printed text: results on stdout, as tables or one JSON object; everything else on stderr."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ from mcudeploy.common.errors import DeployError, FitError, ModelError, causes
 from mcudeploy.common.progress import SILENT, Progress
 
 Values = Mapping[str, Any]
-"""A report, or an object within one, as JSON has it."""
+"""A report, or an object within one, in its JSON form."""
 _PLAIN_WIDTH = 140
 _NO_MEMORY = re.compile(r"failed to map segment|annot allocate memory|bad_alloc")
-"""What the loader of shared objects, the kernel, and C++ say where memory runs out."""
+"""Messages of the loader of shared objects, the kernel and C++ if memory runs out."""
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
 def plain(text: object) -> str:
-    """`text` on one line, with every character that could steer a terminal shown as its escape."""
+    """Return `text` on one line, with every character that could steer a terminal escaped."""
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
 def lines(text: object) -> str:
-    """Like `plain`, keeping line breaks: for messages and compiler output."""
+    """Return `text` like `plain`, with its line breaks: for messages and compiler output."""
     return "\n".join(plain(line.expandtabs()) for line in str(text).splitlines())
 
 
 def cell(text: object, style: str = "") -> Text:
-    """A table cell that shows `text` as it is: model and file names are data, never markup."""
+    """Return a table cell that shows `text` literally: model and file names are data, never markup."""
     return Text(plain(text), style=style)
 
 
 def terminal(*, stderr: bool) -> Console:
-    """The console for people. A pipe or log has no width of its own: wide enough that no table is folded."""
+    """Return the console for people; for a pipe or log it is wide enough that no table is folded."""
     console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not console.is_terminal and console.width < _PLAIN_WIDTH:
         console.width = _PLAIN_WIDTH
@@ -66,7 +66,7 @@ def terminal(*, stderr: bool) -> Console:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How one command reports: `as_json` prints the report as JSON, `quiet` drops tables and progress."""
+    """Output of one command: `as_json` prints the report as JSON, `quiet` drops tables and progress."""
 
     as_json: bool
     quiet: bool
@@ -82,7 +82,7 @@ class Output:
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
-        """What long stages report to, drawn on stderr until the block ends."""
+        """Report the progress of long stages on stderr until the block ends."""
         console = terminal(stderr=True)
         if self.quiet:
             yield SILENT
@@ -96,7 +96,7 @@ class Output:
 
 
 def _render(console: Console, report: Values, render: Callable[[Console, Values], None]) -> None:
-    """A terminal takes lines as they are; elsewhere they end with their last character."""
+    """Render a report; outside a terminal, lines lose their trailing blanks."""
     if console.is_terminal:
         render(console, report)
         return
@@ -107,7 +107,7 @@ def _render(console: Console, report: Values, render: Callable[[Console, Values]
 
 
 class LoggedProgress:
-    """One line per stage, for logs."""
+    """Progress as one line per stage, for logs."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -117,32 +117,30 @@ class LoggedProgress:
         self._console.print(plain(name), soft_wrap=True)
 
     def update(self, name: str) -> None:
-        """A log keeps the figures that a stage began with."""
+        """Ignore the update: a log keeps the figures of the stage's begin."""
 
     def advance(self, done: int, total: int) -> None:
-        """A log shows stages only."""
+        """Ignore the advance: a log shows stages only."""
 
     def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None:
-        """A log has a line for each gain."""
+        """Log each gain of the search on a line."""
 
 
 class _Bars(Bar):
-    """Bars with the chart of a search below them."""
+    """Progress bars above the chart of a search."""
 
     def __init__(self, chart: SearchChart, *columns: ProgressColumn, console: Console) -> None:
-        self._chart = chart  # the base class draws itself while it is made
+        self._chart = chart  # the base class draws itself in its constructor
         super().__init__(*columns, console=console, transient=True)
 
     def get_renderables(self) -> Iterator[RenderableType]:
-        """The bars, then the chart."""
+        """Yield the bars, then the chart."""
         yield from super().get_renderables()
         yield self._chart
 
 
 class DrawnProgress:
-    """A line that lives while a stage runs, with a bar once the stage says how far it is, and a chart of the
-    search.
-    """
+    """Progress as a line that lives while a stage runs, with a bar and a chart of the search."""
 
     def __init__(self, console: Console) -> None:
         self._chart = SearchChart()
@@ -181,12 +179,12 @@ class DrawnProgress:
             self._bar.update(self._task, completed=done, total=total)
 
     def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None:
-        """Draw the search up to now."""
+        """Draw the search so far."""
         self._chart.add(seconds, arena_bytes, candidates)
 
 
 def tell_commands() -> None:
-    """Prints the command lines of tools on stderr from now on."""
+    """Print the command lines of tools on stderr from now on."""
     logger = logging.getLogger("mcudeploy")
     logger.handlers = [logging.StreamHandler(sys.stderr)]
     logger.setLevel(logging.INFO)
@@ -203,7 +201,7 @@ def is_verbose() -> bool:
 
 
 def print_json(report: Values) -> None:
-    """One JSON object on stdout. Raises OSError where stdout takes no more."""
+    """Print one JSON object on stdout. Raises OSError if stdout cannot be written."""
     with _naming_stdout():
         json.dump(_jsonable(report), sys.stdout, indent=2, allow_nan=False)
         sys.stdout.write("\n")
@@ -212,7 +210,7 @@ def print_json(report: Values) -> None:
 
 @contextmanager
 def _naming_stdout() -> Iterator[None]:
-    """What cannot be written to stdout, such as on a full disk, is said of stdout."""
+    """Name stdout in errors of writing to it, such as a full disk."""
     try:
         yield
     except BrokenPipeError:
@@ -222,7 +220,7 @@ def _naming_stdout() -> Iterator[None]:
 
 
 def print_error(error: BaseException, exit_code: int, message: str, as_json: bool) -> None:
-    """The last words of a command that failed; with `as_json` an `error` object as well."""
+    """Print the final message of a failed command; with `as_json` also an `error` object."""
     problems = error.problems if isinstance(error, ModelError) else ()
     console = terminal(stderr=True)
     console.print(Text.assemble(("error: ", "bold red"), lines(message)), soft_wrap=True)
@@ -237,13 +235,13 @@ def print_error(error: BaseException, exit_code: int, message: str, as_json: boo
 
 
 def describe(error: Exception) -> str:
-    """One line for an error that no stage foresaw."""
+    """Return one line for an error that no stage foresaw."""
     if isinstance(error, DeployError):
         return str(error)
     if _ran_out_of_memory(error):
         most, _ = resource.getrlimit(resource.RLIMIT_AS)
         if most == resource.RLIM_INFINITY:
-            return "memory ran out: end other programs, or run on a computer with more of it"
+            return "memory ran out: end other programs, or run on a computer with more memory"
         return f"memory ran out: this process may take {most // 2**20:,} MiB (`ulimit -v`): raise that limit"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
@@ -254,7 +252,7 @@ def describe(error: Exception) -> str:
 
 
 def _ran_out_of_memory(error: BaseException | None) -> bool:
-    """Whether the want of memory is among the causes, also of a library that could not be loaded."""
+    """Whether out of memory is among the causes, including a library that failed to load."""
     while error is not None:
         if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
             return True
@@ -263,7 +261,7 @@ def _ran_out_of_memory(error: BaseException | None) -> bool:
 
 
 def _jsonable(value: object) -> object:
-    """`value` as JSON knows it; a float that JSON cannot say becomes null."""
+    """Return `value` in its JSON form; a float that JSON cannot express becomes null."""
     if isinstance(value, Mapping):
         return {str(key): _jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -274,6 +272,6 @@ def _jsonable(value: object) -> object:
         return value
     if isinstance(value, Path):
         return str(value)
-    if hasattr(value, "item"):  # a number of numpy, which takes long to import
+    if hasattr(value, "item"):  # a numpy number; importing numpy takes long
         return _jsonable(value.item())
     raise TypeError(f"a report cannot hold a {type(value).__name__}")

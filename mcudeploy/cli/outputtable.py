@@ -12,7 +12,7 @@ _MOST_SAMPLES = 3
 
 
 def outputs(console: Console, report: Values) -> None:
-    """The largest values of every output that is one row, of others how far they reach; of three samples."""
+    """Print the largest values of each one-row output and the range of others, for three samples."""
     found = report["outputs"]
     samples = 1 + max((it["sample"] for it in found), default=0)
     for output in found:
@@ -27,7 +27,7 @@ def outputs(console: Console, report: Values) -> None:
             reach = f"from {output['least']:g} to {output['most']:g}"
             console.print(cell(f"{name}: {count_text(output['elements'], 'value')} {reach}"), soft_wrap=True)
     if samples > _MOST_SAMPLES:
-        console.print(cell(f"{samples - _MOST_SAMPLES} more samples: --json tells them"))
+        console.print(cell(f"{samples - _MOST_SAMPLES} more samples: --json lists them"))
 
 
 def _top(console: Console, name: str, output: Values) -> None:

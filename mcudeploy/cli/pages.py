@@ -1,4 +1,4 @@
-"""--report and --trace: pages on plans, written when a command has its result."""
+"""--report and --trace: pages about plans, written after a command has its result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What is to be written; None for what nobody asked for."""
+    """The pages to write; None for those nobody asked for."""
 
     report: Path | None
     trace: Path | None
@@ -34,30 +34,30 @@ class Pages:
         return self.report is not None or self.trace is not None
 
     def subject(self, made: Deployment, report: dict[str, Any]) -> Subject:
-        """A plan as a page shows it, with what was measured of it before."""
+        """Return a plan as a page shows it, with earlier measurements of it."""
         from mcudeploy.report.html import Subject
 
         return Subject(made, report, made.measured() if self.asked else None)
 
     def ran(self, ran: Ran, report: dict[str, Any]) -> Subject:
-        """A run as a page shows it."""
+        """Return a run as a page shows it."""
         from mcudeploy.report.html import Subject
 
         return Subject(ran.made, report, ran.observed.measurement)
 
     def misfit(self, board: Board, error: FitError) -> Misfit:
-        """A board that the model does not fit, as a page shows it."""
+        """Return a board that the model does not fit, as a page shows it."""
         from mcudeploy.report.html import Misfit
 
         return Misfit(board, str(error))
 
     def write_misfit(self, model: Path, board: Board, error: FitError) -> None:
-        """The page on a model that does not fit; there is no trace of it."""
+        """Write the page about a model that does not fit; there is no trace of it."""
         if self.report is not None:
             Pages(self.report, None).write(model, [self.misfit(board, error)])
 
     def write(self, model: Path, subjects: Sequence[Subject | Misfit], plan: Path | None = None) -> None:
-        """Write them; `plan` is the file that keeps the plan. Raises OSError that names the file."""
+        """Write the pages; `plan` is the file with the plan. Raises OSError that names the file."""
         from mcudeploy.common.files import write_file
         from mcudeploy.report import html
         from mcudeploy.report.perfetto import trace
@@ -71,14 +71,14 @@ class Pages:
 
 
 def page_options(command: Command) -> Command:
-    """Adds --report and --trace, packed as `pages: Pages`; `files_option` goes around it."""
+    """Add --report and --trace, packed as `pages: Pages`; `files_option` goes around it."""
 
     @click.option(
         "--report",
         metavar="FILE.html",
         type=NewFile(),
         callback=_report_file,
-        help="Write one page on all of it: budgets, arena, RAM against latency, operators.",
+        help="Write one page with everything: budgets, arena, RAM against latency, operators.",
     )
     @click.option(
         "--trace",

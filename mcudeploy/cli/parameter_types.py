@@ -1,4 +1,4 @@
-"""What the values of options may be: sizes, limits for memories, files to write, finite numbers."""
+"""Types of option values: sizes, limits for memories, files to write, finite numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SizeType(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Bytes from text; a usage error for anything else."""
+        """Return the bytes; fail with a usage error for other text."""
         try:
             return parse_size(value)
         except ValueError as error:
@@ -28,14 +28,14 @@ class SizeType(click.ParamType[int]):
 
 
 class Limit(click.ParamType[tuple[str, int]]):
-    """A memory and the bytes that an arena may take there: sram=64k, psram=0."""
+    """A memory and the maximum arena size there: sram=64k, psram=0."""
 
     name = "limit"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int]:
-        """Name and bytes from text; a usage error for anything else."""
+        """Return name and bytes; fail with a usage error for other text."""
         try:
             return value if isinstance(value, tuple) else parse_limit(value)
         except ValueError as error:
@@ -48,7 +48,7 @@ class Cores(click.ParamType[int]):
     name = "cores"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Raises BadParameter for what is neither a number above 0 nor `auto`."""
+        """Return the number of cores. Raises BadParameter unless it is above 0 or `auto`."""
         try:
             return parse_cores(value)
         except ValueError as error:
@@ -61,7 +61,7 @@ class Percent(click.ParamType[float]):
     name = "percent"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number before the sign; a usage error for anything else."""
+        """Return the number before the sign; fail with a usage error for other text."""
         text = str(value).strip()
         try:
             number = float(text.removesuffix("%")) if text.endswith("%") else math.nan
@@ -73,14 +73,14 @@ class Percent(click.ParamType[float]):
 
 
 class InputFile(click.Path):
-    """A file to read; with `pipes` it may also come through one: it is read only once."""
+    """A file to read. With `pipes` it may be a pipe: it is read only once."""
 
     def __init__(self, *, pipes: bool = False) -> None:
         super().__init__(exists=True, dir_okay=False)
         self._pipes = pipes
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path; a usage error for a device, a socket, or a file that is not there."""
+        """Return the path; fail with a usage error for a device, a socket, or a missing file."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or (self._pipes and stat.S_ISFIFO(mode))):
@@ -92,7 +92,7 @@ class InputModel(InputFile):
     """A model file."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path; a usage error with the way in for a folder of another format."""
+        """Return the path; for a folder of another format fail with a usage error that names the way in."""
         path = Path(os.fsdecode(value))
         if path.is_dir():
             self.fail(f"{path} is a folder, not a model file{way_in(path)}", param, ctx)
@@ -106,7 +106,7 @@ class InputData(InputFile):
         click.Path.__init__(self, exists=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path; a usage error for a device, a socket, a pipe, or what is not there."""
+        """Return the path; fail with a usage error for a device, a socket, a pipe, or a missing path."""
         path = Path(os.fsdecode(click.Path.convert(self, value, param, ctx)))
         return path if path.is_dir() or path.is_file() else self.fail(f"{path} is no file.", param, ctx)
 
@@ -119,7 +119,7 @@ class InputShape(click.ParamType[tuple[str, tuple[int, ...]]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, tuple[int, ...]]:
-        """Name and sizes from text; a usage error for anything else."""
+        """Return name and sizes; fail with a usage error for other text."""
         if isinstance(value, tuple):
             return value
         try:
@@ -129,13 +129,13 @@ class InputShape(click.ParamType[tuple[str, tuple[int, ...]]]):
 
 
 class NewFile(click.Path):
-    """A file to write, in a folder that is there: known before a long search, not after it."""
+    """A file to write, in an existing folder: refused before a long search, not after it."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, writable=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path; a usage error where no file can be written."""
+        """Return the path; fail with a usage error if no file can be written there."""
         if "\0" in str(value):
             self.fail("a path has no NUL characters.", param, ctx)
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
@@ -150,13 +150,13 @@ class NewFile(click.Path):
 
 
 class NewFolder(click.Path):
-    """A folder to write files to, which can be made: known before a long search, not after it."""
+    """A folder to write files to, created if missing: refused before a long search, not after it."""
 
     def __init__(self) -> None:
         super().__init__(file_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path; a usage error where there is no folder and none can be made."""
+        """Return the path; fail with a usage error if the folder is missing and cannot be created."""
         if not str(value) or "\0" in str(value):
             self.fail(f"{str(value)!r} names no folder.", param, ctx)
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
@@ -167,10 +167,10 @@ class NewFolder(click.Path):
 
 
 class Finite(click.FloatRange):
-    """A number in a range; NaN and infinity are none."""
+    """A finite number in a range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number; a usage error for anything else."""
+        """Return the number; fail with a usage error for NaN, infinity and other text."""
         number = float(super().convert(value, param, ctx))
         return (
             number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)

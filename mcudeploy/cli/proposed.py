@@ -1,4 +1,4 @@
-"""What would make a model fit, as command lines to paste: those of the user with the options proposed."""
+"""Proposals that make a model fit, as command lines to paste: the user's, with the options proposed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from mcudeploy.common.errors import FitError, Proposal
 
 _OPPOSITE = {"--split": "--no-split", "--stream-input": "--no-stream-input"}
 _OF_ANY_BOARD = ("plan", "build")
-"""Commands that go on with another board as they are; for others there is `plan`."""
+"""Commands that run with another board unchanged; for others the proposal names `plan`."""
 
 Word = tuple[str, list[str]]
-"""An option and how it is written, with its value; other arguments have no name."""
+"""An option with its value, as written; other arguments have no name."""
 
 
 def with_commands(
     error: FitError, arguments: Sequence[str], commands: Mapping[str, click.Command], board: str = ""
 ) -> FitError:
-    """The error with a whole command line in each proposal that is an option. `arguments` are those of
-    `mcudeploy`, a command first; `board` is the one of several that is spoken of.
+    """Return the error with a whole command line in each proposal that is an option.
+
+    `arguments` are those of `mcudeploy`, starting with a command; `board` is the one of several concerned.
     """
     if not arguments or arguments[0] not in commands:
         return error
@@ -52,7 +53,7 @@ def _line(arguments: Sequence[str], commands: Mapping[str, click.Command], propo
 
 
 def _words(arguments: Sequence[str], command: click.Command) -> Iterator[Word]:
-    """The arguments, each option with its value."""
+    """Yield the arguments, each option with its value."""
     named, rest = _named(command), iter(arguments)
     for text in rest:
         name, equals, _ = text.partition("=") if text.startswith("--") else (text, "", "")
@@ -65,7 +66,7 @@ def _words(arguments: Sequence[str], command: click.Command) -> Iterator[Word]:
 
 
 def _named(command: click.Command) -> Callable[[str], click.Option | None]:
-    """The option of a command by the name that it is given by."""
+    """Return a function that finds an option of a command by its name."""
     known = {
         name: it
         for it in command.params

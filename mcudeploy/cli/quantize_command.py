@@ -1,4 +1,4 @@
-"""`quantize`: a float model to int8."""
+"""`quantize`: convert a float model to int8."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from mcudeploy.common.files import same_file
     metavar="FOLDER|FILE",
     type=InputData(),
     required=True,
-    help="Samples like those in use, as in training: a folder with a .npy file for each, an .npz with an "
-    "array for each input, or one .npy; in the last two the first axis counts samples.",
+    help="Representative samples, preprocessed as in training: a folder with one .npy file per sample, an "
+    ".npz with one array per input, or one .npy; the first axis of an .npz or .npy counts samples.",
 )
 @click.option(
     "-o",
@@ -33,21 +33,21 @@ from mcudeploy.common.files import same_file
     metavar="FILE.onnx",
     type=NewFile(),
     required=True,
-    help="Write the int8 model.",
+    help="Write the int8 model to this file.",
 )
 @click.option(
     "--labels",
     metavar="FILE",
     type=InputFile(),
-    help="The class of each sample, from 0, in the order of the samples: .npy, or text with one a line. "
-    "Tells the accuracy of both models.",
+    help="Class of each sample, from 0, in the order of the samples: .npy, or text with one per line. "
+    "Reports the accuracy of both models.",
 )
 @click.option(
     "--method",
     type=click.Choice(("auto", "minmax", "entropy", "percentile")),
     default="auto",
     show_default=True,
-    help="How ranges are found; auto: all three, the one that agrees best with the float model wins.",
+    help="Calibration method of the ranges; auto tries all three and keeps the closest to the float model.",
 )
 @click.option(
     "--samples",
@@ -55,7 +55,7 @@ from mcudeploy.common.files import same_file
     type=click.IntRange(min=1),
     default=200,
     show_default=True,
-    help="Calibrate with at most so many samples, and compare with at most so many others.",
+    help="Maximum number of samples for calibration, and of other samples for the comparison.",
 )
 @click.option(
     "--keep-float",
@@ -70,7 +70,7 @@ from mcudeploy.common.files import same_file
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Draws the samples that are used, and those held out for the comparison.",
+    help="Seed that selects the samples for calibration and for the comparison.",
 )
 @files_option
 @output_options
@@ -87,7 +87,7 @@ def quantize(
     seed: int,
     output: Output,
 ) -> None:
-    """Turn a float model into int8, for `run` and the rest, and say what that loses where."""
+    """Quantise a float model to int8, and report the loss of every layer."""
     from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model
 
     if destination.suffix.lower() == ".tflite":

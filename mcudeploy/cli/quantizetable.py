@@ -15,7 +15,7 @@ _LONGEST = 64
 
 
 def quantize(console: Console, report: Values) -> None:
-    """Methods, outputs, the worst layers, sizes, and how to go on."""
+    """Print methods, outputs, the worst layers, sizes, and the next command."""
     methods = table_of("method", "same class>", "SQNR of outputs>", "largest error>", "")
     for one in report["methods"]:
         chosen = "chosen" if one["method"] == report["method"] else ""
@@ -88,5 +88,5 @@ def _decibels(value: float) -> str:
 
 
 def _short(name: str) -> str:
-    """The end of a long name: what tells nodes apart."""
+    """Return the end of a long name: it tells nodes apart."""
     return name if len(name) <= _LONGEST else f"...{name[3 - _LONGEST :]}"

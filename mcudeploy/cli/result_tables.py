@@ -18,9 +18,9 @@ from mcudeploy.report.wording import operators_text, outputs_text, steps_text
 
 
 def check(console: Console, report: Values) -> None:
-    """The `check` report."""
+    """Print the `check` report."""
     if report["problems"]:
-        table = table_of("node", "operator", "why it cannot be deployed")
+        table = table_of("node", "operator", "why it is unsupported")
         for cause in causes(Problem(**problem) for problem in report["problems"]):
             table.add_row(cell(cause.where), cell(cause.op), cell(cause.reason))
         console.print(table)
@@ -42,7 +42,7 @@ def check(console: Console, report: Values) -> None:
 
 
 def _left_out(report: Values) -> str:
-    """What the front end removed."""
+    """Return the channels that the front end removed."""
     found = report.get("constant_channels")
     if not found:
         return ""
@@ -55,14 +55,14 @@ def _fit(board: str, found: Values) -> str:
 
 
 def plan(console: Console, report: Values) -> None:
-    """The `plan` report."""
+    """Print the `plan` report."""
     if "explanation" in report:
         console.print(Text(lines(report["explanation"]) + "\n"), soft_wrap=True)
     facts(console, [*_plan_facts(report), *latency_facts(report)])
 
 
 def plans(console: Console, report: Values) -> None:
-    """The report of `plan` for several boards."""
+    """Print the report of `plan` for several boards."""
     table = table_of("board", "fits", "arena>", "unsplit>", "latency>", "overhead>")
     for found in report["boards"]:
         if not found["fits"]:
@@ -83,7 +83,7 @@ def plans(console: Console, report: Values) -> None:
 
 
 def tune(console: Console, report: Values) -> None:
-    """The `tune` report."""
+    """Print the `tune` report."""
     search = report["search"]
     predicted = report["predicted_overhead_percent"]
     facts(
@@ -101,7 +101,7 @@ def tune(console: Console, report: Values) -> None:
 
 
 def build(console: Console, report: Values) -> None:
-    """The `build` report: what the program costs; the files with --verbose."""
+    """Print the `build` report: the cost of the program; the files with --verbose."""
     if is_verbose():
         for name in report["files"]:
             console.print(cell(name), soft_wrap=True)
@@ -112,7 +112,7 @@ def build(console: Console, report: Values) -> None:
     for model in report.get("models", (report,)):
         if "models" in report:
             console.print(cell(f"\n{model['name']}".strip(), "bold"))
-        check = f"{model['name']}_selftest() gives 0 where it computes the same" if model["selftest"] else ""
+        check = f"{model['name']}_selftest() returns 0 if the outputs match" if model["selftest"] else ""
         facts(
             console,
             [
@@ -148,14 +148,14 @@ def _steps_text(report: Values) -> str:
 
 
 def init(console: Console, report: Values) -> None:
-    """The `init` report."""
+    """Print the `init` report."""
     count = count_text(len(report["files"]), "file")
     text = f"wrote {count} for {report['board']} to {report['directory']}: its README.md says how to go on"
     console.print(cell(text), soft_wrap=True)
 
 
 def flash(console: Console, report: Values) -> None:
-    """The `flash` report."""
+    """Print the `flash` report."""
     for line in report["commands"] or ():
         console.print(cell(shlex.join(line)), soft_wrap=True)
     known = [("board", "board"), ("port", "port"), ("flasher", "flasher"), ("firmware", "firmware_hash")]
@@ -163,7 +163,7 @@ def flash(console: Console, report: Values) -> None:
 
 
 def measure(console: Console, report: Values) -> None:
-    """The `measure` report."""
+    """Print the `measure` report."""
     _operators(console, report)
     facts(
         console,
@@ -171,7 +171,7 @@ def measure(console: Console, report: Values) -> None:
             *_plan_facts(report),
             *_size_facts(report),
             ("stack", _painted(report)),
-            ("RAM, all told", _bytes(report, "total_ram_bytes")),
+            ("RAM in total", _bytes(report, "total_ram_bytes")),
             *latency_facts(report),
             *_model_facts(report.get("cycles_model")),
             *stall_facts(report),
@@ -180,7 +180,7 @@ def measure(console: Console, report: Values) -> None:
 
 
 def run(console: Console, report: Values) -> None:
-    """The `run` report."""
+    """Print the `run` report."""
     measure(console, report)
     outputs(console, report)
     _verdict(console, report, "verified")
@@ -189,9 +189,9 @@ def run(console: Console, report: Values) -> None:
 
 
 def _verdict(console: Console, report: Values, verified: str) -> None:
-    """What was compared with the reference, operator by operator and at the outputs.
+    """Print the comparison with the reference, operator by operator and at the outputs.
 
-    The outputs that were judged come first: those with ties resolved, where that was needed.
+    The outputs that were judged come first: those with ties resolved, if any needed it.
     """
     if report.get("operator_checks"):
         console.print(Text(operators_text(report["operator_checks"])), soft_wrap=True)
@@ -213,7 +213,7 @@ def _verdict(console: Console, report: Values, verified: str) -> None:
 
 
 def _allowed(report: Values) -> str:
-    """How far an output may be from the reference: the tolerance of int8 and of float32 outputs."""
+    """Return how far an output may be from the reference: the tolerance of int8 and of float32 outputs."""
     lsb, share = report["tolerance"]["lsb"], report["tolerance"]["share_of_range"]
     parts = [f"{lsb} LSB"] if lsb is not None else []
     if share is not None:
@@ -254,7 +254,7 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
     facts = [("arena", f"{arena} ({more})" if more else arena)]
     facts += memory_facts(report)
     if report.get("state_bytes"):
-        facts.append(("of it, kept", f"{_bytes(report, 'state_bytes')} between runs"))
+        facts.append(("of it, states", f"{_bytes(report, 'state_bytes')} between runs"))
     least, peak = report.get("order_lower_bound_bytes"), _bytes(report, "peak_bytes")
     unproven = least is not None and report.get("order_status") == "feasible"
     order = f" (other orders need {least:,} B at least)" if unproven else ""
@@ -276,7 +276,7 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
 
 
 def _stand_in(estimates: Values | None) -> str:
-    """Said where the costs of kernels are those of another core."""
+    """Return a note if the kernel costs are those of another core."""
     if estimates is None or estimates["core"] == estimates["costs_of"]:
         return ""
     core, other = plain(estimates["core"]), plain(estimates["costs_of"])
@@ -314,7 +314,7 @@ def _painted(report: Values) -> str:
 
 
 def _library_stack(report: Values) -> str:
-    """What an application needs; empty where no firmware was built, or on the host."""
+    """Return the stack of a library call; empty if no firmware was built, or on the host."""
     most = _bytes(report, "library_stack_bound_bytes")
     return f"a call of the library needs at most {most}" if most else ""
 

@@ -1,4 +1,4 @@
-"""The options that say what a model is run on: files of its inputs, how they are read, what must come out."""
+"""Options for the samples a model runs on: input files, how pictures are read, and expected outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Range(click.ParamType[tuple[float, float]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, float]:
-        """The ends from text; a usage error for anything else."""
+        """Return the ends of a range; fail with a usage error for other text."""
         try:
             return value if isinstance(value, tuple) else parse_range(str(value))
         except ValueError as error:
@@ -32,14 +32,14 @@ class _Range(click.ParamType[tuple[float, float]]):
 
 
 class _Numbers(click.ParamType[tuple[float, ...]]):
-    """Numbers with commas between: 0.485,0.456,0.406."""
+    """Numbers separated by commas: 0.485,0.456,0.406."""
 
     name = "numbers"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, ...]:
-        """The numbers from text; a usage error for anything else, and for a divisor of 0."""
+        """Return the numbers; fail with a usage error for other text, or if a divisor is 0."""
         try:
             found = value if isinstance(value, tuple) else parse_numbers(str(value))
         except ValueError as error:
@@ -50,8 +50,9 @@ class _Numbers(click.ParamType[tuple[float, ...]]):
 
 
 def sample_options(command: Command) -> Command:
-    """Adds --input and --expected, tuples of paths, one per input and output of the model; and how pictures
-    are read, packed as `reading: Reading`.
+    """Add --input and --expected, tuples of paths, one per input and output of the model.
+
+    Options for reading pictures are packed as `reading: Reading`.
     """
 
     @click.option(
@@ -61,21 +62,21 @@ def sample_options(command: Command) -> Command:
         type=InputFile(),
         multiple=True,
         help="Value of the next input, in the model file's layout: .npy, .csv, .bin or .raw (plain bytes), "
-        ".wav, .png or .jpg. More sets, more runs; drawn if none.",
+        ".wav, .png or .jpg. Repeat the set of inputs for more runs; values are drawn if none is given.",
     )
     @click.option(
         "--expected",
         metavar="FILE",
         type=InputFile(),
         multiple=True,
-        help="Value that the next model output must have (.npy, .csv, .bin or .raw); ONNX Runtime computes "
+        help="Expected value of the next model output (.npy, .csv, .bin or .raw); ONNX Runtime computes "
         "it if none is given.",
     )
     @click.option(
         "--pixels",
         metavar="A..B",
         type=_Range(),
-        help="What pixel values 0 and 255 of a picture stand for, such as -1..1.  "
+        help="Values that pixels 0 and 255 of a picture stand for, such as -1..1.  "
         "[default: 0..1; 0..255 for integers without a scale]",
     )
     @click.option(
@@ -83,21 +84,21 @@ def sample_options(command: Command) -> Command:
         metavar="M[,M,M]",
         type=_Numbers(),
         default="0",
-        help="Taken from the pixels, one number or one for each channel.",
+        help="Mean to subtract from the pixels, one number or one for each channel.",
     )
     @click.option(
         "--std",
         metavar="S[,S,S]",
         type=_Numbers(),
         default="1",
-        help="What the pixels are divided by then.",
+        help="Divisor of the pixels after the mean is subtracted.",
     )
     @click.option(
         "--resize",
         type=click.Choice(["stretch", "crop", "none"]),
         default="stretch",
         show_default=True,
-        help="How a picture gets the model's size: stretched, its middle cut out, or not at all.",
+        help="How a picture gets the model's size: stretched, cropped to its middle, or not at all.",
     )
     @functools.wraps(command)
     def packed(

@@ -1,4 +1,4 @@
-"""A search as it goes on, in a terminal: the least arena over time, and candidates a second."""
+"""A live chart of the search in a terminal: least arena over time, and candidates per second."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from rich.text import Text
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _HEIGHT, _WIDTH, _MARGIN, _BESIDE = 6, 72, 12, 20
-"""Lines of the chart, its most columns, and the columns left and right of it."""
+"""Lines of the chart, its maximum columns, and the columns left and right of it."""
 
 
 @dataclass(slots=True)
 class SearchChart:
-    """Seconds, least arena in bytes and candidates so far; draws itself. Searches under one latency limit
-    after another are one line.
+    """Seconds, least arena in bytes and candidates so far; draws itself.
+
+    Consecutive searches under one latency limit form one line.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -27,7 +28,7 @@ class SearchChart:
     _before: tuple[float, int] = (0.0, 0)
 
     def add(self, seconds: float, arena_bytes: int, candidates: int) -> None:
-        """A newer state of a search; its clock begins anew with the next one."""
+        """Add a newer state of a search; a second search restarts its clock."""
         if seconds < self._told_seconds:
             self._before = self.seconds[-1], self.candidates[-1]
         self._told_seconds = seconds
@@ -36,13 +37,13 @@ class SearchChart:
         self.candidates.append(self._before[1] + candidates)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Nothing before there is a second point, and in a terminal without block characters."""
+        """Yield the lines; none before a second point, or in a terminal without block characters."""
         width = min(_WIDTH, options.max_width - _MARGIN - _BESIDE)
         if len(self.seconds) > 1 and width > 8 and not options.ascii_only:
             yield from (Text(line) for line in self.lines(width))
 
     def lines(self, width: int) -> list[str]:
-        """The chart in so many columns, the time from the search's start until now."""
+        """Return the chart in `width` columns, from the start of the search until now."""
         first, last = self.seconds[0], self.seconds[-1]
         ends = [first + (last - first) * (column + 1) / width for column in range(width)]
         best = [self.arenas[bisect_right(self.seconds, end) - 1] for end in ends]
@@ -60,14 +61,14 @@ class SearchChart:
         ]
 
     def _rates(self, ends: list[float]) -> str:
-        """Candidates a second in each column, beside the most."""
+        """Return candidates per second in each column, relative to the maximum."""
         counts = [self._count(end) for end in (self.seconds[0], *ends)]
         made = [after - before for before, after in pairwise(counts)]
         most = max(made) or 1.0
         return "".join(_part(8 * each / most) for each in made)
 
     def _count(self, seconds: float) -> float:
-        """Candidates until then, in between as if they came evenly."""
+        """Return the candidates until `seconds`, interpolated linearly."""
         at = min(bisect_right(self.seconds, seconds), len(self.seconds) - 1)
         before, after = self.seconds[at - 1], self.seconds[at]
         share = (seconds - before) / (after - before) if after > before else 1.0
@@ -79,5 +80,5 @@ class SearchChart:
 
 
 def _part(eighths: float) -> str:
-    """A character that is full up to so many eighths."""
+    """Return a character that is filled to this number of eighths."""
     return _EIGHTHS[max(0, min(8, round(eighths)))]

@@ -1,4 +1,4 @@
-"""The two shapes of a report for people: rows under headings, and facts with their names."""
+"""The two shapes of a report for people: rows under headings, and named facts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcudeploy.cli.output import cell
 
 
 def facts(console: Console, found: Iterable[tuple[str, str]]) -> None:
-    """Names and values, a line each; none for an empty value."""
+    """Print a line for each name and value; none for an empty value."""
     grid = Table.grid(padding=(0, 2))
     for name, value in found:
         if value:
@@ -21,7 +21,7 @@ def facts(console: Console, found: Iterable[tuple[str, str]]) -> None:
 
 
 def table_of(*headings: str) -> Table:
-    """A table with these headings; columns whose heading ends in `>` are flush right."""
+    """Return a table with these headings; a heading that ends in `>` aligns its column right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in headings:
         table.add_column(heading.rstrip(">"), justify="right" if heading.endswith(">") else "left")

@@ -1,4 +1,4 @@
-"""Lines of tables about memories and cores: where tensors are, what leaves and comes back, who waits."""
+"""Table lines about memories and cores: where tensors are, what moves, and who waits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Facts = list[tuple[str, str]]
 
 
 def memory_facts(report: Values) -> Facts:
-    """What a plan has in several memories; nothing where all is in the first one and nobody waits."""
+    """Return facts about several memories; none if all is in the first one and nobody waits."""
     outside, facts = report.get("elsewhere") or {}, Facts()
     if outside:
         counts = ", ".join(f"{plain(name)} {count:,} B" for name, count in report["traffic"].items())
-        facts.append(("traffic", f"{counts} in an inference"))
+        facts.append(("traffic", f"{counts} per inference"))
         facts += [(f"in {plain(name)}", plain(", ".join(it))) for name, it in outside.items()]
     moved = report.get("transfers")
     return (
@@ -22,7 +22,7 @@ def memory_facts(report: Values) -> Facts:
 
 
 def _transfers(moved: Values) -> str:
-    """What leaves and comes back."""
+    """Return the blocks that leave and come back."""
     ways = (
         f"{plain(way)} {count_text(each['count'], 'block')} ({each['bytes']:,} B)"
         for way, each in moved["ways"].items()
@@ -35,7 +35,7 @@ def _transfers(moved: Values) -> str:
 
 
 def _waits(report: Values) -> str:
-    """What slow memories cost, and for which limits."""
+    """Return the cost of slow memories, and the limits that cause it."""
     moved = report["transfers"]
     if not moved["exposed_ticks"] and not moved["count"]:
         return ""
@@ -56,7 +56,7 @@ def _size(size: int) -> str:
 
 
 def stall_facts(report: Values) -> Facts:
-    """Bytes by memory as they were counted, and what slow memories add to the latency."""
+    """Return the counted bytes by memory, and the latency that slow memories add."""
     if "stalls" not in report:
         return []
     counted, predicted = (_both(report.get(f"traffic_{how}") or {}) for how in ("counted", "predicted"))
@@ -73,7 +73,7 @@ def _both(traffic: Values) -> str:
 
 
 def cores_facts(report: Values) -> Facts:
-    """How several cores run a plan, and how much faster than one of them; nothing where one does."""
+    """Return how several cores run a plan, and their speed-up; none for one core."""
     found = report.get("parallel")
     if not found:
         return []

@@ -1,4 +1,4 @@
-"""The flow of `build`: models in, a verified C library out, and firmware where the board has any."""
+"""The flow of `build`: from models to a verified C library, and firmware if the board supports it."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class _Built:
     firmware: Firmware | None
     selftest: SelfTest | None
     stack_unknown: str | None
-    """Why there is no bound for the stack."""
+    """The reason if the stack has no bound."""
 
     @property
     def report(self) -> dict[str, Any]:
-        """What `build` says of it."""
+        """Return the report of `build` on this model."""
         known = {"selftest": self.selftest is not None, "stack_unknown": self.stack_unknown}
         return objects.build(self.made, self.firmware, self.verdict) | cost_report(self.made) | known
 
@@ -65,13 +65,12 @@ def build_models(
     arena: ArenaKind = "own",
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Write one C library of all models into a folder, and firmware for each where the board has any, unless
-    `library_only`. `kind` is the build system that the library is for, which takes no firmware along. `sbom`
-    adds the bill of materials. `arena` says whose the arenas are. Raises FitError where the board has no room
-    for all models together.
+    """Write one C library of all models into a folder, and firmware for each unless `library_only`.
 
-    With `verify` every program has passed `require_verified` before anything is written; with `force` files
-    of others are overwritten. Raises UsageError where they are in the way.
+    `kind` is the build system of the library, without firmware. `sbom` adds the bill of materials.
+    `arena` names the owner of the arenas. With `verify`, every program passes `require_verified` before
+    anything is written. With `force`, files that mcudeploy did not write are overwritten.
+    Raises FitError if the board has no room for all models together, and UsageError for files in the way.
     """
     _require_names(paths, options)
     if not force:
@@ -114,8 +113,10 @@ def init_project(
     force: bool = False,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Write a PlatformIO project that checks and runs a model on a board; the library below lib is a folder
-    of its own, which `build --for platformio` writes anew. Raises what `build_models` raises.
+    """Write a PlatformIO project that checks and runs a model on a board.
+
+    The library is a separate folder below lib, which `build --for platformio` replaces.
+    Raises what `build_models` raises.
     """
     require_start(board, emulate=emulate)
     name = model_name(options.name, path.stem)
@@ -147,7 +148,7 @@ def _require_names(paths: Sequence[Path], options: Options) -> None:
 
 
 def _built(path: Path, board: Board, options: Options, how: tuple[bool, bool], progress: Progress) -> _Built:
-    """`how`: whether it is verified, and whether there is no firmware."""
+    """Build one model; `how`: whether it is verified, and whether it has no firmware."""
     verify, bare = how
     progress.stage(f"planning {path.name}")
     made = plan_model(path, board, options, progress)
@@ -164,7 +165,7 @@ def _built(path: Path, board: Board, options: Options, how: tuple[bool, bool], p
 
 
 def _firmware_for_costs(made: Deployment) -> tuple[Firmware | None, str | None]:
-    """The firmware that says what a library takes of flash and stack; or why there is none."""
+    """Return the firmware that shows flash and stack of a library; or the reason for none."""
     board = made.board
     if board.is_host:
         return None, "the functions of this computer's C library are not known"
@@ -181,7 +182,7 @@ def _tables_bytes(made: Deployment) -> int:
 
 
 def _selftest(sample: Sample, verdict: Verdict | None) -> SelfTest | None:
-    """The first input and what the program has made of it on this computer; none where it was not run."""
+    """Return the first input and the program's outputs on this computer; None if it did not run."""
     if verdict is None:
         return None
     graph = verdict.plan.graph
@@ -191,9 +192,9 @@ def _selftest(sample: Sample, verdict: Verdict | None) -> SelfTest | None:
 
 
 def require_verified(made: Deployment, samples: list[Sample], progress: Progress = SILENT) -> Verdict:
-    """The verdict on a program that runs these samples on this computer.
+    """Return the verdict on a program that runs these samples on this computer.
 
-    Raises OutputsDifferError where it does not stand the reference, BuildError without a C compiler for it.
+    Raises OutputsDifferError if the outputs differ from the reference, BuildError without a C compiler.
     """
     try:
         verdict = verdict_on_host(made, samples, progress)

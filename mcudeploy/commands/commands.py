@@ -1,4 +1,4 @@
-"""The whole flow: model and board in, verified and measured program out. One function per command."""
+"""The whole flow: from model and board to a verified and measured program. One function per command."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def plan_model(
 ) -> Deployment:
     """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError.
 
-    A plan that was measured before and missed the latency limit is passed over.
+    A plan whose measurement missed the latency limit is skipped.
     """
     made = _planned(path, board, options, progress)
     return through(lambda: known_within_limit(made, options.max_overhead))
 
 
 def _planned(path: Path, board: Board, options: Options, progress: Progress) -> Deployment:
-    """The plan with the least arena, and all others that were found."""
+    """Return the plan with the least arena, and all other plans found."""
     model_name(options.name, path.stem)  # refused before the search, not after it
     model = read_model(path, options, vectors=board.vectors)
     tell_notes(model)
@@ -69,7 +69,7 @@ def _planned(path: Path, board: Board, options: Options, progress: Progress) -> 
 
 
 def plans_by_estimates(model: Model, board: Board, options: Options, progress: Progress) -> Planned:
-    """The plans that are found without a device. Raises FitError with what would make the model fit."""
+    """Return the plans found without a device. Raises FitError with proposals that make the model fit."""
     known = known_times(board, options.objective)
     try:
         return find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
@@ -80,7 +80,7 @@ def plans_by_estimates(model: Model, board: Board, options: Options, progress: P
 def with_ways_out(
     error: FitError, model: Model, board: Board, options: Options, progress: Progress
 ) -> FitError:
-    """The error with what would make the model fit: each proposal was tried by a short search."""
+    """Return the error with proposals that make the model fit, each tried by a short search."""
     progress.stage("looking for what would fit")
     found = WaysOut(model, board, options).proposals(list_boards())
     if options.plan_file is None:
@@ -89,7 +89,7 @@ def with_ways_out(
 
 
 def _as_int8(model: Model, board: Board, options: Options) -> list[Proposal]:
-    """The proposal to quantise a float model, if it would fit."""
+    """Return the proposal to quantise a float model, if it would fit."""
     from mcudeploy.quantization.outlook import as_int8  # noqa: PLC0415 (ONNX Runtime's quantiser loads slowly)
 
     small = as_int8(model)
@@ -103,7 +103,7 @@ def _as_int8(model: Model, board: Board, options: Options) -> list[Proposal]:
 
 
 def tell_notes(model: Model) -> None:
-    """Warns of what the front end took for granted about a model."""
+    """Warn of the assumptions that the front end made about a model."""
     for note in model.graph.notes:
         _note(note)
 
@@ -113,23 +113,23 @@ def _note(text: str) -> None:
 
 
 def plan_report(made: Deployment) -> JsonObject:
-    """The JSON object of `plan`; its `latency` is what was measured of this very plan before."""
+    """Return the JSON object of `plan`; `latency` contains earlier measurements of this plan."""
     return objects.plan(made, made.measured()) | latency_report(made)
 
 
 def latency_report(made: Deployment) -> JsonObject:
-    """What was measured of the latency of a plan, and what is estimated."""
+    """Report the measured latency of a plan, and the estimate."""
     found = objects.latency(made.board, made.measured(), made.baseline(), made.estimated_overhead)
     return found | modelled_latency(made)
 
 
 def modelled_latency(made: Deployment) -> JsonObject:
-    """The latency of a plan by the costs of its core, whatever was measured; null on the host."""
+    """Report the latency of a plan by its core's costs, even if it was measured; null on the host."""
     return {"estimated_latency": fits.latency(estimated_latency(made.plan, made.model, made.board))}
 
 
 def cost_report(made: Deployment) -> JsonObject:
-    """What a run of a plan costs in time: its latency, and its longest step."""
+    """Report the cost of a run in time: its latency, and its longest step."""
     step = longest_step(made.plan, made.model, made.board)
     return latency_report(made) | {"longest_step": fits.longest(made.plan, step)}
 
@@ -140,12 +140,12 @@ def save_plan(made: Deployment, path: Path) -> None:
 
 
 def save_chart(made: Deployment, path: Path) -> None:
-    """Write a picture of the plan, the arena over steps; the file's ending says whether SVG or HTML."""
+    """Draw the plan, the arena over steps; the file's ending selects SVG or HTML."""
     chart.save(chart.draw(made.plan, made.model.work, made.model.path.name), path)
 
 
 def verdict_on_host(made: Deployment, samples: list[Sample], progress: Progress) -> Verdict:
-    """The verdict on a deployment's program that runs on this computer, whatever its board."""
+    """Return the verdict on a program that runs on this computer, for any board."""
     progress.stage("checking every operator against the reference")
     host = Target(load_board("host"))
     with open_device(host, made.build(host), made.patience_s) as machine:
@@ -169,13 +169,14 @@ def flash_board(path: Path | None, target: Target, options: Options, dry_run: bo
 
 
 def _flasher(target: Target) -> str | None:
-    """The tool that writes a real board."""
+    """Return the tool that writes a real board."""
     return choose_flasher(target.board, target.flasher, needed=False).tool if target.is_real else None
 
 
 def _flash_commands(target: Target, elf: Path) -> list[list[str]]:
-    """What would write a board, or start its emulator. The probe is that of the port, which is found where
-    none is given and a board is attached.
+    """Return the commands that write a board, or start its emulator.
+
+    The probe is that of the port, or of the attached board if no port is given.
     """
     if target.emulated:
         return [qemu_command(target.board, elf, ("-serial", "tcp:127.0.0.1:4405,server=on,wait=on"))]
@@ -194,10 +195,10 @@ def measure_model(
     timing: Timing = "instructions",
     progress: Progress = SILENT,
 ) -> JsonObject:
-    """Time every operator of a model on the device; its input is drawn from the seed.
+    """Time every operator of a model on the device; the input is drawn from the seed.
 
-    Before that, unless a plan is given, every variant of its kernels is timed that never was, and the plan
-    takes the fastest. Raises ConfigError for a target that has no such `timing`.
+    Unless a plan is given, kernel variants without a time are timed first, and the plan uses the fastest.
+    Raises ConfigError if the target does not support this `timing`.
     """
     timing = _timing(timing, target, options)
     require_timing(timing, target, options.cores)
@@ -213,17 +214,17 @@ def measure_model(
 
 
 def _timing(asked: Timing, target: Target, options: Options) -> Timing:
-    """What is told of a run; the objective says it where nobody asked for more than instructions."""
+    """Return what a run counts; the objective decides if only instructions are asked for."""
     if options.objective == "cycles" and asked == "traffic":
         raise UsageError("--timing traffic counts instructions: leave it out, or --objective cycles")
     if options.objective == "cycles":
-        load_costs(target.board.core, "cycles")  # raises where there is no model
+        load_costs(target.board.core, "cycles")  # raises if there is no model
     cycles = options.objective == "cycles" and target.emulated and asked == "instructions"
     return "cycles-model" if cycles else asked
 
 
 def _time_variants(path: Path, target: Target, options: Options, progress: Progress) -> None:
-    """Have the times of all kernels that are to be chosen from in the database."""
+    """Time all candidate kernels that the database does not know."""
     model = read_model(path, options, vectors=target.board.vectors)
     known = known_times(target.board)
     forms = (Rewrites(options.stream_input), Rewrites(options.stream_input, accumulating=True))
@@ -244,7 +245,7 @@ def _time_variants(path: Path, target: Target, options: Options, progress: Progr
 
 
 def _unknown(model: Model, known: KnownSource) -> set[str]:
-    """The operators with variants that were never timed."""
+    """Return the operators with variants that were never timed."""
     return {tile[0].name for tile in alternatives(model) if known(model.graph)(*tile) is None}
 
 
@@ -262,15 +263,15 @@ def run_model(
     progress: Progress = SILENT,
 ) -> JsonObject:
     """Build, flash, run and verify. `verified` is in the report; a failed verification is no exception.
-    `labels` has the names of the classes, one a line. `told`: what is handed the run itself.
 
-    Raises ConfigError for a target that has no such `timing`.
+    `labels` contains the class names, one per line. `told` receives the run itself.
+    Raises ConfigError if the target does not support this `timing`.
     """
     timing = _timing(timing, target, options)
     require_timing(timing, target, options.cores)
     require_port(target)
     classes = read_labels(labels) if labels is not None else ()
-    if inputs or expected or classes:  # files that do not fit the model are better known before the search
+    if inputs or expected or classes:  # wrong files are reported before the search
         graph = read_model(path, options).graph
         load_samples(graph, inputs, expected, options.seed, replace(reading, told=_note))
         if classes:
@@ -290,7 +291,7 @@ def run_model(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counted:
-    """What is counted in the emulator, and what that needs."""
+    """Counters of the emulator, and the plugins they need."""
 
     timing: Timing
     target: Target

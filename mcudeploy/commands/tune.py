@@ -1,4 +1,4 @@
-"""The search with the measurer in the loop: tiles timed on the device, the winner run as a whole."""
+"""The search with the measurer in the loop: tiles are timed on the device, the best plans run as a whole."""
 
 from __future__ import annotations
 
@@ -37,14 +37,12 @@ from mcudeploy.toolchain import Firmware
 from mcudeploy.verify.samples import Sample, load_samples
 
 _PREFETCH_SHARE = 2
-"""Tiles are timed in advance for one part in so many of the time limit: some is for the search."""
+"""The timing in advance may use one part in this number of the time limit; the search needs the rest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuned:
-    """The plan that was chosen, what was observed of it and of the unsplit one (None: it does not fit), and
-    how many plans were run for that.
-    """
+    """The chosen plan, its observation, that of the unsplit plan (None: does not fit), and the runs made."""
 
     made: Deployment
     observed: Observation
@@ -55,14 +53,13 @@ class Tuned:
 def tune_model(
     path: Path, targets: Sequence[Target], options: Options, progress: Progress = SILENT
 ) -> tuple[Deployment, JsonObject]:
-    """Find the plan with the least arena whose measured latency keeps the limit; the search begins with the
-    one that `plan` would give.
+    """Find the plan with the least arena whose measured latency keeps the limit.
 
-    `targets`: one or more of one board; they share the measuring. The plans that the search hands on are run
-    as a whole, the least arena first, until one keeps the limit; the unsplit plan always does. Raises
-    LatencyError where a stored plan that is not searched on from misses it, and OutputsDifferError where a
-    plan's outputs are not those of the unsplit plan, bit for bit. A device that fails leaves its work to the
-    others; the error of the last one is raised.
+    The search begins with the result of `plan`. `targets` are one or more devices of one board; they share
+    the measuring. Plans run as a whole, the least arena first, until one keeps the limit; the unsplit plan
+    always does. If a device fails, the others take over its work; the last one's error is raised.
+    Raises LatencyError if a stored plan that is not searched on from misses the limit.
+    Raises OutputsDifferError if a plan's outputs differ from those of the unsplit plan in any bit.
     """
     fleet = Fleet(targets)
     for target in targets:
@@ -94,9 +91,10 @@ def tune_model(
 def _iterated(
     tuned: Tuned, target: Target, options: Options, progress: Progress
 ) -> tuple[Tuned, list[Iteration]]:
-    """The best of the plan that was chosen and of the iterations with the device in the loop, where its
-    blocks leave a memory and come back: the one with the least latency, stalls included. There are none where
-    several cores run the plan.
+    """Return the better of the chosen plan and the iterations with the device in the loop.
+
+    Iterations exist if blocks leave a memory and come back, and one core runs the plan. The least latency
+    including stalls wins.
     """
     plan = tuned.made.plan
     if target.board.is_host or plan.lanes or not between_memories(plan):
@@ -156,10 +154,10 @@ def _search(model: Model, fleet: Fleet, options: Options, progress: Progress) ->
 
 
 def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress) -> Tuned:
-    """The first plan that keeps the limit as measured, run as many at a time as there are devices.
+    """Return the first plan that keeps the limit as measured; each device runs one plan at a time.
 
-    A plan that is predicted to take as long as one that missed the limit is passed over. Where the unsplit
-    plan does not fit the board nothing is compared with it, and the first is taken.
+    A plan predicted to take as long as one that missed the limit is skipped. If the unsplit plan does not fit
+    the board, nothing is compared with it, and the first plan is taken.
     """
 
     def deployed(plan: Plan) -> Deployment:
@@ -203,7 +201,7 @@ def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress
 def _run_all(
     batch: Sequence[Deployment], fleet: Fleet, samples: list[Sample], progress: Progress
 ) -> list[Observation]:
-    """What was observed of each deployment, run as many at a time as there are devices, and kept."""
+    """Measure each deployment, one per device at a time, and store the observations."""
     if not batch:
         return []
     target = fleet.first
