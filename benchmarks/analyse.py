@@ -102,7 +102,7 @@ def commands(tool: str, unit: Unit) -> list[str]:
 def findings(tool: str, unit: Unit) -> set[tuple[str, str]]:
     """(check, file name) of what a tool finds in one file and what it includes.
 
-    Raises OSError where the tool is missing, or fails.
+    Raises OSError if the tool is missing, or fails.
     """
     done = subprocess.run(commands(tool, unit), capture_output=True, text=True, check=False)
     text = done.stdout + done.stderr

@@ -22,7 +22,7 @@ MODEL = Path(__file__).resolve().parents[1] / "examples/vww/model.onnx"
 
 
 def main() -> None:
-    """Prints a row for each board."""
+    """Print a row for each board."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

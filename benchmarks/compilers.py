@@ -183,7 +183,7 @@ static uint32_t checked(void)
 
 
 def compiled(command: list[str], library: Path, objects: Path) -> str:
-    """Compiles the library's sources; all complaints of the compiler."""
+    """Compile the library's sources; all complaints of the compiler."""
     sources = sorted((library / "src").glob("*.c"))
     return complaints_of(command, sources, [library / "include", library / "src"], objects)
 
@@ -307,7 +307,7 @@ def main() -> int:
 def check_model(
     model: Path, place: str, wanted: argparse.Namespace, results: Counter[tuple[str, str, str, str]]
 ) -> None:
-    """Counts what the compilers make of one model on one core."""
+    """Count what the compilers make of one model on one core."""
     core = CORES.get(place)
     with tempfile.TemporaryDirectory() as folder:
         library = build(model, core.board if core else "host", Path(folder) / "library")

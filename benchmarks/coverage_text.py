@@ -71,7 +71,7 @@ PEERS = (
 class Outcome:
     """What became of a test in one form: `kind` is passed, refused, wrong or failed; `why` not passed.
 
-    `op` is the operator that was refused, "" where it is the whole model.
+    `op` is the operator that was refused, "" if it is the whole model.
     """
 
     kind: str

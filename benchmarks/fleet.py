@@ -4,7 +4,7 @@
 
 Tiles take 50 ms on a board that is a stand-in, whole plans run in QEMU: see fleet_boards.py. `--labgrid`: the
 folder of labgrid's programs; coordinator and exporter are started here, and sharing and dying are done once
-more through places. Ends in an AssertionError where boards do not scale, a measurement is lost or made
+more through places. Ends in an AssertionError if boards do not scale, a measurement is lost or made
 twice, or a board has two masters at a time. With `--busy`, for a computer that has other work, rates are
 printed alone.
 """
@@ -125,7 +125,7 @@ def said(board: Board, bench: Firmware) -> dict[str, Any]:
 
 @contextmanager
 def boards_of(count: int, folder: Path) -> Iterator[tuple[Board, Boards]]:
-    """So many boards in a process of their own."""
+    """So many boards in a separate process."""
     board = write_board(folder, 0)
     bench = build_bench(Target(board, "socket://127.0.0.1:1"))
     facts = {"board_file": str(folder / "fleet.toml"), "elf": str(bench.elf), "tile_s": TILE_S}
@@ -170,7 +170,7 @@ def rate(board: Board, ports: Sequence[str], model: Path, seconds: float, databa
 
 
 def share_firmware(cache: Path) -> None:
-    """Has a cache use the firmware that is built already."""
+    """Have a cache use the firmware that is built already."""
     cache.mkdir(exist_ok=True)
     if not (cache / "firmware").exists():
         (cache / "firmware").symlink_to(FIRMWARE)
@@ -220,7 +220,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[dict[str, Any], str]:
 
 
 def measure(folder: Path, tiles: int, ports: Sequence[str]) -> None:
-    """Has tiles measured, as `tune` does, and tells of how many of them the boards were asked here."""
+    """Have tiles measured, as `tune` does, and tells of how many of them the boards were asked here."""
     logging.basicConfig(format="%(message)s")
     board = load_board(str(folder / "fleet.toml"))
     graph = read_model(folder / "large.onnx", Options()).graph

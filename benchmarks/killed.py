@@ -3,7 +3,7 @@
     python benchmarks/killed.py --points 200 --seed 1 [--board host] [--pairs 5] [--no-disks]
 
 SIGKILL at random points; two runs with one database; a full disk and a read-only one (both need root: small
-file systems are mounted); emulators that are killed. Ends in an AssertionError where something was
+file systems are mounted); emulators that are killed. Ends in an AssertionError if something was
 lost, or an error was unclear.
 """
 

@@ -166,7 +166,7 @@ def cases() -> dict[str, TestCase]:
 
 
 def work(name: str) -> Score:
-    """A test in a process of its own share; one that takes for ever has failed."""
+    """A test in a separate process share; one that takes for ever has failed."""
     signal.signal(signal.SIGALRM, overdue)
     signal.alarm(MOST_S)
     try:

@@ -4,7 +4,7 @@
     python benchmarks/order_training.py --growth 10000 [--growth-limit 300] [--svg docs/growth.svg]
 
 GRAPHS is a folder of dependency graphs (.json or .json.gz). Exit 1 where an order is worse than the file's.
-Each size of the second table has a process of its own, so that its memory is its own.
+Each size of the second table has a separate process, so that its memory is its own.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def row(path: Path, capacity: int, seconds: float) -> tuple[bool, tuple[str, ...
 
 
 def main() -> None:
-    """Print the table; exit code 1 where an instance does not fit."""
+    """Print the table; exit code 1 if an instance does not fit."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("instances", type=Path, nargs="+")
     parser.add_argument("--capacity", type=int, default=1 << 20)

@@ -25,7 +25,7 @@ SLACK_BYTES = 64
 
 
 def figures(model: Path, target: Target, options: Options) -> tuple[int, int, int] | None:
-    """Painted stack, bound, and the bound of the library, in bytes; None where there is no bound."""
+    """Painted stack, bound, and the bound of the library, in bytes; None if there is no bound."""
     made = plan_model(model, target.board, options)
     sample = load_samples(made.model.graph, [], [], options.seed)[0]
     firmware = made.build(target)

@@ -44,7 +44,7 @@ def by_kind(found: Rounding) -> dict[str, Difference]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--samples", type=int, default=50)

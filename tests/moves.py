@@ -19,7 +19,7 @@ from tests.residing import Move, elsewhere, moving, offsets_of
 def with_moves(plan: Plan, seed: int = 0, *, share: float = 0.5, alignment: int = 4) -> Plan:
     """The plan with moves of blocks before a share of its steps.
 
-    Blocks go above the arena of the plan, where nothing is born, and there up and down by a few bytes or
+    Blocks go above the arena of the plan, if nothing is born, and there up and down by a few bytes or
     far. What is made in place of a block that lies there is made there, or where the plan has it.
     """
     return _Mover(plan, random.Random(seed), alignment).moved(share) if share else plan

@@ -9,7 +9,7 @@ FILE = Path(__file__).parents[1] / "docs" / "coverage.md"
 
 
 def rows(heading: str) -> dict[str, list[int]]:
-    """The table under a heading: the first cell, and the numbers of the others, 0 where one is empty."""
+    """The table under a heading: the first cell, and the numbers of the others, 0 if one is empty."""
     section = FILE.read_text("utf-8").partition(f"## {heading}\n")[2].partition("\n## ")[0]
     lines = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
     return {name.strip(): [number(cell) for cell in cells] for name, *cells in lines[2:]}

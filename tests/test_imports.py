@@ -40,7 +40,7 @@ IMPORTS = {name: imports(path) - {name} for name, path in MODULES.items()}
 
 
 def cycle(graph: dict[str, set[str]]) -> str:
-    """A cycle as text, "" where there is none."""
+    """A cycle as text, "" if there is none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

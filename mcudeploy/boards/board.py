@@ -54,27 +54,27 @@ __all__ = [
 ]
 
 FIRMWARE_RAM_BYTES = 656
-"""What the measurer keeps beside arena and stack: .data and .bss of its device side, 640 bytes at most on the
-boards at hand (the buffers of its serial line above all), and the two pointers of an application that feeds.
+"""RAM of the measurer beside arena and stack: .data and .bss of its device side, at most 640 bytes on tested
+boards (mostly the buffers of its serial line), and the two pointers of an application that feeds.
 """
 CORE_STACK_BYTES = 2048
-"""The stack of each further core that runs a program; those of units have no less."""
+"""The stack of each further core that runs a program, and the minimum for other units."""
 MOST_LINKS = 4
-"""As many engines as hal/dma_soft.c has."""
+"""The number of engines in hal/dma_soft.c."""
 _MOST_FILE_BYTES = 2**20
 
 
 class Board(Facts):
     """One board. Sizes are bytes, addresses are those of the processor, rates are Hz.
 
-    `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it. `unit_hal`:
-    HAL sources of programs that use more than the first compute unit. `cores`: how many of one kind can run
-    one program together, in the memories that all reach; `core_hal`: HAL sources of such programs. `ports`:
-    the lines to the boards before and behind it in a chain; `port_hal`: HAL sources that they need. Without
-    `hal` it is known by the facts of its `source` only: models are planned and libraries built for it, no
-    firmware. `framework`: what PlatformIO builds firmware with, which has compiler, start-up code and linker
-    script. `flashers`: tools that write it, the preferred one first. `patience` multiplies the time limits of
-    all that it does, for a slow emulator.
+    `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it. `unit_hal`: HAL
+    sources of programs that use more than the first compute unit. `cores`: how many of one kind can run one
+    program together, in the memories that all reach; `core_hal`: HAL sources of such programs. `ports`: the
+    lines to the previous and the next board of a chain; `port_hal`: HAL sources that they need. A board
+    without `hal` is known by the facts of its `source` only: models are planned and libraries built for it,
+    no firmware. `framework`: PlatformIO builds firmware with it; it brings compiler, start-up code and linker
+    script. `flashers`: tools that write the board, the preferred one first. `patience` multiplies all time
+    limits of the board, for a slow emulator.
     """
 
     name: BoardName
@@ -140,7 +140,7 @@ class Board(Facts):
         if self.core_hal and self.cores == 1:
             raise ValueError("core_hal is of programs that several cores run: cores is missing")
         if len(self.ports) == 1:
-            raise ValueError("a board of a chain needs two ports: before and behind it")
+            raise ValueError("a board of a chain needs two ports: to the previous and to the next board")
         if self.cores > 1 and any(
             it.stack is not None and it.stack.bytes < CORE_STACK_BYTES for it in self.units
         ):
@@ -156,26 +156,26 @@ class Board(Facts):
 
     @property
     def is_host(self) -> bool:
-        """Whether programs for it are processes of this computer."""
+        """Whether programs for the board are processes of this computer."""
         return self.toolchain == "host"
 
     @property
     def facts_only(self) -> bool:
-        """Whether there is no firmware for it: no start-up code, no serial driver."""
+        """Whether the board has no firmware: no start-up code, no serial driver."""
         return not self.hal
 
     @property
     def has_ports(self) -> bool:
-        """Whether it can be one of a chain of boards."""
+        """Whether the board can be one of a chain."""
         return bool(self.ports or self.port_hal)
 
     @property
     def emulated_only(self) -> bool:
-        """Whether it can run in the emulator but not be flashed."""
+        """Whether the board runs in the emulator but cannot be flashed."""
         return self.emulator is not None and not self.flashers
 
     def has_form(self, emulated: bool) -> bool:
-        """Whether firmware can be built for its emulator, or for itself."""
+        """Whether firmware can be built for the board's emulator, or for the hardware."""
         if self.facts_only:
             return False
         return self.emulator is not None if emulated else not self.emulated_only
@@ -191,7 +191,7 @@ class Board(Facts):
         return self.flash.bytes
 
     def memories_as_emulated(self) -> tuple[Memory, ...]:
-        """The memories at their emulated origins, where they have any."""
+        """The memories, at their emulated origins if they have any."""
         return tuple(
             it if it.emulated_origin is None else it.model_copy(update={"origin": it.emulated_origin})
             for it in self.memories
@@ -199,17 +199,19 @@ class Board(Facts):
 
     @property
     def offset_unit(self) -> int:
-        """Bytes that every offset in an arena is a multiple of, whichever memory it is in."""
+        """Bytes that every offset in an arena is a multiple of, in any memory."""
         return min(memory.alignment for memory in self.memories)
 
     def room(self, memory: Memory) -> int:
-        """The most bytes that an arena in a memory may have."""
+        """Return the maximum size in bytes of an arena in a memory."""
         kept = self.stack_bytes + FIRMWARE_RAM_BYTES if memory.name == self.memories[0].name else 0
         free = max(0, memory.bytes - kept)
         return free if memory.arena_limit is None else min(free, memory.arena_limit)
 
     def limited(self, limits: Mapping[str, int]) -> Board:
-        """The board with limits for the arenas in some memories, in bytes; UsageError for unknown ones."""
+        """Return the board with limits for the arenas in some memories, in bytes. UsageError for unknown
+        ones.
+        """
         known = [memory.name for memory in self.memories]
         for name in limits:
             if name not in known:
@@ -222,22 +224,24 @@ class Board(Facts):
 
     @property
     def border_memories(self) -> frozenset[str]:
-        """Memories for graph inputs and outputs: those that a DMA reaches; all if none of them has room."""
+        """Memories for graph inputs and outputs: those that a DMA engine reaches; all if none of them has
+        room.
+        """
         reached = [it for it in self.memories if it.dma]
         return frozenset(it.name for it in (reached if any(map(self.room, reached)) else self.memories))
 
     def with_dma_everywhere(self) -> Board:
-        """The board as if a DMA reached all of its memories: inputs and outputs may lie in any."""
+        """Return the board as if DMA engines reached all its memories: inputs and outputs may lie in any."""
         memories = tuple(it.model_copy(update={"dma": True}) for it in self.memories)
         return self.model_copy(update={"memories": memories})
 
     def shared_by_cores(self) -> Board:
-        """The board with arenas in those memories alone that all of its units reach."""
+        """Return the board with arenas only in memories that all of its units reach."""
         reached = set.intersection(*(set(self.reach(unit)) for unit in self.units))
         return self.limited({it.name: 0 for it in self.memories if it.name not in reached})
 
     def memory(self, name: str) -> Memory:
-        """The memory of that name; ConfigError when there is none."""
+        """Return the memory of that name. Raises ConfigError if there is none."""
         for memory in self.memories:
             if memory.name == name:
                 return memory
@@ -245,7 +249,7 @@ class Board(Facts):
         raise ConfigError(f"{self.name} has no memory {name!r}; it has {known}")
 
     def unit(self, name: str) -> Unit:
-        """The compute unit of that name; ConfigError when there is none."""
+        """Return the compute unit of that name. Raises ConfigError if there is none."""
         for unit in self.units:
             if unit.name == name:
                 return unit
@@ -253,20 +257,20 @@ class Board(Facts):
         raise ConfigError(f"{self.name} has no compute unit {name!r}; it has {known}")
 
     def reach(self, unit: Unit) -> tuple[str, ...]:
-        """The memories that a unit reaches, in the board's order."""
+        """Return the memories that a unit reaches, in the board's order."""
         return tuple(
             memory.name for memory in self.memories if memory.name in (unit.memories or {memory.name})
         )
 
     def instructions(self, ticks: int) -> int:
-        """Executed instructions from a difference of the emulated timer: exact, because a tick is shorter."""
+        """Return executed instructions from a difference of the emulated timer: exact, a tick is shorter."""
         if self.emulator is None or self.timer.emulated is None:
             raise ConfigError(f"{self.name} is not emulated: its ticks are not instructions")
         return round(ticks * 10**9 / (self.timer.emulated.hz << self.emulator.icount_shift))
 
 
 def read_board(path: Path) -> Board:
-    """The board of one TOML file; ConfigError names every wrong key."""
+    """Return the board of one TOML file. ConfigError names every wrong key."""
     try:
         text = read_limited(path, _MOST_FILE_BYTES).decode()
     except OSError as error:
@@ -277,7 +281,7 @@ def read_board(path: Path) -> Board:
 
 
 def parse_board(text: str, path: Path) -> Board:
-    """The board of a TOML file's text; sources of its own are looked for beside `path`."""
+    """Return the board of a TOML file's text; its own sources are looked for beside `path`."""
     try:
         facts = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -301,12 +305,12 @@ def _board_of(facts: object, fault: str, context: Mapping[str, Path] | None = No
 
 @cache
 def list_boards() -> tuple[Board, ...]:
-    """All shipped boards, by name."""
+    """Return all shipped boards, by name."""
     return tuple(read_board(path) for path in sorted(resource_dir("boards").glob("*.toml")))
 
 
 def board_file(name: str) -> Path:
-    """The TOML file of a board: a shipped one's by its name, or the file that `name` is the path of."""
+    """Return the TOML file of a board: a shipped one by its name, or the file at the path `name`."""
     if is_pio(name):
         raise UsageError(f"{name} has no board file: its facts are those of PlatformIO's manifest.")
     if is_path(name):
@@ -324,8 +328,9 @@ def is_path(name: str) -> bool:
 
 
 def load_board(name: str) -> Board:
-    """The board of that name or of that file, the default of the family of that name, or one of PlatformIO's
-    (`pio:<id>` or `pio:<id>:<framework>`); BoardNotFoundError otherwise.
+    """Return the board of that name or file, the default board of a family, or one of PlatformIO.
+
+    PlatformIO's are `pio:<id>` or `pio:<id>:<framework>`. Raises BoardNotFoundError for other names.
     """
     if is_pio(name):
         return _board_of(pio_facts(name), f"{name} cannot be a board of mcudeploy")
@@ -333,7 +338,7 @@ def load_board(name: str) -> Board:
 
 
 def family(name: str) -> tuple[Board, ...]:
-    """The boards a name may mean: the one board, or the family's default and all that may be attached."""
+    """Return the boards a name may mean: the one board, or the family's default and all others of it."""
     chosen = load_board(name)
     if chosen.name == name or is_path(name):
         return (chosen,)

@@ -1,4 +1,4 @@
-"""What parts of a board file must agree on. Each function raises ValueError, which names the fault."""
+"""Consistency of the parts of a board file. Each function raises ValueError, which names the fault."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcudeploy.ir.engine import CPU
 
 
 def check_units(units: Sequence[Unit], memories: Collection[str]) -> None:
-    """Compute units have names of their own, and reach memories that there are."""
+    """Check that compute units have distinct names and reach existing memories."""
     names = [unit.name for unit in units]
     if len(set(names)) != len(names):
         raise ValueError(f"unit names must differ: {', '.join(names)}")
@@ -21,7 +21,7 @@ def check_units(units: Sequence[Unit], memories: Collection[str]) -> None:
 
 
 def check_links(links: Sequence[Link], units: Sequence[str], memories: Collection[str]) -> None:
-    """Engines have names of their own and one driver, and join memories that there are."""
+    """Check that engines have distinct names and one driver, and join existing memories."""
     names = [CPU, *units, *(link.engine for link in links)]
     if len(set(names)) != len(names):
         raise ValueError(f"engines must differ from each other and from units: {', '.join(names)}")
@@ -34,7 +34,7 @@ def check_links(links: Sequence[Link], units: Sequence[str], memories: Collectio
 
 
 def check_own_sources(sources: Collection[str]) -> None:
-    """Sources beside the board file are compiled in one folder: their names must differ."""
+    """Check that the names of sources beside the board file differ: they are compiled in one folder."""
     names = [Path(it).name for it in sorted(sources) if Path(it).is_absolute()]
     twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
     if twice is not None:

@@ -1,4 +1,4 @@
-"""Board files as people write them: a copy under another name, and what its comments say of each fact."""
+"""Board files as people write them: a copy under another name, and the comment on each fact."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _OWN_KEYS = {
     *("source", "alignment", "arena_limit", "emulated_origin", "baud", "most_baud", "pins", "patience"),
 }
 _OWN_TABLES = ("emulator", "timer.emulated", "flasher", "registry", "framework")
-"""What no data sheet says, wherever it stands: names, how firmware is built and loaded, what is kept free."""
+"""Keys that no data sheet states: names, how firmware is built and loaded, reserved memory."""
 _CHOSEN_TABLES = ("uart", "port", "timer")
-"""Of several that a chip has, those that the firmware uses."""
+"""Tables that select, of several parts of a chip, the ones that the firmware uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One key of a board file: its value as it is written, and the comment at it or at its table."""
+    """One key of a board file: its value as written, and the comment at it or at its table."""
 
     key: str
     value: str
     comment: str
 
     def origin(self, source: str) -> str:
-        """Where it is from: its comment, or else mcudeploy, or the source of the board."""
+        """Return the source of the fact: its comment, or else mcudeploy, or the source of the board."""
         if self.comment:
             return self.comment
         if self.key.rpartition(".")[2] in _OWN_KEYS or self._is_in(_OWN_TABLES):
@@ -51,7 +51,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A board, its file, the comment on top of it, and all that it states."""
+    """A board, its file, the comment on top of it, and all facts in it."""
 
     board: Board
     path: Path
@@ -60,9 +60,9 @@ class Explained:
 
 
 def copied(name: str, like: str, destination: Path) -> str:
-    """The text of a board file like that of another board, for a file at `destination`.
+    """Return the text of a board file copied from another board, for a file at `destination`.
 
-    Raises UsageError for what is no name, ConfigError if the other file has sources of its own that are not
+    Raises UsageError for an invalid name, ConfigError if the other file has its own sources that are not
     beside the new one.
     """
     try:
@@ -73,14 +73,14 @@ def copied(name: str, like: str, destination: Path) -> str:
     text = _DEFAULT.sub("", _text(source), count=1)
     text = _NAME.sub(lambda _: f'name = "{name}"', text, count=1)
     like = read_board(source).name
-    text = f"# Copied from {like}: correct every fact that differs, and say where it is from.\n\n{text}"
+    text = f"# Copied from {like}: correct every fact that differs, and state its source.\n\n{text}"
     if parse_board(text, destination).name != name:
-        raise ConfigError(f"{source}: its name is not in a line of its own")
+        raise ConfigError(f"{source}: its name is not on a separate line")
     return text
 
 
 def explain(name: str) -> Explained:
-    """Where each fact about a board comes from, by the comments in its file."""
+    """Return the source of each fact about a board, by the comments in its file."""
     path = board_file(name)
     lines = _text(path).splitlines()
     first = next((index for index, line in enumerate(lines) if line and not line.startswith("#")), 0)
@@ -89,7 +89,7 @@ def explain(name: str) -> Explained:
 
 
 def _text(path: Path) -> str:
-    read_board(path)  # raises for what is no board file
+    read_board(path)  # raises if the file is no board file
     return path.read_text("utf-8")
 
 
@@ -111,15 +111,15 @@ def _facts(lines: list[str]) -> Iterator[Fact]:
         stated = _statement(text)
         pending = "" if stated else text
         if stated:
-            key, value, behind = stated
+            key, value, trailing = stated
             if key in ("name", "engine", "tool") and table:
                 table = f"{table.split('.')[0]}.{value.strip(chr(34))}."
-            yield Fact(table + key, " ".join(value.split()), behind or comment or of_table)
+            yield Fact(table + key, " ".join(value.split()), trailing or comment or of_table)
             comment = ""
 
 
 def _statement(text: str) -> tuple[str, str, str] | None:
-    """Key, value and the comment behind it of a whole statement; None where lines are missing."""
+    """Return key, value and trailing comment of a whole statement; None if lines are missing."""
     ends = [index for index, character in enumerate(text) if character == "#"]
     for end in (*ends, len(text)):
         try:

@@ -1,4 +1,4 @@
-"""What board files have tables for: memories, links, compute units, the serial line and so on."""
+"""The tables of board files: memories, links, compute units, the serial line and so on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Size = Annotated[int, Field(gt=0, le=2**32)]
 
 
 def spelled(pattern: str, rule: str) -> AfterValidator:
-    """A check of a text's characters. `rule` says which there may be, in the words of the error."""
+    """Return a check of a text's characters. `rule` names the allowed ones, for the error."""
 
     def checked(text: str) -> str:
         if re.fullmatch(pattern, text) is None:
@@ -44,7 +44,7 @@ BoardName = Annotated[
 
 
 def _placed(source: str, info: ValidationInfo) -> str:
-    """A source beside its board file as an absolute path; ValueError where there is no such file."""
+    """Return a source beside its board file as an absolute path. Raises ValueError if it is missing."""
     if not source.startswith(".") or info.context is None:
         return source
     folder: Path = info.context["folder"]
@@ -63,13 +63,13 @@ HalSource = Annotated[
     ),
     AfterValidator(_placed),
 ]
-"""A file below firmware/hal. One that begins with `./` or `../` lies beside the board file, and is absolute
-once that has been read.
+"""A file below firmware/hal. A path that begins with `./` or `../` lies beside the board file; it becomes
+absolute when the file is read.
 """
 Line = Annotated[
     str, spelled(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]*", "a text of one line, without control characters")
 ]
-"""A text that is shown, and may stand in a comment of a line."""
+"""A text to show, safe in a one-line comment."""
 CpuFlag = Annotated[
     str,
     spelled(
@@ -79,13 +79,13 @@ CpuFlag = Annotated[
         "-mcmse, -mlongcalls, -munaligned-access and -mno-unaligned-access",
     ),
 ]
-"""A compiler's option about the core: no other is taken from a board file."""
+"""A compiler's option about the core: a board file may contain no other."""
 Machine = Annotated[str, spelled(r"[A-Za-z0-9][A-Za-z0-9_.-]*", f"a machine is named by {_WORD}")]
 EMULATOR_OPTIONS = re.compile(
     r"((^| )(-bios none|-cpu [A-Za-z0-9_-]+(,[A-Za-z0-9_-]+=[A-Za-z0-9]+)*"
     r"|-global [A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+=[A-Za-z0-9_-]+|-m [0-9]+[KMG]?|-smp [0-9]+))*"
 )
-"""QEMU's options about the machine itself, none of which names a file or a device of this computer."""
+"""QEMU's options about the machine itself; none of them names a file or a device of this computer."""
 Rate = Annotated[float, Field(gt=0, le=1e6)]
 """Bytes per cycle."""
 Patience = Annotated[float, Field(ge=1, le=1000)]
@@ -98,7 +98,7 @@ Clocks = Annotated[float, Field(ge=0, le=1e9)]
 
 
 class Facts(BaseModel):
-    """Unknown keys are mistakes; facts do not change."""
+    """Base of all facts: unknown keys are errors; instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -109,13 +109,13 @@ class BoardRegion(Facts):
 
     @property
     def addresses(self) -> Interval:
-        """The addresses it occupies."""
+        """The addresses that the region occupies."""
         return Interval(self.origin, self.origin + self.bytes)
 
 
 class Flash(BoardRegion):
-    """Where the program and its constants lie. `read_rate`: the bytes that it gives in a clock of the first
-    unit where no cache has them; None: as fast as the core asks. No plan goes by it.
+    """Flash of the program and its constants. `read_rate`: bytes per clock of the first unit without a cache;
+    None: as fast as the core asks. No plan uses it.
     """
 
     read_rate: Rate | None = None
@@ -125,13 +125,13 @@ Alignment = Literal[1, 2, 4, 8, 16, 32, 64]
 
 
 class Memory(BoardRegion):
-    """Memory for arenas; the first one of a board also holds .data, .bss and the stack.
+    """Memory for arenas; the first one of a board also contains .data, .bss and the stack.
 
-    `read_rate` and `write_rate` are the bytes that it gives and takes in a clock of the first unit; None: as
-    fast as the core asks. `latency_cycles` come before the first byte of a transfer. `emulated_origin` is
-    where an emulator has it that lacks the chip's own address. `arena_limit`: the most bytes that an arena
-    may take there, 0 for none; all that is free where it is None. `started`: the board's firmware starts it,
-    where it is not there of itself. `dma`: some DMA controller reaches it.
+    `read_rate` and `write_rate` are bytes per clock of the first unit; None: as fast as the core asks.
+    `latency_cycles` come before the first byte of a transfer. `emulated_origin` is its address in an emulator
+    that lacks the chip's own address. `arena_limit`: the maximum size of an arena there, 0 for none; all free
+    bytes if None. `started`: the board's firmware starts a memory that does not start by itself. `dma`: some
+    DMA controller reaches it.
     """
 
     name: Identifier
@@ -146,22 +146,24 @@ class Memory(BoardRegion):
 
     @property
     def is_fast(self) -> bool:
-        """Whether the core never waits for it."""
+        """Whether the core never waits for this memory."""
         return self.read_rate is None and self.write_rate is None
 
     @property
     def read_cost(self) -> float:
-        """Cycles that the core waits for a byte that it reads."""
+        """Cycles that the core waits for each byte that it reads."""
         return 0.0 if self.read_rate is None else 1 / self.read_rate
 
     @property
     def write_cost(self) -> float:
-        """Cycles that the core waits for a byte that it writes."""
+        """Cycles that the core waits for each byte that it writes."""
         return 0.0 if self.write_rate is None else 1 / self.write_rate
 
     @property
     def cost(self) -> float:
-        """What access to a byte costs beside a memory without a rate, which has 1: it ranks memories."""
+        """The cost of access to a byte, relative to a memory without a rate, which costs 1: it ranks
+        memories.
+        """
         return 1 + (self.read_cost + self.write_cost) / 2
 
 
@@ -169,9 +171,9 @@ class Link(Facts):
     """An engine that copies between memories while the core computes: a DMA controller.
 
     `memories`: it copies from each of them to each other. A transfer takes `setup_cycles` before its first
-    byte; `bytes_per_cycle` is the engine's own limit beside those of the memories. Where one descriptor has
-    `descriptor_bytes` at most, each further one costs the set-up again. `source` is the HAL's driver, `base`
-    and `irq` the address of its registers and its interrupt; without a source the application brings one.
+    byte; `bytes_per_cycle` is the engine's limit beside those of the memories. If a descriptor covers at most
+    `descriptor_bytes`, each further one costs the set-up again. `source` is the HAL's driver, `base` and
+    `irq` the address of its registers and its interrupt; without a source the application brings a driver.
     """
 
     engine: Identifier
@@ -192,7 +194,7 @@ class Link(Facts):
         return self
 
     def cycles(self, size_bytes: int, origin: Memory, to: Memory) -> float:
-        """How long the engine takes for a transfer of so many bytes."""
+        """Return the cycles of a transfer of `size_bytes` bytes."""
         pieces = -(-size_bytes // self.descriptor_bytes) if self.descriptor_bytes else 1
         own = 1 / self.bytes_per_cycle if self.bytes_per_cycle else 0.0
         fixed = max(1, pieces) * self.setup_cycles + origin.latency_cycles + to.latency_cycles
@@ -200,15 +202,15 @@ class Link(Facts):
 
 
 class StackRegion(BoardRegion):
-    """The stack of a compute unit that has one of its own: a region outside of the memories for arenas."""
+    """The private stack of a compute unit: a region outside of the memories for arenas."""
 
 
 class Unit(Facts):
-    """A compute unit: what runs kernels. A board without any has one core that reaches all of its memories.
+    """A compute unit: it runs kernels. A board without any has one core that reaches all of its memories.
 
     `alignment` is in bytes, of every block that it reads or writes. `memories` are those that it reaches (all
-    where empty), `cached` those that it sees through a data cache with lines of `cache_line` bytes. `prefers`
-    are kinds of operators that it is given where units are assigned by rule.
+    if empty), `cached` those that it sees through a data cache with lines of `cache_line` bytes. `prefers`
+    are kinds of operators that it gets if units are assigned by rule.
     """
 
     name: Identifier
@@ -224,7 +226,7 @@ class Unit(Facts):
 
 
 class SerialLine(Facts):
-    """A UART: its registers, its receiver's interrupt; `pins` tells the user where to connect it."""
+    """A UART: its registers and its receiver's interrupt; `pins` tells the user where to connect it."""
 
     base: Address
     irq: Annotated[int, Field(ge=0, lt=240)]
@@ -240,7 +242,7 @@ class Uart(SerialLine):
 
 
 def pin_number(pin: str) -> int:
-    """The number of a pin for the HAL: 16 pins a port if ports have letters, 32 if they have numbers."""
+    """Return the number of a pin for the HAL: 16 pins per lettered port, 32 per numbered port."""
     if "." in pin:
         port, number = pin[1:].split(".")
         return 32 * int(port) + int(number)
@@ -248,8 +250,8 @@ def pin_number(pin: str) -> int:
 
 
 class ChainPort(SerialLine):
-    """The serial line to another board. `send_irq`: the transmitter's interrupt, where it has its own;
-    `most_baud`: what its clock allows.
+    """The serial line to another board. `send_irq`: the transmitter's interrupt, if it is separate;
+    `most_baud`: the maximum rate of its clock.
     """
 
     most_baud: Annotated[int, Field(ge=9600)] | None = None
@@ -257,7 +259,7 @@ class ChainPort(SerialLine):
 
 
 class Timer(Facts):
-    """A free-running 32-bit counter: HAL source that reads it, base address, rate, and what it counts."""
+    """A free-running 32-bit counter: HAL source that reads it, base address, rate, and the counted unit."""
 
     source: HalSource
     base: Address
@@ -266,7 +268,7 @@ class Timer(Facts):
 
 
 class Timers(Facts):
-    """The counter read under emulation and on hardware; None where the board has no such form."""
+    """The counter under emulation and on hardware; None if the board has no such form."""
 
     emulated: Timer | None = None
     hardware: Timer | None = None
@@ -275,8 +277,8 @@ class Timers(Facts):
 class EmulatorFacts(Facts):
     """QEMU's program and machine; one instruction takes 2^icount_shift ns of virtual time.
 
-    `own_map_since`: QEMU's major version from which on the machine has the chip's own memory map; before,
-    memories are where `emulated_origin` says.
+    `own_map_since`: first major version of QEMU whose machine has the chip's memory map; before it, memories
+    are at `emulated_origin`.
     """
 
     qemu: Literal["qemu-system-arm", "qemu-system-riscv32"]
@@ -294,15 +296,16 @@ class EmulatorFacts(Facts):
 
 
 class ChipId(Facts):
-    """The word by which a probe recognises the chip: where it stands, and its lower 12 bits."""
+    """The word by which a probe recognises the chip: its address, and its lower 12 bits."""
 
     address: Address
     value: Annotated[int, Field(gt=0, lt=2**12)]
 
 
 class Framework(Facts):
-    """What firmware is built with in the place of start-up code and a linker script of ours: a framework of
-    PlatformIO, for its `board` of a `platform`. `version`: of the platform, empty where it is not installed.
+    """A framework of PlatformIO that replaces our start-up code and linker script.
+
+    PlatformIO builds for its `board` of a `platform`. `version`: of the platform, empty if not installed.
     """
 
     name: Literal["arduino", "espidf", "zephyr"]

@@ -1,4 +1,4 @@
-"""Tables `[[flasher]]` of board files: the tools that write a board, the preferred one first, with facts."""
+"""Tables `[[flasher]]` of board files: tools that write a board, the preferred one first, with facts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Word = Annotated[
         "letters, digits and _ . + -, the first of them a letter, a digit or _",
     ),
 ]
-"""An argument that is no option."""
+"""An argument that is not an option."""
 UsbId = Annotated[
     str, spelled(r"[0-9a-f]{4}:[0-9a-f]{4}", "a USB id is four hexadecimal digits, a colon, and four more")
 ]
@@ -46,7 +46,7 @@ class ProbeRs(Facts):
 
 
 class StFlash(Facts):
-    """It writes to the origin of the flash."""
+    """st-flash writes to the origin of the flash."""
 
     tool: Literal["st-flash"]
 
@@ -74,7 +74,7 @@ class Uf2(Facts):
 
 
 class DfuUtil(Facts):
-    """`usb_id` of the chip in its boot loader, `alt`: the setting that stands for its flash."""
+    """`usb_id` of the chip in its boot loader, `alt`: the setting for its flash."""
 
     tool: Literal["dfu-util"]
     usb_id: UsbId
@@ -96,7 +96,7 @@ class PlatformIo(Facts):
 
 
 def _placed(line: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    """Words that name files beside the board file, by their absolute paths."""
+    """Return the words, those that name files beside the board file as absolute paths."""
     folder = (info.context or {}).get("folder")
     if folder is None:
         return line
@@ -104,9 +104,10 @@ def _placed(line: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
 
 
 class Command(Facts):
-    """A program of the user's, such as one that flashes on another computer. It gets the words of `line`, in
-    which `{elf}`, `{port}`, `{probe}` and `{board}` stand for what they say. A word that begins with `./` or
-    `../` is a path from the board file. The program runs in an empty folder.
+    """A program of the user, such as one that flashes on another computer.
+
+    Its arguments are the words of `line`, with values for `{elf}`, `{port}`, `{probe}` and `{board}`. A word
+    that begins with `./` or `../` is a path from the board file. The program runs in an empty folder.
     """
 
     tool: Literal["command"]

@@ -1,4 +1,4 @@
-"""The core of a microcontroller, from what a PlatformIO manifest says of it."""
+"""The core of a microcontroller, derived from a PlatformIO manifest."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _BY_MCU = (
     ("stm32(h5|l5|u5|wba)|nrf(53|91)|rp2350|ra(6m5|4m2)|lpc55", "cortex-m33"),
     ("rp2040|samd21|same2|saml2|mkl|mk02", "cortex-m0plus"),
 )
-"""The beginning of the microcontroller's name; the first that fits."""
+"""Prefixes of microcontroller names; the first that matches counts."""
 
 
 def core_of(mcu: str, cpu: str, march: str) -> str:
-    """The core by its stated name, by its instruction set, or by the name of the microcontroller.
+    """Return the core by its stated name, its instruction set, or the name of the microcontroller.
 
-    Raises UsageError for one that kernels do not run on, and for one that is not known.
+    Raises UsageError for an unknown core, and for one that kernels do not run on.
     """
     name = mcu.lower()
     for known, why in _OTHERS:
@@ -51,5 +51,5 @@ def core_of(mcu: str, cpu: str, march: str) -> str:
     raise UsageError(
         f"the core of {mcu or 'the board'} is not known ({cpu or march or 'its manifest names none'}): there "
         "are costs of kernels for Cortex-M, ESP32 and 32-bit RISC-V. `mcudeploy boards --new` makes the file "
-        "of a board of your own."
+        "for your own board."
     )

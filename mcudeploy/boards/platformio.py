@@ -1,6 +1,6 @@
 """`pio:<id>`: any board that PlatformIO has a manifest of, as the facts of a board file.
 
-`pio:<id>:<framework>` asks for a framework; else the first of `_HAL` is taken that the board has.
+`pio:<id>:<framework>` selects a framework; by default it is the first of `_HAL` that the board supports.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SETTINGS: Mapping[str, str] = {
     "PLATFORMIO_SETTING_CHECK_PRUNE_SYSTEM_THRESHOLD": "0",
     "PLATFORMIO_NO_ANSI": "true",
 }
-"""PlatformIO reports nothing, and looks for nothing that nobody asked for."""
+"""PlatformIO without telemetry and without automatic updates."""
 _USERS_OWN = ("CORE", "PLATFORMS", "PACKAGES", "CACHE", "GLOBALLIB")
 _ASK_S = 20.0
 _ALIKE = 3
@@ -40,12 +40,12 @@ _STACK_BYTES = 2048
 _CORE_BYTES = 4096
 _ESP_STACK_BYTES = 7168
 _ESP_CORE_BYTES = 65536
-"""Kept from arenas: the stack below `setup()`, of which the ESP32's task has 8 KiB in all; what the core and
-its libraries hold of RAM, an assumption (ESP32: several tasks of FreeRTOS). The linker has the last word.
+"""RAM kept from arenas: the stack below `setup()` (8 KiB in all in the ESP32's task), and an assumed figure
+for the core and its libraries (on ESP32: several FreeRTOS tasks). The linker decides in the end.
 """
 _HAL = {"arduino": "arduino/sketch.cpp", "espidf": "esp/idf.c", "zephyr": "zephyr/zephyr.c"}
 _NO_CYCLES = {"arduino": ("arduino/micros.cpp", 1_000_000), "zephyr": ("zephyr/cycles.c", None)}
-"""The counter of a framework where the core has none of cycles; its rate if that is not the core's clock."""
+"""The counter of a framework if the core has none of cycles; its rate if it is not the core's clock."""
 
 
 class _Build(BaseModel):
@@ -63,7 +63,7 @@ class _Upload(BaseModel):
 
 
 class _Manifest(BaseModel):
-    """Of a board's manifest what is used; all else in it is PlatformIO's."""
+    """The used keys of a board's manifest; all others are PlatformIO's."""
 
     name: str = ""
     frameworks: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class _Manifest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A manifest, where it is from, and its platform with its version ("" where it is not installed)."""
+    """A manifest, its source, and its platform with its version ("" if not installed)."""
 
     manifest: _Manifest
     source: str
@@ -87,7 +87,7 @@ def is_pio(name: str) -> bool:
 
 
 def users_environment() -> dict[str, str]:
-    """This process's environment for a PlatformIO that uses the user's platforms and packages."""
+    """Return this process's environment for a PlatformIO with the user's platforms and packages."""
     own = {f"PLATFORMIO_{name}_DIR" for name in _USERS_OWN}
     kept = {
         key: value
@@ -99,10 +99,10 @@ def users_environment() -> dict[str, str]:
 
 
 def pio_facts(name: str) -> dict[str, Any]:
-    """What the board file of `pio:<id>` would have.
+    """Return the facts of `pio:<id>` as a board file contains them.
 
-    Raises BoardNotFoundError where PlatformIO has no such board, with what installs its platform; ConfigError
-    for a damaged manifest; UsageError for a core or a framework that the measurer does not run on.
+    Raises BoardNotFoundError, with the command that installs the platform, if PlatformIO has no such board.
+    Raises ConfigError for a damaged manifest, UsageError for a core or framework without a measurer.
     """
     board, _, asked = name.removeprefix(PREFIX).partition(":")
     if not re.fullmatch(PIO_ID, board):
@@ -137,7 +137,7 @@ def pio_facts(name: str) -> dict[str, Any]:
         "usb_ids": _usb_ids(build.hwids),
         "hal": (_HAL[framework],),
         "source": found.source,
-        # Where the linker script of the framework has them is not known: nothing but their sizes is used.
+        # The framework's linker script places them at unknown addresses: only their sizes are used.
         "flash": {"origin": 0, "bytes": upload.maximum_size},
         "memory": (
             {
@@ -175,7 +175,7 @@ def _framework(name: str, asked: str, there: tuple[str, ...]) -> str:
 
 
 def _timer(core: str, clock_hz: int, framework: str, esp: bool) -> dict[str, object]:
-    """The counter of cycles that the core has, or else that of the framework."""
+    """Return the core's counter of cycles, or else the framework's counter."""
     if core in ("cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"):
         return {"source": "cortexm/dwt.c", "base": 0xE0001000, "hz": clock_hz, "unit": "cycles"}
     if esp and framework != "zephyr":
@@ -185,7 +185,7 @@ def _timer(core: str, clock_hz: int, framework: str, esp: bool) -> dict[str, obj
 
 
 def _installed(board: str) -> _Found | None:
-    """The manifest in the folder of an installed platform."""
+    """Return the manifest in the folder of an installed platform."""
     for path in sorted(_platforms().glob(f"*/boards/{board}.json")):
         about = _read(path.parents[1] / "platform.json")
         platform, version = (str(about.get(it, "")) for it in ("name", "version"))
@@ -203,11 +203,11 @@ def _platforms() -> Path:
 
 
 def _registered(board: str) -> _Found:
-    """What PlatformIO says of a board whose platform is not installed; it asks its registry."""
+    """Return PlatformIO's facts on a board whose platform is not installed, from its registry."""
     listed = _listed(board)
     found = next((it for it in listed if it["id"] == board and it["platform"]), None)
     if found is None:
-        if all(it["id"] in _installed_ids() for it in listed):  # those are listed without a network, too
+        if all(it["id"] in _installed_ids() for it in listed):  # they are listed without a network, too
             raise _unreachable(board, "PlatformIO lists installed boards only")
         close = difflib.get_close_matches(board, [it["id"] for it in listed], _ALIKE)
         raise BoardNotFoundError(
@@ -226,7 +226,7 @@ def _registered(board: str) -> _Found:
 
 
 def _listed(board: str) -> list[dict[str, Any]]:
-    """All boards that PlatformIO lists: those of the registry too, where it reaches it."""
+    """Return all boards that PlatformIO lists, including the registry's if it is reachable."""
     command = [*python_module("platformio"), "boards", "--json-output"]
     try:
         output = output_of(command, _ASK_S, users_environment())

@@ -1,5 +1,6 @@
-"""Board files of others name programs that are run and C that is built: each is allowed once by the user, by
-the hash of all that it names.
+"""Trust in board files: the user allows the programs and C that each names once.
+
+The hash of everything named identifies what was allowed.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ _SCRIPTS = re.compile(
     r"((^| )(-f (interface|target|board)/[A-Za-z0-9_/-]+\.cfg"
     r"|-c ((adapter speed|transport select|reset_config) [A-Za-z0-9_ ]+|set [A-Z_]+ [A-Za-z0-9_]+)))*"
 )
-"""Arguments of OpenOCD that name its own scripts and settings. Others are Tcl, which runs programs."""
+"""OpenOCD arguments that name its own scripts and settings. Others are Tcl, which can run programs."""
 
 
 def trust(board: Board) -> None:
-    """Allow what the board file names, until any of it changes. Raises ConfigError if it cannot be noted."""
+    """Allow the programs and C of a board file, until any of them changes. Raises ConfigError if that fails."""
     digest = _digest(board)
     if not own_programs(board) or digest in _trusted():
         return
@@ -41,7 +42,7 @@ def trust(board: Board) -> None:
 
 
 def require_trusted(board: Board) -> None:
-    """Raises ConfigError for a board that names programs or C of its own and was not allowed yet."""
+    """Raise ConfigError for a board that names its own programs or C and was not allowed yet."""
     named = own_programs(board)
     if named and _digest(board) not in _trusted():
         raise ConfigError(
@@ -51,8 +52,9 @@ def require_trusted(board: Board) -> None:
 
 
 def own_programs(board: Board) -> tuple[str, ...]:
-    """What a board names beside facts, as texts: C sources, command lines, a framework. Nothing for boards
-    that are shipped, and for those of PlatformIO, whose facts it states itself.
+    """Return what a board names beside facts, as texts: C sources, command lines, a framework.
+
+    Empty for shipped boards, and for those of PlatformIO, whose facts mcudeploy states itself.
     """
     if is_pio(board.name):
         return ()
@@ -61,7 +63,7 @@ def own_programs(board: Board) -> tuple[str, ...]:
 
 
 def _sources(board: Board) -> list[Path]:
-    """The sources beside the board file."""
+    """Return the sources beside the board file."""
     drivers = (board.timer.emulated, board.timer.hardware, *board.links)
     single = [it.source for it in drivers if it is not None and it.source is not None]
     every = (*board.hal, *board.unit_hal, *board.core_hal, *board.port_hal, *single)
@@ -77,7 +79,7 @@ def _lines(flashers: Iterable[Flasher]) -> Iterator[str]:
 
 
 def _digest(board: Board) -> str:
-    """The SHA-256 of what it names, and of the files: sources, the headers beside them, scripts."""
+    """Return the SHA-256 of all that a board names, and of the files: sources, headers beside them, scripts."""
     headers = [header for source in _sources(board) for header in source.parent.glob("*.h")]
     words = [Path(word) for it in board.flashers if isinstance(it, Command) for word in it.line]
     scripts = [path for path in words if path.is_absolute() and path.is_file()]
@@ -93,7 +95,7 @@ def _digest(board: Board) -> str:
 
 
 def _trusted() -> set[str]:
-    """The hashes that the user has allowed."""
+    """Return the hashes that the user has allowed."""
     try:
         lines = read_regular(_list(), _MOST_BYTES).decode().splitlines()
     except FileNotFoundError:

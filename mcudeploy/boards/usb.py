@@ -1,4 +1,4 @@
-"""What USB ids say of attached devices: the facts of boards/usb/devices.toml."""
+"""Devices by their USB ids: the facts of boards/usb/devices.toml."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcudeploy.common.resources import resource_dir
 
 
 class UsbKind(Facts):
-    """Devices with these ids, or with this part in the name that they give."""
+    """Devices with these ids, or with this part in their product name."""
 
     name: str
     kind: Literal["probe", "boot loader", "serial bridge", "serial port"]
@@ -24,7 +24,7 @@ class UsbKind(Facts):
     families: tuple[Identifier, ...] = ()
 
     def covers(self, usb_id: str, product: str) -> bool:
-        """Whether a device is one of these."""
+        """Whether a device is of this kind."""
         return usb_id in self.ids or bool(self.product and self.product.lower() in product.lower())
 
 
@@ -34,18 +34,18 @@ class _UsbFile(Facts):
 
 @cache
 def usb_kinds() -> tuple[UsbKind, ...]:
-    """All kinds of devices that are known."""
+    """Return all known kinds of devices."""
     text = (resource_dir("boards") / "usb" / "devices.toml").read_text("utf-8")
     return _UsbFile.model_validate(tomllib.loads(text)).devices
 
 
 def kind_of(usb_id: str, product: str) -> UsbKind | None:
-    """What a device is; None where nothing is known of it."""
+    """Return the kind of a device; None if it is unknown."""
     return next((it for it in usb_kinds() if it.covers(usb_id, product)), None)
 
 
 def boards_behind(usb_id: str, product: str) -> tuple[str, ...]:
-    """The boards that a device may be, or lead to, by name."""
+    """Return the names of the boards that a device may be, or lead to."""
     kind = kind_of(usb_id, product)
     families = kind.families if kind else ()
     return tuple(it.name for it in list_boards() if usb_id in it.usb_ids or it.family in families)

@@ -39,7 +39,7 @@ def share_of(program: Program, tables_bytes: int) -> Share:
 
 
 def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> list[Program]:
-    """The programs with arenas of this kind. Raises UsageError where there is nothing to share."""
+    """The programs with arenas of this kind. Raises UsageError if there is nothing to share."""
     if kind == "shared":
         _require_sharing(programs)
     return [
@@ -72,7 +72,7 @@ def together(shares: Sequence[Share], kind: ArenaKind) -> dict[str, int]:
 
 
 def require_room(shares: Sequence[Share], board: Board, kind: ArenaKind) -> None:
-    """Raises FitError where several models together are more than a board has room for.
+    """Raise FitError if several models together are more than a board has room for.
 
     Arenas of the application are its own to place, one over the other if it likes.
     """

@@ -84,7 +84,7 @@ def c_identifier(text: str) -> str:
 def model_name(given: str | None, stem: str) -> str:
     """What a model is called in C, and its files: the name given by the user, or one made of its file's name.
 
-    Raises UsageError where the given name would not stay as it is, or is taken; a file's name then gets a
+    Raises UsageError if the given name would not stay as it is, or is taken; a file's name then gets a
     prefix.
     """
     if given is None:
@@ -105,7 +105,7 @@ def model_name(given: str | None, stem: str) -> str:
 
 
 def _taken(name: str) -> str:
-    """Why the files and functions of a model cannot have this name, empty where they can."""
+    """Why the files and functions of a model cannot have this name, empty if they can."""
     if name in _C_KEYWORDS.split():
         return "a keyword of C"
     if name in _SYSTEM_HEADERS.split():

@@ -20,7 +20,7 @@ _SHOWN = 10
 
 
 def require_ours(directory: Path, files: Mapping[str, Content]) -> None:
-    """Raises UsageError naming all files that were changed since an earlier build, that others wrote beside
+    """Raise UsageError naming all files that were changed since an earlier build, that others wrote beside
     its sources, or that `files` would replace.
     """
     require_no_links(directory, [*files, MANIFEST, *(it.rpartition("/")[0] for it in _COMPILED)])
@@ -47,7 +47,7 @@ def require_ours(directory: Path, files: Mapping[str, Content]) -> None:
 def write_folder(
     directory: Path, files: Mapping[str, Content], *, read: Sequence[Path] = (), force: bool = False
 ) -> list[Path]:
-    """Replaces what an earlier build wrote into `directory` by `files`, and removes what is left of that.
+    """Replace what an earlier build wrote into `directory` by `files`, and removes what is left of that.
 
     With `force` files of others are overwritten too, but never removed, nor what the command has `read`.
     Raises UsageError for them otherwise, and for a link, a folder or a pipe in the place of a file; OSError
@@ -77,7 +77,7 @@ def write_folder(
 
 
 def require_no_links(directory: Path, names: Iterable[str]) -> None:
-    """Raises UsageError for a link below the folder that one of these files would be written through."""
+    """Raise UsageError for a link below the folder that one of these files would be written through."""
     links = (_link_in(directory, directory / name) for name in names)
     link = next((it for it in links if it is not None), None)
     if link is not None:
@@ -94,7 +94,7 @@ def _link_in(directory: Path, path: Path) -> Path | None:
 
 
 def _unchanged(directory: Path) -> list[str]:
-    """What an earlier build wrote and nobody edited; nothing where the manifest is damaged."""
+    """What an earlier build wrote and nobody edited; nothing if the manifest is damaged."""
     try:
         known = _manifest(directory)
     except UsageError:
@@ -103,7 +103,7 @@ def _unchanged(directory: Path) -> list[str]:
 
 
 def _manifest(directory: Path) -> dict[str, str]:
-    """The files of the manifest, each with its SHA-256; none where there is no manifest."""
+    """The files of the manifest, each with its SHA-256; none if there is no manifest."""
     path = directory / MANIFEST
     if not path.exists():
         return {}

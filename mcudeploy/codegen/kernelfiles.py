@@ -26,7 +26,7 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 def kernel_files(kernels: Sequence[str]) -> list[Path]:
     """The tape, the kernels of these names, and every header that they include; sorted by path.
 
-    Raises BuildError where a kernel is unknown.
+    Raises BuildError if a kernel is unknown.
     """
     firmware = resource_dir("firmware")
     pending = [firmware / "kernels" / f"{kernel}.c" for kernel in ("mcud_tape", *kernels)]
@@ -46,7 +46,7 @@ def kernel_files(kernels: Sequence[str]) -> list[Path]:
 
 
 def read_source(path: Path) -> str:
-    """The text of a source of the firmware. Raises BuildError where it does not exist or is no text."""
+    """The text of a source of the firmware. Raises BuildError if it does not exist or is no text."""
     try:
         return path.read_text("utf-8")
     except FileNotFoundError as error:

@@ -36,7 +36,7 @@ def write_library(
     `sbom` also what they are made of.
 
     The files, in order. Raises UsageError for files that are not ours to replace, and for those that were
-    `read`, also with `force`; OSError where one cannot be written.
+    `read`, also with `force`; OSError if one cannot be written.
     """
     files = library_files(members, name)
     for elf, member in zip(firmware, members, strict=bool(firmware)):
@@ -64,7 +64,7 @@ def c_files(members: Sequence[LibraryModel]) -> dict[str, Content]:
     """The sources below src and include: kernels are shared, and the types of mcud_config.h hold the tables
     of all models.
 
-    Raises UsageError where two models would have a file of the same name.
+    Raises UsageError if two models would have a file of the same name.
     """
     programs = [member.program for member in members]
     owners = {program.arena_owner for program in programs if program.arena == "shared"}

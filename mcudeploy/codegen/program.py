@@ -226,7 +226,7 @@ class _OffsetTable:
         self.lines: list[tuple[str, list[str]]] = []
 
     def add(self, name: str, symbol: str, stored: Stored) -> TensorText:
-        """Takes in the offsets of a record."""
+        """Take in the offsets of a record."""
         if any(offset % self._alignment for offset in stored.offsets):
             raise ValueError(f"an offset of {name} is no multiple of {self._alignment}")
         units = np.array([offset // self._alignment for offset in stored.offsets], np.uint32)

@@ -25,7 +25,7 @@ JsonObject = dict[str, Any]
 
 
 def bill_of_materials(members: Sequence[LibraryModel], name: str, files: Mapping[str, Content]) -> str:
-    """Of the library `name` with these files. Raises UsageError where SOURCE_DATE_EPOCH is no time."""
+    """Of the library `name` with these files. Raises UsageError if SOURCE_DATE_EPOCH is no time."""
     digests = {path: hashlib.sha256(_bytes(content)).hexdigest() for path, content in sorted(files.items())}
     runtime = _component("library", "runtime", "mcudeploy-runtime", CODE_LICENCE)
     models = [

@@ -93,7 +93,7 @@ class ModelError(DeployError):
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A way to make a model fit that was tried: the option or command, and what it gives. `command` is the
-    whole command line with the option, where there is one to go by.
+    whole command line with the option, if there is one to go by.
     """
 
     option: str

@@ -54,19 +54,19 @@ def is_ours(path: Path) -> bool:
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Whether both are one file, through whatever links; also where it is not there yet."""
+    """Whether both are one file, through whatever links; also if it is not there yet."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Writes one file as `write_files` does."""
+    """Write one file as `write_files` does."""
     write_files({path: content})
 
 
 def write_files(contents: Mapping[Path, str | bytes]) -> None:
-    """Writes files in folders that are there. None is changed before all of them are on the disk.
+    """Write files in folders that are there. None is changed before all of them are on the disk.
 
     Links are followed; devices and pipes are written to directly. Raises OSError that names the file.
     """

@@ -105,7 +105,7 @@ def begin() -> None:
 
 
 def signalled() -> int:
-    """The exit code of the signal that ended what had begun; 0 where none did."""
+    """The exit code of the signal that ended what had begun; 0 if none did."""
     return _STATE.asked
 
 

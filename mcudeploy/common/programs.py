@@ -64,7 +64,7 @@ def output_of(
 def start(
     command: Sequence[str], folder: Path | str, environment: Mapping[str, str] | None = None, **pipes: Any
 ) -> subprocess.Popen[bytes]:
-    """Starts a program in a folder that is ours; OSError if it cannot be started. `environment`: this
+    """Start a program in a folder that is ours; OSError if it cannot be started. `environment`: this
     process's if None is given. `pipes`: keywords of Popen.
     """
     program = find_program(command[0])

@@ -77,7 +77,7 @@ class Dealt(Generic[_T]):
             self._away.add(number)
 
     def take(self, number: int) -> _T | None:
-        """The next piece for a board; None where all that is left is in the hands, or shares, of others."""
+        """The next piece for a board; None if all that is left is in the hands, or shares, of others."""
         with self._lock:
             self._away.discard(number)
             if self._shares[number]:

@@ -38,7 +38,7 @@ def cobs_encode(raw: bytes) -> bytes:
 
 
 def cobs_decode(wire: bytes) -> bytes | None:
-    """The bytes that `wire` encodes; None where it is no encoding."""
+    """The bytes that `wire` encodes; None if it is no encoding."""
     out = bytearray()
     at, size = 0, len(wire)
     while at < size:
@@ -60,7 +60,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(wire: bytes) -> Frame | None:
-    """The frame between two delimiters; None where it is damaged."""
+    """The frame between two delimiters; None if it is damaged."""
     raw = cobs_decode(wire)
     if raw is None or len(raw) < HEADER.size + CRC.size:
         return None

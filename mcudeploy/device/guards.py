@@ -27,7 +27,7 @@ def arm(device: Device, program: Program) -> None:
 
 
 def require_intact(device: Device, program: Program, stack: StackReport) -> None:
-    """Raises DeployError naming every guard that was overwritten, and its first byte."""
+    """Raise DeployError naming every guard that was overwritten, and its first byte."""
     dead = []
     for number, arena in enumerate(program.arenas):
         found = device.read(number, arena.size_bytes, len(GUARD))

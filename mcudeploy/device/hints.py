@@ -6,7 +6,7 @@ from mcudeploy.boards.board import list_boards
 
 
 def flash_hint(board: str) -> str:
-    """How to get the measurer onto a board of this name; "" where it is not known."""
+    """How to get the measurer onto a board of this name; "" if it is not known."""
     return f'Write it with "mcudeploy flash{_option(board)}".'
 
 

@@ -37,7 +37,7 @@ def acquired(place: str) -> Iterator[str]:
     """The URL of a place's serial port. The place is ours inside of the block, together with other runs of
     mcudeploy on this computer; the last of them releases it, unless the user had acquired it himself.
 
-    PortError where labgrid-client is not installed, or refuses.
+    PortError if labgrid-client is not installed, or refuses.
     """
     if not _NAME.fullmatch(place):
         raise PortError(f"{PREFIX}{place}: that is no name of a place. Write {PREFIX}PLACE.")
@@ -101,7 +101,7 @@ def _url(place: str) -> str:
 
 
 def _params(text: str) -> dict[str, object]:
-    """The parameters of a resource, as labgrid-client prints them; none where they are not understood."""
+    """The parameters of a resource, as labgrid-client prints them; none if they are not understood."""
     try:
         resource = ast.literal_eval(textwrap.dedent(text))
         return dict(resource["params"])
@@ -121,7 +121,7 @@ def _our_name() -> str:
 
 
 def _client(place: str, command: str) -> str:
-    """What `labgrid-client` says; PortError where it fails."""
+    """What `labgrid-client` says; PortError if it fails."""
     try:
         ended = run_tool(["labgrid-client", "-p", place, command], _CLIENT_S)
     except OSError as error:

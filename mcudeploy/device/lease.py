@@ -107,7 +107,7 @@ class FileLock:
         return True
 
     def give_back(self) -> None:
-        """Unlocks it first: a child between fork and exec has a copy of the descriptor."""
+        """Unlock it first: a child between fork and exec has a copy of the descriptor."""
         if self._file is not None:
             fcntl.flock(self._file, fcntl.LOCK_UN)
             os.close(self._file)

@@ -30,7 +30,7 @@ class TileClock(Protocol):
         """Whether it can time a tile now; else another run has the device for a while."""
 
     def time(self, graph: Graph, operator: Operator, call: KernelCall, rows: Interval) -> Ticks:
-        """The ticks of a tile. Raises ValueError where it does not fit the arena for timing."""
+        """The ticks of a tile. Raises ValueError if it does not fit the arena for timing."""
 
 
 class _Tile(NamedTuple):
@@ -173,7 +173,7 @@ class MeasuredTiles:
             worker.result()
 
     def _step(self, number: int, share: Dealt[_Keyed]) -> bool:
-        """Has a device time its next tile. False where there is none, or another run has the tile, or the
+        """Have a device time its next tile. False if there is none, or another run has the tile, or the
         device.
         """
         timer = self._timers[number]
@@ -210,7 +210,7 @@ class MeasuredTiles:
             time.sleep(POLL_S)
 
     def _time_one(self, timer: TileClock, key: TileKey, tile: _Tile) -> bool:
-        """Have the time of a tile stored; False where another process measures it at the moment."""
+        """Have the time of a tile stored; False if another process measures it at the moment."""
         with self._claims.of(str(key)) as ours:
             if not ours:
                 return False

@@ -26,7 +26,7 @@ class FieldError(ValueError):
 
 
 def within(field: str, value: int, least: int, most: int) -> int:
-    """The value of a field, which lies from `least` to `most`. Raises FieldError where it does not."""
+    """The value of a field, which lies from `least` to `most`. Raises FieldError if it does not."""
     if not least <= value <= most:
         raise FieldError(field, f"{value:,}", f"{least:,} to {most:,}")
     return value
@@ -89,7 +89,7 @@ class StackReport:
 
 
 def require_version(data: bytes, version: int) -> None:
-    """Raises FieldError where a HELLO reply is of another version of the protocol."""
+    """Raise FieldError if a HELLO reply is of another version of the protocol."""
     if len(data) < _VERSIONED:
         raise FieldError("length", count_text(len(data), "byte"), f"{_HELLO.size + 2} or more")
     _one_of("version", data[_VERSIONED - 1], (version,))

@@ -68,7 +68,7 @@ class Timing:
 class Session:
     """Talks to one device. Use as a context manager: leaving closes the line.
 
-    Every method raises ProtocolError where the device is silent, was reset, or refuses the request. After
+    Every method raises ProtocolError if the device is silent, was reset, or refuses the request. After
     silence or a reset the next request begins with a new HELLO; what the arenas held may be gone.
     """
 
@@ -103,7 +103,7 @@ class Session:
     def hello(self, firmware_hash: int | None = None, timeout_s: float | None = None) -> DeviceInfo:
         """Start (again), waiting up to `timeout_s` for a board that is starting or busy.
 
-        Raises ProtocolError where the firmware is not the one with `firmware_hash`.
+        Raises ProtocolError if the firmware is not the one with `firmware_hash`.
         """
         nonce = os.urandom(4)
         data = self._request(Request.HELLO, nonce, timeout_s, accept=lambda reply: reply.startswith(nonce))
@@ -228,7 +228,7 @@ class Session:
             ) from None
 
     def _require_rate(self, kind: Request, since: float, done_bytes: int, run_s: float = 0.0) -> None:
-        """Raises ProtocolError where each answer of many comes in time, but all together do not. `run_s`: for
+        """Raise ProtocolError if each answer of many comes in time, but all together do not. `run_s`: for
         the program itself.
         """
         timing, spent = self._timing, time.monotonic() - since
@@ -336,7 +336,7 @@ def connect(
     """A session with the measurer at `socket://host:port`, `process:FILE` or a serial port, after its HELLO.
 
     `wires`: descriptors for the ports of a process. `patience` multiplies all time limits. Raises PortError
-    where the line cannot be opened, ProtocolError where nobody answers within `timeout_s` or the firmware is
+    where the line cannot be opened, ProtocolError if nobody answers within `timeout_s` or the firmware is
     not the one with `firmware_hash`.
     """
     timing = Timing(factor=patience)

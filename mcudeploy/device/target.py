@@ -115,11 +115,11 @@ class Device:
 
 
 def require_port(target: Target) -> str | None:
-    """The port of a real board, which can be opened; None where no hardware is asked for.
+    """The port of a real board, which can be opened; None if no hardware is asked for.
 
-    Worth asking before anything that takes long. Raises BoardNotFoundError where no port is given and none
-    is found, PortError for a port that does not exist or cannot be opened, FlashError where no flasher of the
-    board is installed, UsageError where none reaches it, ConfigError for a board that is not trusted.
+    Worth asking before anything that takes long. Raises BoardNotFoundError if no port is given and none
+    is found, PortError for a port that does not exist or cannot be opened, FlashError if no flasher of the
+    board is installed, UsageError if none reaches it, ConfigError for a board that is not trusted.
     """
     require_trusted(target.board)
     if not target.is_real:
@@ -197,7 +197,7 @@ def open_device(
     """Start (or flash) the firmware and say hello; everything that was started ends with the block.
 
     `wires`: descriptors that its ports to other boards are connected to, on the host and in the emulator.
-    Raises FlashError, BoardNotFoundError, PortError, or ProtocolError where the firmware does not answer.
+    Raises FlashError, BoardNotFoundError, PortError, or ProtocolError if the firmware does not answer.
     """
     board, port = target.board, require_port(target)  # better known before flashing
     if board.is_host:

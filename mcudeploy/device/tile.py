@@ -63,7 +63,7 @@ class FlashRegion:
 
     @classmethod
     def of(cls, board: Board) -> FlashRegion | None:
-        """The flash of a board but its first bytes, which may be at address 0; None where nothing is known of
+        """The flash of a board but its first bytes, which may be at address 0; None if nothing is known of
         its place: for the host, and where a framework links.
         """
         if board.is_host or board.framework is not None:
@@ -118,7 +118,7 @@ class _Builder:
         return address
 
     def pointers(self, addresses: Sequence[int]) -> bytes:
-        """Pointers one after the other."""
+        """Pointers in turn."""
         return struct.pack(f"<{len(addresses)}{self._pointer}", *addresses)
 
 
@@ -219,7 +219,7 @@ class TileTimer:
         `input_block_rows` says how each input is cut (whole by default): it changes nothing but how a kernel
         finds its rows. Only what the step touches takes room in the arena; where even that is too much,
         blocks share addresses, which is no matter to a kernel whose time depends on no data.
-        Raises ValueError where a single block or the image does not fit the arena.
+        Raises ValueError if a single block or the image does not fit the arena.
         """
         info = self._session.info
         size = info.arenas[self._memory].size_bytes

@@ -47,7 +47,7 @@ class Transport(Protocol):
     """The line's rate, infinite where it does not limit."""
 
     def write(self, data: bytes) -> None:
-        """Send all of `data`. Raises ProtocolError where the other end is gone or takes nothing for long."""
+        """Send all of `data`. Raises ProtocolError if the other end is gone or takes nothing for long."""
 
     def read(self, timeout_s: float) -> bytes:
         """What has arrived, waiting up to `timeout_s` for the first byte; empty when nothing came."""
@@ -105,7 +105,7 @@ class _Descriptor:
 
 
 def _address(url: str) -> tuple[str, int]:
-    """Host and port of a URL; PortError where it has none."""
+    """Host and port of a URL; PortError if it has none."""
     try:
         parts = urlsplit(url)
         if parts.hostname and parts.port:
@@ -167,7 +167,7 @@ class ProcessTransport(_Descriptor):
     """The measurer as a process of this machine, on its standard input and output.
 
     It inherits `descriptors`. When it dies, the error shows the end of what it said on standard error (the
-    sanitizers' reports). Raises PortError where it cannot be started.
+    sanitizers' reports). Raises PortError if it cannot be started.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class ProcessTransport(_Descriptor):
 class SerialTransport:
     """A serial port of this machine, opened for this process alone, or one that a server serves by RFC 2217.
 
-    Raises PortError where it does not exist, is not allowed, or is in use.
+    Raises PortError if it does not exist, is not allowed, or is in use.
     """
 
     def __init__(self, port: str, baud: int = 115200) -> None:
@@ -282,7 +282,7 @@ class SerialTransport:
         return ProtocolError(f"lost {self.name}: {error}. {hint}")
 
     def close(self) -> None:
-        """Unlocks the port first: a child between fork and exec holds a copy of its descriptor."""
+        """Unlock the port first: a child between fork and exec holds a copy of its descriptor."""
         with suppress(OSError):  # closed already, or a URL without a descriptor
             fcntl.flock(self._port.fileno(), fcntl.LOCK_UN)
         self._port.close()

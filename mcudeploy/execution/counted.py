@@ -29,7 +29,7 @@ The last two with the stalls of slow memories.
 
 
 def require_timing(timing: Timing, target: Target, cores: int | None = None) -> None:
-    """Raises ConfigError for a target that has no such timing, or several cores at once (0: all)."""
+    """Raise ConfigError for a target that has no such timing, or several cores at once (0: all)."""
     if timing != "instructions" and cores not in (None, 1):
         raise _one_core()
     if timing == "cycles-model":
@@ -45,7 +45,7 @@ def count_steps(
     executes, loads and stores; regions are those of `regions_of`.
 
     A step is counted from the entry of mcud_step to the next reading of the counter. Raises what running
-    raises, ProtocolError where the emulator has not counted every step, and BuildError where a tool is
+    raises, ProtocolError if the emulator has not counted every step, and BuildError if a tool is
     missing.
     """
     if plan.lanes:

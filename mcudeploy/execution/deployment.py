@@ -62,7 +62,7 @@ class Deployment:
 
     @property
     def estimated_overhead(self) -> float | None:
-        """Percent over the latency of the unsplit plan; None where that was not estimated."""
+        """Percent over the latency of the unsplit plan; None if that was not estimated."""
         ticks, unsplit = self.plan.estimate.ticks, self.unsplit.estimate.ticks
         return 100 * (ticks / unsplit - 1) if ticks and unsplit else None
 
@@ -89,7 +89,7 @@ class Deployment:
         )
 
     def _check_memories(self) -> None:
-        """UsageError where an arena is in a memory that the firmware of the board does not start."""
+        """UsageError if an arena is in a memory that the firmware of the board does not start."""
         for name, size in self.plan.layout.arenas.items():
             if size and not self.board.memory(name).started:
                 raise UsageError(
@@ -105,7 +105,7 @@ class Deployment:
 
     def measured(self, *forms: bool) -> Measurement | None:
         """What was measured of this plan before: emulated (True) or on hardware (False), or in either.
-        None where it never was.
+        None if it never was.
 
         A database that cannot be read is warned of: the plan at hand is worth more than its history.
         """

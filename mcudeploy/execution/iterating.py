@@ -46,7 +46,7 @@ _SHARE = 0.15
 """Of the effort that is left, for the moves of one iteration."""
 
 _ROOMS = (1.0, 0.97, 0.93, 0.88)
-"""Shares of the room that earlier triggers may take, one after the other, until the plan packs."""
+"""Shares of the room that earlier triggers may take, in turn, until the plan packs."""
 
 Found = tuple[Residency, Layout]
 
@@ -172,7 +172,7 @@ class Loop:
     def _iteration(
         self, kind: str, stage: Iterations, found: Residency, layout: Layout
     ) -> tuple[Iteration, Sequence[float], Timeline] | None:
-        """A residency on the device; the times of its steps, and what was waited for. None where the checker
+        """A residency on the device; the times of its steps, and what was waited for. None if the checker
         refuses its plan.
         """
         old, work = self.made.plan, self.made.model.work

@@ -66,7 +66,7 @@ class Place:
 def run_within_limit(
     made: Deployment, target: Target, samples: list[Sample], max_overhead: float, progress: Progress
 ) -> Ran:
-    """Runs plans, the least arena first, until one keeps the limit; the user is warned of each that does not.
+    """Run plans, the least arena first, until one keeps the limit; the user is warned of each that does not.
 
     The unsplit plan, in the end, always does. Where it is not among the plans (a stored plan is taken as it
     is) or does not fit the board, the last of them is taken.
@@ -104,7 +104,7 @@ def known_within_limit(made: Deployment, max_overhead: float) -> Deployment:
 def _unsplit(
     made: Deployment, target: Target, samples: list[Sample], progress: Progress
 ) -> Measurement | None:
-    """What the unsplit plan takes on the device, measured now if it never was; None where that cannot be."""
+    """What the unsplit plan takes on the device, measured now if it never was; None if that cannot be."""
     base = made.with_plan(made.unsplit)
     if target.board.is_host or not base.fits:
         return None
@@ -197,7 +197,7 @@ def keep(made: Deployment, firmware: Firmware, observed: Observation) -> None:
 
 
 def _require_same(again: Mapping[str, Any], first: Mapping[str, Any]) -> None:
-    """Raises DeployError where a run behind a reset has other outputs than the first of all runs."""
+    """Raise DeployError if a run behind a reset has other outputs than the first of all runs."""
     for name, value in again.items():
         if value.tobytes() != first[name].tobytes():
             raise DeployError(
@@ -211,7 +211,7 @@ def observe(
     """Run all samples on a device, and the first one a second time step by step. Of a model that keeps states
     each sample goes on from the one before; behind the last a reset, and the first one again.
 
-    Raises DeployError where the stack got deeper than its bound, or a guard was overwritten, and before a run
+    Raises DeployError if the stack got deeper than its bound, or a guard was overwritten, and before a run
     where further cores have too little of it.
     """
     bound = stack_bound(device.firmware)

@@ -73,7 +73,7 @@ def _least(
     beginnings go to the least transfers.
 
     By dynamic programming: `found[j]` is the best for the first j operators on the boards so far: its longest
-    time, the sum of its transfers, and where its stretches end. None where nothing fits.
+    time, the sum of its transfers, and where its stretches end. None if nothing fits.
     """
     found: dict[int, tuple[float, float, tuple[int, ...]]] = {0: (0.0, 0.0, (0,))}
     for line, board, room in zip(lines, boards, rooms, strict=True):

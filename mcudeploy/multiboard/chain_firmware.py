@@ -92,7 +92,7 @@ def planned(number: int, stage: Stage, target: Target, options: Options, progres
 
 
 def _home(board: Board, size: int) -> Memory | None:
-    """The smallest of a board's fast memories that has room for payloads; None where none has."""
+    """The smallest of a board's fast memories that has room for payloads; None if none has."""
     reached = board.reach(board.units[0])
     rooms = {
         it.name: board.room(it) - (LINK_RAM_BYTES if it is board.memories[0] else 0)

@@ -121,7 +121,7 @@ class Chain:
     ) -> list[bytes]:
         """Several frames in flight: the payloads of the first board, in order; those of the last.
 
-        Raises ProtocolError, which names the board, where one is silent, was reset, or nothing goes on.
+        Raises ProtocolError, which names the board, if one is silent, was reset, or nothing goes on.
         """
         number = int.from_bytes(os.urandom(4), "little") | 1
         for node in reversed(self.nodes):

@@ -84,7 +84,7 @@ def run_chain(
     reading: Preprocessing = AS_USUAL,
     progress: Progress,
 ) -> ChainRan:
-    """Run frames of a model on boards in a row, and judge every result. Raises FitError where a stage does
+    """Run frames of a model on boards in a row, and judge every result. Raises FitError if a stage does
     not fit its board.
     """
     for target in asked.targets:
@@ -140,14 +140,14 @@ def plan_chain(
 
 
 def _require_rate(board: Board, line: UartLink) -> None:
-    """Raises UsageError for a rate that a board's lines do not reach."""
+    """Raise UsageError for a rate that a board's lines do not reach."""
     most = min((port.most_baud for port in board.ports if port.most_baud is not None), default=line.baud)
     if line.baud > most:
         raise UsageError(f"--link {line.text}: the lines of {board.name} reach {most:,} bits a second")
 
 
 def _require_memories(boards: Sequence[Board], options: Options) -> None:
-    """Raises UsageError for a limit of a memory that no board has."""
+    """Raise UsageError for a limit of a memory that no board has."""
     known = {memory.name for board in boards for memory in board.memories}
     for name, _ in options.memory_limits:
         if name not in known:

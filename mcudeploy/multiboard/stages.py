@@ -30,7 +30,7 @@ class Payload:
         return sum(tensor.size_bytes for tensor in self.tensors)
 
     def span(self, name: str) -> slice:
-        """The bytes of a tensor. Raises KeyError where it is not there."""
+        """The bytes of a tensor. Raises KeyError if it is not there."""
         first = 0
         for tensor in self.tensors:
             if tensor.name == name:

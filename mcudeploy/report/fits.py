@@ -14,7 +14,7 @@ JsonObject = dict[str, Any]
 
 
 def fits(found: Sequence[Fit]) -> JsonObject:
-    """How a model suits boards, in the order of `rank_boards`. Bytes that are free are below 0 where they are
+    """How a model suits boards, in the order of `rank_boards`. Bytes that are free are below 0 if they are
     missing; code comes on top of `flash_bytes`.
     """
     return {"boards": [_fit(fit) for fit in found]}

@@ -58,7 +58,7 @@ def moves(plan: Plan) -> JsonObject:
 
 
 def _latency(plan: Plan, measured: Measurement | None) -> float:
-    """In ticks that are clocks, or stand for them; 0 where neither is known."""
+    """In ticks that are clocks, or stand for them; 0 if neither is known."""
     if measured is not None and measured.unit != "us":
         return measured.latency
     return plan.estimate.ticks

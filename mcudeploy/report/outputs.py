@@ -48,7 +48,7 @@ def _no_labels(path: Path, why: str) -> UsageError:
 
 
 def require_labels(graph: Graph, labels: Labels) -> None:
-    """Raises UsageError where no output has as many classes."""
+    """Raise UsageError if no output has as many classes."""
     borders = graph.own_outputs()
     if not any(_is_labelled(border, labels) for border in borders):
         sizes = ", ".join(f"{printable(it.name)!r} {list(it.shape)}" for it in borders)

@@ -11,7 +11,7 @@ Values = Mapping[str, Any]
 
 
 def steps_text(report: Values) -> str:
-    """All entries of the tape, as the header of the generated C counts them; empty where none is known."""
+    """All entries of the tape, as the header of the generated C counts them; empty if none is known."""
     steps, moves = report.get("steps"), report.get("moves", 0)
     if not steps:
         return ""

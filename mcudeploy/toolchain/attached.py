@@ -78,7 +78,7 @@ def _text(path: Path) -> str:
 
 def attached_board(name: str, ports: Sequence[str] = (), probe: str | None = None) -> tuple[Board, str]:
     """The board of a family that is attached, at one of these ports or behind this probe where any is given;
-    and how that is known, "" where it is only the family's default since none is attached.
+    and how that is known, "" if it is only the family's default since none is attached.
 
     Raises BoardNotFoundError for several devices that may be it, and where the chip behind a probe remains
     unknown or is none of the family.
@@ -121,14 +121,14 @@ def _by_chip(name: str, device: AttachedDevice, candidates: list[Board]) -> tupl
             f"the chip behind {device} has id {chip:#05x}, which no board of the family {name} has: give the "
             "file of a board of your own, see `mcudeploy boards --new`."
         )
-    if len(matching) > 1:  # also where one is library only: its power supply may differ
+    if len(matching) > 1:  # also if one is library only: its power supply may differ
         names = ", ".join(it.name for it in matching)
         raise BoardNotFoundError(f"the chip behind {device} has id {chip:#05x}, as {names}: name the board.")
     return matching[0], f"{device}, chip id {chip:#05x}"
 
 
 def _chip_id(device: AttachedDevice, candidates: list[Board]) -> int | None:
-    """The id of the chip behind a probe, told by st-info or else by OpenOCD; None where neither can."""
+    """The id of the chip behind a probe, told by st-info or else by OpenOCD; None if neither can."""
     if find_program("st-info"):
         found = dict(_ST_INFO.findall(_said(["st-info", "--probe"])))
         told = found.get(device.serial, next(iter(found.values()), None) if len(found) == 1 else None)
@@ -140,7 +140,7 @@ def _chip_id(device: AttachedDevice, candidates: list[Board]) -> int | None:
 
 
 def _asked(device: AttachedDevice, candidates: list[Board]) -> Iterator[int]:
-    """What the id register of each candidate holds, where that is the candidate's id."""
+    """What the id register of each candidate holds, if that is the candidate's id."""
     serial = ["-c", f"adapter serial {device.serial}"] if SERIAL.fullmatch(device.serial) else []
     for board in candidates:
         flasher = next((it for it in board.flashers if isinstance(it, OpenOcd)), None)
@@ -154,7 +154,7 @@ def _asked(device: AttachedDevice, candidates: list[Board]) -> Iterator[int]:
 
 
 def _said(command: list[str]) -> str:
-    """What a tool printed; nothing where it does not start."""
+    """What a tool printed; nothing if it does not start."""
     try:
         return run_tool(command, _PROBE_S).output
     except OSError:

@@ -24,7 +24,7 @@ _ABANDONED_SECONDS = 24 * 3600.0
 
 
 def lookup(name: str) -> Path | None:
-    """The complete entry of that name, marked as used; None where there is none."""
+    """The complete entry of that name, marked as used; None if there is none."""
     entry = cache_dir() / "firmware" / name
     if not (entry / "firmware.json").is_file():
         return None
@@ -54,7 +54,7 @@ def workshop() -> Iterator[Path]:
 
 
 def store(folder: Path, name: str) -> Path:
-    """Makes a finished folder the entry of that name by one rename, in place of a damaged or older one."""
+    """Make a finished folder the entry of that name by one rename, in place of a damaged or older one."""
     entry = cache_dir() / "firmware" / name
     try:
         folder.rename(entry)
@@ -72,7 +72,7 @@ def store(folder: Path, name: str) -> Path:
 
 
 def keep_log(name: str, text: str) -> Path:
-    """Writes the log of a failed build where it outlives the build's folder."""
+    """Write the log of a failed build where it outlives the build's folder."""
     path = cache_dir() / "logs" / f"{name}.log"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, text)
@@ -80,7 +80,7 @@ def keep_log(name: str, text: str) -> Path:
 
 
 def _prune(parent: Path) -> None:
-    """Removes the entries unused for longest beyond the limit, and what killed builds left behind."""
+    """Remove the entries unused for longest beyond the limit, and what killed builds left behind."""
     ages: list[tuple[float, Path]] = []
     for path in parent.iterdir():
         with suppress(OSError):

@@ -113,7 +113,7 @@ def _registers(text: str) -> frozenset[str]:
 
 def disassemble(elf: Path, toolchain: str, *, vectors: bool = False) -> Mapping[int, Instruction]:
     """The instructions of a program by address; `vectors`: it has those of the vector extension (MVE).
-    Raises BuildError where its toolchain has no objdump.
+    Raises BuildError if its toolchain has no objdump.
     """
     tool = find_program(f"{toolchain}-objdump")
     if tool is None:
@@ -163,7 +163,7 @@ class Functions:
         self._by_name = {it.name: it for it in self.all}
 
     def named(self, name: str) -> ProgramFunction:
-        """The function of that name; BuildError where the program has none."""
+        """The function of that name; BuildError if the program has none."""
         if name not in self._by_name:
             raise BuildError(f"the firmware has no function {name}")
         return self._by_name[name]

@@ -47,7 +47,7 @@ def emulator_of(board: Board) -> EmulatorFacts:
 def qemu_command(board: Board, elf: Path, serial: Sequence[str]) -> list[str]:
     """QEMU's command line for a program; `serial` are the arguments that connect its serial line.
 
-    Raises UsageError for a board without emulator, BoardNotFoundError where its QEMU is not installed.
+    Raises UsageError for a board without emulator, BoardNotFoundError if its QEMU is not installed.
     """
     facts = emulator_of(board)
     if find_program(facts.qemu) is None:
@@ -102,7 +102,7 @@ def _ports(wires: Sequence[int | None]) -> list[str]:
 class Emulator:
     """Context manager: the board runs while inside, and is gone afterwards however this process ends.
     QEMU also gets `arguments`, and the descriptors `wires`: what the board's serial ports to other boards are
-    connected to, in the order of the board file; None where nothing is.
+    connected to, in the order of the board file; None if nothing is.
 
     The program starts when something connects to `url`, so that no byte of it is lost. The socket is bound
     and listens here before QEMU inherits it: connecting is never too early. It lies in a folder of this user,
@@ -181,7 +181,7 @@ class Emulator:
         return f"{what}: {said}" if said else what
 
     def close(self) -> None:
-        """Ends QEMU; does nothing the second time."""
+        """End QEMU; does nothing the second time."""
         self._group.close()
         if self._process is not None:
             self._process.wait()
@@ -202,7 +202,7 @@ class Emulator:
             command = [*qemu_command(self.board, elf, serial), *_ports(self.wires), *self.arguments]
             self.url = f"unix://{folder / 'line'}"
             self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
-            # a group of its own: an interrupt of ours is not one of QEMU
+            # a separate group: an interrupt of ours is not one of QEMU
             group = self._group.enter_context(process_group())
             told(command)
             self._process = start(

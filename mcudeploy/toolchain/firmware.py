@@ -92,12 +92,12 @@ def constant_bytes(objects: Iterable[Path]) -> int:
 
 
 def save(folder: Path, sizes: Sizes) -> None:
-    """Writes the sizes beside firmware.elf: the mark of a complete build."""
+    """Write the sizes beside firmware.elf: the mark of a complete build."""
     (folder / "firmware.json").write_text(json.dumps(asdict(sizes)) + "\n", encoding="utf-8")
 
 
 def load(folder: Path, board: Board, firmware_hash: int, emulated: bool) -> Firmware | None:
-    """The firmware of a complete build; None where a crash of the computer has left its files damaged."""
+    """The firmware of a complete build; None if a crash of the computer has left its files damaged."""
     elf = folder / "firmware.elf"
     try:
         sizes = Sizes(**json.loads((folder / "firmware.json").read_text(encoding="utf-8")))

@@ -54,15 +54,15 @@ def build_firmware(
     engine: SoftEngine | None = None,
     port_baud: int | None = None,
 ) -> Firmware:
-    """Compiles and links generated C `files` (by name) with the board's HAL, the kernels and the measurer.
+    """Compile and links generated C `files` (by name) with the board's HAL, the kernels and the measurer.
 
     `emulate` makes the program for the board's emulator instead of the hardware; `sanitize` (host only) adds
     address and undefined-behaviour checks; without `measurer`, `files` bring their own main(). Transfers are
     done by the driver of the board's links, by an `engine` in software, or else by the core. With
     `port_baud` it is for one board of a chain, with lines of that rate to the others.
 
-    Raises FitError where a memory of the board is too small, BuildError where a tool is missing or refuses,
-    UsageError where the board has no such form, and ConfigError where it is not trusted.
+    Raises FitError if a memory of the board is too small, BuildError if a tool is missing or refuses,
+    UsageError if the board has no such form, and ConfigError if it is not trusted.
     """
     require_trusted(board)
     sanitize = sanitize and board.is_host
@@ -120,7 +120,7 @@ def _project(
 
 
 def write_project(project: Project, folder: Path) -> None:
-    """Writes the project's files; a user can then call `pio run -e <board>` there."""
+    """Write the project's files; a user can then call `pio run -e <board>` there."""
     for name, text in project.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +209,7 @@ def platformio_environment(core: Path) -> dict[str, str]:
 def run_logged(
     command: Sequence[str], environment: Mapping[str, str] | None, folder: Path
 ) -> tuple[int, str]:
-    """Runs a tool to its end; (exit status, all it printed). Our interrupt ends it and its children."""
+    """Run a tool to its end; (exit status, all it printed). Our interrupt ends it and its children."""
     ended = run_tool(command, _TIMEOUT_S, environment, folder)
     if ended.status is None:
         raise BuildError(f"{command[0]} did not finish within {_TIMEOUT_S} s")
@@ -253,7 +253,7 @@ def compiler_names(toolchain: str) -> tuple[str, ...]:
 
 
 def find_compiler(toolchain: str) -> str | None:
-    """Path of the C compiler; None where there is none on this computer."""
+    """Path of the C compiler; None if there is none on this computer."""
     return next((path for name in compiler_names(toolchain) if (path := find_program(name))), None)
 
 

@@ -38,7 +38,7 @@ class Attached:
 @dataclass(frozen=True, slots=True)
 class Tool:
     """`programs`: the names it is installed under; none for what this computer does itself. `suffix` and
-    `form`: the file that it takes, where that is not the ELF file. `remedies`: (a part of its output in lower
+    `form`: the file that it takes, if that is not the ELF file. `remedies`: (a part of its output in lower
     case, what to do). `note`: what the user does meanwhile. `environment`: what it is called with, this
     process's own where there is none. `by_port`: it reaches a board through its port alone, which may be one
     of another computer.
@@ -56,7 +56,7 @@ class Tool:
 
     @property
     def program(self) -> str | None:
-        """The name of the program that is installed; None where none is."""
+        """The name of the program that is installed; None if none is."""
         return next((name for name in self.programs if find_program(name)), None)
 
 
@@ -69,14 +69,14 @@ def command_lines(flasher: Flasher, board: Board, elf: Path, attached: Attached)
 
 
 def make_image(flasher: Flasher, board: Board, elf: Path) -> None:
-    """Writes the file that the flasher takes beside the ELF file, where it does not take that one."""
+    """Write the file that the flasher takes beside the ELF file, if it does not take that one."""
     tool = TOOLS[flasher.tool]
     if tool.form is not None:
         images.write_image(elf, board.flash, tool.suffix, partial(tool.form, flasher))
 
 
 def drive_of(flasher: facts.Uf2) -> Path | None:
-    """The mounted drive of a UF2 boot loader; None where there is none. FlashError for several."""
+    """The mounted drive of a UF2 boot loader; None if there is none. FlashError for several."""
     found = sorted(
         {
             drive

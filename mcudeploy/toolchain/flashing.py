@@ -67,7 +67,7 @@ def flash(
     *,
     timeout_s: float = _TIMEOUT_S,
 ) -> None:
-    """Writes the program and starts it; FlashError names the cause and the way out. Raises ConfigError for a
+    """Write the program and starts it; FlashError names the cause and the way out. Raises ConfigError for a
     board that is not trusted.
     """
     require_trusted(board)

@@ -126,9 +126,9 @@ def run_command(folder: Path, *options: str) -> list[str]:
 
 
 def keep(sources: Path, ready: Path, log: str, board: Board) -> Sizes:
-    """Puts into `ready` what a finished build leaves for the upload; its sizes.
+    """Put into `ready` what a finished build leaves for the upload; its sizes.
 
-    Raises BuildError where there is no program, FitError where its RAM leaves no room for the stack.
+    Raises BuildError if there is no program, FitError if its RAM leaves no room for the stack.
     """
     elf = next(iter(sorted((sources / _BUILD).glob("*.elf"))), None)
     if elf is None:

@@ -18,7 +18,7 @@ from mcudeploy.toolchain.ports import SERIAL
 _MOST_BYTES = 2**20
 _UNKNOWN = "unknown"
 _RUNNERS = {"esp32": "esptool", "teensy": "teensy_loader_cli", "rp2040": "picotool"}
-"""What Zephyr calls a flasher, where that is not the tool's own name."""
+"""What Zephyr calls a flasher, if that is not the tool's own name."""
 _TWISTERS = {tool: runner for runner, tool in _RUNNERS.items()}
 
 
@@ -34,7 +34,7 @@ class MappedBoard:
 
 def entries_for(board: Board, path: Path) -> list[MappedBoard]:
     """The connected boards of a map that are of this kind: by `platform`, or by `product` where that is
-    unknown. ConfigError for a file that is no map, BoardNotFoundError where none fits.
+    unknown. ConfigError for a file that is no map, BoardNotFoundError if none fits.
     """
     rows = [row for row in _read(path) if row.get("connected") and row.get("available", True)]
     found = [_entry(row, board) for row in rows if _fits(row, board) and _text(row, "serial")]
@@ -52,7 +52,7 @@ def entries_for(board: Board, path: Path) -> list[MappedBoard]:
 
 
 def write_map(path: Path, devices: Iterable[AttachedDevice]) -> list[dict[str, Any]]:
-    """Writes the attached boards with a serial port, as twister does: what a map has already is kept, and is
+    """Write the attached boards with a serial port, as twister does: what a map has already is kept, and is
     not connected where it is not attached, unless its port is a URL. What was written.
     """
     rows = _read(path) if path.exists() else []

@@ -65,7 +65,7 @@ def uf2(content: bytes, origin: int, family: int) -> bytes:
 def write_image(
     elf: Path, flash: BoardRegion, suffix: str, form: Callable[[bytes, int], bytes | str]
 ) -> Path:
-    """Writes a form of the program beside it; several processes may do so at once."""
+    """Write a form of the program beside it; several processes may do so at once."""
     path = elf.with_suffix(suffix)
     write_file(path, form(flash_content(elf, flash), flash.origin))
     return path

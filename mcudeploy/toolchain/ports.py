@@ -22,7 +22,7 @@ SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._-]{0,79}")
 
 @dataclass(frozen=True, slots=True)
 class SerialPort:
-    """A serial port. `usb_id` is `vendor:product` in lower-case hex, empty where it is no USB port.
+    """A serial port. `usb_id` is `vendor:product` in lower-case hex, empty if it is no USB port.
 
     `allowed`: whether this user may open it; `serial`: serial number of the USB device; `location`: the
     socket that it is plugged into.
@@ -61,8 +61,8 @@ def _port(info: object, boards: tuple[Board, ...]) -> SerialPort:
 def find_port(board: Board, probe: str | None = None) -> str:
     """The port of the one attached board of this kind.
 
-    A port matches by the serial number of the probe, or by the USB id of the board's probes; where none does,
-    the only USB port is taken. Raises BoardNotFoundError where there is none, or more than one.
+    A port matches by the serial number of the probe, or by the USB id of the board's probes; if none does,
+    the only USB port is taken. Raises BoardNotFoundError if there is none, or more than one.
     """
     ports = list_serial_ports((board,))
     usb = [port for port in ports if port.usb_id]
@@ -83,7 +83,7 @@ def find_port(board: Board, probe: str | None = None) -> str:
 
 def attached_by(board: Board, port: str | None, probe: str | None = None) -> Attached:
     """How flashers reach a board: through the probe of that serial number, or else the one that offers the
-    port, where it is a probe.
+    port, if it is a probe.
     """
     ports = list_serial_ports((board,))
     if probe is not None:

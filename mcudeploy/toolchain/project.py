@@ -69,13 +69,13 @@ def assemble(
     port_baud: int | None = None,
     salt: str = "",
 ) -> Project:
-    """Collects everything a firmware is made of.
+    """Collect everything a firmware is made of.
 
     `files` are the generated C and header files by name; `kernels` the kernels to compile in (what they
     include comes along); without `measurer` the generated files bring their own main(). `engine`: transfers
     are done by software, see `SoftEngine`. `port_baud`: the rate of the lines to other boards, for one of a
     chain. `salt` stands for whatever else the result depends on (compiler,
-    options). Raises UsageError where the board lacks the wanted form, BuildError where a source is missing.
+    options). Raises UsageError if the board lacks the wanted form, BuildError if a source is missing.
     """
     firmware = resource_dir("firmware")
     timer = None if board.is_host else _timer(board, emulate)
@@ -147,7 +147,7 @@ def _pins(uart: Uart) -> list[tuple[str, str]]:
 
 
 def _check_pins(board: Board, files: Mapping[str, str]) -> None:
-    """Raises ConfigError if the board names pins that its HAL does not take, or lacks those that it takes."""
+    """Raise ConfigError if the board names pins that its HAL does not take, or lacks those that it takes."""
     if board.uart is None:
         return
     sources = (name for name in files if name.startswith("src/hal/") and not name.endswith(".h"))
@@ -174,7 +174,7 @@ def engine_defines(engine: SoftEngine | None) -> dict[str, int]:
 
 
 def _drivers(board: Board, kernels: Sequence[str], engine: SoftEngine | None) -> list[str]:
-    """The HAL sources of what does transfers; none where the core itself copies."""
+    """The HAL sources of what does transfers; none if the core itself copies."""
     if engine is not None:
         return [_SOFT_ENGINE]
     used = {START, AWAIT}.intersection(kernels)

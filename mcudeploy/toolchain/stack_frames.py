@@ -40,7 +40,7 @@ class LibraryFunctions:
         """Bytes that a function pushes, all its paths together, and the functions that it may go on to.
 
         One that is not there needs nothing: the linker dropped its callers, or the compiler its calls. Raises
-        BuildError where the stack pointer is set to what is not known, and for calls through pointers.
+        BuildError if the stack pointer is set to what is not known, and for calls through pointers.
         """
         if name not in self:
             return 0, frozenset()
@@ -108,7 +108,7 @@ def _saved_bytes(registers: int) -> int:
 
 
 def pushed_bytes(instruction: Instruction, function: str) -> int:
-    """By how many bytes an instruction of Arm or RISC-V lowers the stack pointer, 0 where it raises it.
+    """By how many bytes an instruction of Arm or RISC-V lowers the stack pointer, 0 if it raises it.
 
     Raises BuildError for one that sets it to what is not known.
     """

@@ -25,7 +25,7 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
 def require_start(board: Board, *, emulate: bool = False) -> None:
-    """Raises UsageError for a board without start-up code or emulator, and for a framework but Arduino;
+    """Raise UsageError for a board without start-up code or emulator, and for a framework but Arduino;
     ConfigError for one that is not trusted.
     """
     require_trusted(board)

@@ -19,13 +19,13 @@ _LOG = logging.getLogger(__name__)
 
 
 def told(command: Sequence[str]) -> None:
-    """Says which command line is run, where the user wants to know (`--verbose`)."""
+    """Say which command line is run, where the user wants to know (`--verbose`)."""
     _LOG.info("+ %s", shlex.join(map(str, command)))
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A program that ran: its exit status, None where it was ended for want of time, and all it printed."""
+    """A program that ran: its exit status, None if it was ended for want of time, and all it printed."""
 
     status: int | None
     output: str
@@ -37,7 +37,7 @@ def run_tool(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Ended:
-    """Runs a program to its end, or to that of its time; OSError where it cannot be started. `environment`:
+    """Run a program to its end, or to that of its time; OSError if it cannot be started. `environment`:
     this process's if none is given; `folder`: one of ours, an empty one if none is given.
 
     Whatever ends this call ends the program and its children: also an interrupt while it starts, and a signal
@@ -74,7 +74,7 @@ def _rest(process: subprocess.Popen[bytes]) -> bytes:
 @contextmanager
 def process_group() -> Iterator[int]:
     """The number of a process group that ends with the block, or with this process. A program that starts in
-    it never outlives either, also where an interrupt comes before its Popen object is there.
+    it never outlives either, also if an interrupt comes before its Popen object is there.
 
     Its first member waits for the end of a pipe from here. PR_SET_PDEATHSIG would kill already when the
     thread that started a program ends, and could not be set before an interrupt comes.

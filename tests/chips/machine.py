@@ -99,7 +99,7 @@ class Machine:
         return bytes(self._uc.mem_read(address, size))
 
     def run(self) -> None:
-        """Runs until the program sleeps and nothing is to be done, or has sent something."""
+        """Run until the program sleeps and nothing is to be done, or has sent something."""
         while not self.sent:
             exception = self._due()
             if exception is not None and self._open():
@@ -112,7 +112,7 @@ class Machine:
     # --- the core
 
     def _slice(self) -> bool:
-        """Runs on; whether the core sleeps now."""
+        """Run on; whether the core sleeps now."""
         at = self._uc.reg_read(arm_const.UC_ARM_REG_PC)
         self._stopped = False
         try:

@@ -28,7 +28,7 @@ class Entry:
 
 
 def boot(board: str, flash: int, memory: Memory) -> Entry:
-    """Boots from the flash at that address; AssertionError where the ROM would not take what is there."""
+    """Boots from the flash at that address; AssertionError if the ROM would not take what is there."""
     return ROMS.get(board, from_vectors)(flash, memory)
 
 

@@ -11,7 +11,7 @@ WRITE_STATUS, READ_STATUS_1, WRITE_ENABLE, READ_STATUS_2, READ_QUAD = 0x01, 0x05
 
 
 def connect(machine: Machine) -> None:
-    """Lets status follow what enables it."""
+    """Let status follow what enables it."""
     registers = machine.chip.registers
 
     def at(name: str) -> int:

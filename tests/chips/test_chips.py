@@ -26,7 +26,7 @@ ERASED = 0xFFFFFFFF
 
 
 def macros(board: str) -> list[tuple[str, int | None, int]]:
-    """The macros of a board's HAL, but for those of the core: name, value (None where it is given), shift."""
+    """The macros of a board's HAL, but for those of the core: name, value (None if it is given), shift."""
     hal = resource_dir("firmware") / "hal"
     sources = [hal / it for it in load_board(board).hal if it.partition("/")[0] not in ("cortexm", it)]
     included = {

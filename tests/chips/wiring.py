@@ -38,7 +38,7 @@ FOLLOWING = {
         "PWR.D3CR:VOS": "PWR.D3CR:VOSRDY",
     },
 }
-"""Fields by chip: the second one takes the value of the first, where that is written."""
+"""Fields by chip: the second one takes the value of the first, if that is written."""
 
 
 @dataclass(frozen=True)

@@ -203,5 +203,5 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def mcudeploy_command(folder: Path) -> Callable[[str], Result]:
-    """Runs a command line in `folder`."""
+    """Run a command line in `folder`."""
     return lambda line: CliRunner().invoke(cli, line.split())

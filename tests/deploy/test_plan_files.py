@@ -45,7 +45,7 @@ def second(content: File) -> list[list[list[Any]]]:
 
 
 def put(*path: str | int | slice, value: object) -> Change:
-    """Sets one value; -1 in the place of a key is the last one, 0 the first one."""
+    """Set one value; -1 in the place of a key is the last one, 0 the first one."""
 
     def change(content: File) -> None:
         at: Any = content

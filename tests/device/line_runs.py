@@ -48,7 +48,7 @@ class Board:
         self.unplug()
 
     def reset(self) -> None:
-        """The program begins anew; what stands in the terminal's buffers stays there."""
+        """The program restarts; what stands in the terminal's buffers stays there."""
         self._stop()
         command = [self._program]
         self._process = subprocess.Popen(

@@ -179,7 +179,7 @@ def test_two_processes_measure_no_tile_twice(tmp_path: Path) -> None:
 
 
 def test_every_time_is_stored_before_the_next_is_taken(database: Database) -> None:
-    """Also where the command is busy telling of the first one."""
+    """Also if the command is busy telling of the first one."""
     made, kept = graph(), []
 
     def look() -> None:

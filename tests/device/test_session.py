@@ -354,7 +354,7 @@ def test_a_serial_port_and_its_lock(pty_line: Callable[[], str]) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="pseudo terminals are POSIX")
 def test_a_closed_port_is_free_whoever_has_a_copy_of_its_descriptor(pty_line: Callable[[], str]) -> None:
-    """A child has one between fork and exec, also where another thread starts it."""
+    """A child has one between fork and exec, also if another thread starts it."""
     name = pty_line()
     port = SerialTransport(name)
     copy = os.dup(port._port.fileno())

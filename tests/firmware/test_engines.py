@@ -33,7 +33,7 @@ def mode(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(scope="module")
 def run(mode: int, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs requests; what is in the fast and in the slow memory then: `.` what was there at first, `c` a
+    """Run requests; what is in the fast and in the slow memory then: `.` what was there at first, `c` a
     copy, `x` neither.
     """
     compiler = shutil.which("cc")

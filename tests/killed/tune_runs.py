@@ -33,7 +33,7 @@ class Ended:
 
     @property
     def message(self) -> str:
-        """Of the error that ended it; empty where none did."""
+        """Of the error that ended it; empty if none did."""
         return str(self.report.get("error", {}).get("message", ""))
 
 
@@ -52,7 +52,7 @@ class Tune:
         self.options = ["tune", str(model), "--board", *target, "--time-limit", "2", "--json", "--quiet"]
 
     def share_firmware(self) -> None:
-        """Has the cache use the firmware that is built already."""
+        """Have the cache use the firmware that is built already."""
         shared = cache_dir() / "firmware"
         shared.mkdir(parents=True, exist_ok=True)
         (self.cache / "firmware").symlink_to(shared.resolve())
@@ -73,7 +73,7 @@ class Tune:
         )
 
     def finish(self, process: subprocess.Popen[bytes], kill_after_s: float | None = None) -> Ended:
-        """Waits for the end, or makes one by SIGKILL after so many seconds."""
+        """Wait for the end, or makes one by SIGKILL after so many seconds."""
         start = time.monotonic()
         try:
             out, err = process.communicate(timeout=PATIENCE_S if kill_after_s is None else kill_after_s)
@@ -114,7 +114,7 @@ class Tune:
             return int(connection.execute("SELECT count(*) FROM tiles").fetchone()[0]) if tables[0] else 0
 
     def forget(self) -> None:
-        """Removes the measurements; the firmware stays."""
+        """Remove the measurements; the firmware stays."""
         for path in self.cache.glob("measurements.sqlite*"):
             path.unlink()
 
@@ -135,7 +135,7 @@ class Tune:
         return found
 
     def kill_emulator(self, process: subprocess.Popen[bytes], after_s: float) -> bool:
-        """Ends an emulator some time after it began; False where the `tune` was over before."""
+        """End an emulator some time after it began; False if the `tune` was over before."""
         while process.poll() is None:
             running = self.emulators(process)
             if running:
@@ -164,10 +164,10 @@ class Kills:
 
 def kills(tune: Tune, whole: Ended, points: int, source: random.Random) -> Kills:
     """Kills `tune` at random points, the next run goes on from what is there. Once all times are stored, or a
-    run has ended by itself, the measurements begin anew. `whole`: of a run that nobody ended.
+    run has ended by itself, the measurements restart. `whole`: of a run that nobody ended.
 
     A third of the points are anywhere in the run. Most of a run is before and after the measuring, so the
-    others are moments after one of its tiles. Raises AssertionError where a time that a device had reported
+    others are moments after one of its tiles. Raises AssertionError if a time that a device had reported
     is not stored, but for one that was on its way there, or where one is reported that was known.
     """
     tune.forget()

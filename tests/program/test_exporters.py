@@ -78,7 +78,7 @@ def run(*words: str | Path, folder: Path, **variables: str) -> str:
 
 
 def cmake(source: Path, folder: Path, *options: str, **variables: str) -> Path:
-    """Builds a CMake project with warnings as errors."""
+    """Build a CMake project with warnings as errors."""
     usual = [f"-DCMAKE_C_FLAGS={WARNINGS}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_COMPILER_WORKS=1"]
     run("cmake", "-S", source, "-B", folder / "build", *usual, *options, folder=folder, **variables)
     run("cmake", "--build", folder / "build", folder=folder)

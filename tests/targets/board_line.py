@@ -29,13 +29,13 @@ class Line:
         self._synchronise()
 
     def ask(self, letter: bytes, *words: int, answers: int = 0) -> list[int]:
-        """Sends a request with its arguments, receives its 32-bit answers."""
+        """Send a request with its arguments, receives its 32-bit answers."""
         self.send(letter, *words)
         data = self.read(4 * answers)
         return [int.from_bytes(data[at : at + 4], "little") for at in range(0, 4 * answers, 4)]
 
     def send(self, letter: bytes, *words: int, data: bytes = b"") -> None:
-        """Sends a request, its arguments and raw bytes."""
+        """Send a request, its arguments and raw bytes."""
         self.port.write(letter + b"".join(word.to_bytes(4, "little") for word in words) + data)
 
     def read(self, count: int) -> bytes:

@@ -24,7 +24,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def boot(cache: Path) -> Callable[..., Firmware]:
-    """Builds the small program for a board's emulator, or with emulate=False for its hardware."""
+    """Build the small program for a board's emulator, or with emulate=False for its hardware."""
 
     def build(name: str, *, emulate: bool = True) -> Firmware:
         return build_firmware(load_board(name), FILES, [], emulate=emulate, measurer=False)

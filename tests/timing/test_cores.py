@@ -57,7 +57,7 @@ def assemble(elf: Assembler) -> Assemble:
 
 @pytest.fixture
 def spend(elf: Assembler) -> Spend:
-    """Cycles of instructions that are executed once, one after the other, none of them jumping."""
+    """Cycles of instructions that are executed once, in turn, none of them jumping."""
 
     def spent(text: str, core: Core) -> Cycles:
         vectors = core is CORTEX_M55

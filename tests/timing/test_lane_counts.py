@@ -105,7 +105,7 @@ def test_parts_count_exactly_and_waits_do_not(firmware: Firmware, tmp_path: Path
     assert counts.timeline(LANES).ticks == along_path(counts.parts)
     assert counts.latency(LANES) == window.before + along_path(counts.parts) + window.behind
     assert 0 < window.before < 100 and 0 < window.behind < 100
-    # The board's counter sees all cores, one after the other, and their waits.
+    # The board's counter sees all cores, in turn, and their waits.
     assert ticks > sum(map(sum, counts.parts)) > counts.latency(LANES)
 
 

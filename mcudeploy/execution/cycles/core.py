@@ -77,7 +77,7 @@ class Executed:
 class Core:
     """A model: where its figures are from, what it does not see, and the cost of an instruction.
 
-    `cost` gets an instruction, the one in front of it in memory (None where nothing executed is), and whether
+    `cost` gets an instruction, the one in front of it in memory (None if nothing executed is), and whether
     that one shares its cycle with the one before it. It gives the cycles of all executions, and whether this
     one shares its cycle with the one in front.
     """

@@ -81,7 +81,7 @@ class LaneCounts:
     def timeline(self, lanes: Sequence[Lane]) -> CoreTimeline:
         """When the parts begin and end, as if one call had done them all.
 
-        Raises ProtocolError where other parts were counted than the lanes have, and ValueError where lanes
+        Raises ProtocolError if other parts were counted than the lanes have, and ValueError if lanes
         wait for each other for ever.
         """
         found = [len(each) for each in self.parts]
@@ -111,7 +111,7 @@ def count_lanes(
     the end of the core's part before, or the beginning of its lane, to its own end, without waiting. An end
     is when the core tells others of it.
 
-    Raises what running raises, ProtocolError where the emulator has not counted every part, BuildError where
+    Raises what running raises, ProtocolError if the emulator has not counted every part, BuildError where
     a tool is missing, and ConfigError for a board that cannot be emulated.
     """
     if target.board.emulator is None:
@@ -127,7 +127,7 @@ def count_lanes(
 
 
 def mark_arguments(qemu: str, elf: Path, out: Path) -> tuple[str, ...]:
-    """Arguments for QEMU: write to `out` when each core comes to which mark. Raises BuildError where the
+    """Arguments for QEMU: write to `out` when each core comes to which mark. Raises BuildError if the
     plugin cannot be compiled, and for a program that does not run lanes.
     """
     functions = Functions(elf)
@@ -148,7 +148,7 @@ def read_marks(path: Path) -> list[MarkPassed]:
 
 def windows_of(passed: Iterable[MarkPassed], cores: int) -> list[CallWindow]:
     """The calls of mcud_run_cores, from its entry to core 0's next reading of the counter behind it, in the
-    order of time. Raises ProtocolError where a call has no end, or a core no lane in it.
+    order of time. Raises ProtocolError if a call has no end, or a core no lane in it.
     """
     windows: list[CallWindow] = []
     begin: int | None = None

@@ -84,7 +84,7 @@ class MemoryTraffic:
 
 
 def require_emulated(target: Target) -> None:
-    """Raises ConfigError for a target whose accesses nobody counts."""
+    """Raise ConfigError for a target whose accesses nobody counts."""
     if not target.emulated:
         way_out = ", or add --emulate." if target.board.emulator else "."
         raise ConfigError(

@@ -58,7 +58,7 @@ def plugin_arguments(
     """Arguments for QEMU: count from each execution of `begin` to the next of `end`, write to `out`.
 
     With `regions` loads and stores are counted too, each for the first of them that has its address. Raises
-    BuildError where the plugin cannot be compiled.
+    BuildError if the plugin cannot be compiled.
     """
     watched = (f"region={it.lo:#x}-{it.hi:#x}" for it in regions)
     return load_arguments(SOURCE, qemu, out, (f"begin={begin:#x}", f"end={end:#x}", *watched))
@@ -66,7 +66,7 @@ def plugin_arguments(
 
 def load_arguments(source: Path, qemu: str, out: Path, arguments: Sequence[str]) -> tuple[str, ...]:
     """Arguments for QEMU: load the plugin made from a source file, which writes to `out`; it also gets
-    `arguments`. Raises BuildError where it cannot be compiled.
+    `arguments`. Raises BuildError if it cannot be compiled.
     """
     # A comma ends a value on QEMU's command line, two are one.
     plugin = build_plugin(_interface(qemu), source)

@@ -65,7 +65,7 @@ class Profile:
 
 
 def core_of(target: Target) -> Core:
-    """The core model of a target. Raises ConfigError where there is none, or time can be measured instead."""
+    """The core model of a target. Raises ConfigError if there is none, or time can be measured instead."""
     board = target.board
     core = CORES.get(board.core)
     if not target.emulated:
@@ -81,7 +81,7 @@ def core_of(target: Target) -> Core:
 
 
 def profile(target: Target, firmware: Firmware, operators: Mapping[str, Counts]) -> Profile:
-    """What operators executed, with the program's instructions. Raises BuildError where a tool is missing."""
+    """What operators executed, with the program's instructions. Raises BuildError if a tool is missing."""
     instructions = disassemble(firmware.elf, target.board.toolchain, vectors=target.board.vectors)
     found = Profile(operators, instructions, Functions(firmware.elf))
     unknown = found.whole().executed.keys() - found.instructions.keys()

@@ -12,7 +12,7 @@ from mcudeploy.multiboard.pipeline.unit_regions import Objective, Region
 
 
 def best(line: GroupLine, objective: Objective) -> tuple[Region, ...] | None:
-    """The partition with the least objective; None where none fits.
+    """The partition with the least objective; None if none fits.
 
     Of those with the same throughput it is the one with the least latency. Units may stay idle.
     """

@@ -63,7 +63,7 @@ def systolic_ticks(m: int, k: int, n: int, edge: int) -> float:
 
 
 def systolic_operators(flow: Dataflow, positions: tuple[int, ...], edge: int) -> OperatorTicks:
-    """Times on systolic arrays. Units share the output's pixels; what multiplies nothing makes `edge` values
+    """Time on systolic arrays. Units share the output's pixels; what multiplies nothing makes `edge` values
     in a tick.
     """
 
@@ -81,7 +81,7 @@ def systolic_operators(flow: Dataflow, positions: tuple[int, ...], edge: int) ->
 
 
 def core_operators(flow: Dataflow, positions: tuple[int, ...], tile_time: TileTime) -> OperatorTicks:
-    """Times on cores. Units share an operator's rows; the longest tile counts."""
+    """Time on cores. Units share an operator's rows; the longest tile counts."""
 
     @cache
     def ticks(place: int, units: int) -> float:

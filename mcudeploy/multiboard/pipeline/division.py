@@ -132,7 +132,7 @@ def plan_pipeline(
 ) -> Pipeline:
     """Divide a model, read as the options say, among the units of a topology.
 
-    Raises FitError where regions do not fit them.
+    Raises FitError if regions do not fit them.
     """
     board = topology.unit_board
     model, task = task_of(read_model(path, options, vectors=board is not None and board.vectors), topology)
@@ -159,7 +159,7 @@ def task_of(model: Model, topology: Topology) -> tuple[Model, PipelineTask]:
 def divided(model: Model, task: PipelineTask, mode: Mode, objective: Objective) -> Pipeline:
     """The pipeline of a task: the best of what the mode makes of each kind of groups.
 
-    Raises FitError where no region or partition fits, UsageError where the exact mode finds none.
+    Raises FitError if no region or partition fits, UsageError if the exact mode finds none.
     """
     lines = [task.line(groups) for groups in task.groups(mode)]
     found = [(line, _divided(line, mode, objective)) for line in lines]
@@ -180,7 +180,7 @@ def divided(model: Model, task: PipelineTask, mode: Mode, objective: Objective) 
 
 
 def _divided(line: GroupLine, mode: Mode, objective: Objective) -> Division | None:
-    """What a mode makes of a line; None where it finds nothing."""
+    """What a mode makes of a line; None if it finds nothing."""
     if mode == "first":
         return Division(*first(line, objective))
     if mode == "greedy":

@@ -28,7 +28,7 @@ class Exact:
 
 
 def exact(line: GroupLine, objective: Objective, seconds: float) -> Exact | None:
-    """The partition with the least objective, as far as the solver comes; None where it found none, where
+    """The partition with the least objective, as far as the solver comes; None if it found none, where
     none fits, and where the line has too many stretches for it.
     """
     choices = _choices(line)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mcudeploy.multiboard.pipeline.workgraph import WorkGraph
 
 Vertex = tuple[int, ...]
-"""Operators that run one after the other, in order."""
+"""Operators that run in turn, in order."""
 Group = tuple[Vertex, ...]
 """Vertices of equal depth: none depends on another."""
 
@@ -78,7 +78,7 @@ def groups_of(graph: WorkGraph, vertices: Sequence[Vertex]) -> tuple[Group, ...]
 
 
 def single_groups(graph: WorkGraph) -> tuple[Group, ...]:
-    """Every operator a group of its own, in the order of the graph."""
+    """Every operator a separate group, in the order of the graph."""
     return tuple((vertex,) for vertex in single_vertices(graph))
 
 

@@ -22,7 +22,7 @@ def region_text(line: GroupLine, region: Region) -> str:
 
 
 def misfit(line: GroupLine, regions: Sequence[Region]) -> str:
-    """What the first region that does not fit needs; "" where all fit."""
+    """What the first region that does not fit needs; "" if all fit."""
     for number, region in enumerate(regions, 1):
         if line.stages[region.first, region.end, region.units] == inf:
             return f"region {number} ({region_text(line, region)}) {_needs(line, region)}"

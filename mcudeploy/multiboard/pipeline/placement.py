@@ -25,7 +25,7 @@ def boustrophedon(width: int, height: int) -> tuple[Place, ...]:
 def place(regions: Sequence[Region], width: int, height: int) -> tuple[tuple[Place, ...], ...]:
     """The units of each region, in the order of the line; what does not fit a row goes on in the next.
 
-    Raises ValueError where they need more units than there are.
+    Raises ValueError if they need more units than there are.
     """
     path = boustrophedon(width, height)
     ends = [0, *accumulate(region.units for region in regions)]

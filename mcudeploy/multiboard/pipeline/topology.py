@@ -85,7 +85,7 @@ class Topology(_TopologyFacts):
 
     @property
     def units(self) -> Units:
-        """The units with their limits; none where neither the file nor a board says any."""
+        """The units with their limits; none if neither the file nor a board says any."""
         board = self.unit_board
         ram = sum(map(board.room, board.memories)) if board else inf
         flash = board.flash_bytes if board else inf

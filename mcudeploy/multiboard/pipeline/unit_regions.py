@@ -78,7 +78,7 @@ def _parted(
 
 
 def _decision(line: GroupLine, region: Region, objective: Objective) -> Decision | None:
-    """What becomes of a region at its first admissible edge; None where it has none."""
+    """What becomes of a region at its first admissible edge; None if it has none."""
     total = line.work(region.first, region.end)
     for edge in line.edges:
         cut = edge.source + 1  # right behind the group that makes it

@@ -14,13 +14,13 @@ _FORMATS = {".svg": svg_picture, ".html": html_page}
 
 
 def require_format(path: Path) -> None:
-    """Raises UsageError for a file name that says neither SVG nor HTML."""
+    """Raise UsageError for a file name that says neither SVG nor HTML."""
     if path.suffix.lower() not in _FORMATS:
         raise UsageError(f"a chart is written as .svg or .html, not as {path.name}")
 
 
 def save(drawing: Drawing, path: Path) -> None:
-    """Writes a picture in the format of the file's ending. Raises UsageError, or OSError."""
+    """Write a picture in the format of the file's ending. Raises UsageError, or OSError."""
     require_format(path)
     write_file(path, _FORMATS[path.suffix.lower()](drawing))
 

@@ -41,7 +41,7 @@ class ChartGroup:
 @dataclass(frozen=True, slots=True)
 class Panel:
     """One memory: what lies in it, and how many bytes are alive at each step. `flights`: what an engine, or
-    the core, is copying into it or out of it for some steps; for none where the copy is made at once.
+    the core, is copying into it or out of it for some steps; for none if the copy is made at once.
     """
 
     memory: str

@@ -15,7 +15,7 @@ __all__ = ["Misfit", "Subject", "page", "require_html"]
 
 
 def require_html(path: Path) -> None:
-    """Raises UsageError for a file name that does not say HTML."""
+    """Raise UsageError for a file name that does not say HTML."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"a report is written as .html, not as {path.name}")
 

@@ -183,7 +183,7 @@ def _operators(made: Deployment, times: StepTimes, clocks: StepTimes) -> list[Vi
 
 
 def _verdict(report: View) -> View | None:
-    """What `run` found of the outputs; None where nothing ran."""
+    """What `run` found of the outputs; None if nothing ran."""
     if "verified" not in report or report["verified"] is None:
         return None
     ties, all_checks = report["ties_resolved"], report["operator_checks"] or {}
