@@ -51,7 +51,7 @@ class Target:
         if self.board.facts_only:
             raise UsageError(
                 f"{self.board.name}: there is no firmware for it, no start-up code and no serial driver. "
-                f"`mcudeploy build` writes the C library of a model for a project of your own."
+                f"`mcudeploy build` writes the C library of a model for your own project."
             )
         if self.emulate and not self.board.is_host:
             emulator_of(self.board)

@@ -1,4 +1,4 @@
-"""Where programs run: PlatformIO builds, QEMU machines, probes, and what must be installed for them."""
+"""Tools that build and run programs: PlatformIO builds, QEMU machines, probes, and required packages."""
 
 from mcudeploy.toolchain.doctor import Check, checks, lacking, versions
 from mcudeploy.toolchain.emulator import Emulator

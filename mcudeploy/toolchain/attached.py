@@ -1,4 +1,4 @@
-"""What is attached to this computer: probes, boot loaders, serial ports; which board of a family it is."""
+"""Devices attached to this computer: probes, boot loaders, serial ports; which board of a family it is."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ _ST_INFO = re.compile(r"serial:\s*(\S+).*?chipid:\s*(0x[0-9a-fA-F]+)", re.DOTALL
 
 @dataclass(frozen=True, slots=True)
 class AttachedDevice:
-    """A device on USB, or a serial port; what is not known of it is empty. `boards`: those that it may be or
-    lead to.
-    """
+    """A device on USB, or a serial port; unknown fields are empty. `boards`: those it may be or lead to."""
 
     name: str
     kind: str
@@ -42,7 +40,7 @@ class AttachedDevice:
 
 
 def list_devices() -> tuple[AttachedDevice, ...]:
-    """All serial ports, and of what else is on USB the devices that are known."""
+    """Return all serial ports, and the known kinds of devices among the rest of USB."""
     ports = list_serial_ports()
     with_port = {it.location for it in ports if it.location}
     found = [
@@ -77,11 +75,11 @@ def _text(path: Path) -> str:
 
 
 def attached_board(name: str, ports: Sequence[str] = (), probe: str | None = None) -> tuple[Board, str]:
-    """The board of a family that is attached, at one of these ports or behind this probe where any is given;
-    and how that is known, "" if it is only the family's default since none is attached.
+    """Return the attached board of a family, and how it is known; "" if none is attached (the default board).
 
-    Raises BoardNotFoundError for several devices that may be it, and where the chip behind a probe remains
-    unknown or is none of the family.
+    The device is at one of `ports` or has the serial number `probe`, if any is given.
+    Raises BoardNotFoundError for several candidates, and if the chip of a probe remains unknown or is none of
+    the family.
     """
     default = family(name)[0]
     members = {it.name: it for it in list_boards() if it.family == default.family}
@@ -112,23 +110,23 @@ def _by_chip(name: str, device: AttachedDevice, candidates: list[Board]) -> tupl
     if chip is None:
         raise BoardNotFoundError(
             f"{device} may be {', '.join(it.name for it in candidates)}; which one is not known, since its "
-            "chip tells no id. Check power and wires, install st-info (sudo apt-get install stlink-tools), "
+            "chip reports no id. Check power and wires, install st-info (sudo apt-get install stlink-tools), "
             "or name the board."
         )
     matching = [it for it in candidates if it.chip_id is not None and it.chip_id.value == chip]
     if not matching:
         raise BoardNotFoundError(
-            f"the chip behind {device} has id {chip:#05x}, which no board of the family {name} has: give the "
-            "file of a board of your own, see `mcudeploy boards --new`."
+            f"the chip at {device} has id {chip:#05x}, which no board of the family {name} has: give the "
+            "file of your own board, see `mcudeploy boards --new`."
         )
     if len(matching) > 1:  # also if one is library only: its power supply may differ
         names = ", ".join(it.name for it in matching)
-        raise BoardNotFoundError(f"the chip behind {device} has id {chip:#05x}, as {names}: name the board.")
+        raise BoardNotFoundError(f"the chip at {device} has id {chip:#05x}, as {names}: name the board.")
     return matching[0], f"{device}, chip id {chip:#05x}"
 
 
 def _chip_id(device: AttachedDevice, candidates: list[Board]) -> int | None:
-    """The id of the chip behind a probe, told by st-info or else by OpenOCD; None if neither can."""
+    """Return the id of the chip at a probe, read by st-info or else by OpenOCD; None if neither can."""
     if find_program("st-info"):
         found = dict(_ST_INFO.findall(_said(["st-info", "--probe"])))
         told = found.get(device.serial, next(iter(found.values()), None) if len(found) == 1 else None)
@@ -140,7 +138,7 @@ def _chip_id(device: AttachedDevice, candidates: list[Board]) -> int | None:
 
 
 def _asked(device: AttachedDevice, candidates: list[Board]) -> Iterator[int]:
-    """What the id register of each candidate holds, if that is the candidate's id."""
+    """Yield the content of each candidate's id register if it equals the candidate's id."""
     serial = ["-c", f"adapter serial {device.serial}"] if SERIAL.fullmatch(device.serial) else []
     for board in candidates:
         flasher = next((it for it in board.flashers if isinstance(it, OpenOcd)), None)
@@ -154,7 +152,7 @@ def _asked(device: AttachedDevice, candidates: list[Board]) -> Iterator[int]:
 
 
 def _said(command: list[str]) -> str:
-    """What a tool printed; nothing if it does not start."""
+    """Return a tool's output; empty if it does not start."""
     try:
         return run_tool(command, _PROBE_S).output
     except OSError:

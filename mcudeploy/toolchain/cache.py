@@ -1,4 +1,4 @@
-"""The cache of built firmware: entries appear whole or not at all, whoever builds at the same time.
+"""The cache of built firmware: entries appear whole or not at all, even with concurrent builds.
 
 - firmware/<board>-<key>/firmware.elf and firmware.json: complete builds
 - firmware/tmp-*/: builds in progress; renamed when complete
@@ -24,7 +24,7 @@ _ABANDONED_SECONDS = 24 * 3600.0
 
 
 def lookup(name: str) -> Path | None:
-    """The complete entry of that name, marked as used; None if there is none."""
+    """Return the complete entry of that name, marked as used; None if there is none."""
     entry = cache_dir() / "firmware" / name
     if not (entry / "firmware.json").is_file():
         return None
@@ -35,7 +35,7 @@ def lookup(name: str) -> Path | None:
 
 @contextmanager
 def workshop() -> Iterator[Path]:
-    """A fresh folder to build in, on the cache's own disk; gone afterwards, also after an interrupt."""
+    """Yield a fresh folder to build in, on the cache's disk; removed afterwards, also after an interrupt."""
     folder: Path | None = None
     try:
         parent = cache_dir() / "firmware"
@@ -59,7 +59,7 @@ def store(folder: Path, name: str) -> Path:
     try:
         folder.rename(entry)
     except OSError:
-        # There is one: made meanwhile by another process, or damaged. Either way ours is as good.
+        # An entry exists: another process wrote it, or it is damaged. Either way ours is as good.
         with suppress(OSError):
             entry.rename(folder.with_name("replaced"))
         try:
@@ -72,7 +72,7 @@ def store(folder: Path, name: str) -> Path:
 
 
 def keep_log(name: str, text: str) -> Path:
-    """Write the log of a failed build where it outlives the build's folder."""
+    """Write the log of a failed build to a place that outlives the build's folder."""
     path = cache_dir() / "logs" / f"{name}.log"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, text)
@@ -80,7 +80,7 @@ def keep_log(name: str, text: str) -> Path:
 
 
 def _prune(parent: Path) -> None:
-    """Remove the entries unused for longest beyond the limit, and what killed builds left behind."""
+    """Remove the least recently used entries beyond the limit, and the remains of killed builds."""
     ages: list[tuple[float, Path]] = []
     for path in parent.iterdir():
         with suppress(OSError):

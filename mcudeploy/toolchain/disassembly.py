@@ -1,4 +1,4 @@
-"""A program's instructions: what the toolchain's own disassembler says of them, as values."""
+"""A program's instructions as values, from the toolchain's disassembler."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _REGISTER = re.compile(r"\b(?:[rsdq]\d+|sb|sl|fp|ip|sp|lr|pc)\b")
 _RANGE = re.compile(r"\b([sd])(\d+)-[sd](\d+)\b")
 _VECTOR = re.compile(r"\bq\d")
 _SINGLES = {"d": 2, "q": 4}
-"""How many single registers a wider one is."""
+"""The number of single registers in a wider one."""
 _ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr": "r14", "pc": "r15"}
 CONDITION = r"(?:eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)"
 
 
 def spelled(stem: str) -> re.Pattern[str]:
-    """What matches mnemonics of that stem (a regular expression) with any condition, and nothing longer."""
+    """Return a pattern for mnemonics of that stem (a regular expression) with any condition, nothing longer."""
     return re.compile(f"(?:{stem}){CONDITION}?")
 
 
@@ -62,7 +62,7 @@ class Instruction:
 
     @cached_property
     def results(self) -> frozenset[str]:
-        """The registers that it writes, but for a base register that it moves on."""
+        """The registers that the instruction writes, except an updated base register."""
         if _NONE.fullmatch(self.mnemonic):
             return frozenset()
         if _LIST.fullmatch(self.mnemonic):
@@ -72,7 +72,7 @@ class Instruction:
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """The registers that it reads. Of a two-operand form also the one that it writes."""
+        """The registers that the instruction reads; in a two-operand form also the one it writes."""
         parts = self.operands.split(",")
         if not self.results:
             return _registers(self.operands)
@@ -87,14 +87,14 @@ class Instruction:
 
     @property
     def is_vector(self) -> bool:
-        """Whether it is one of the vector extension (MVE), those included that only set predicates."""
+        """Whether the instruction is of the vector extension (MVE), including those that only set predicates."""
         return _VECTOR.search(self.operands) is not None or self.mnemonic.startswith(
             ("vpst", "vctp", "vpnot")
         )
 
     @property
     def addend(self) -> frozenset[str]:
-        """What a floating-point multiply-add adds to: it is needed a cycle later than the factors."""
+        """The addend of a floating-point multiply-add: it is needed a cycle later than the factors."""
         return self.results if self.mnemonic.startswith(_MACS) else frozenset()
 
 
@@ -112,7 +112,8 @@ def _registers(text: str) -> frozenset[str]:
 
 
 def disassemble(elf: Path, toolchain: str, *, vectors: bool = False) -> Mapping[int, Instruction]:
-    """The instructions of a program by address; `vectors`: it has those of the vector extension (MVE).
+    """Return the instructions of a program by address; `vectors`: it uses the vector extension (MVE).
+
     Raises BuildError if its toolchain has no objdump.
     """
     tool = find_program(f"{toolchain}-objdump")
@@ -128,7 +129,7 @@ def disassemble(elf: Path, toolchain: str, *, vectors: bool = False) -> Mapping[
 
 
 def parse(line: str) -> Instruction | None:
-    """The instruction of one line of objdump's listing; None for any other line."""
+    """Return the instruction of one line of objdump's listing; None for any other line."""
     match = _LINE.match(line)
     if match is None:
         return None
@@ -163,13 +164,13 @@ class Functions:
         self._by_name = {it.name: it for it in self.all}
 
     def named(self, name: str) -> ProgramFunction:
-        """The function of that name; BuildError if the program has none."""
+        """Return the function of that name. Raises BuildError if the program has none."""
         if name not in self._by_name:
             raise BuildError(f"the firmware has no function {name}")
         return self._by_name[name]
 
     def at(self, address: int) -> str:
-        """The name of the function that holds an address; `?` outside of all."""
+        """Return the name of the function that contains an address; `?` outside of all."""
         position = bisect_right(self._starts, address) - 1
         if position < 0:
             return "?"

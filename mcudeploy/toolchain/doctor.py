@@ -1,4 +1,4 @@
-"""What must be installed, and whether it is: every check with the command that mends it."""
+"""Requirements and whether they are installed: every failed check names the command that mends it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _LIBC = {
 
 
 Use = Literal["always", "hardware", "emulator", "debugging"]
-"""What a check is needed for."""
+"""The purpose that a check is needed for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that is needed: whether it is there, what was found, and what mends it (empty when ok)."""
+    """One requirement: whether it is met, the version or path, and its remedy (empty when ok)."""
 
     name: str
     ok: bool
@@ -49,8 +49,9 @@ class Check:
 
 
 def lacking(found: Sequence[Check]) -> list[Check]:
-    """What keeps programs from a board, by its checks: whatever is always needed, and what either way to run
-    them needs, hardware or the emulator, unless the other one is complete.
+    """Return the failed checks that keep programs from a board.
+
+    These are the checks always needed. Those of hardware and emulator count only if neither is complete.
     """
     failed = [check for check in found if not check.ok]
     always = [check for check in failed if check.use == "always"]
@@ -63,13 +64,13 @@ def lacking(found: Sequence[Check]) -> list[Check]:
 
 
 def checks(board: Board | None = None) -> list[Check]:
-    """Everything mcudeploy needs: for one board, or for all of them."""
+    """Check everything mcudeploy needs: for one board, or for all of them."""
     boards = (board,) if board is not None else list_boards()
     return list(_checks(boards))
 
 
 def versions() -> list[tuple[str, str]]:
-    """The tools that results depend on, with their versions; those that are not installed are left out."""
+    """Return the installed tools that results depend on, with their versions."""
     packages = ("onnxruntime", "onnx", "numpy", "platformio")
     tools = [*(compiler_names(it)[0] for it in COMPILER_PACKAGES), *QEMU_PACKAGES]
     known = [("Python", _python().found), *((name, _installed(name) or "") for name in packages)]
@@ -106,7 +107,7 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
 
 
 def _flashers(boards: list[Board]) -> Iterator[Check]:
-    """One of the flashers of each board is needed."""
+    """Check that one of the flashers of each board is installed."""
     for flashers in dict.fromkeys(it.flashers for it in boards):
         there = [it.tool for it in flashers if installed(it)]
         names = " or ".join(it.tool for it in flashers)
@@ -117,7 +118,7 @@ def _flashers(boards: list[Board]) -> Iterator[Check]:
 
 
 def _facts_only(board: Board) -> Iterator[Check]:
-    """A board that programs are built for, and that none can be run on."""
+    """Check a board that programs are built for but cannot run on."""
     if board.facts_only:
         found = "nothing can be run: its file has facts of the chip only"
         yield Check("firmware", False, found, f"mcudeploy build MODEL --board {board.name}", "hardware")
@@ -143,7 +144,7 @@ def _python() -> Check:
 
 
 def _requirements() -> dict[str, str]:
-    """What mcudeploy declares to need, by package: installed, or in a checkout that is not."""
+    """Return the declared requirements of mcudeploy, by package: installed, or in a checkout."""
     try:
         stated = importlib.metadata.requires("mcudeploy") or []
     except importlib.metadata.PackageNotFoundError:
@@ -194,7 +195,7 @@ def _cache() -> Check:
 
 
 def _toolchain(toolchain: str) -> Iterator[Check]:
-    if toolchain == "platformio":  # brings its own
+    if toolchain == "platformio":  # PlatformIO brings its compilers
         return
     packages = COMPILER_PACKAGES[toolchain].split()
     first = compiler_names(toolchain)[0]
@@ -249,7 +250,7 @@ def _tool(name: str, program: str, remedy: str) -> Check:
 
 
 def _output(command: list[str], *, whole: bool = False) -> str | None:
-    """A tool's output, or its first line; None when it does not run."""
+    """Return a tool's output, or its first line; None if it does not run."""
     try:
         ended = run_tool(command, _TOOL_S)
     except OSError:

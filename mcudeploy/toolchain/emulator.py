@@ -1,4 +1,4 @@
-"""A board in QEMU, its serial line on a socket that nobody else can reach."""
+"""A board in QEMU; its serial line is a socket that only this user can reach."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "q
 _VERSION_S = 20.0
 _ENDING_S = 0.5
 _EXIT = ("-semihosting-config", "enable=on,target=gdb")
-"""Cortex-M ends a program by semihosting. Its files and commands would be this computer's if the target were
-`native`; they go to a debugger, and there is none. A RISC-V machine has a device that ends it.
+"""Cortex-M ends a program by semihosting. With the target `native`, its files and commands would reach this
+computer; here they go to a debugger, and none is attached. A RISC-V machine has a device that ends it.
 """
 _LOG_TAIL_BYTES = 1024
 _REPORT = re.compile(rb"(?:\0[\x20-\x7e\n]+)+\Z")
-"""The last that a fault handler sends: texts with a NUL before each (firmware/hal/report.c)."""
+"""The last message of a fault handler: texts with a NUL before each (firmware/hal/report.c)."""
 FAULT_EXIT = 86  # the status of a program that ended in its fault handler
 
 
 def emulator_of(board: Board) -> EmulatorFacts:
-    """The machine that stands for a board. Raises UsageError for a board without one."""
+    """Return the machine that emulates a board. Raises UsageError for a board without one."""
     if board.emulator is None:
         raise UsageError(
             f"{board.name} cannot be emulated: connect it and leave out --emulate, or take another board. "
@@ -67,9 +67,9 @@ def qemu_command(board: Board, elf: Path, serial: Sequence[str]) -> list[str]:
 
 
 def emulated_board(board: Board) -> Board:
-    """The board with its memories where the installed QEMU has them.
+    """Return the board with its memories at their addresses in the installed QEMU.
 
-    Where no QEMU is installed, or its version cannot be told, they are where the chip has them.
+    Without QEMU, or if its version is unknown, they are at the chip's addresses.
     """
     facts = board.emulator
     if facts is None or _qemu_version(facts.qemu) >= facts.own_map_since:
@@ -79,7 +79,7 @@ def emulated_board(board: Board) -> Board:
 
 @memoize
 def _qemu_version(program: str) -> float:
-    """QEMU's major version."""
+    """Return QEMU's major version."""
     try:
         said = run_tool([program, "--version"], _VERSION_S).output
     except OSError:
@@ -89,7 +89,7 @@ def _qemu_version(program: str) -> float:
 
 
 def _ports(wires: Sequence[int | None]) -> list[str]:
-    """QEMU's arguments that connect further serial lines to descriptors."""
+    """Return QEMU's arguments that connect further serial lines to descriptors."""
     found = []
     for number, wire in enumerate(wires):
         if wire is None:
@@ -100,13 +100,12 @@ def _ports(wires: Sequence[int | None]) -> list[str]:
 
 
 class Emulator:
-    """Context manager: the board runs while inside, and is gone afterwards however this process ends.
-    QEMU also gets `arguments`, and the descriptors `wires`: what the board's serial ports to other boards are
-    connected to, in the order of the board file; None if nothing is.
+    """A running board as a context manager; QEMU ends with the block, however this process ends.
 
-    The program starts when something connects to `url`, so that no byte of it is lost. The socket is bound
-    and listens here before QEMU inherits it: connecting is never too early. It lies in a folder of this user,
-    in which QEMU runs; QEMU also writes there what the program sends.
+    QEMU also gets `arguments` and the descriptors `wires`, which connect the board's serial ports to other
+    boards in the order of the board file; None leaves a port open. The program starts when something connects
+    to `url`, so no byte of it is lost. The socket listens here before QEMU inherits it: connecting is never
+    too early. It lies in a private folder, in which QEMU runs and writes messages of the program.
     """
 
     def __init__(
@@ -142,7 +141,7 @@ class Emulator:
         return self._process.poll() is None
 
     def wait(self, timeout_s: float) -> int | None:
-        """The exit status when the program ends within that time, None otherwise."""
+        """Return the exit status if the program ends within that time, None otherwise."""
         if self._process is None:
             return None
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -150,7 +149,7 @@ class Emulator:
         return None if self.alive() else self._process.returncode
 
     def messages(self) -> str:
-        """What QEMU has printed, and what the program's fault handler has sent."""
+        """Return the messages of QEMU and of the program's fault handler."""
         if self._messages is None:
             return ""
         self._messages.seek(0)
@@ -170,8 +169,9 @@ class Emulator:
             return b""
 
     def why_dead(self) -> str | None:
-        """Why the board stopped, in one line for an error message; None while it runs. What closes its socket
-        as it ends takes a moment longer.
+        """Return the reason why the board stopped, in one line for an error message; None while it runs.
+
+        A program that has closed its socket gets a moment to end.
         """
         if self._process is None or self.wait(_ENDING_S) is None:
             return None
@@ -181,7 +181,7 @@ class Emulator:
         return f"{what}: {said}" if said else what
 
     def close(self) -> None:
-        """End QEMU; does nothing the second time."""
+        """End QEMU; a second call does nothing."""
         self._group.close()
         if self._process is not None:
             self._process.wait()
@@ -202,7 +202,7 @@ class Emulator:
             command = [*qemu_command(self.board, elf, serial), *_ports(self.wires), *self.arguments]
             self.url = f"unix://{folder / 'line'}"
             self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
-            # a separate group: an interrupt of ours is not one of QEMU
+            # a separate process group: our interrupts do not reach QEMU
             group = self._group.enter_context(process_group())
             told(command)
             self._process = start(

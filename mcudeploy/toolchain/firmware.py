@@ -15,12 +15,12 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BuildError
 
 CALLS_NAME = "calls.ci"
-"""Beside firmware.elf: the frames and calls of its functions as GCC states them; not for the host."""
+"""A file beside firmware.elf: frames and calls of its functions as GCC states them; not for the host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Bytes. flash = code + weights + tables + data: what is written into flash.
+    """Sizes in bytes. flash = code + weights + tables + data: everything written into flash.
 
     weights: constants of weights.c; tables: constants of model.c (records, offsets, schedule); code: all
     else in flash (functions, their constants, vectors). static_ram = data + bss; bss counts all memory that
@@ -36,7 +36,7 @@ class Sizes:
 
     @property
     def static_ram_bytes(self) -> int:
-        """RAM the program holds from start to end, without its stack."""
+        """RAM that the program holds from start to end, without its stack."""
         return self.data_bytes + self.bss_bytes
 
 
@@ -52,7 +52,7 @@ class Firmware:
 
     @property
     def flash_bytes(self) -> int:
-        """What is written into flash."""
+        """Bytes written into flash."""
         return self.sizes.flash_bytes
 
     @property
@@ -72,7 +72,7 @@ class Firmware:
 
 
 def measure(elf: Path) -> Sizes:
-    """The sizes of a linked program. Without .weights and .tables sections (host) these count as code."""
+    """Return the sizes of a linked program. Without .weights and .tables (host) they count as code."""
     loaded: dict[str, int] = {}
     reserved = 0
     for name, kind, size in _sections(elf):
@@ -87,7 +87,7 @@ def measure(elf: Path) -> Sizes:
 
 
 def constant_bytes(objects: Iterable[Path]) -> int:
-    """Size of the read-only data of object files."""
+    """Return the size of the read-only data of object files."""
     return sum(size for it in objects for name, _, size in _sections(it) if name.startswith(".rodata"))
 
 
@@ -97,7 +97,7 @@ def save(folder: Path, sizes: Sizes) -> None:
 
 
 def load(folder: Path, board: Board, firmware_hash: int, emulated: bool) -> Firmware | None:
-    """The firmware of a complete build; None if a crash of the computer has left its files damaged."""
+    """Return the firmware of a complete build; None if a crash of the computer damaged its files."""
     elf = folder / "firmware.elf"
     try:
         sizes = Sizes(**json.loads((folder / "firmware.json").read_text(encoding="utf-8")))
@@ -109,7 +109,7 @@ def load(folder: Path, board: Board, firmware_hash: int, emulated: bool) -> Firm
 
 
 def _sections(path: Path) -> list[tuple[str, str, int]]:
-    """(name, type, size) of the sections that occupy memory."""
+    """Yield (name, type, size) of the sections that occupy memory."""
     try:
         with path.open("rb") as file:
             return [

@@ -1,4 +1,4 @@
-"""Builds firmware: PlatformIO for boards, the C compiler itself for the host. Results are cached."""
+"""Firmware builds: PlatformIO for boards, the C compiler itself for the host. Results are cached."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _COMPLAINT = re.compile(
     re.M,
 )
 _STATUS = re.compile(r"^\*\*\* \[.*?([^/\]]*)\] Error (-?\d+)$", re.M)
-"""What SCons says of a compiler that failed: the object file, and the exit status."""
+"""SCons's message for a failed compiler: the object file, and the exit status."""
 
 
 def build_firmware(
@@ -56,13 +56,13 @@ def build_firmware(
 ) -> Firmware:
     """Compile and links generated C `files` (by name) with the board's HAL, the kernels and the measurer.
 
-    `emulate` makes the program for the board's emulator instead of the hardware; `sanitize` (host only) adds
-    address and undefined-behaviour checks; without `measurer`, `files` bring their own main(). Transfers are
-    done by the driver of the board's links, by an `engine` in software, or else by the core. With
-    `port_baud` it is for one board of a chain, with lines of that rate to the others.
+    `emulate` builds for the board's emulator instead of the hardware. `sanitize` (host only) adds address and
+    undefined-behaviour checks. Without `measurer`, `files` contain a main(). Transfers are done by the driver
+    of the board's links, by an `engine` in software, or else by the core. `port_baud` is the rate of the
+    lines to other boards of a chain.
 
-    Raises FitError if a memory of the board is too small, BuildError if a tool is missing or refuses,
-    UsageError if the board has no such form, and ConfigError if it is not trusted.
+    Raises FitError if a memory of the board is too small, and BuildError if a tool is missing or fails.
+    Raises UsageError if the board has no such form, and ConfigError if it is not trusted.
     """
     require_trusted(board)
     sanitize = sanitize and board.is_host
@@ -88,7 +88,7 @@ def build_firmware(
 
 
 def firmware_hash(board: Board, files: Mapping[str, str], kernels: Sequence[str], *, emulate: bool) -> int:
-    """The hash that `build_firmware` would give the firmware; builds nothing. Raises what it raises."""
+    """Return the hash that `build_firmware` would give; build nothing. Raises the same errors."""
     return _project(board, files, kernels, emulate=emulate).firmware_hash
 
 
@@ -144,7 +144,7 @@ def _build(project: Project, compiler: str, sanitize: bool) -> Path:
 
 def _build_board(project: Project, sources: Path, ready: Path) -> Sizes:
     name = project.board.name
-    # A core folder of its own: builds neither wait for each other nor meet what else uses PlatformIO here.
+    # A private core folder: builds neither wait for each other nor meet other uses of PlatformIO.
     environment = platformio_environment(sources.parent / "core")
     jobs = str(os.cpu_count() or 1)
     command = [*python_module("platformio"), "run", "-d", str(sources), "-e", name, "-j", jobs]
@@ -201,7 +201,7 @@ def _build_host(project: Project, sources: Path, ready: Path, compiler: str, san
 
 
 def platformio_environment(core: Path) -> dict[str, str]:
-    """This process's environment with only our settings for PlatformIO, which never asks the net."""
+    """Return this process's environment with only our PlatformIO settings, which never use the net."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PLATFORMIO_", "SCONS"))}
     return {**kept, "PLATFORMIO_CORE_DIR": str(core), **SETTINGS}
 
@@ -209,17 +209,17 @@ def platformio_environment(core: Path) -> dict[str, str]:
 def run_logged(
     command: Sequence[str], environment: Mapping[str, str] | None, folder: Path
 ) -> tuple[int, str]:
-    """Run a tool to its end; (exit status, all it printed). Our interrupt ends it and its children."""
+    """Run a tool to its end; return exit status and output. Our interrupt ends it and its children."""
     ended = run_tool(command, _TIMEOUT_S, environment, folder)
     if ended.status is None:
         raise BuildError(f"{command[0]} did not finish within {_TIMEOUT_S} s")
-    if ended.status < 0:  # it had no time to say why
+    if ended.status < 0:  # a killed tool prints no reason
         return ended.status, f"{ended.output}error: {command[0]} {ending(ended.status)}\n"
     return ended.status, ended.output
 
 
 def explain(project: Project, log: str) -> DeployError:
-    """The error behind a failed build: which memory is too small, or the tool's first complaints."""
+    """Return the error of a failed build: the memory that is too small, or the tool's first complaints."""
     board = project.board
     overflows = _OVERFLOW.findall(log)
     if overflows:
@@ -239,13 +239,13 @@ def explain(project: Project, log: str) -> DeployError:
 
 
 def _killed(log: str) -> list[str]:
-    """A line for each compiler that a signal ended, of those that SCons reports."""
+    """Return a line for each compiler that a signal ended, of those that SCons reports."""
     ended = ((name, int(status)) for name, status in _STATUS.findall(log))
     return [f"{name}: the compiler {ending(status)}" for name, status in ended if status < 0 or status > 128]
 
 
 def compiler_names(toolchain: str) -> tuple[str, ...]:
-    """The C compilers that will do, best first; for the host $CC where that is set."""
+    """Return the usable C compilers, best first; for the host $CC if it is set."""
     if toolchain != "host":
         return (f"{toolchain}-gcc",)
     chosen = os.environ.get("CC")
@@ -253,7 +253,7 @@ def compiler_names(toolchain: str) -> tuple[str, ...]:
 
 
 def find_compiler(toolchain: str) -> str | None:
-    """Path of the C compiler; None if there is none on this computer."""
+    """Return the path of the C compiler; None if there is none on this computer."""
     return next((path for name in compiler_names(toolchain) if (path := find_program(name))), None)
 
 

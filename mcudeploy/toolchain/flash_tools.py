@@ -1,4 +1,4 @@
-"""The tools that write boards: how each is called, what installs it, and what its complaints mean."""
+"""Tools that write boards: how each is called, what installs it, and the causes of its errors."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ _DRIVE_FOLDERS = ("/media/*", "/media", "/run/media/*", "/mnt")
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """What a flasher reaches a board through, as far as it is known: the serial port, and serial number and
-    USB id of the probe or boot loader.
+    """A flasher's connection to a board: the serial port, and serial number and USB id of the probe or boot
+    loader.
+
+    Unknown fields are None or empty.
     """
 
     port: str | None = None
@@ -37,11 +39,12 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """`programs`: the names it is installed under; none for what this computer does itself. `suffix` and
-    `form`: the file that it takes, if that is not the ELF file. `remedies`: (a part of its output in lower
-    case, what to do). `note`: what the user does meanwhile. `environment`: what it is called with, this
-    process's own where there is none. `by_port`: it reaches a board through its port alone, which may be one
-    of another computer.
+    """A tool that writes boards.
+
+    `programs`: its names on PATH; none for a step that this computer does itself. `suffix` and `form`: the
+    file that it takes, if it is not the ELF file. `remedies`: (a part of its output in lower case, the
+    advice). `note`: an action of the user meanwhile. `environment`: replaces this process's environment.
+    `by_port`: it reaches a board through its port alone, even a port of another computer.
     """
 
     programs: tuple[str, ...]
@@ -56,12 +59,12 @@ class Tool:
 
     @property
     def program(self) -> str | None:
-        """The name of the program that is installed; None if none is."""
+        """Return the name of the installed program; None if none is."""
         return next((name for name in self.programs if find_program(name)), None)
 
 
 def command_lines(flasher: Flasher, board: Board, elf: Path, attached: Attached) -> Lines:
-    """The command lines that write, verify where the tool can, and start a program, in this order."""
+    """Return the command lines that write, verify (if the tool can) and start a program, in this order."""
     tool = TOOLS[flasher.tool]
     lines = tool.lines(flasher, board, elf.with_suffix(tool.suffix), attached)
     name = tool.program
@@ -69,14 +72,14 @@ def command_lines(flasher: Flasher, board: Board, elf: Path, attached: Attached)
 
 
 def make_image(flasher: Flasher, board: Board, elf: Path) -> None:
-    """Write the file that the flasher takes beside the ELF file, if it does not take that one."""
+    """Write the flasher's image beside the ELF file, unless it takes the ELF file."""
     tool = TOOLS[flasher.tool]
     if tool.form is not None:
         images.write_image(elf, board.flash, tool.suffix, partial(tool.form, flasher))
 
 
 def drive_of(flasher: facts.Uf2) -> Path | None:
-    """The mounted drive of a UF2 boot loader; None if there is none. FlashError for several."""
+    """Return the mounted drive of a UF2 boot loader; None if there is none. FlashError for several."""
     found = sorted(
         {
             drive
@@ -139,7 +142,7 @@ def _picotool(_: Flasher, __: Board, image: Path, attached: Attached) -> Lines:
 
 def _platformio(flasher: Flasher, _: Board, image: Path, attached: Attached) -> Lines:
     assert isinstance(flasher, facts.PlatformIo)
-    # What was built is there, without its objects: PlatformIO must neither clean nor build.
+    # The build is there, without its objects: PlatformIO must neither clean nor build.
     ready = ("--disable-auto-clean", "-t", "nobuild", "-t", "upload")
     port = _optional("--upload-port", attached.port if flasher.needs_port else None)
     return [run_command(image.parent / PROJECT, *ready, *port)]

@@ -1,4 +1,4 @@
-"""Writes a program into a board's flash, with the first of its flashers that is installed."""
+"""Writing a program into a board's flash, with the first of its flashers that is installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcudeploy.toolchain.tools import run_tool
 _LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 120.0
 _LEAVES_S = 20.0
-"""How long the drive of a boot loader may stay after its file has been copied."""
+"""Seconds that the drive of a boot loader may stay after its file has been copied."""
 _LAST_LINES = 3
 
 
@@ -29,10 +29,10 @@ def installed(flasher: Flasher) -> bool:
 
 
 def choose_flasher(board: Board, name: str | None = None, *, needed: bool = True) -> Flasher:
-    """The flasher of that name, or else the first of the board's that is installed.
+    """Return the flasher of that name, or else the first installed one of the board.
 
-    Raises UsageError for one that the board file does not name; FlashError with what installs them where
-    none is installed and it is `needed`.
+    Raises UsageError for one that the board file does not name. Raises FlashError with the install commands
+    if none is installed and it is `needed`.
     """
     if not board.flashers:
         raise UsageError(f"{board.name} cannot be flashed: its board file names no flasher.")
@@ -53,7 +53,7 @@ def choose_flasher(board: Board, name: str | None = None, *, needed: bool = True
 def flash_commands(
     board: Board, elf: Path, attached: Attached | None = None, name: str | None = None
 ) -> list[list[str]]:
-    """The command lines of a flasher, installed or not; the file that they name is made."""
+    """Return the command lines of a flasher, installed or not, after writing the file that they name."""
     flasher = choose_flasher(board, name, needed=False)
     make_image(flasher, board, elf)
     return command_lines(flasher, board, elf, attached or Attached())
@@ -67,8 +67,9 @@ def flash(
     *,
     timeout_s: float = _TIMEOUT_S,
 ) -> None:
-    """Write the program and starts it; FlashError names the cause and the way out. Raises ConfigError for a
-    board that is not trusted.
+    """Write the program and start it. FlashError names the cause and the way out.
+
+    Raises ConfigError for a board that is not trusted.
     """
     require_trusted(board)
     flasher = choose_flasher(board, name)
@@ -109,7 +110,7 @@ def _run(flasher: Flasher, board: Board, line: list[str], left_s: float, timeout
 
 
 def explain(flasher: Flasher, board: Board, line: list[str], output: str) -> str:
-    """The message for a flasher that failed: its last lines, and what to do."""
+    """Return the message for a flasher that failed: its last lines, and the advice."""
     heard = output.lower()
     remedy = next((text for sign, text in TOOLS[flasher.tool].remedies if sign in heard), None)
     hint = remedy or f"run it by hand for the whole output: {shlex.join(line)}"
@@ -118,14 +119,14 @@ def explain(flasher: Flasher, board: Board, line: list[str], output: str) -> str
 
 
 def _last_lines(output: str) -> str:
-    """The first errors of a program, or else its last lines."""
+    """Return the first errors of a program, or else its last lines."""
     said = [text for line in output.splitlines() if (text := line.strip().rstrip("."))]
     lines = [line for line in said if "error" in line.lower() or "**" in line][:_LAST_LINES]
     return "; ".join(lines or said[-_LAST_LINES:])
 
 
 def _require_gone(board: Board, drive: Path) -> None:
-    """A boot loader that has taken a file starts it, and its drive goes."""
+    """Check that a boot loader took a file: it then starts the program, and its drive disappears."""
     os.sync()
     deadline = time.monotonic() + _LEAVES_S
     while (drive / "INFO_UF2.TXT").exists():

@@ -1,4 +1,4 @@
-"""Firmware that PlatformIO builds with a framework: its project, what is kept of a build, its sizes."""
+"""Firmware that PlatformIO builds with a framework: its project, the kept files, its sizes."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ BAUD = 115200
 _FLAGS = ("-O2", "-ffp-contract=off")
 _FOLDERS = ("kernels", "hal", "measurer", "generated")
 _ABOVE_BYTES = 1024
-"""Of Zephyr's main stack above the measurer: its thread's own data."""
+"""Bytes of Zephyr's main stack above the measurer: its thread's data."""
 _RENAMED = ("timer_init",)
-"""Functions of the HAL that a core has another one of."""
+"""Functions of the HAL that a core replaces."""
 _BUILD = Path(".pio", "build", ENVIRONMENT)
 _OBJECTS = {".o", ".a", ".d"}
 _USED = re.compile(r"^(RAM|Flash):.*\(used (\d+) bytes from \d+ bytes\)", re.M)
 
 
 def header_facts(board: Board) -> list[tuple[str, str]]:
-    """What mcud_board.h says beside the timer."""
+    """Return the macros of mcud_board.h beside the timer's."""
     return [("MCUD_UART_BAUD", f"{BAUD}u"), ("MCUD_STACK_BYTES", f"{board.stack_bytes}u")]
 
 
 def has_entry(board: Board) -> bool:
-    """Whether the framework calls something else than main()."""
+    """Whether the framework calls another entry than main()."""
     return board.framework is not None and board.framework.name != "zephyr"
 
 
 def project_files(board: Board, firmware_hash: int, defines: Mapping[str, int]) -> dict[str, str]:
-    """What tells PlatformIO and the framework how to build; `defines`: what the compiler is told beside the
-    board. ESP-IDF and Zephyr take flags from CMake's files only.
+    """Return the build files for PlatformIO and the framework; `defines`: macros beside the board's.
+
+    ESP-IDF and Zephyr take flags from CMake files only.
     """
     framework = board.framework
     assert framework is not None
@@ -70,7 +71,7 @@ def project_files(board: Board, firmware_hash: int, defines: Mapping[str, int]) 
 def _espidf(definitions: Sequence[str]) -> dict[str, str]:
     top = ["cmake_minimum_required(VERSION 3.16)", "include($ENV{IDF_PATH}/tools/cmake/project.cmake)"]
     component = [
-        # the drivers are components of their own from 5.3 on, and 6 has no other way to them
+        # the drivers are separate components from 5.3 on, the only ones in 6
         'if("${IDF_VERSION_MAJOR}.${IDF_VERSION_MINOR}" VERSION_LESS "5.3")',
         "  set(uart driver)",
         "else()",
@@ -108,7 +109,7 @@ def _zephyr(definitions: Sequence[str], stack_bytes: int) -> dict[str, str]:
 
 
 def _compiled(target: str, definitions: Sequence[str]) -> list[str]:
-    """CMake's commands with our flags for what we bring."""
+    """Return CMake's commands with our flags for our sources."""
     quoted = " ".join(f'"{it}"' for it in definitions)
     return [
         f"target_compile_options({target} PRIVATE {' '.join(_FLAGS)})",
@@ -121,12 +122,12 @@ def _text(lines: Sequence[str]) -> str:
 
 
 def run_command(folder: Path, *options: str) -> list[str]:
-    """PlatformIO's command line for a project."""
+    """Return PlatformIO's command line for a project."""
     return [*python_module("platformio"), "run", "-d", str(folder), "-e", ENVIRONMENT, *options]
 
 
 def keep(sources: Path, ready: Path, log: str, board: Board) -> Sizes:
-    """Put into `ready` what a finished build leaves for the upload; its sizes.
+    """Move the files that an upload needs from a finished build into `ready`; return the sizes.
 
     Raises BuildError if there is no program, FitError if its RAM leaves no room for the stack.
     """
@@ -151,7 +152,7 @@ def _objects(_: str, names: Sequence[str]) -> list[str]:
 
 
 def _sizes(elf: Path, log: str) -> Sizes:
-    """As PlatformIO states them, which knows the sections of its platforms, else as the ELF file does."""
+    """Return the sizes that PlatformIO states, which knows its platforms' sections, else the ELF file's."""
     found = measure(elf)
     used = {name: int(count) for name, count in _USED.findall(log)}
     generated = elf.parent / "src" / "generated"

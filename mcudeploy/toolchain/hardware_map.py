@@ -18,13 +18,13 @@ from mcudeploy.toolchain.ports import SERIAL
 _MOST_BYTES = 2**20
 _UNKNOWN = "unknown"
 _RUNNERS = {"esp32": "esptool", "teensy": "teensy_loader_cli", "rp2040": "picotool"}
-"""What Zephyr calls a flasher, if that is not the tool's own name."""
+"""Zephyr's name of a flasher, if it differs from the tool's."""
 _TWISTERS = {tool: runner for runner, tool in _RUNNERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class MappedBoard:
-    """A board of the desk: its port, and, where the map names them, serial number of its probe, flasher."""
+    """A board of the desk: its port, and probe serial number and flasher if the map names them."""
 
     platform: str
     port: str
@@ -33,8 +33,9 @@ class MappedBoard:
 
 
 def entries_for(board: Board, path: Path) -> list[MappedBoard]:
-    """The connected boards of a map that are of this kind: by `platform`, or by `product` where that is
-    unknown. ConfigError for a file that is no map, BoardNotFoundError if none fits.
+    """Return the connected boards of a map of this kind: by `platform`, or by `product` if that is unknown.
+
+    Raises ConfigError for a file that is no map, BoardNotFoundError if no board matches.
     """
     rows = [row for row in _read(path) if row.get("connected") and row.get("available", True)]
     found = [_entry(row, board) for row in rows if _fits(row, board) and _text(row, "serial")]
@@ -52,8 +53,10 @@ def entries_for(board: Board, path: Path) -> list[MappedBoard]:
 
 
 def write_map(path: Path, devices: Iterable[AttachedDevice]) -> list[dict[str, Any]]:
-    """Write the attached boards with a serial port, as twister does: what a map has already is kept, and is
-    not connected where it is not attached, unless its port is a URL. What was written.
+    """Write the attached boards with a serial port in twister's format, and return the entries.
+
+    Entries of an existing map stay. They become not connected if they are not attached, unless the port is a
+    URL.
     """
     rows = _read(path) if path.exists() else []
     for row in rows:
@@ -79,7 +82,7 @@ def write_map(path: Path, devices: Iterable[AttachedDevice]) -> list[dict[str, A
 
 
 def _facts(device: AttachedDevice) -> dict[str, str]:
-    """Platform and runner of a device that can be but one board."""
+    """Return platform and runner of a device if only one board is possible."""
     if len(device.boards) != 1:
         return {}
     tool = next((it.tool for it in load_board(device.boards[0]).flashers), _UNKNOWN)
@@ -110,7 +113,7 @@ def _fits(row: Mapping[str, Any], board: Board) -> bool:
 
 
 def _names(platform: str, board: Board) -> bool:
-    """Whether Zephyr's name of a board, such as `nucleo_h743zi/stm32h743xx`, is of this one's chip."""
+    """Whether Zephyr's name of a board, such as `nucleo_h743zi/stm32h743xx`, is of this board's chip."""
     words = _words(platform)
     own = _words(board.name)
     if any(words[at : at + len(own)] == own for at in range(len(words))):
@@ -151,7 +154,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def _yaml() -> Any:
-    """PyYAML, which comes with an extra."""
+    """Return PyYAML, which an extra installs."""
     try:
         import yaml  # noqa: PLC0415
     except ImportError:

@@ -22,7 +22,7 @@ _UF2_HAS_FAMILY = 0x2000
 
 
 def flash_content(elf: Path, flash: BoardRegion) -> bytes:
-    """What the program has in flash, from its origin on; gaps as erased. FlashError for what lies outside."""
+    """Return the program's flash content from the origin on, gaps as erased. FlashError for other addresses."""
     content = bytearray()
     for address, data in _loaded(elf):
         start = address - flash.origin
@@ -36,7 +36,7 @@ def flash_content(elf: Path, flash: BoardRegion) -> bytes:
 
 
 def intel_hex(content: bytes, origin: int) -> str:
-    """Records of Intel HEX with extended linear addresses."""
+    """Return records of Intel HEX with extended linear addresses."""
     lines: list[str] = []
     upper = None
     for start in range(0, len(content), _HEX_BYTES):
@@ -49,7 +49,7 @@ def intel_hex(content: bytes, origin: int) -> str:
 
 
 def uf2(content: bytes, origin: int, family: int) -> bytes:
-    """UF2 blocks of 256 bytes for a chip family."""
+    """Return UF2 blocks of 256 bytes for a chip family."""
     starts = range(0, len(content), _UF2_PAYLOAD)
     first, second, last = _UF2_MAGIC
     return b"".join(
@@ -65,7 +65,7 @@ def uf2(content: bytes, origin: int, family: int) -> bytes:
 def write_image(
     elf: Path, flash: BoardRegion, suffix: str, form: Callable[[bytes, int], bytes | str]
 ) -> Path:
-    """Write a form of the program beside it; several processes may do so at once."""
+    """Write an image of the program beside it; several processes may do so at once."""
     path = elf.with_suffix(suffix)
     write_file(path, form(flash_content(elf, flash), flash.origin))
     return path
@@ -77,7 +77,7 @@ def _record(kind: int, address: int, data: bytes) -> str:
 
 
 def _loaded(elf: Path) -> list[tuple[int, bytes]]:
-    """(load address, bytes) of the sections that are loaded, by address."""
+    """Return (load address, bytes) of the loaded sections, by address."""
     with elf.open("rb") as stream:
         file = ELFFile(stream)
         segments = [it for it in file.iter_segments() if it["p_type"] == "PT_LOAD"]

@@ -17,15 +17,15 @@ from mcudeploy.common.text import agree, count_text
 from mcudeploy.toolchain.flash_tools import Attached
 
 SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._-]{0,79}")
-"""A serial number that can stand in a command line; those of some copies of probes are no text."""
+"""A serial number that is safe in a command line; some cloned probes report other bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SerialPort:
     """A serial port. `usb_id` is `vendor:product` in lower-case hex, empty if it is no USB port.
 
-    `allowed`: whether this user may open it; `serial`: serial number of the USB device; `location`: the
-    socket that it is plugged into.
+    `allowed`: whether this user may open it; `serial`: serial number of the USB device; `location`: its USB
+    socket.
     """
 
     name: str
@@ -38,7 +38,7 @@ class SerialPort:
 
 
 def list_serial_ports(boards: Iterable[Board] = ()) -> tuple[SerialPort, ...]:
-    """All serial ports by name; `SerialPort.boards` names those of `boards` whose USB ids match."""
+    """Return all serial ports by name; `SerialPort.boards` names those of `boards` with matching USB ids."""
     known = tuple(boards)
     return tuple(sorted((_port(info, known) for info in list_ports.comports()), key=lambda port: port.name))
 
@@ -59,9 +59,9 @@ def _port(info: object, boards: tuple[Board, ...]) -> SerialPort:
 
 
 def find_port(board: Board, probe: str | None = None) -> str:
-    """The port of the one attached board of this kind.
+    """Return the port of the one attached board of this kind.
 
-    A port matches by the serial number of the probe, or by the USB id of the board's probes; if none does,
+    A port matches by the serial number of the probe, or by the USB id of the board's probes. If none matches,
     the only USB port is taken. Raises BoardNotFoundError if there is none, or more than one.
     """
     ports = list_serial_ports((board,))
@@ -82,8 +82,8 @@ def find_port(board: Board, probe: str | None = None) -> str:
 
 
 def attached_by(board: Board, port: str | None, probe: str | None = None) -> Attached:
-    """How flashers reach a board: through the probe of that serial number, or else the one that offers the
-    port, if it is a probe.
+    """Return how flashers reach a board: the probe of that serial number, else the probe that offers the
+    port.
     """
     ports = list_serial_ports((board,))
     if probe is not None:

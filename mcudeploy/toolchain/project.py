@@ -1,4 +1,4 @@
-"""One firmware's sources as a PlatformIO project: which files go where. Writes nothing to disk."""
+"""The sources of one firmware as a PlatformIO project: the path of each file. Writes nothing to disk."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from mcudeploy.toolchain import framework
 from mcudeploy.toolchain.emulator import emulated_board
 
 SoftEngine = Literal["start", "wait", "half"]
-"""When an engine in software copies: at the start of a transfer, at its wait, or half at each. For tests: it
-writes over what nobody may read (firmware/hal/dma_soft.c).
+"""When a software engine copies: at the start of a transfer, at its wait, or half at each.
+
+For tests: it overwrites bytes that nobody may read (firmware/hal/dma_soft.c).
 """
 _SOFT_ENGINE = "dma_soft.c"
 _DRIVER_INTERFACE = "mcud_dma.h"
@@ -33,7 +34,7 @@ _INTERFACES = (
     "mcud_hal.h",
     "mcud_measurer.h",
     "mcud_ports.h",
-)  # beside kernels' own
+)  # beside the kernels' headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +46,16 @@ class Project:
     emulated: bool
     digest: str
     defines: Mapping[str, int] = field(default_factory=dict)
-    """What the compiler is told beside the board."""
+    """Macros of the compiler beside the board's."""
 
     @property
     def firmware_hash(self) -> int:
-        """32 bits that the firmware reports as its own."""
+        """Return the 32-bit hash that the firmware reports."""
         return int(self.digest[:8], 16)
 
     @property
     def name(self) -> str:
-        """Name of its cache entry."""
+        """Return the name of the cache entry."""
         return f"{self.board.name.replace(':', '-')}-{self.digest[:20]}"
 
 
@@ -69,13 +70,14 @@ def assemble(
     port_baud: int | None = None,
     salt: str = "",
 ) -> Project:
-    """Collect everything a firmware is made of.
+    """Collect all sources of a firmware.
 
-    `files` are the generated C and header files by name; `kernels` the kernels to compile in (what they
-    include comes along); without `measurer` the generated files bring their own main(). `engine`: transfers
-    are done by software, see `SoftEngine`. `port_baud`: the rate of the lines to other boards, for one of a
-    chain. `salt` stands for whatever else the result depends on (compiler,
-    options). Raises UsageError if the board lacks the wanted form, BuildError if a source is missing.
+    `files` are the generated C and header files by name; `kernels` the kernels to compile in, with what they
+    include. Without `measurer` the generated files contain a main(). `engine`: software does the transfers,
+    see `SoftEngine`. `port_baud`: the rate of the lines to other boards of a chain. `salt` stands for all
+    other inputs of the result (compiler, options).
+
+    Raises UsageError if the board lacks the wanted form, BuildError if a source is missing.
     """
     firmware = resource_dir("firmware")
     timer = None if board.is_host else _timer(board, emulate)
@@ -142,12 +144,12 @@ def assemble(
 
 
 def _pins(uart: Uart) -> list[tuple[str, str]]:
-    """The pins of the line to the host that the board file names."""
+    """Return the pins of the line to the host that the board file names."""
     return [(name, pin) for name, pin in (("TX", uart.tx), ("RX", uart.rx)) if pin is not None]
 
 
 def _check_pins(board: Board, files: Mapping[str, str]) -> None:
-    """Raise ConfigError if the board names pins that its HAL does not take, or lacks those that it takes."""
+    """Raise ConfigError if the board names pins that its HAL does not take, or lacks required ones."""
     if board.uart is None:
         return
     sources = (name for name in files if name.startswith("src/hal/") and not name.endswith(".h"))
@@ -160,7 +162,7 @@ def _check_pins(board: Board, files: Mapping[str, str]) -> None:
 
 
 def _hal_files(source: str, hal: Path) -> dict[str, str]:
-    """A source of the HAL and the headers beside it; what lies beside the board file goes into `own`."""
+    """Return a source of the HAL and the headers beside it; files beside the board file go into `own`."""
     path = hal / source
     own = Path(source).is_absolute()
     folder = Path("src/hal/own") if own else Path("src/hal", source).parent
@@ -169,12 +171,12 @@ def _hal_files(source: str, hal: Path) -> dict[str, str]:
 
 
 def engine_defines(engine: SoftEngine | None) -> dict[str, int]:
-    """The macros that choose an engine in software."""
+    """Return the macros that select a software engine."""
     return {"MCUD_DMA_SOFT": 1 + get_args(SoftEngine).index(engine)} if engine else {}
 
 
 def _drivers(board: Board, kernels: Sequence[str], engine: SoftEngine | None) -> list[str]:
-    """The HAL sources of what does transfers; none if the core itself copies."""
+    """Return the HAL sources of the transfer engine; none if the core itself copies."""
     if engine is not None:
         return [_SOFT_ENGINE]
     used = {START, AWAIT}.intersection(kernels)
@@ -182,7 +184,7 @@ def _drivers(board: Board, kernels: Sequence[str], engine: SoftEngine | None) ->
 
 
 def _other_cores(board: Board, kernels: Sequence[str]) -> list[str]:
-    """The HAL sources of other compute units and of further cores, which may be the same."""
+    """Return the HAL sources of other compute units and of further cores, which may be the same."""
     used = (board.unit_hal if ON_UNIT in kernels else (), board.core_hal if RUN_CORES in kernels else ())
     return sorted({*chain(*used)})
 
@@ -190,8 +192,9 @@ def _other_cores(board: Board, kernels: Sequence[str]) -> list[str]:
 def board_header(
     board: Board, timer: Timer | None, *, linked: bool = False, port_baud: int | None = None
 ) -> str:
-    """The board's facts for the HAL as mcud_board.h; `linked`: the engines of its links among them. With
-    `port_baud`, its lines to other boards as well.
+    """Return the board's facts for the HAL as mcud_board.h.
+
+    `linked`: the engines of its links are included; with `port_baud`, also its lines to other boards.
     """
     facts = [("MCUD_CLOCK_HZ", f"{board.clock_hz}u")]
     if board.framework is not None:
@@ -250,7 +253,7 @@ def board_header(
 
 
 def board_json(board: Board, emulated: bool, firmware_hash: int, defines: Mapping[str, int]) -> str:
-    """PlatformIO's description of the board; `defines`: what the compiler is told beside it."""
+    """Return PlatformIO's description of the board; `defines`: macros beside the board's."""
     build = {
         "mcu": board.core,
         "f_cpu": f"{board.clock_hz}L",
@@ -273,7 +276,7 @@ def board_json(board: Board, emulated: bool, firmware_hash: int, defines: Mappin
 
 
 def memory_script(board: Board) -> str:
-    """The linker's regions: flash, memories by name, RAM for the first one, stacks of further units."""
+    """Return the linker's regions: flash, memories by name, RAM for the first one, stacks of other units."""
     regions = [
         f"  {name} ({access}) : ORIGIN = {region.origin:#010x}, LENGTH = {region.bytes:#x}"
         for name, access, region in (
@@ -292,7 +295,7 @@ def memory_script(board: Board) -> str:
 
 
 def arena_script(board: Board) -> str:
-    """Output sections .arena.<region> for arrays in further memories, and stacks; not cleared at start."""
+    """Return output sections .arena.<region> for arrays in further memories, and stacks; not cleared."""
     regions = [(it.name, max(it.alignment, 8)) for it in board.memories[1:]]
     regions += [(f"{it.name}_stack", 8) for it in board.units if it.stack is not None]
     lines = [
@@ -303,7 +306,7 @@ def arena_script(board: Board) -> str:
 
 
 def environments(text: str, board: Board) -> str:
-    """platformio.ini with the environments of a board."""
+    """Return platformio.ini with the environments of a board."""
     ini = configparser.ConfigParser(interpolation=None)
     ini.read_string(text)
     ini[f"env:{board.name}"] = {"extends": "local", "board": board.name}

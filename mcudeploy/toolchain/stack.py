@@ -1,8 +1,8 @@
-"""How deep the stack of a firmware can get: a bound from GCC's call graph and the linked program.
+"""An upper bound of a firmware's stack, from GCC's call graph and the linked program.
 
-Frames and calls of what is compiled from source are those of `-fcallgraph-info=su`; those of C library
-functions are read from their instructions. The tape calls kernels through pointers, which can be any kernel
-that is linked. What an application hooks in (feeds, hooks) and its interrupts are not part of the bound.
+Frames and calls of compiled sources come from `-fcallgraph-info=su`; those of C library functions from
+their instructions. The tape calls kernels through pointers: any linked kernel may be the target. Functions
+of the application (feeds, hooks) and its interrupts are not part of the bound.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _CORES = re.compile(r"mcud_run_cores(_o\d+_c\d+_a\d+)?")
 _LANE = "mcud_core_run"
 _HANDLERS = ("uart_interrupt", "core_timer_interrupt", "dma_interrupt", "trap_entry")
 _ENTRY_BYTES = {"arm-none-eabi": 108, "riscv64-unknown-elf": 0}
-"""What the core itself pushes for an interrupt at most; on Arm 8 words, 18 of the FPU, one for alignment."""
+"""Bytes that the core pushes for an interrupt at most; on Arm 8 words, 18 of the FPU, 1 for alignment."""
 _UNPAINTED_BYTES = 64  # FRAME_MARGIN of firmware/measurer/timing.c
 
 
 @dataclass(frozen=True, slots=True)
 class StackBound:
-    """Bytes of stack that are never exceeded.
+    """Upper bounds of the stack in bytes.
 
     program: the firmware with the measurer, from the top of the stack, as `stack_bytes` of a run counts.
     library: any function of the generated header, from the stack pointer of its caller on.
-    interrupt: what one interrupt of the firmware adds at any time; in neither of the others.
+    interrupt: bytes that one interrupt of the firmware adds at any time; not part of the others.
     """
 
     program_bytes: int
@@ -50,7 +50,7 @@ class StackBound:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A function as GCC compiled it: bytes of its frame, what it calls, its source file."""
+    """A function as GCC compiled it: bytes of its frame, its calls, its source file."""
 
     frame_bytes: int
     calls: frozenset[str]
@@ -58,9 +58,9 @@ class Compiled:
 
 
 def stack_bound(firmware: Firmware) -> StackBound | None:
-    """The bound of a firmware with the measurer; None for the host, whose C library is not in it.
+    """Return the bound of a firmware with the measurer; None for the host, whose C library is not in it.
 
-    None as well where the functions of a toolchain allow no bound, which is warned of.
+    Also None, with a warning, if the functions of a toolchain allow no bound.
     """
     return _bound_or_warning(firmware.elf, firmware.board.toolchain)
 
@@ -78,10 +78,10 @@ def _bound_or_warning(elf: Path, toolchain: str) -> StackBound | None:
 
 
 def bound_of(compiled: Mapping[str, Compiled], others: LibraryFunctions, toolchain: str) -> StackBound:
-    """The bound of a program with the measurer, of compiled functions and others.
+    """Return the bound of a program with the measurer, of compiled functions and others.
 
-    Raises BuildError for recursion, for an indirect call that is not the tape's, and for a function without a
-    source whose frame cannot be read.
+    Raises BuildError for recursion, for an indirect call outside the tape, and for a function without source
+    whose frame cannot be read.
     """
     depths = Depths(compiled, others)
     library = (
@@ -98,10 +98,9 @@ def bound_of(compiled: Mapping[str, Compiled], others: LibraryFunctions, toolcha
 
 
 def read_calls(text: str) -> dict[str, Compiled]:
-    """The functions of the VCG graphs that GCC writes, by title: a static function's begins with its file.
+    """Return the functions of the VCG graphs that GCC writes, by title; static ones start with their file.
 
-    Of a weak function and the one in its place both frames and calls count. Raises BuildError for a frame
-    that grows at run time.
+    A weak function and its replacement both count. Raises BuildError for a frame that grows at run time.
     """
     calls: dict[str, set[str]] = {}
     for caller, callee in _EDGE.findall(text):
@@ -125,7 +124,9 @@ class Depths:
         self._open: list[str] = []
 
     def of(self, name: str) -> int:
-        """What a call of the function needs: its frame and those below. Raises BuildError for recursion."""
+        """Return the bytes that a call of the function needs: its frame and those below. BuildError for
+        recursion.
+        """
         if name in self._open:
             circle = " -> ".join(map(_plain, [*self._open[self._open.index(name) :], name]))
             raise BuildError(f"no bound for the stack: {circle} is a recursion")
@@ -137,7 +138,7 @@ class Depths:
         return self._known[name]
 
     def above(self, name: str) -> int:
-        """The frames of the deepest chain of direct callers of a compiled function."""
+        """Return the frames of the deepest chain of direct callers of a compiled function."""
         callers = [it for it, function in self._compiled.items() if name in function.calls]
         return max((self._compiled[it].frame_bytes + self.above(it) for it in callers), default=0)
 
@@ -150,7 +151,7 @@ class Depths:
         return function.frame_bytes, (function.calls - {INDIRECT}) | self._pointed_to(name)
 
     def _pointed_to(self, caller: str) -> set[str]:
-        """What the pointers that a function calls can point to."""
+        """Return the possible targets of the pointers that a function calls."""
         kernels = {
             title
             for title, function in self._compiled.items()
@@ -160,14 +161,14 @@ class Depths:
             return kernels
         if caller == "timing_run":
             return {title for title in self._compiled if _CORES.fullmatch(title)}
-        if caller == "mcud_unit_run":  # a kernel that hands on is not handed on
+        if caller == "mcud_unit_run":  # it passes on kernels, and is never passed on itself
             return kernels - {f"mcud_{ON_UNIT}"}
         if caller == "mcud_feed":
             return {title for title in self._compiled if title.endswith(":feed_rows")}
         if self._compiled[caller].source.parent.name == "generated":
             return set()  # the application's feed or hook
         raise BuildError(
-            f"no bound for the stack: nothing is known of what {_plain(caller)} calls by a pointer"
+            f"no bound for the stack: the targets of {_plain(caller)}'s calls by pointer are unknown"
         )
 
 

@@ -27,7 +27,7 @@ _END = re.compile(r"(?:b|bx|j|jr|ret|mret|udf|tail)$")
 
 
 class LibraryFunctions:
-    """The functions of an ELF file as their instructions state them; read when first asked for."""
+    """The functions of an ELF file, read from their instructions on first use."""
 
     def __init__(self, elf: Path, toolchain: str) -> None:
         self._elf = elf
@@ -37,10 +37,10 @@ class LibraryFunctions:
         return name in self._starts
 
     def frame(self, name: str) -> tuple[int, frozenset[str]]:
-        """Bytes that a function pushes, all its paths together, and the functions that it may go on to.
+        """Return the bytes that a function pushes, on all paths together, and the functions it may call.
 
-        One that is not there needs nothing: the linker dropped its callers, or the compiler its calls. Raises
-        BuildError if the stack pointer is set to what is not known, and for calls through pointers.
+        A missing function needs nothing: the linker dropped its callers, or the compiler its calls.
+        Raises BuildError if the stack pointer is set to an unknown value, and for calls through pointers.
         """
         if name not in self:
             return 0, frozenset()
@@ -52,7 +52,7 @@ class LibraryFunctions:
         if following < len(self._order) and not _ends(body):
             targets.add(self._order[following])
         called = {self._names[it] for it in targets}
-        # what these push stays pushed in the caller
+        # their pushes stay in the caller
         saved = {it: int(found[1]) for it in called if (found := _SAVE.match(it))}
         return pushed + max(map(_saved_bytes, saved.values()), default=0), frozenset(called - set(saved))
 
@@ -67,7 +67,7 @@ class LibraryFunctions:
             raise _unreadable(name, instruction)
         position = bisect_right(self._order, int(found[1], 16)) - 1
         target = self._order[max(position, 0)]
-        # a call to the middle of itself is a far jump, or pushes what is counted already
+        # a call to the middle of itself is a far jump, or its pushes are counted already
         return [target] if target != start or (int(found[1], 16) == start and call) else []
 
     @cached_property
@@ -76,7 +76,7 @@ class LibraryFunctions:
 
     @cached_property
     def _names(self) -> dict[int, str]:
-        """By address; static functions of one name are told apart by it."""
+        """The names by address; it distinguishes static functions of one name."""
         count = Counter(it.name for it in self._all.all)
         return {
             it.address: it.name if count[it.name] == 1 else f"{it.name}@{it.address:x}"
@@ -103,14 +103,14 @@ class LibraryFunctions:
 
 
 def _saved_bytes(registers: int) -> int:
-    """What __riscv_save_N of a 32-bit libgcc pushes; it returns with the stack pointer lowered."""
+    """Return the bytes that __riscv_save_N of a 32-bit libgcc pushes; it returns with them pushed."""
     return 16 if registers < 4 else 64
 
 
 def pushed_bytes(instruction: Instruction, function: str) -> int:
-    """By how many bytes an instruction of Arm or RISC-V lowers the stack pointer, 0 if it raises it.
+    """Return the bytes by which an Arm or RISC-V instruction lowers the stack pointer, 0 if it raises it.
 
-    Raises BuildError for one that sets it to what is not known.
+    Raises BuildError for an instruction that sets it to an unknown value.
     """
     mnemonic, operands = instruction.mnemonic, instruction.operands
     if _PUSH.match(mnemonic) and (operands.startswith(("sp!", "{"))):
@@ -128,7 +128,7 @@ def pushed_bytes(instruction: Instruction, function: str) -> int:
 
 
 def _list_bytes(operands: str) -> int:
-    """Bytes of a register list such as {r4, r5, lr} or {d8-d11}."""
+    """Return the bytes of a register list such as {r4, r5, lr} or {d8-d11}."""
     found = _LIST.search(operands)
     names = [part.strip() for part in found[1].split(",")] if found else []
     total = 0
@@ -140,7 +140,7 @@ def _list_bytes(operands: str) -> int:
 
 
 def _ends(body: Sequence[Instruction]) -> bool:
-    """Whether nothing is executed behind the last instruction."""
+    """Whether nothing is executed after the last instruction."""
     last = body[-1] if body else None
     if last is None:
         return False
@@ -152,4 +152,4 @@ def _ends(body: Sequence[Instruction]) -> bool:
 
 def _unreadable(function: str, instruction: Instruction) -> BuildError:
     text = f"{instruction.mnemonic} {instruction.operands}"
-    return BuildError(f"no bound for the stack: `{text}` in {function} says nothing of how deep it gets")
+    return BuildError(f"no bound for the stack: `{text}` in {function} sets an unknown depth")

@@ -1,4 +1,4 @@
-"""A PlatformIO project to begin with: a board's start-up code, a main() that runs the model, its library."""
+"""A starter PlatformIO project: a board's start-up code, a main() that runs the model, its library."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
 def require_start(board: Board, *, emulate: bool = False) -> None:
-    """Raise UsageError for a board without start-up code or emulator, and for a framework but Arduino;
-    ConfigError for one that is not trusted.
+    """Raise UsageError for a board without start-up code or emulator, and for frameworks other than Arduino.
+
+    Raises ConfigError for a board that is not trusted.
     """
     require_trusted(board)
     if emulate:
@@ -36,12 +37,12 @@ def require_start(board: Board, *, emulate: bool = False) -> None:
     if board.facts_only and board.framework is None:
         raise UsageError(
             f"there is no start-up code for {board.name}: name it as PlatformIO does, --board pio:ID, or put "
-            "the library into a project of your own with build --for"
+            "the library into your own project with build --for"
         )
     if board.framework is not None and board.framework.name != "arduino":
         build_system = {"espidf": "esp-idf"}.get(board.framework.name, board.framework.name)
         raise UsageError(
-            f"{board.name}: a project to begin with is a sketch for Arduino; build --for {build_system} "
+            f"{board.name}: init writes sketches for Arduino only; build --for {build_system} "
             "writes a library with an example"
         )
 
@@ -49,7 +50,7 @@ def require_start(board: Board, *, emulate: bool = False) -> None:
 def starter_files(
     member: LibraryModel, name: str, board: Board, model: str, *, emulate: bool
 ) -> dict[str, Content]:
-    """The project's files by path, without the library and the model's own file, which is called `model`."""
+    """Return the project's files by path, without the library and the model's file, which is called `model`."""
     emulate = emulate or board.emulated_only
     values = example_values([member], name, board) | {
         "model": model,
@@ -76,7 +77,7 @@ def _rendered(made: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, C
 
 
 def _with_libraries(text: str) -> str:
-    """platformio.ini that looks into lib/."""
+    """Return platformio.ini with lib/ as a library folder."""
     ini = configparser.ConfigParser(interpolation=None)
     ini.read_string(text)
     ini["env"]["lib_ldf_mode"] = "chain"
@@ -87,7 +88,7 @@ def _with_libraries(text: str) -> str:
 
 
 def _reached(sources: Iterable[str], headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that the sources include, and what these include."""
+    """Return the headers that the sources include, directly or through others."""
     pending = [name for text in sources for name in _INCLUDE.findall(text)]
     found: dict[str, str] = {}
     while pending:

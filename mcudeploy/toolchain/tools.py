@@ -1,4 +1,4 @@
-"""Programs of others as child processes, which never outlive this one."""
+"""External programs as child processes, which never outlive this one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _LOG = logging.getLogger(__name__)
 
 
 def told(command: Sequence[str]) -> None:
-    """Say which command line is run, where the user wants to know (`--verbose`)."""
+    """Print the command line that runs, if the user asked for it (`--verbose`)."""
     _LOG.info("+ %s", shlex.join(map(str, command)))
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A program that ran: its exit status, None if it was ended for want of time, and all it printed."""
+    """A program that ran: its exit status (None if its time was up) and its output."""
 
     status: int | None
     output: str
@@ -37,11 +37,11 @@ def run_tool(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Ended:
-    """Run a program to its end, or to that of its time; OSError if it cannot be started. `environment`:
-    this process's if none is given; `folder`: one of ours, an empty one if none is given.
+    """Run a program to its end or its time limit. Raises OSError if it cannot be started.
 
-    Whatever ends this call ends the program and its children: also an interrupt while it starts, and a signal
-    that kills this process.
+    `environment`: this process's by default; `folder`: an empty one by default. If this call ends for any
+    reason, the program and its children end: also on an interrupt while it starts, and on a signal that kills
+    this process.
     """
     told(command)
     with empty_folder() as empty, process_group() as group:
@@ -64,7 +64,7 @@ def run_tool(
 
 
 def _rest(process: subprocess.Popen[bytes]) -> bytes:
-    """What a program that was killed had printed, even if a daemon of its own keeps the pipe open."""
+    """Return the output of a killed program, even if its daemon keeps the pipe open."""
     try:
         return process.communicate(timeout=2)[0]
     except subprocess.TimeoutExpired as error:
@@ -73,11 +73,11 @@ def _rest(process: subprocess.Popen[bytes]) -> bytes:
 
 @contextmanager
 def process_group() -> Iterator[int]:
-    """The number of a process group that ends with the block, or with this process. A program that starts in
-    it never outlives either, also if an interrupt comes before its Popen object is there.
+    """Yield the number of a process group that ends with the block, or with this process.
 
-    Its first member waits for the end of a pipe from here. PR_SET_PDEATHSIG would kill already when the
-    thread that started a program ends, and could not be set before an interrupt comes.
+    A program in it never outlives either, even if an interrupt comes before its Popen object exists. Its
+    first member waits for the end of a pipe from here. PR_SET_PDEATHSIG would already kill when the starting
+    thread ends, and could not be set before an interrupt comes.
     """
     guard = start(
         ["/bin/sh", "-c", "read -r _; kill -KILL 0"],
@@ -102,7 +102,7 @@ def _kill(group: int) -> None:
 
 
 def ending(status: int) -> str:
-    """How a program ended, by its exit status: that of Popen, or a shell's of a program that it ran."""
+    """Return how a program ended, by its exit status: Popen's, or a shell's."""
     number = -status if status < 0 else status - 128
     try:
         return f"was ended by {signal.Signals(number).name}"
