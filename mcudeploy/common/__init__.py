@@ -1,1 +1,1 @@
-"""What every package may use: errors, files, progress, effort, text."""
+"""Code for every package: errors, files, progress, effort, text."""

@@ -1,6 +1,6 @@
-"""Every failure the user can meet, one class per stage, each with its exit code.
+"""All errors shown to the user, one class per stage, each with its exit code.
 
-An error names the thing, what was found, what is needed and the way out. Nothing else
+An error names the thing, the actual value, the requirement and the way out. Nothing else
 ends the program: a traceback is a defect of mcudeploy.
 """
 
@@ -19,7 +19,7 @@ class DeployError(Exception):
 
 
 class UsageError(DeployError):
-    """The command line asks for something that cannot be."""
+    """The command line asks for something impossible."""
 
     exit_code = 2
 
@@ -32,7 +32,7 @@ class ConfigError(DeployError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One node of a model that cannot be deployed, and why."""
+    """One unsupported node of a model, and the reason."""
 
     node: str
     op: str
@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why nodes of a model, all of one operator, cannot be deployed."""
+    """The reason why nodes of a model, all of one operator, are unsupported."""
 
     nodes: tuple[str, ...]
     op: str
@@ -49,7 +49,7 @@ class Cause:
 
     @property
     def where(self) -> str:
-        """The node, or how many and the first."""
+        """The node, or the number of nodes and the first."""
         number = len(self.nodes)
         return self.nodes[0] if number == 1 else f"{count_text(number, 'node')}, first: {self.nodes[0]!r}"
 
@@ -61,7 +61,7 @@ class Cause:
 
 
 def causes(problems: Iterable[Problem]) -> list[Cause]:
-    """The problems, those of one operator and reason together, in the order of their first."""
+    """Group the problems by operator and reason, in the order of their first node."""
     nodes: dict[tuple[str, str], list[str]] = {}
     for problem in problems:
         nodes.setdefault((problem.op, problem.reason), []).append(problem.node)
@@ -82,7 +82,7 @@ class ModelError(DeployError):
 
     @classmethod
     def unsupported(cls, problems: tuple[Problem, ...]) -> ModelError:
-        """The error for a readable model with nodes that cannot be deployed. A traceback lists causes too."""
+        """Return the error for a readable model with unsupported nodes. A traceback lists causes too."""
         number = len(problems)
         error = cls(f"{count_text(number, 'node')} {agree(number, 'is', 'are')} not supported", problems)
         for cause in causes(problems):
@@ -92,8 +92,9 @@ class ModelError(DeployError):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A way to make a model fit that was tried: the option or command, and what it gives. `command` is the
-    whole command line with the option, if there is one to go by.
+    """A tested way to make a model fit: the option or command, and its result.
+
+    `command` is the whole command line with the option, if the original one is known.
     """
 
     option: str
@@ -146,7 +147,7 @@ class ProtocolError(DeployError):
 
 
 class OutputsDifferError(DeployError):
-    """The device's outputs do not stand the reference."""
+    """The device's outputs differ from the reference."""
 
     exit_code = 11
 

@@ -1,4 +1,4 @@
-"""Files of the user: read within a limit, written whole or not at all, recognised where they are ours."""
+"""Files of the user: read within a limit, written whole or not at all, overwritten only if they are ours."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OURS = tuple(
 
 
 def read_limited(path: Path, most_bytes: int) -> bytes:
-    """The content of a regular file or a pipe. Raises OSError for anything else, and for a larger one."""
+    """Return the content of a regular file or a pipe. Raises OSError for anything else, or a larger one."""
     with path.open("rb") as stream:
         mode = os.fstat(stream.fileno()).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
@@ -40,7 +40,7 @@ def read_limited(path: Path, most_bytes: int) -> bytes:
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
-    """The same for a file that the user did not name: no pipe, whose writer the command would wait for."""
+    """Return the content of a regular file only: the command would wait for the writer of a pipe."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "not a file", str(path))
     return read_limited(path, most_bytes)
@@ -54,7 +54,7 @@ def is_ours(path: Path) -> bool:
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Whether both are one file, through whatever links; also if it is not there yet."""
+    """Whether both paths are one file, through any links; also if it does not exist yet."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)
@@ -66,7 +66,7 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def write_files(contents: Mapping[Path, str | bytes]) -> None:
-    """Write files in folders that are there. None is changed before all of them are on the disk.
+    """Write files in existing folders. None is changed before all of them are on the disk.
 
     Links are followed; devices and pipes are written to directly. Raises OSError that names the file.
     """
@@ -91,7 +91,7 @@ def write_files(contents: Mapping[Path, str | bytes]) -> None:
 
 
 def _stage(temporary: Path, target: Path, data: bytes) -> None:
-    """The content beside its place, on the disk, with the permissions of the file that it will replace."""
+    """Write the content beside its target, with the permissions of the file that it will replace."""
     with temporary.open("xb") as stream:
         stream.write(data)
         stream.flush()
@@ -102,7 +102,7 @@ def _stage(temporary: Path, target: Path, data: bytes) -> None:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Errors name the file that the user asked for."""
+    """Name the file that the user asked for in errors."""
     try:
         yield
     except OSError as error:

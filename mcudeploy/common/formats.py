@@ -1,4 +1,4 @@
-"""Files and folders of models in formats that are not read, and the way in."""
+"""Files and folders of models in unsupported formats, and the way in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ENDINGS = {
 
 
 def way_in(path: Path) -> str:
-    """How a model in another format gets here, with a separator in front; "" for what is not known as one."""
+    """Return the conversion of a model in another format, with a leading separator; "" if it is unknown."""
     if path.is_dir():
         return f". {_TENSORFLOW}" if (path / "saved_model.pb").is_file() else ""
     found = _ENDINGS.get(path.suffix.lower(), "")

@@ -1,11 +1,11 @@
-"""Ctrl-C, SIGTERM and SIGHUP, delivered where Python code can take them.
+"""Ctrl-C, SIGTERM and SIGHUP, delivered at points that can take an exception.
 
-Python calls a signal's handler wherever it runs some Python code next. That may be inside of an import, or
-where numba makes Python objects of what compiled code returns: an exception there comes out as an ImportError
-or a SystemError. So the handler looks at the stack, and in such a place it comes back a little later. The
-second signal ends the process at once.
+Python calls a signal's handler at the next Python code that runs. That may be inside of an import, or while
+numba converts results of compiled code: an exception there becomes an ImportError or a SystemError. So the
+handler looks at the stack, and in such a place it retries a little later. The second signal ends the
+process at once.
 
-Imports little, so that signals are heard while the rest is being imported.
+Imports little, so that signals work during the other imports.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import NoReturn, TypeVar
 _T = TypeVar("_T")
 
 INTERRUPTED, TERMINATED, HUNG_UP = 130, 143, 129
-"""The exit codes of Ctrl-C, of SIGTERM, and of SIGHUP, which a terminal that closes sends."""
+"""The exit codes of Ctrl-C, of SIGTERM, and of SIGHUP, which a closing terminal sends."""
 
 WORDS = {INTERRUPTED: "interrupted", TERMINATED: "terminated", HUNG_UP: "ended with its terminal"}
 _CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED, signal.SIGHUP: HUNG_UP}
 
 _AGAIN_S = 0.02
-"""After this time the handler looks again."""
+"""Seconds until the handler looks again."""
 
 _TOLD_AFTER = 50
-"""So many looks are told of: compiling for the first time takes long."""
+"""The number of looks before a message: the first compilation takes long."""
 
 _FOREIGN = {"numba", "llvmlite", "importlib", "_frozen_importlib", "_frozen_importlib_external"}
 """Packages through whose frames no exception may pass."""
@@ -44,8 +44,10 @@ class Terminated(SystemExit):
 
 
 class _Interrupts:
-    """What becomes of signals: `asked` to end already, with this exit code; `begun`, and not `closing`: there
-    is something to end in order.
+    """State of signal handling.
+
+    `asked`: the exit code to end with, as soon as possible. `begun`, and not `closing`: some work must end in
+    order.
     """
 
     asked = 0
@@ -71,7 +73,7 @@ class _Interrupts:
             _say(2, told)
 
     def end(self, code: int) -> NoReturn:
-        """End the process without unwinding. What it started watches over itself."""
+        """End the process without unwinding. Its children watch over themselves."""
         _say(2, f"error: {WORDS[code]}\n")
         if "--json" in sys.argv and not self.closing:
             told = f'{{"exit_code": {code}, "message": "{WORDS[code]}", "problems": []}}'
@@ -83,7 +85,7 @@ _STATE = _Interrupts()
 
 
 def listen() -> None:
-    """Take signals over from Python's own handlers, unless the parent process has them ignored."""
+    """Replace Python's signal handlers, unless the parent process has the signals ignored."""
     usual = (signal.default_int_handler, signal.SIG_DFL)
     for number in _CODES:
         if signal.getsignal(number) in usual:
@@ -93,24 +95,24 @@ def listen() -> None:
 
 
 def _deaf() -> None:
-    """The last act: Python takes itself down, and gives signals back their default, which is to kill."""
+    """Ignore signals at exit: Python restores their default, which is to kill."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     for number in (*_CODES, signal.SIGALRM):
         signal.signal(number, signal.SIG_IGN)
 
 
 def begin() -> None:
-    """From now on signals raise KeyboardInterrupt or Terminated; before, they ended the process at once."""
+    """Let signals raise KeyboardInterrupt or Terminated from now on; before, they end the process at once."""
     _STATE.begun = True
 
 
 def signalled() -> int:
-    """The exit code of the signal that ended what had begun; 0 if none did."""
+    """Return the exit code of the signal that ended the work; 0 if none did."""
     return _STATE.asked
 
 
 def through(finish: Callable[[], _T]) -> _T:
-    """What `finish` gives, also if Ctrl-C comes meanwhile: what a search found is not lost at the end."""
+    """Return the result of `finish`, also after Ctrl-C: the result of a search is not lost at the end."""
     try:
         return finish()
     except KeyboardInterrupt:
@@ -118,12 +120,12 @@ def through(finish: Callable[[], _T]) -> _T:
 
 
 def close() -> None:
-    """From now on one signal changes nothing: the answer is there, and is being told."""
+    """Ignore the first signal from now on: the result is being printed."""
     _STATE.closing = True
 
 
 def _foreign(frame: FrameType | None) -> bool:
-    """Whether an exception in a frame would not reach our code as it is."""
+    """Whether an exception in a frame would not reach our code unchanged."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         if module.partition(".")[0] in _FOREIGN or module in _SWALLOWING:
@@ -137,5 +139,5 @@ def _foreign(frame: FrameType | None) -> bool:
 def _say(stream: int, text: str) -> None:
     try:
         os.write(stream, text.encode())
-    except OSError:  # closed or full: the exit code is still told
+    except OSError:  # closed or full: the exit code still reports it
         return

@@ -1,5 +1,6 @@
-"""Programs of others are found and started here alone: the working directory, which may be anybody's, never
-brings one of its own, nor a script or a setting for one.
+"""The only place that finds and starts external programs.
+
+The working directory may be anybody's: it never contributes a program, a script or a setting.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ _UNSET = ("PWD", "OLDPWD", "PYTHONSTARTUP")
 
 
 def find_program(name: str) -> str | None:
-    """The absolute path of a program, by its name on PATH or by its path; None if there is none. Entries of
-    PATH that are relative or empty, or are the working directory, do not count.
+    """Return the absolute path of a program, by its name on PATH or by its path; None if there is none.
+
+    Entries of PATH that are relative or empty, or are the working directory, do not count.
     """
     found = shutil.which(name, path=trusted_entries(os.environ.get("PATH", os.defpath)))
     return found and str(Path(found).absolute())
 
 
 def trusted_entries(search_path: str) -> str:
-    """The entries of a variable such as PATH that are absolute and not the working directory."""
+    """Return the entries of a variable such as PATH that are absolute and not the working directory."""
     try:
         here = os.path.realpath(Path.cwd())
     except OSError:  # it was removed
@@ -37,22 +39,23 @@ def trusted_entries(search_path: str) -> str:
 
 
 def empty_folder() -> TemporaryDirectory[str]:
-    """A folder for a program to run in, which only this user can enter. It goes when the block ends. Its path
-    is short enough for a socket in it.
+    """Return a private temporary folder to run a program in; removed when the block ends.
+
+    Its path is short enough for a socket in it.
     """
     long = len(gettempdir()) > _MOST_CHARACTERS
     return TemporaryDirectory(prefix="mcudeploy-", dir="/tmp" if long else None, ignore_cleanup_errors=True)
 
 
 def python_module(name: str) -> list[str]:
-    """The command that runs a module of this Python, without the working directory among its modules."""
+    """Return the command that runs a module of this Python, without modules of the working directory."""
     return [sys.executable, "-P", "-m", name]
 
 
 def output_of(
     command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None
 ) -> bytes:
-    """What a program prints on stdout. Raises OSError if it cannot be started, TimeoutExpired if slow."""
+    """Return a program's stdout. Raises OSError if it cannot be started, TimeoutExpired if slow."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with empty_folder() as folder, start(command, folder, environment, **pipes) as process:
         try:
@@ -64,8 +67,9 @@ def output_of(
 def start(
     command: Sequence[str], folder: Path | str, environment: Mapping[str, str] | None = None, **pipes: Any
 ) -> subprocess.Popen[bytes]:
-    """Start a program in a folder that is ours; OSError if it cannot be started. `environment`: this
-    process's if None is given. `pipes`: keywords of Popen.
+    """Start a program in one of our folders. Raises OSError if it cannot be started.
+
+    `environment`: by default this process's. `pipes`: keywords of Popen.
     """
     program = find_program(command[0])
     if program is None:

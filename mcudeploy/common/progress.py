@@ -1,4 +1,4 @@
-"""How a long stage tells its caller where it is. No terminal code here: the command line draws."""
+"""Progress reports of long stages. No terminal code here: the command line draws."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ if TYPE_CHECKING:
     from mcudeploy.ir.plan import Search
 
 Report = Callable[["Search", int, float], None]
-"""Told of a search: what it has done so far, the least arena in bytes, its latency overhead in percent."""
+"""Receives a search's state, its least arena in bytes, and its latency overhead in percent."""
 
 
 def no_report(_: Search, __: int, ___: float) -> None:
-    """Nobody is told."""
+    """Ignore the report."""
 
 
 class Progress(Protocol):
-    """Told of each stage as it begins, and of how far it is where that is known."""
+    """Receives each stage when it begins, and its progress if that is known."""
 
     def stage(self, name: str) -> None:
-        """A stage begins, such as "building firmware"; the one before has ended."""
+        """Begin a stage, such as "building firmware"; the previous one has ended."""
 
     def update(self, name: str) -> None:
-        """The current stage goes on under another name, with newer figures."""
+        """Rename the current stage, with newer figures."""
 
     def advance(self, done: int, total: int) -> None:
-        """`done` of `total` units of the current stage are complete."""
+        """Report `done` of `total` units of the current stage."""
 
     def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None:
-        """A search has taken so long, its least arena is this, and it has seen so many candidates."""
+        """Report a search's seconds, least arena and candidates so far."""
 
 
 class SilentProgress:
-    """Tells nobody."""
+    """Progress that is not shown."""
 
     def stage(self, name: str) -> None:
         """Ignore the stage."""
@@ -54,9 +54,9 @@ SILENT: Progress = SilentProgress()
 
 
 def telling(progress: Progress, counted: Callable[[Search], Search] = lambda search: search) -> Report:
-    """What shows a search on a progress display: a line for each gain, kept up to date until the next one.
+    """Return a callback that shows a search on a progress display: a line for each gain, kept up to date.
 
-    `counted` adds what only the source of tile times knows.
+    `counted` adds the figures of the source of tile times.
     """
     shown: int | None = None
 

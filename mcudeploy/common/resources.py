@@ -1,4 +1,4 @@
-"""Folders: what is shipped (`templates`, `firmware`, `boards`), and the cache."""
+"""Folders: shipped files (`templates`, `firmware`, `boards`), and the cache."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def resource_dir(name: str) -> Path:
-    """The folder `templates`, `firmware` or `boards`: in the wheel, or in a checkout."""
+    """Return the folder `templates`, `firmware` or `boards`: in the wheel, or in a checkout."""
     installed = _PACKAGE / "_data" / name
     return installed if installed.is_dir() else _PACKAGE.parent / name
 
 
 def cache_dir() -> Path:
-    """MCUDEPLOY_CACHE_DIR, or ~/.cache/mcudeploy, as an absolute path. It may not exist yet."""
+    """Return MCUDEPLOY_CACHE_DIR, or ~/.cache/mcudeploy, as an absolute path. It may not exist yet."""
     chosen = os.environ.get("MCUDEPLOY_CACHE_DIR")
     return Path(chosen).absolute() if chosen else Path("~/.cache/mcudeploy").expanduser()

@@ -1,4 +1,4 @@
-"""CP-SAT as this project runs it."""
+"""CP-SAT with the settings of this project."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 
 def cp_solver(seconds: float, *, effort: float = math.inf) -> cp_model.CpSolver:
-    """A solver that ends after `seconds` by the clock, or after an `effort` in its own deterministic measure.
+    """Return a solver that ends after `seconds` by the clock, or after an `effort` in its deterministic
+    measure.
 
     The same model and effort give the same solution.
     """

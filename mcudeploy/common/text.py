@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def count_text(number: int, noun: str) -> str:
-    """A number and its noun, which takes an s unless the number is one: 1 step, 2,000 steps."""
+    """Return a number and its noun, with an s unless the number is one: 1 step, 2,000 steps."""
     return f"{number:,} {agree(number, noun, noun + 's')}"
 
 
 def agree(number: int, one: str, many: str) -> str:
-    """The form of a word that goes with a number."""
+    """Return the form of a word that agrees with a number."""
     return one if number == 1 else many

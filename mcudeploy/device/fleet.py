@@ -25,26 +25,26 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 POLL_S = 0.03
-"""How often a board without work looks for some, or for its turn."""
+"""Seconds between two looks of a board without work for some, or for its turn."""
 
 LOST = (ProtocolError, PortError, FlashError, BoardNotFoundError)
-"""Errors after which a board is taken to be gone; all others are of the work."""
+"""Errors after which a board counts as gone; all others concern the work."""
 
 
 class Alive:
-    """Which of so many boards still work."""
+    """The boards that still work, by number."""
 
     def __init__(self, count: int) -> None:
         self._numbers = list(range(count))
         self._lock = Lock()
 
     def numbers(self) -> list[int]:
-        """Those that do; at least one."""
+        """Return the numbers of working boards; at least one."""
         with self._lock:
             return list(self._numbers)
 
     def lose(self, number: int, error: DeployError) -> None:
-        """One does not, and the user is warned; raises its error if it was the last one."""
+        """Drop a board and warn the user. Raises `error` if it was the last one."""
         with self._lock:
             if self._numbers == [number]:
                 raise error
@@ -55,9 +55,11 @@ class Alive:
 
 
 class Dealt(Generic[_T]):
-    """Pieces of work, dealt out. Each board takes its own share in order. One that is through with it takes,
-    from the end, what is left of boards that are away: gone, or in use by another run. So which board does a
-    piece hangs on how many there are, and not on how fast they are.
+    """Pieces of work, dealt out to boards.
+
+    Each board takes its own share in order. Afterwards it takes, from the end, pieces of boards that are
+    away: gone, or in use by another run. So the board of a piece depends on the number of boards, not on
+    their speed.
     """
 
     def __init__(self, pieces: Sequence[_T], boards: Sequence[int]) -> None:
@@ -68,16 +70,16 @@ class Dealt(Generic[_T]):
 
     @property
     def over(self) -> bool:
-        """Whether all is done."""
+        """Whether all work is done."""
         return self._left == 0
 
     def away(self, number: int) -> None:
-        """A board is away until it takes a piece again."""
+        """Mark a board as away until it takes a piece again."""
         with self._lock:
             self._away.add(number)
 
     def take(self, number: int) -> _T | None:
-        """The next piece for a board; None if all that is left is in the hands, or shares, of others."""
+        """Return the next piece for a board; None if others work on all that is left, or own it."""
         with self._lock:
             self._away.discard(number)
             if self._shares[number]:
@@ -86,18 +88,18 @@ class Dealt(Generic[_T]):
             return self._shares[longest].pop() if longest is not None and self._shares[longest] else None
 
     def put_back(self, number: int, piece: _T) -> None:
-        """A piece is not done yet; it comes last."""
+        """Return an unfinished piece; it comes last."""
         with self._lock:
             self._shares[number].append(piece)
 
     def done(self) -> None:
-        """A piece is."""
+        """Count a finished piece."""
         with self._lock:
             self._left -= 1
 
 
 class Fleet:
-    """The boards of one command. Raises the error of the last one that fails."""
+    """The boards of one command. If all fail, the error of the last one is raised."""
 
     def __init__(self, targets: Sequence[Target]) -> None:
         self.targets = tuple(targets)
@@ -108,11 +110,11 @@ class Fleet:
 
     @property
     def first(self) -> Target:
-        """One that still works."""
+        """Return a board that still works."""
         return self.targets[self.alive.numbers()[0]]
 
     def on_one(self, do: Callable[[Target], _T]) -> _T:
-        """What `do` gives on one board; begun again on another where that fails."""
+        """Return the result of `do` on one board; if the board fails, run it on another."""
         while True:
             number = self.alive.numbers()[0]
             try:
@@ -121,10 +123,10 @@ class Fleet:
                 self.alive.lose(number, error)
 
     def each(self, jobs: Sequence[Job[_T]]) -> list[_T]:
-        """What the jobs give, as many at a time as there are boards; an error of a job ends all of them."""
+        """Return the results of the jobs, one per board at a time; an error of a job ends all of them."""
         running = _Running(self, jobs)
         numbers = self.alive.numbers()
-        # devices end before the threads are waited for: nobody waits for a run that is not needed any more
+        # devices end before the threads are joined: nobody waits for a run without use
         with ThreadPoolExecutor(len(numbers)) as pool:
             try:
                 workers = [pool.submit(running.work, number) for number in numbers]
@@ -138,7 +140,7 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job(Generic[_T]):
-    """Firmware, and what to do with a device that runs it."""
+    """Firmware, and the work on a device that runs it."""
 
     firmware: Firmware
     patience_s: float
@@ -146,7 +148,7 @@ class Job(Generic[_T]):
 
 
 class _Running(Generic[_T]):
-    """Jobs on their way; `results` by their number."""
+    """Jobs under way; `results` by their number."""
 
     def __init__(self, fleet: Fleet, jobs: Sequence[Job[_T]]) -> None:
         self.results: dict[int, _T] = {}
@@ -156,11 +158,11 @@ class _Running(Generic[_T]):
         self._devices: set[Device] = set()
 
     def work(self, number: int) -> None:
-        """A board's part of it."""
+        """Run a board's part of the jobs."""
         while not (self._dealt.over or self._stop.is_set()):
             index = self._dealt.take(number)
             if index is None:
-                self._stop.wait(POLL_S)  # a board that has a job may fail yet
+                self._stop.wait(POLL_S)  # a busy board may still fail
                 continue
             try:
                 self._do(index, self._fleet.targets[number])
@@ -185,7 +187,7 @@ class _Running(Generic[_T]):
                     self._devices.discard(device)
 
     def end(self) -> None:
-        """Nothing more is begun, and what is on its way fails."""
+        """Start no more jobs, and let those under way fail."""
         self._stop.set()
         with self._lock:
             for device in self._devices:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 HEADER = struct.Struct("<BBH")
 CRC = struct.Struct("<I")
 MAX_RUN = 254
-"""Bytes in a full COBS block, which stands for no zero."""
+"""Bytes in a full COBS block, which contains no zero."""
 _LONGEST = 70_000
-"""More than any frame has on the line."""
+"""More bytes than any frame takes on the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Frame:
 
 
 def cobs_encode(raw: bytes) -> bytes:
-    """The encoding of `raw` without zeros; the delimiter is not part of it."""
+    """Return the encoding of `raw` without zeros; the delimiter is not part of it."""
     out = bytearray()
     for run in raw.split(b"\0"):
         start = 0
@@ -38,7 +38,7 @@ def cobs_encode(raw: bytes) -> bytes:
 
 
 def cobs_decode(wire: bytes) -> bytes | None:
-    """The bytes that `wire` encodes; None if it is no encoding."""
+    """Return the bytes that `wire` encodes; None if it is no encoding."""
     out = bytearray()
     at, size = 0, len(wire)
     while at < size:
@@ -54,13 +54,13 @@ def cobs_decode(wire: bytes) -> bytes | None:
 
 
 def encode(frame: Frame) -> bytes:
-    """The bytes of a frame on the line, delimiter included."""
+    """Return the bytes of a frame on the line, delimiter included."""
     body = HEADER.pack(frame.type, frame.seq, len(frame.data)) + frame.data
     return cobs_encode(body + CRC.pack(zlib.crc32(body))) + b"\0"
 
 
 def decode(wire: bytes) -> Frame | None:
-    """The frame between two delimiters; None if it is damaged."""
+    """Return the frame between two delimiters; None if it is damaged."""
     raw = cobs_decode(wire)
     if raw is None or len(raw) < HEADER.size + CRC.size:
         return None
@@ -72,14 +72,14 @@ def decode(wire: bytes) -> Frame | None:
 
 
 class Receiver:
-    """Cuts what comes from the line into frames, and counts the bytes that belong to none."""
+    """Splits received bytes into frames, and counts the bytes that belong to none."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
         self._garbage_bytes = 0
 
     def feed(self, received: bytes) -> list[Frame]:
-        """The intact frames that `received` completes."""
+        """Return the intact frames that `received` completes."""
         self._pending += received
         *pieces, rest = self._pending.split(b"\0")
         self._pending = rest
@@ -97,5 +97,5 @@ class Receiver:
 
     @property
     def garbage_bytes(self) -> int:
-        """Bytes so far that are of no frame, those that still wait for the end of theirs included."""
+        """Bytes so far outside of any frame, including those that wait for their end."""
         return self._garbage_bytes + len(self._pending)

@@ -1,4 +1,4 @@
-"""Guards: bytes behind every arena that no step may change, and the end of the stack, checked after a run."""
+"""Guards: bytes after every arena that no step may change, and the end of the stack, checked after a run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from mcudeploy.device.target import Device
 
 GUARD = bytes.fromhex("a5c35a3c 0ff0e11e 7e81bd42 d14b66f9")
 _PAINTED_BYTES = 65536
-"""Of a stack, at most: MCUD_PAINT_BYTES."""
+"""Bytes checked at the end of a stack, at most: MCUD_PAINT_BYTES."""
 
 
 def guarded(program: Program) -> Program:
-    """The program with room for a guard behind each arena."""
+    """Return the program with room for a guard after each arena."""
     arenas = [replace(arena, size_bytes=arena.size_bytes + len(GUARD)) for arena in program.arenas]
     return replace(program, arenas=arenas)
 
@@ -27,13 +27,13 @@ def arm(device: Device, program: Program) -> None:
 
 
 def require_intact(device: Device, program: Program, stack: StackReport) -> None:
-    """Raise DeployError naming every guard that was overwritten, and its first byte."""
+    """Raise DeployError that names every overwritten guard, and its first changed byte."""
     dead = []
     for number, arena in enumerate(program.arenas):
         found = device.read(number, arena.size_bytes, len(GUARD))
         if found != GUARD:
             first = next(at for at, (one, other) in enumerate(zip(found, GUARD, strict=True)) if one != other)
-            dead.append(f"the guard behind the arena in {arena.memory}, from its byte {first} on")
+            dead.append(f"the guard after the arena in {arena.memory}, from its byte {first} on")
     if stack.used_bytes >= min(stack.size_bytes, _PAINTED_BYTES):
         dead.append(f"the end of the stack, {stack.used_bytes:,} B below its top")
     if dead:

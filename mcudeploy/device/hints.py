@@ -1,4 +1,4 @@
-"""What to do about a board that does not answer, or runs another firmware."""
+"""Advice for a board that does not answer, or runs another firmware."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from mcudeploy.boards.board import list_boards
 
 
 def flash_hint(board: str) -> str:
-    """How to get the measurer onto a board of this name; "" if it is not known."""
+    """Return how to get the measurer onto a board of this name; "" if the name is unknown."""
     return f'Write it with "mcudeploy flash{_option(board)}".'
 
 
 def silence_hint(board: str) -> str:
-    """What keeps a board silent, and how to find out. For a board of the user's own: which of its facts."""
+    """Return causes of a silent board and checks; for a board of the user, the facts to check."""
     command = f'Run "mcudeploy doctor{_option(board)}".'
     if board and not _is_shipped(board):
         return (

@@ -1,4 +1,4 @@
-"""The measurer without a model: firmware with all kernels, for timing tiles, and what it timed before."""
+"""The measurer without a model: firmware with all kernels, for timing tiles, and earlier times of tiles."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain.firmware_build import firmware_hash
 
 _LOOK_S = 0.2
-"""How often is looked for other runs that wait for a board."""
+"""Seconds between two looks for other runs that wait for a board."""
 
 
 def build_bench(target: Target) -> Firmware:
-    """The measurer with all kernels and no model; half of the memory is arena."""
+    """Build the measurer with all kernels and no model; half of the memory is arena."""
     return build_firmware(target.board, _sources(target.board), all_kernels(), emulate=target.emulated)
 
 
@@ -34,8 +34,9 @@ def _sources(board: Board) -> dict[str, str]:
 
 @contextmanager
 def measured_tiles(fleet: Fleet) -> Iterator[MeasuredTiles]:
-    """Times of tiles from devices of one board, which share the work, and from the database. A real board is
-    given to other runs that wait for it, now and then, and taken back.
+    """Yield tile times of devices of one board, which share the work, and of the database.
+
+    A real board goes to other runs that wait for it, now and then, and comes back.
     """
     board, bench = fleet.first.board, build_bench(fleet.first)
     with ExitStack() as stack:
@@ -48,7 +49,7 @@ def measured_tiles(fleet: Fleet) -> Iterator[MeasuredTiles]:
 
 @contextmanager
 def _giving_way(timers: Sequence[BoardTimer]) -> Iterator[None]:
-    """Boards without work go to other runs while the search computes."""
+    """Lend boards without work to other runs while the search computes."""
     end = Event()
 
     def watch() -> None:
@@ -66,12 +67,12 @@ def _giving_way(timers: Sequence[BoardTimer]) -> Iterator[None]:
 
 
 def stored_times(database: Database, board: Board, objective: Unit) -> KnownSource:
-    """Times of tiles by the kernels of this version: on hardware, else emulated unless cycles are wanted."""
+    """Return times of tiles by the current kernels: on hardware, else emulated unless in cycles."""
     wanted = (False,) if objective == "cycles" else (False, True)
     forms = [emulate for emulate in wanted if board.has_form(emulate)]
     try:
         hashes = [firmware_hash(board, _sources(board), all_kernels(), emulate=form) for form in forms]
-    except BuildError:  # without its compiler nothing can have been measured
+    except BuildError:  # without its compiler there are no measurements
         return nothing_known
     for each in hashes:
         times = database.tiles(board.name, f"{each:08x}")

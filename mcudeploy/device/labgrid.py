@@ -27,17 +27,17 @@ _PORT = re.compile(
 )
 _CLIENT_S = 60.0
 _SERVED_S = 15.0
-"""How long an exporter may take to serve a port."""
+"""Seconds that an exporter may take to serve a port."""
 _LOOK_S = 0.3
 _OURS = "acquired by mcudeploy"
 
 
 @contextmanager
 def acquired(place: str) -> Iterator[str]:
-    """The URL of a place's serial port. The place is ours inside of the block, together with other runs of
-    mcudeploy on this computer; the last of them releases it, unless the user had acquired it himself.
+    """Yield the URL of a place's serial port. The place is ours inside of the block.
 
-    PortError if labgrid-client is not installed, or refuses.
+    Other runs of mcudeploy on this computer share it; the last of them releases it, unless the user had
+    acquired it. Raises PortError if labgrid-client is not installed, or refuses.
     """
     if not _NAME.fullmatch(place):
         raise PortError(f"{PREFIX}{place}: that is no name of a place. Write {PREFIX}PLACE.")
@@ -58,7 +58,7 @@ def _join(place: str, users: FileLock) -> None:
     users.take(shared=True)
     if _holder(_client(place, "show")) == _our_name():
         return
-    users.write(_OURS)  # before it is true: an interrupt may come
+    users.write(_OURS)  # written first: an interrupt may come
     try:
         _client(place, "acquire")
     except PortError:
@@ -69,7 +69,7 @@ def _join(place: str, users: FileLock) -> None:
 def _leave(place: str, users: FileLock) -> None:
     users.give_back()
     if not users.take():
-        return  # others are there
+        return  # others still use it
     try:
         if users.text() == _OURS:
             users.write("")
@@ -80,7 +80,7 @@ def _leave(place: str, users: FileLock) -> None:
 
 
 def _url(place: str) -> str:
-    """Of the one serial port of an acquired place; it may be served only after a moment."""
+    """Return the URL of the one serial port of an acquired place; an exporter may take a moment to serve it."""
     deadline = time.monotonic() + _SERVED_S
     while True:
         found = [_params(text) for text in _PORT.findall(_client(place, "show"))]
@@ -95,13 +95,13 @@ def _url(place: str) -> str:
         time.sleep(_LOOK_S)
     extra = found[0].get("extra")
     if isinstance(extra, dict) and extra.get("proxy_required"):
-        raise PortError(f"the serial port of place {place} is behind a proxy, which mcudeploy cannot use.")
+        raise PortError(f"the serial port of place {place} needs a proxy, which mcudeploy cannot use.")
     scheme = "socket" if found[0].get("protocol") == "raw" else "rfc2217"
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _params(text: str) -> dict[str, object]:
-    """The parameters of a resource, as labgrid-client prints them; none if they are not understood."""
+    """Return the parameters of a resource as labgrid-client prints them; none if they cannot be parsed."""
     try:
         resource = ast.literal_eval(textwrap.dedent(text))
         return dict(resource["params"])
@@ -115,13 +115,13 @@ def _holder(shown: str) -> str:
 
 
 def _our_name() -> str:
-    """What labgrid calls us."""
+    """Return labgrid's name for this user and host."""
     host = os.environ.get("LG_HOSTNAME") or socket.gethostname()
     return f"{host}/{os.environ.get('LG_USERNAME') or getpass.getuser()}"
 
 
 def _client(place: str, command: str) -> str:
-    """What `labgrid-client` says; PortError if it fails."""
+    """Return the output of `labgrid-client`. Raises PortError if it fails."""
     try:
         ended = run_tool(["labgrid-client", "-p", place, command], _CLIENT_S)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Ports that several runs of mcudeploy on this computer share: one holds a port, the next is known to wait.
+"""Ports that several runs of mcudeploy on this computer share: one run holds a port, the next one queues.
 
-A lease is a lock on a file, which the system gives up with the process that has it, however that ends.
+A lease is a lock on a file. The system releases it with the process that holds it, however that ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 _POLL_S = 0.02
 _NOTICE_S = 1.0
 PATIENCE_S = 600.0
-"""How long a command waits for a port that another run uses."""
+"""Seconds that a command waits for a port that another run uses."""
 
 
 class Lease:
@@ -36,7 +36,9 @@ class Lease:
         self._held, self._next = FileLock(folder / f"{digest}.held"), FileLock(folder / f"{digest}.next")
 
     def take(self) -> bool:
-        """Whether it is ours from now on, or was already; else we stand in line, behind one at most."""
+        """Whether the port is ours from now on, or was already; otherwise join the queue (of one) if it is
+        free.
+        """
         if self._held.ours:
             return True
         if not (self._next.take() and self._held.take()):
@@ -46,24 +48,24 @@ class Lease:
         return True
 
     def wanted(self) -> bool:
-        """Whether another run waits for it."""
+        """Whether another run waits for the port."""
         free = self._next.take()
         self._next.give_back()
         return not free
 
     def give_back(self) -> None:
-        """Leave it, or the line, to others."""
+        """Release the port, or leave the queue."""
         self._next.give_back()
         self._held.give_back()
 
     def holder(self) -> str:
-        """Who has it, or had it last."""
+        """Return the current or last holder."""
         return self._held.text() or "another run of mcudeploy"
 
 
 @contextmanager
 def leased(port: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
-    """The port is ours inside of the block. Waits for other runs; PortError when that takes too long."""
+    """Hold the port inside of the block. Waits for other runs; PortError if that takes too long."""
     lease, start = Lease(port), time.monotonic()
     told = False
     try:
@@ -81,8 +83,9 @@ def leased(port: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
 
 
 class FileLock:
-    """An exclusive lock on a file, which is made where it is missing and never removed. The lock ends with
-    this process; `shared` ones exclude the others only.
+    """An exclusive lock on a file, which is created if missing and never removed.
+
+    The lock ends with this process; `shared` ones exclude only exclusive ones.
     """
 
     def __init__(self, path: Path) -> None:
@@ -91,11 +94,11 @@ class FileLock:
 
     @property
     def ours(self) -> bool:
-        """Whether this object has it."""
+        """Whether this object holds the lock."""
         return self._file is not None
 
     def take(self, *, shared: bool = False) -> bool:
-        """Whether it is ours from now on; at once."""
+        """Try to take the lock without waiting; return whether it is ours."""
         if self._file is None:
             file = self._open()
             try:
@@ -107,20 +110,20 @@ class FileLock:
         return True
 
     def give_back(self) -> None:
-        """Unlock it first: a child between fork and exec has a copy of the descriptor."""
+        """Unlock first: a child between fork and exec has a copy of the descriptor."""
         if self._file is not None:
             fcntl.flock(self._file, fcntl.LOCK_UN)
             os.close(self._file)
             self._file = None
 
     def write(self, text: str) -> None:
-        """Replace what the file says; the lock is ours."""
+        """Replace the content of the file; the lock is ours."""
         assert self._file is not None
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, text.encode(), 0)
 
     def text(self) -> str:
-        """What the file says."""
+        """Return the content of the file."""
         with suppress(OSError):
             return self._path.read_text("utf-8", errors="replace")
         return ""
@@ -136,21 +139,19 @@ class FileLock:
 
 
 class Claims:
-    """What this process measures now, so that no other measures the same: locks on bytes of one file."""
+    """Tiles that this process measures now, so no other measures the same: locks on bytes of one file."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
 
     def close(self) -> None:
-        """Give all of them up."""
+        """Release all claims."""
         os.close(self._file)
 
     @contextmanager
     def of(self, key: str) -> Iterator[bool]:
-        """Whether nobody else has claimed it; then it is ours inside of the block."""
-        at = int.from_bytes(
-            hashlib.sha256(key.encode()).digest()[:7]
-        )  # of 2^56 bytes, none of which is there
+        """Whether nobody else has claimed the key; then it is ours inside of the block."""
+        at = int.from_bytes(hashlib.sha256(key.encode()).digest()[:7])  # of 2^56 bytes, none of them stored
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, at)
         except (BlockingIOError, PermissionError):

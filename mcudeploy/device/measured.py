@@ -1,4 +1,4 @@
-"""Tile times from devices, kept in the database: what was measured once is never measured again."""
+"""Tile times from devices, stored in the database: a tile that was measured once is never measured again."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 
 Advance = Callable[[int, int], None]
-"""Told how many tiles of how many are timed."""
+"""Receives the number of timed tiles, and the total."""
 
 
 class TileClock(Protocol):
-    """Times tiles on one device; see `BoardTimer`."""
+    """A clock that times tiles on one device; see `BoardTimer`."""
 
     def ready(self) -> bool:
-        """Whether it can time a tile now; else another run has the device for a while."""
+        """Whether the clock can time a tile now; otherwise another run has the device for a while."""
 
     def time(self, graph: Graph, operator: Operator, call: KernelCall, rows: Interval) -> Ticks:
-        """The ticks of a tile. Raises ValueError if it does not fit the arena for timing."""
+        """Return the ticks of a tile. Raises ValueError if it does not fit the arena for timing."""
 
 
 class _Tile(NamedTuple):
@@ -44,14 +44,14 @@ _Keyed = tuple[TileKey, _Tile]
 
 
 class _Keys:
-    """The keys of a graph's tiles. Digests of shapes are remembered: there are few, asked for often."""
+    """The keys of a graph's tiles. Digests of shapes are cached: they are few, and used often."""
 
     def __init__(self, board: str, firmware: int, graph: Graph) -> None:
         self._device, self._graph = (board, f"{firmware:08x}"), graph
         self._shapes: dict[tuple[str, str], str] = {}
 
     def of(self, operator: Operator, call: KernelCall, rows: Interval) -> TileKey:
-        """The key of a tile of the graph."""
+        """Return the key of a tile of the graph."""
         name = operator.name, call.variant
         if name not in self._shapes:
             tensors = (*self._graph.input_tensors(operator), self._graph.tensors[operator.output])
@@ -60,18 +60,18 @@ class _Keys:
 
 
 def stored(times: Mapping[TileKey, int], board: str, firmware: int, graph: Graph) -> KnownTime:
-    """Times of a graph's tiles that were measured before, by a board with a firmware of this hash."""
+    """Return earlier times of a graph's tiles, by a board with a firmware of this hash."""
     keys = _Keys(board, firmware, graph)
     return lambda operator, call, rows: times.get(keys.of(operator, call, rows))
 
 
 class MeasuredTiles:
-    """Times of tiles on devices of one kind. Each is in the database as soon as a device has reported it.
+    """Times of tiles on devices of one kind. Each is stored as soon as a device has reported it.
 
-    `measured` tiles ran on a device, `hits` were known when they were asked for. Where a tile does not fit
-    the arena for timing, a part of it is timed and scaled by its rows. `device`: the board and its firmware's
-    hash. What another process measures at the same time is waited for, and not measured again. A device that
-    fails leaves its tiles to the others; `alive` has those that did not. The error of the last one is raised.
+    `measured` tiles ran on a device, `hits` were stored before. If a tile does not fit the arena for timing,
+    a part of it is timed and scaled by its rows. `device`: the board and its firmware's hash. Tiles that
+    another process measures at the same time are waited for. A device that fails leaves its tiles to the
+    others; `alive` contains those that still work. The error of the last one is raised.
     """
 
     def __init__(
@@ -90,12 +90,11 @@ class MeasuredTiles:
         self.measured = self.hits = 0
 
     def close(self) -> None:
-        """Nothing is measured any more."""
+        """Stop measuring."""
         self._claims.close()
 
     def of(self, graph: Graph) -> CallTime:
-        """The times of a graph's tiles; what is not known is measured when asked for, on the
-        first device that is not in use by others.
+        """Return the times of a graph's tiles. Unknown ones are measured on demand, on the first free device.
 
         Raises FitError for a tile of which not even a row can be timed.
         """
@@ -120,12 +119,12 @@ class MeasuredTiles:
         seconds: float,
         advance: Advance = lambda *_: None,
     ) -> None:
-        """Time tiles that are not known on all devices at once, for so many seconds at most.
+        """Time unknown tiles on all devices at once, for `seconds` at most.
 
-        They are dealt out one by one, and every device takes its own in order: which device times a tile
-        depends on the number of devices and on what is known, not on their speed, unless one fails or is in
-        use by another run. A tile of which not even a row can be timed is passed over: nobody may ask for it.
-        No measurement is lost by an error or an interrupt.
+        They are dealt out one by one, and every device takes its own in order. So the device of a tile
+        depends on the number of devices and on the stored times, not on speed, unless one fails or another
+        run uses it. A tile of which not even a row can be timed is skipped: it may never be needed. No
+        measurement is lost by an error or an interrupt.
         """
         missing: dict[TileKey, _Tile] = {}
         keys = _Keys(*self._device, graph)
@@ -137,8 +136,9 @@ class MeasuredTiles:
             self._time(list(missing.items()), time.monotonic() + seconds, advance)
 
     def _time(self, dealt: Sequence[_Keyed], deadline: float, advance: Advance) -> None:
-        """A thread for each device. It stores a time before it takes the next tile: a process that is killed
-        loses the one that is on its way.
+        """Run a thread for each device. It stores a time before it takes the next tile.
+
+        A killed process loses only the tiles under way.
         """
         said: SimpleQueue[bool] = SimpleQueue()  # True: a tile is done, False: a thread has ended
         stop, numbers = Event(), self._alive.numbers()
@@ -173,9 +173,7 @@ class MeasuredTiles:
             worker.result()
 
     def _step(self, number: int, share: Dealt[_Keyed]) -> bool:
-        """Have a device time its next tile. False if there is none, or another run has the tile, or the
-        device.
-        """
+        """Time the next tile on a device. False if there is none, or another run has the tile or the device."""
         timer = self._timers[number]
         if not timer.ready():
             share.away(number)
@@ -193,7 +191,7 @@ class MeasuredTiles:
                 share.put_back(number, piece)
                 raise
             share.put_back(number, piece)
-            if piece[0] in refused:  # others measure all that is left
+            if piece[0] in refused:  # others measure the rest
                 return False
             refused.add(piece[0])
         return False
@@ -210,12 +208,12 @@ class MeasuredTiles:
             time.sleep(POLL_S)
 
     def _time_one(self, timer: TileClock, key: TileKey, tile: _Tile) -> bool:
-        """Have the time of a tile stored; False if another process measures it at the moment."""
+        """Time and store a tile; False if another process measures it at the moment."""
         with self._claims.of(str(key)) as ours:
             if not ours:
                 return False
             with self._storing:
-                ticks = self._database.tile(key)  # another process may have been faster
+                ticks = self._database.tile(key)  # another process may have stored it
             if ticks is None:
                 ticks = round(_measure(timer, tile))
                 with self._storing:

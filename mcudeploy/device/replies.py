@@ -1,4 +1,4 @@
-"""What a device reports, and the bounds of every field of a reply; firmware/WIRE.md states both."""
+"""Reports of a device, and the bounds of every field of a reply; firmware/WIRE.md states both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcudeploy.common.text import count_text
 
 MIN_DATA_BYTES = 128
 _VERSIONED = 5
-"""Bytes of a HELLO reply up to its version, which no version of the protocol changes."""
+"""Bytes of a HELLO reply up to its version, the same in every version of the protocol."""
 _HELLO = struct.Struct("<IBBBBIIIIIHBB")
 _ARENA = struct.Struct("<QI")
 _U32 = 2**32 - 1
@@ -19,14 +19,14 @@ _KERNELS = 4096
 
 
 class FieldError(ValueError):
-    """A field of a reply is out of its bounds."""
+    """A field of a reply that is out of its bounds."""
 
     def __init__(self, field: str, value: object, bound: str) -> None:
         super().__init__(f"{field} = {value}: {bound} is allowed")
 
 
 def within(field: str, value: int, least: int, most: int) -> int:
-    """The value of a field, which lies from `least` to `most`. Raises FieldError if it does not."""
+    """Return the value of a field from `least` to `most`. Raises FieldError for other values."""
     if not least <= value <= most:
         raise FieldError(field, f"{value:,}", f"{least:,} to {most:,}")
     return value
@@ -48,7 +48,7 @@ class Arena:
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """What a device says of itself (HELLO). `align` is the unit of row offsets in bytes."""
+    """A device's description of itself (HELLO). `align` is the unit of row offsets in bytes."""
 
     pointer_bytes: int
     offset_bytes: int
@@ -82,7 +82,7 @@ class StepTicks:
 
 @dataclass(frozen=True, slots=True)
 class StackReport:
-    """Bytes of stack that the last RUN reached, and how many there are."""
+    """Bytes of stack that the last RUN reached, and the stack's size."""
 
     used_bytes: int
     size_bytes: int
@@ -96,7 +96,7 @@ def require_version(data: bytes, version: int) -> None:
 
 
 def device_info(data: bytes) -> DeviceInfo:
-    """From the data of a HELLO reply. Raises FieldError for a field out of its bounds."""
+    """Parse the data of a HELLO reply. Raises FieldError for a field out of its bounds."""
     if len(data) < _HELLO.size:
         raise FieldError("length", count_text(len(data), "byte"), f"{_HELLO.size + 2} or more")
     (_, _, pointer, offset, align, *words, arenas) = _HELLO.unpack_from(data)
@@ -147,25 +147,25 @@ def _board_name(text: bytes) -> str:
 
 
 def ticks_of(data: bytes, intervals: int) -> Ticks:
-    """From the data of a RUN or CALL reply: the sum of so many intervals of less than 2^32 ticks each."""
+    """Parse the data of a RUN or CALL reply: the sum of `intervals` intervals, each below 2^32 ticks."""
     disturbed, ticks = struct.unpack("<BQ", data)
     return Ticks(within("ticks", ticks, 0, intervals * _U32), _flag("disturbed", disturbed))
 
 
 def step_ticks(data: bytes) -> StepTicks:
-    """From the data of a TIME reply."""
+    """Parse the data of a TIME reply."""
     disturbed, *ticks = struct.unpack(f"<B{len(data) // 4}I", data)
     return StepTicks(tuple(ticks), _flag("disturbed", disturbed))
 
 
 def stack_of(data: bytes) -> StackReport:
-    """From the data of a STACK reply."""
+    """Parse the data of a STACK reply."""
     used, size = struct.unpack("<II", data)
     return StackReport(within("used", used, 0, size), size)
 
 
 def kernel_addresses(data: bytes, info: DeviceInfo, left: int) -> tuple[int, ...]:
-    """From the data of a KERNELS reply that can have the addresses of up to `left` kernels."""
+    """Parse the data of a KERNELS reply, the addresses of up to `left` kernels."""
     most = min(left, info.max_data_bytes // 8)
     if len(data) % 8 or not 1 <= len(data) // 8 <= most:
         raise FieldError("length", count_text(len(data), "byte"), f"8 for each of 1 to {most} kernels")

@@ -1,11 +1,11 @@
-"""The requests of the wire protocol, and what a device's refusals mean; see firmware/WIRE.md."""
+"""The requests of the wire protocol, and the causes of a device's refusals; see firmware/WIRE.md."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
 REPLY, BUSY, ERROR = 0x80, 0xFE, 0xFF
-"""The bit that makes a request's type that of its reply; types of other frames from the device."""
+"""The bit that turns a request's type into its reply's; types of other frames from the device."""
 
 
 class Request(IntEnum):

@@ -1,4 +1,4 @@
-"""A conversation with a measurer: requests that survive a bad line, and what the replies mean."""
+"""A session with a measurer: requests that survive a bad line, and parsed replies."""
 
 from __future__ import annotations
 
@@ -44,19 +44,21 @@ _RANGE = struct.Struct("<BIH")
 _WRITE = struct.Struct("<BI")
 _CALL = struct.Struct("<BIIII")
 _SLOWEST_BYTES_PER_S = 500
-"""A transfer of many requests is given up where it gets slower, on a line that is not."""
+"""A transfer of many requests fails below this rate, on a line that is faster."""
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 Advance = Callable[[int, int], None]
-"""Told how many bytes or steps of how many are done."""
+"""Receives the number of bytes or steps done, and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Patience. `answer_s`: without any answer the line is dead. `resend_s`: before the first resend of a
-    request, growing by half each time up to six times that. `busy_resend_s`: the same once the device has
-    said that it executes. `factor` multiplies these and the time limits of all requests, for a slow emulator.
+    """Time limits of the protocol in seconds.
+
+    `answer_s`: silence after which the line counts as dead. `resend_s`: before the first resend of a request,
+    growing by half each time up to six times that. `busy_resend_s`: the same after the device has reported
+    that it executes. `factor` multiplies these and the time limits of all requests, for a slow emulator.
     """
 
     answer_s: float = 5.0
@@ -66,10 +68,10 @@ class Timing:
 
 
 class Session:
-    """Talks to one device. Use as a context manager: leaving closes the line.
+    """A connection to one device. Use as a context manager: leaving closes the line.
 
     Every method raises ProtocolError if the device is silent, was reset, or refuses the request. After
-    silence or a reset the next request begins with a new HELLO; what the arenas held may be gone.
+    silence or a reset the next request begins with a new HELLO; the content of the arenas may be lost.
     """
 
     def __init__(self, transport: Transport, *, board: str = "", timing: Timing | None = None) -> None:
@@ -81,7 +83,7 @@ class Session:
         self._info: DeviceInfo | None = None
         self.resends = 0
         self.changes = 0
-        """Requests so far after which an arena may hold something else."""
+        """The number of requests so far that may have changed an arena."""
 
     def __enter__(self) -> Session:
         return self
@@ -92,16 +94,16 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Give the line back."""
+        """Close the line."""
         self._line.close()
 
     @property
     def info(self) -> DeviceInfo:
-        """What the device said of itself; asks it where that has not happened."""
+        """Return the device's description; ask for it on first use."""
         return self._info or self.hello()
 
     def hello(self, firmware_hash: int | None = None, timeout_s: float | None = None) -> DeviceInfo:
-        """Start (again), waiting up to `timeout_s` for a board that is starting or busy.
+        """Start or restart, waiting up to `timeout_s` for a board that is starting or busy.
 
         Raises ProtocolError if the firmware is not the one with `firmware_hash`.
         """
@@ -121,7 +123,7 @@ class Session:
     def write(
         self, memory: int, offset: int, data: bytes | memoryview, advance: Advance | None = None
     ) -> None:
-        """Put `data` into arena `memory` at byte `offset`."""
+        """Write `data` to arena `memory` at byte `offset`."""
         size = self.info.max_data_bytes - _WRITE.size
         view = memoryview(data).cast("B")
         since = time.monotonic()
@@ -133,7 +135,7 @@ class Session:
                 advance(start + len(part), len(view))
 
     def read(self, memory: int, offset: int, count: int, advance: Advance | None = None) -> bytes:
-        """`count` bytes of arena `memory` from byte `offset`."""
+        """Read `count` bytes of arena `memory` from byte `offset`."""
         size = self.info.max_data_bytes
         out = bytearray()
         since = time.monotonic()
@@ -146,7 +148,7 @@ class Session:
         return bytes(out)
 
     def run(self, first_step: int = 0, count: int | None = None, timeout_s: float = 60.0) -> Ticks:
-        """Run `count` steps (all by default) of the deployed program; never twice. Total ticks."""
+        """Run `count` steps (all by default) of the deployed program, never twice; return total ticks."""
         steps = self.info.steps - first_step if count is None else count
         data = self._request(Request.RUN, struct.pack("<II", first_step, steps), timeout_s, reply_bytes=9)
         return self.parsed(Request.RUN, ticks_of, data, steps)
@@ -158,8 +160,9 @@ class Session:
         timeout_s: float = 60.0,
         advance: Advance | None = None,
     ) -> StepTicks:
-        """Run `count` steps (all by default) and return the ticks of each. `timeout_s` is for one request;
-        all of them run the program once, and may take twice that.
+        """Run `count` steps (all by default) and return the ticks of each.
+
+        `timeout_s` is for one request; all together run the program once, and may take twice that.
         """
         total = self.info.steps - first_step if count is None else count
         ticks: list[int] = []
@@ -177,11 +180,11 @@ class Session:
         return StepTicks(tuple(ticks), disturbed)
 
     def reset(self) -> None:
-        """Set what the program keeps between runs to what it is at first."""
+        """Reset the program's states to their first values."""
         self._request(Request.RESET, b"", reply_bytes=0)
 
     def stack(self) -> StackReport:
-        """How deep the stack went in the last `run`."""
+        """Return the stack depth of the last `run`."""
         data = self._request(Request.STACK, b"", reply_bytes=8)
         return self.parsed(Request.STACK, stack_of, data)
 
@@ -201,7 +204,7 @@ class Session:
         return self.parsed(Request.CALL, ticks_of, data, repeat)
 
     def kernels(self) -> tuple[int, ...]:
-        """Addresses of the linked kernels, in the order of their sorted names."""
+        """Return addresses of the linked kernels, in the order of their sorted names."""
         info, found, since = self.info, list[int](), time.monotonic()
         while (left := info.kernel_count - len(found)) > 0:
             self._require_rate(Request.KERNELS, since, 8 * len(found))
@@ -215,11 +218,11 @@ class Session:
         self._request(Request.GUARD, request, reply_bytes=0)
 
     def request(self, kind: Request, data: bytes = b"", *, reply_bytes: int | None = 0) -> bytes:
-        """Any other request; the data of its reply, which are `reply_bytes` long, or of any length."""
+        """Send any other request; return the data of its reply, `reply_bytes` long, or of any length."""
         return self._request(kind, data, reply_bytes=reply_bytes)
 
     def parsed(self, kind: Request, parse: Callable[_P, _T], *fields: _P.args, **named: _P.kwargs) -> _T:
-        """The result of `parse` on a reply; ProtocolError for a field out of its bounds."""
+        """Return the result of `parse` on a reply. Raises ProtocolError for a field out of its bounds."""
         try:
             return parse(*fields, **named)
         except FieldError as error:
@@ -228,8 +231,9 @@ class Session:
             ) from None
 
     def _require_rate(self, kind: Request, since: float, done_bytes: int, run_s: float = 0.0) -> None:
-        """Raise ProtocolError if each answer of many comes in time, but all together do not. `run_s`: for
-        the program itself.
+        """Raise ProtocolError if many answers come in time each, but together too slowly.
+
+        `run_s`: time of the program itself.
         """
         timing, spent = self._timing, time.monotonic() - since
         slowest_s = done_bytes * (1 / _SLOWEST_BYTES_PER_S + 8 / self._line.bytes_per_second)
@@ -248,8 +252,9 @@ class Session:
         reply_bytes: int | None = None,
         accept: Callable[[bytes], bool] = lambda reply: True,
     ) -> bytes:
-        """Send until the reply comes. `timeout_s` bounds the whole; before BUSY or a reply, silence longer
-        than `answer_s` ends it earlier.
+        """Send until the reply comes, within `timeout_s` in all.
+
+        Before BUSY or a reply, silence longer than `answer_s` ends it earlier.
         """
         if kind is not Request.HELLO and self._info is None:
             self.hello()
@@ -262,7 +267,7 @@ class Session:
         silence_s = timing.factor * timing.answer_s + line_s
         limit = silence_s if timeout_s is None else timing.factor * timeout_s
         deadline = start + (limit if kind is Request.HELLO else min(limit, silence_s))
-        # a board that is just starting drops the first HELLO: repeat that one sooner
+        # a board that is starting drops the first HELLO: repeat that one sooner
         pause = line_s + timing.factor * timing.resend_s / (8 if kind is Request.HELLO else 1)
         slowest = 6 * (line_s + timing.factor * timing.resend_s)
         busy, garbage = False, self._receiver.garbage_bytes

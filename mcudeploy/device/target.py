@@ -1,4 +1,4 @@
-"""From firmware to a conversation with it: on the host, in an emulator, or on a board on a serial port."""
+"""From firmware to a session: on the host, in an emulator, or on a board at a serial port."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from mcudeploy.toolchain.flashing import choose_flasher, flash
 from mcudeploy.toolchain.ports import attached_by, find_port
 
 START_S = 10.0
-"""How long a board may take from reset to its first answer."""
+"""Seconds that a board may take from reset to its first answer."""
 
 _HERE = ("", "localhost", "127.0.0.1", "::1")
 _SCHEMES = ("rfc2217://", "socket://", "labgrid://")
 _RUNS_S = 1.0
-"""How long one may take that runs already."""
+"""Seconds that a running board may take to answer."""
 _LOOKS_S = 0.1
-"""Between two looks for a port that has gone."""
+"""Seconds between two looks for a port that has gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a program is to run: a board, the port it is on (found where not given), or its emulator.
-    `guards`: a debug build, see `mcudeploy.device.guards`. `flasher`: the tool that writes the board, the
-    first installed one of its file where not given; `probe`: serial number of the probe.
+    """The place where a program runs: a board, its port (detected by default), or its emulator.
 
-    Raises UsageError for a board that there is no firmware for, for one that cannot be emulated, and for a
-    port of another kind than those that `--port` takes: pyserial has URLs that write files.
+    `guards`: a debug build, see `mcudeploy.device.guards`. `flasher`: the tool that writes the board, by
+    default the first installed one of its file; `probe`: serial number of the probe.
+
+    Raises UsageError for a board without firmware, for one that cannot be emulated, and for a port of another
+    kind than `--port` takes: pyserial has URLs that write files.
     """
 
     board: Board
@@ -64,17 +65,17 @@ class Target:
 
     @property
     def emulated(self) -> bool:
-        """Whether the emulator runs it: asked for, or the board exists only there. The host needs none."""
+        """Whether the emulator runs the program: on request, or for boards that exist only there."""
         return self.board.emulated_only or (self.emulate and not self.board.is_host)
 
     @property
     def is_real(self) -> bool:
-        """Whether it is hardware, which is flashed."""
+        """Whether the target is hardware, which is flashed."""
         return not (self.emulated or self.board.is_host)
 
     @property
     def title(self) -> str:
-        """The board, and the flasher that writes it where it is real. Raises what `choose_flasher` raises."""
+        """The board, and the flasher of a real one. Raises what `choose_flasher` raises."""
         if not self.is_real:
             return self.board.name
         return f"{self.board.name}, flashed with {choose_flasher(self.board, self.flasher).tool}"
@@ -89,22 +90,22 @@ class Device:
     firmware: Firmware
     patience_s: float = 60.0
     why_dead: Callable[[], str | None] = lambda: None
-    """Why its emulator stopped; None while it runs, and for other devices."""
+    """Why the emulator stopped; None while it runs, and for other devices."""
 
     def write(self, memory: int, offset: int, data: bytes) -> None:
-        """Put bytes at `offset` of arena `memory`."""
+        """Write bytes at `offset` of arena `memory`."""
         self.session.write(memory, offset, data)
 
     def read(self, memory: int, offset: int, count: int) -> bytes:
-        """`count` bytes at `offset` of arena `memory`."""
+        """Read `count` bytes at `offset` of arena `memory`."""
         return self.session.read(memory, offset, count)
 
     def run(self, first: int, count: int) -> int:
-        """Run steps; their ticks."""
+        """Run steps and return their ticks."""
         return self.session.run(first, count, self.patience_s).ticks
 
     def time_unit(self, target: Target) -> tuple[str, Callable[[int], int]]:
-        """What its ticks are turned into, and how: instructions, cycles, or microseconds."""
+        """Return the unit of its ticks after conversion, and the conversion: instructions, cycles, or µs."""
         if target.emulated:
             return "instructions", target.board.instructions
         timer = target.board.timer.hardware
@@ -115,11 +116,11 @@ class Device:
 
 
 def require_port(target: Target) -> str | None:
-    """The port of a real board, which can be opened; None if no hardware is asked for.
+    """Return the port of a real board, which can be opened; None if no hardware is asked for.
 
-    Worth asking before anything that takes long. Raises BoardNotFoundError if no port is given and none
-    is found, PortError for a port that does not exist or cannot be opened, FlashError if no flasher of the
-    board is installed, UsageError if none reaches it, ConfigError for a board that is not trusted.
+    It belongs before all long work. Raises BoardNotFoundError if no port is given and none is found,
+    PortError for a port that is missing or cannot be opened, FlashError if no flasher of the board is
+    installed, UsageError if none reaches it, ConfigError for a board that is not trusted.
     """
     require_trusted(target.board)
     if not target.is_real:
@@ -127,7 +128,7 @@ def require_port(target: Target) -> str | None:
     port = target.port or find_port(target.board, target.probe)
     lease = Lease(port)
     try:
-        if lease.take():  # else another run of ours uses it now, and will give it back
+        if lease.take():  # else another run of ours uses it for now
             open_transport(port, _baud(target.board)).close()
     except RefusedError:
         if not _starts_emulator(target, port):
@@ -139,13 +140,13 @@ def require_port(target: Target) -> str | None:
 
 
 def _starts_emulator(target: Target, port: str) -> bool:
-    """Whether what writes the board may be what starts the emulator that listens at its port."""
+    """Whether the board's flasher may start the emulator that listens at its port."""
     flasher = choose_flasher(target.board, target.flasher, needed=False)
     return port.startswith("socket://") and flasher.tool == "command"
 
 
 def _require_reach(target: Target, port: str) -> None:
-    """An error where no flasher that is there reaches the board."""
+    """Raise an error if no installed flasher reaches the board."""
     there = host_of(port) not in _HERE and target.probe is None
     flasher = choose_flasher(target.board, target.flasher, needed=not there)
     if there and not TOOLS[flasher.tool].by_port:
@@ -154,7 +155,7 @@ def _require_reach(target: Target, port: str) -> None:
 
 
 def _far(target: Target, port: str, tool: str) -> str:
-    """What to do where only the serial line of a board comes here, and not its probe."""
+    """Return advice if only the serial line of a board is here, and not its probe."""
     emulated = "; or --emulate runs it in QEMU here, without a port" if target.board.emulator else ""
     return (
         f"{port} is the serial line of {target.board.name} on {host_of(port)}, and {tool} writes boards "
@@ -194,12 +195,12 @@ def open_device(
     emulator_arguments: Sequence[str] = (),
     wires: Sequence[int | None] = (),
 ) -> Iterator[Device]:
-    """Start (or flash) the firmware and say hello; everything that was started ends with the block.
+    """Start (or flash) the firmware and open a session; everything started ends with the block.
 
-    `wires`: descriptors that its ports to other boards are connected to, on the host and in the emulator.
+    `wires`: descriptors for the ports to other boards, on the host and in the emulator.
     Raises FlashError, BoardNotFoundError, PortError, or ProtocolError if the firmware does not answer.
     """
-    board, port = target.board, require_port(target)  # better known before flashing
+    board, port = target.board, require_port(target)  # errors come before flashing
     if board.is_host:
         name = f"process:{firmware.elf}"
         with _connected(board, name, firmware, wires=wires) as session:
@@ -209,7 +210,7 @@ def open_device(
             try:
                 with _connected(board, emulator.url, firmware) as session:
                     yield Device(session, emulator.url, firmware, patience_s, emulator.why_dead)
-            except (PortError, ProtocolError) as error:  # what died at once cannot even be connected to
+            except (PortError, ProtocolError) as error:  # a program that died at once refuses connections
                 reason = emulator.why_dead()
                 if reason is None or reason in str(error):
                     raise
@@ -223,8 +224,8 @@ def open_device(
 def open_board(
     target: Target, port: str, firmware: Firmware, patience_s: float = 60.0, *, reuse: bool = False
 ) -> Iterator[Device]:
-    """Flash a real board, whose port is leased, and say hello. `reuse`: leave out what the board runs
-    already.
+    """Flash a real board, whose port is leased, and open a session. `reuse`: skip flashing if it runs this
+    firmware.
     """
     board = target.board
     session = _running(board, port, firmware) if reuse else None
@@ -236,7 +237,7 @@ def open_board(
 
 
 def _flash(target: Target, port: str, firmware: Firmware) -> None:
-    """Write it. Behind a port of the network there may be no probe of this computer, which the error says."""
+    """Write the firmware. A network port may have no probe on this computer; the error says so."""
     try:
         flash(target.board, firmware.elf, attached_by(target.board, port, target.probe), target.flasher)
     except FlashError as error:
@@ -247,8 +248,10 @@ def _flash(target: Target, port: str, firmware: Firmware) -> None:
 
 
 def _started(target: Target, port: str, firmware: Firmware) -> Session:
-    """A session with the board that was just written. Under a framework it may be its own USB device, whose
-    port goes while it is written and comes again; an emulator takes time until it listens.
+    """Return a session with the board that was just written.
+
+    Under a framework the port may be the board's USB device, which disappears while it is written and
+    returns. An emulator takes time until it listens.
     """
     board = target.board
     comes = board.framework is not None or _starts_emulator(target, port)
@@ -263,7 +266,7 @@ def _started(target: Target, port: str, firmware: Firmware) -> Session:
 
 
 def _running(board: Board, port: str, firmware: Firmware) -> Session | None:
-    """A session with the board if it runs this firmware."""
+    """Return a session with the board if it runs this firmware."""
     try:
         return _connected(board, port, firmware, _RUNS_S)
     except (ProtocolError, RefusedError):

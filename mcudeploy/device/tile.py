@@ -24,15 +24,15 @@ _FLASH_SKIP = 64
 _SHARE_FOR_IMAGES = 4
 """A quarter of an arena is kept for images while tiles are timed."""
 _MERGE_BYTES = 24
-"""What a WRITE of its own costs on the line: smaller gaps between changes are sent along."""
+"""Line bytes that a separate WRITE costs: smaller gaps between changes are sent along."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileTensor:
     """A tensor in an arena: block b of `block_rows` rows begins at byte `offsets[b]`.
 
-    Scratch has `row_bytes` 0, and one offset for each block of the output. With `first_block`, `offsets` has
-    those from that block on only: the ones before must not be touched.
+    Scratch has `row_bytes` 0, and one offset for each block of the output. With `first_block`, `offsets`
+    begins with that block: the ones before it must not be touched.
     """
 
     offsets: tuple[int, ...]
@@ -44,7 +44,7 @@ class TileTensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tile:
-    """An operator's kernel and where its tensors lie; `rows` and `block_rows` are of its output."""
+    """An operator's kernel and the offsets of its tensors; `rows` and `block_rows` are of its output."""
 
     call: KernelCall
     inputs: tuple[TileTensor, ...]
@@ -63,8 +63,9 @@ class FlashRegion:
 
     @classmethod
     def of(cls, board: Board) -> FlashRegion | None:
-        """The flash of a board but its first bytes, which may be at address 0; None if nothing is known of
-        its place: for the host, and where a framework links.
+        """Return the flash of a board without its first bytes, which may be at address 0.
+
+        None if its address is unknown: for the host, and if a framework links.
         """
         if board.is_host or board.framework is not None:
             return None
@@ -89,7 +90,7 @@ class KernelTable:
 
     @classmethod
     def of(cls, session: Session, names: Sequence[str]) -> KernelTable:
-        """Ask a device that was built with the kernels `names`. Raises ProtocolError for another number."""
+        """Read the addresses from a device built with the kernels `names`. ProtocolError for another number."""
         ordered = sorted(set(names))
         addresses = session.kernels()
         if len(addresses) != len(ordered):
@@ -103,7 +104,7 @@ class KernelTable:
 
 
 class _Builder:
-    """Collects an image from its parts; each part's address is known as soon as it is added."""
+    """Builds an image from its parts; each part's address is known as soon as it is added."""
 
     def __init__(self, base: int, pointer_bytes: int) -> None:
         self._base = base
@@ -111,14 +112,14 @@ class _Builder:
         self.data = bytearray()
 
     def add(self, part: bytes) -> int:
-        """Append; the address."""
+        """Append a part; return its address."""
         self.data += bytes(-len(self.data) % _IMAGE_ALIGN)
         address = self._base + len(self.data)
         self.data += part
         return address
 
     def pointers(self, addresses: Sequence[int]) -> bytes:
-        """Pointers in turn."""
+        """Append pointers in sequence."""
         return struct.pack(f"<{len(addresses)}{self._pointer}", *addresses)
 
 
@@ -133,9 +134,9 @@ def pack(
 ) -> Image:
     """The image of a tile for offset `at` (a multiple of 8) of arena `memory`.
 
-    Constants become part of it. With `flash`, arrays of int8, int32 and float32 that fit are taken to be
-    there instead, whatever its content: right for timing kernels whose time depends on no data.
-    Raises ValueError for offsets that are misaligned or out of the device's reach, or an unknown kernel.
+    Constants become part of it. With `flash`, arrays of int8, int32 and float32 that fit are assumed to be
+    there, with any content: sufficient for kernels whose time does not depend on data.
+    Raises ValueError for offsets that are misaligned or unreachable for the device, or an unknown kernel.
     """
     base = info.arenas[memory].base
     if (base + at) % _IMAGE_ALIGN:
@@ -168,7 +169,7 @@ def _params(call: KernelCall, builder: _Builder, flash: FlashRegion | None) -> b
     for name, value in call.params.items():
         if value is None or isinstance(value, np.ndarray):
             if scalars:
-                raise ValueError(f"{call.kernel}: pointer {name} stands behind a scalar")
+                raise ValueError(f"{call.kernel}: pointer {name} follows a scalar")
             addresses.append(0 if value is None else _constant(value, builder, flash))
         elif isinstance(value, int | np.integer):
             scalars += struct.pack("<i", value)
@@ -178,18 +179,18 @@ def _params(call: KernelCall, builder: _Builder, flash: FlashRegion | None) -> b
 
 
 def _constant(array: ConstantArray, builder: _Builder, flash: FlashRegion | None) -> int:
-    # unsigned arrays are positions: with any others a kernel would read anywhere
+    # unsigned arrays are positions: arbitrary values would make a kernel read anywhere
     if flash is not None and array.dtype.kind in "if" and array.nbytes <= flash.size_bytes:
         return flash.base
     return builder.add(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
 
 
 class TileTimer:
-    """Times tiles on one device; sends of each image only what differs from the one before.
+    """Times tiles on one device; of each image only the changes against the previous one are sent.
 
-    With `flash` (see `pack`) the constants of operators that multiply are not sent at all. Their results then
-    clamp often, which costs kernels that branch there up to 3 % (vww on stm32f405: 1 % in all, of every tile
-    alike). The tape's own cost of a step, some 20 instructions, is in no tile's time.
+    With `flash` (see `pack`) the constants of operators that multiply are not sent. Their results then often
+    clamp, which costs kernels that branch there up to 3 % (vww on stm32f405: 1 % in all, equal for all
+    tiles). The tape's cost of a step, some 20 instructions, is not part of a tile's time.
     """
 
     def __init__(
@@ -202,7 +203,7 @@ class TileTimer:
     ) -> None:
         self._session, self._kernels, self._memory, self._flash = session, kernels, memory, flash
         self._sent = b""
-        self._changes = session.changes  # as they were when `_sent` was on the device
+        self._changes = session.changes  # the count when `_sent` was on the device
 
     def time(
         self,
@@ -214,12 +215,12 @@ class TileTimer:
         input_block_rows: Sequence[int] | None = None,
         timeout_s: float = 60.0,
     ) -> Ticks:
-        """The ticks of computing output rows `rows` of an operator by `call` in one step, on any data.
+        """Return the ticks of computing output rows `rows` by `call` in one step, on any data.
 
-        `input_block_rows` says how each input is cut (whole by default): it changes nothing but how a kernel
-        finds its rows. Only what the step touches takes room in the arena; where even that is too much,
-        blocks share addresses, which is no matter to a kernel whose time depends on no data.
-        Raises ValueError if a single block or the image does not fit the arena.
+        `input_block_rows` states how each input is cut (whole by default): it only changes how a kernel finds
+        its rows. The arena holds only blocks that the step touches. If they do not fit, blocks share
+        addresses, which does not matter to a kernel whose time is independent of data. Raises ValueError if a
+        single block or the image does not fit the arena.
         """
         info = self._session.info
         size = info.arenas[self._memory].size_bytes
@@ -230,7 +231,7 @@ class TileTimer:
         home = image_home(size)
         at = max(home, used)
         image = pack(tile, self._kernels, info, at=at, memory=self._memory, flash=flash)
-        if at + len(image.data) > size:  # other operators' constants count for their time, but have no room
+        if at + len(image.data) > size:  # other operators' times need their constants, which do not fit
             image = pack(tile, self._kernels, info, at=at, memory=self._memory, flash=self._flash)
         if at + len(image.data) > size:
             raise ValueError(f"{operator.name} with its constants does not fit the arena for timing")
@@ -243,7 +244,7 @@ class TileTimer:
 
 
 def _changes(before: bytes, after: bytes) -> list[Interval]:
-    """The parts of `after` that differ from `before` or lie behind it; near ones are taken together."""
+    """Return the parts of `after` that differ from `before` or lie beyond it, near ones merged."""
     common = min(len(before), len(after))
     differ = np.ones(len(after), np.bool_)
     differ[:common] = np.frombuffer(before, np.uint8, common) != np.frombuffer(after, np.uint8, common)
@@ -256,7 +257,7 @@ def _changes(before: bytes, after: bytes) -> list[Interval]:
 
 
 def image_home(arena_bytes: int) -> int:
-    """Where the images for timing lie in an arena of this size."""
+    """Return the offset of images for timing in an arena of this size."""
     return (arena_bytes - arena_bytes // _SHARE_FOR_IMAGES) // _IMAGE_ALIGN * _IMAGE_ALIGN
 
 
@@ -270,10 +271,10 @@ def timing_tile(
     input_block_rows: Sequence[int] | None = None,
     memory: int = 0,
 ) -> tuple[Tile, int]:
-    """A tile for timing and the offset behind its tensors, where the image goes.
+    """Return a tile for timing and the offset after its tensors, for the image.
 
-    The tensors lie behind one another from offset 0; see `TileTimer.time`. Raises ValueError for rows that
-    are no block of any cut.
+    The tensors are contiguous from offset 0; see `TileTimer.time`. Raises ValueError for rows that are no
+    block of any cut.
     """
     if len(rows) == 0 or (rows.lo % len(rows) and rows.lo < len(rows)):
         raise ValueError(f"rows {rows} of {operator.name} are no block of any cut")
@@ -307,7 +308,7 @@ def timing_tile(
 
 
 class _Arena:
-    """Hands out addresses from offset 0; starts over within a tensor where it is full."""
+    """Allocates addresses from offset 0; restarts within a tensor when it is full."""
 
     def __init__(self, size_bytes: int, memory: int) -> None:
         self._limit = image_home(size_bytes)
@@ -315,7 +316,7 @@ class _Arena:
         self.used = 0
 
     def place(self, blocks: Interval, block_bytes: int, row_bytes: int, block_rows: int) -> TileTensor:
-        """A tensor of which `blocks` are touched."""
+        """Place a tensor of which `blocks` are touched."""
         size = -(-block_bytes // _IMAGE_ALIGN) * _IMAGE_ALIGN
         start = self.used
         distinct = min(len(blocks), max(1, (self._limit - start) // max(size, 1)))

@@ -18,14 +18,14 @@ from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.toolchain import Firmware
 
 _SLICE_S = 2.0
-"""A board that another run waits for is kept for this time, so that handing it over costs little."""
+"""Seconds that a board which another run waits for is kept, so that handing it over costs little."""
 
 
 class BoardTimer:
-    """A board, opened with the firmware for timing when it is first needed. A real one is leased; from time
-    to time it goes to another run that waits for it. Several threads may use it.
+    """A board that times tiles, opened with the firmware for timing on first use. Thread-safe.
 
-    What `open_device` raises comes out of `ready` and `time`; the board is closed then.
+    A real board is leased; from time to time it goes to another run that waits for it. If `open_device`
+    raises in `ready` or `time`, the board is closed.
     """
 
     def __init__(self, target: Target, bench: Firmware) -> None:
@@ -39,12 +39,12 @@ class BoardTimer:
         self._since = 0.0
 
     def ready(self) -> bool:
-        """Whether it can time a tile now; else another run has it, after which it is our turn."""
+        """Whether the board can time a tile now; otherwise another run has it, and then it is our turn."""
         with self._using:
             return self._started() is not None
 
     def time(self, graph: Graph, operator: Operator, call: KernelCall, rows: Interval) -> Ticks:
-        """As of `TileTimer`. Waits for the board where another run has it."""
+        """Time a tile as `TileTimer` does. Waits for the board if another run has it."""
         while True:
             with self._using:
                 timer = self._started()
@@ -59,7 +59,7 @@ class BoardTimer:
             time.sleep(POLL_S)
 
     def give_way(self) -> None:
-        """Let another run have it that waits for it, if we have had it for some time and are not at it."""
+        """Lend the board to a waiting run, if we have had it for some time and are not using it."""
         if self._using.acquire(blocking=False):
             try:
                 self._give_way()
@@ -67,7 +67,7 @@ class BoardTimer:
                 self._using.release()
 
     def close(self) -> None:
-        """Give the board back."""
+        """Release the board."""
         with self._using:
             self._stop()
 

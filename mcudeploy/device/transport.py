@@ -1,4 +1,4 @@
-"""Byte pipes to a measurer: a serial port, a socket (an emulator's UART is one), or a process here."""
+"""Byte pipes to a measurer: a serial port, a socket (an emulator's UART is one), or a local process."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ _KEEP_ALIVE = [
 
 
 class RefusedError(PortError):
-    """Nothing listens at a TCP port, not yet or not any more."""
+    """Nothing listens at a TCP port, not yet or no longer."""
 
 
 class Transport(Protocol):
     """A two-way stream of bytes that may lose or damage some."""
 
     name: str
-    """What the user calls it: `/dev/ttyACM0`, `socket://127.0.0.1:4000`, the file of a process."""
+    """The user's name of the line: `/dev/ttyACM0`, `socket://127.0.0.1:4000`, the file of a process."""
     bytes_per_second: float
-    """The line's rate, infinite where it does not limit."""
+    """The line's rate in bits/s, infinite if there is no limit."""
 
     def write(self, data: bytes) -> None:
-        """Send all of `data`. Raises ProtocolError if the other end is gone or takes nothing for long."""
+        """Send all of `data`. Raises ProtocolError if the other end is gone or accepts nothing for long."""
 
     def read(self, timeout_s: float) -> bytes:
-        """What has arrived, waiting up to `timeout_s` for the first byte; empty when nothing came."""
+        """Return the received bytes, waiting up to `timeout_s` for the first one; empty if none came."""
 
     def close(self) -> None:
-        """Give the line back. A process is ended."""
+        """Close the line. A process is ended."""
 
 
 class _Descriptor:
@@ -105,7 +105,7 @@ class _Descriptor:
 
 
 def _address(url: str) -> tuple[str, int]:
-    """Host and port of a URL; PortError if it has none."""
+    """Return host and port of a URL. Raises PortError if either is missing."""
     try:
         parts = urlsplit(url)
         if parts.hostname and parts.port:
@@ -130,14 +130,16 @@ def _connected(url: str, timeout_s: float) -> socket.socket:
 
 
 class SocketTransport(_Descriptor):
-    """The UART of a board that a server serves at `socket://host:port`, or of an emulator of this process at
-    `unix://PATH`. Raises RefusedError if nothing listens, PortError for any other fault.
+    """The UART of a board that a server serves at `socket://host:port`, or of a local emulator at
+    `unix://PATH`.
+
+    Raises RefusedError if nothing listens, PortError for any other fault.
     """
 
     def __init__(self, url: str, connect_timeout_s: float = 5.0) -> None:
         try:
             self._socket = _connected(url, connect_timeout_s)
-        except (OSError, UnicodeError) as error:  # a name may be none
+        except (OSError, UnicodeError) as error:  # a name may be invalid
             kind = RefusedError if isinstance(error, ConnectionRefusedError) else PortError
             raise kind(
                 f"cannot connect to {url}: {error}. Is the emulator running, or who serves the port?"
@@ -146,14 +148,14 @@ class SocketTransport(_Descriptor):
         if self._remote:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for option, value in _KEEP_ALIVE:  # a computer that is gone is noticed while a program runs
+            for option, value in _KEEP_ALIVE:  # a computer that is gone is detected while a program runs
                 self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
         super().__init__(url, self._socket.fileno(), self._socket.fileno())
 
     def read(self, timeout_s: float) -> bytes:
         data = super().read(timeout_s)
         if self._remote and _QUICK_ACK is not None:
-            # an emulator sends byte by byte and, by Nagle's rule, waits for our delayed acknowledgement
+            # an emulator sends single bytes and, by Nagle's rule, waits for our delayed acknowledgement
             self._socket.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
         return data
 
@@ -166,8 +168,8 @@ class SocketTransport(_Descriptor):
 class ProcessTransport(_Descriptor):
     """The measurer as a process of this machine, on its standard input and output.
 
-    It inherits `descriptors`. When it dies, the error shows the end of what it said on standard error (the
-    sanitizers' reports). Raises PortError if it cannot be started.
+    The process inherits `descriptors`. If it dies, the error shows the end of its standard error (reports of
+    the sanitizers). Raises PortError if it cannot be started.
     """
 
     def __init__(
@@ -198,11 +200,11 @@ class ProcessTransport(_Descriptor):
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The process id."""
         return self._process.pid
 
     def stderr_text(self) -> str:
-        """What the process wrote on standard error, without the middle of a long report."""
+        """Return the standard error of the process, without the middle of a long report."""
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").splitlines()
         if len(lines) > _HEAD_LINES + _TAIL_LINES:
@@ -236,7 +238,7 @@ class ProcessTransport(_Descriptor):
 
 
 class SerialTransport:
-    """A serial port of this machine, opened for this process alone, or one that a server serves by RFC 2217.
+    """A serial port of this machine, opened exclusively, or one that a server serves by RFC 2217.
 
     Raises PortError if it does not exist, is not allowed, or is in use.
     """
@@ -247,7 +249,7 @@ class SerialTransport:
         self._served = port.startswith("rfc2217://")
         if self._served:
             _address(port)
-        # a server would be sent all settings again for each change of the time-out
+        # each change of the time-out would send all settings to a server again
         waits = {"timeout": _SERVED_WAIT_S} if self._served else {"timeout": 0, "write_timeout": 10}
         try:
             self._port = serial.serial_for_url(port, baudrate=baud, exclusive=True, **waits)
@@ -282,7 +284,7 @@ class SerialTransport:
         return ProtocolError(f"lost {self.name}: {error}. {hint}")
 
     def close(self) -> None:
-        """Unlock the port first: a child between fork and exec holds a copy of its descriptor."""
+        """Unlock the port first: a child between fork and exec has a copy of its descriptor."""
         with suppress(OSError):  # closed already, or a URL without a descriptor
             fcntl.flock(self._port.fileno(), fcntl.LOCK_UN)
         self._port.close()
@@ -294,7 +296,7 @@ def is_url(port: str) -> bool:
 
 
 def host_of(port: str) -> str:
-    """The computer that serves a port; "" for a device of this machine."""
+    """Return the computer that serves a port; "" for a device of this machine."""
     return _address(port)[0] if port.startswith(("socket://", "rfc2217://")) else ""
 
 
@@ -315,9 +317,10 @@ def _why_not_open(port: str, error: Exception) -> str:
 
 
 def open_transport(url_or_port: str, baud: int = 115200, wires: Sequence[int | None] = ()) -> Transport:
-    """A transport for `socket://host:port`, `unix://PATH`, `process:FILE`, or a serial port by name or URL.
+    """Open a transport for `socket://host:port`, `unix://PATH`, `process:FILE`, or a serial port by name or
+    URL.
 
-    A process gets the descriptors `wires` as its ports to other processes.
+    A process inherits the descriptors `wires` as its ports to other processes.
     """
     if url_or_port.startswith(("socket://", _UNIX)):
         return SocketTransport(url_or_port)

@@ -78,7 +78,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="no multiples of 4"):
         pack(odd, KernelTable({"k": 1}), device, at=0)
     fine = Tile(KernelCall("k", {"n": 1, "table": None}), (), TileTensor((0,), 1, 1), None, 1, 1)
-    with pytest.raises(ValueError, match="table stands behind a scalar"):
+    with pytest.raises(ValueError, match="table follows a scalar"):
         pack(fine, KernelTable({"k": 1}), device, at=0)
     with pytest.raises(ValueError, match="no kernel x"):
         pack(Tile(KernelCall("x"), (), fine.output, None, 1, 1), KernelTable({"k": 1}), device, at=0)

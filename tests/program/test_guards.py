@@ -34,7 +34,7 @@ def test_an_arena_that_is_too_small(missing_bytes: int) -> None:
         require_intact(device, program, INTACT)
         run_once(device, Storage.of(plan), {"image": np.zeros((8, 8, 4), np.int8)})
         if missing_bytes:
-            with pytest.raises(DeployError, match=r"the guard behind the arena in ram, from its byte \d"):
+            with pytest.raises(DeployError, match=r"the guard after the arena in ram, from its byte \d"):
                 require_intact(device, program, device.session.stack())
             return
         require_intact(device, program, device.session.stack())
