@@ -263,7 +263,7 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
     if report.get("splits"):
         facts.append(("unsplit arena", _bytes(report, "unsplit_arena_bytes")))
         cuts = (
-            f"{plain(s['operators'][0])}..{plain(s['operators'][-1])}, rows in a part: {s['rows']}"
+            f"{plain(s['operators'][0])}..{plain(s['operators'][-1])}, rows per part: {s['rows']}"
             for s in report["splits"]
         )
         facts.append(("split", "; ".join(cuts)))

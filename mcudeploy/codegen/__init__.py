@@ -1,1 +1,1 @@
-"""From a plan to C."""
+"""C code from a plan."""

@@ -1,4 +1,4 @@
-"""Whose the arenas of a library are, and whether a board has room for those of all its models together."""
+"""Owners of a library's arenas, and whether a board has room for those of all its models together."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from mcudeploy.common.text import agree
 from mcudeploy.planner.place.placement_problem import align_up
 
 ArenaKind = Literal["own", "shared", "extern", "init"]
-"""own: each model has its arenas. shared: models that keep no states have one in each memory. extern: arrays
-that the application defines. init: buffers that the application hands over at run time.
+"""own: each model has its arenas. shared: models without states share one arena in each memory. extern:
+arrays that the application defines. init: buffers that the application passes at run time.
 """
 ARENA_KINDS: tuple[ArenaKind, ...] = get_args(ArenaKind)
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one of several models takes: bytes in each memory, bytes of constants and tables in flash, and
-    whether it keeps states from one run to the next.
+    """One model's share of a board: bytes in each memory, bytes of constants and tables in flash, and whether
+    it keeps states between runs.
     """
 
     name: str
@@ -33,13 +33,13 @@ class Share:
 
 
 def share_of(program: Program, tables_bytes: int) -> Share:
-    """That of a program with tables of so many bytes. Arenas are padded to their alignment."""
+    """Return the share of a program with tables of `tables_bytes`. Arenas are padded to their alignment."""
     arenas = {it.memory: align_up(it.size_bytes, it.alignment) for it in program.arenas}
     return Share(program.prefix, arenas, program.weights_bytes + tables_bytes, bool(program.states))
 
 
 def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> list[Program]:
-    """The programs with arenas of this kind. Raises UsageError if there is nothing to share."""
+    """Return the programs with arenas of this kind. Raises UsageError if there is nothing to share."""
     if kind == "shared":
         _require_sharing(programs)
     return [
@@ -51,7 +51,7 @@ def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> l
 
 
 def shared_arenas(programs: Sequence[Program]) -> list[ArenaText]:
-    """Of each memory the arena that has room for each of the programs that share it."""
+    """Return, for each memory, the arena with room for each of the programs that share it."""
     found: dict[str, ArenaText] = {}
     for arena in (arena for program in programs if program.arena == "shared" for arena in program.arenas):
         other = found.setdefault(arena.memory, arena)
@@ -61,7 +61,7 @@ def shared_arenas(programs: Sequence[Program]) -> list[ArenaText]:
 
 
 def together(shares: Sequence[Share], kind: ArenaKind) -> dict[str, int]:
-    """By memory the bytes of all arenas of a library."""
+    """Return the bytes of all arenas of a library, by memory."""
     apart = [it for it in shares if kind != "shared" or it.stateful]
     at_once = [it for it in shares if it not in apart]
     return {
@@ -74,7 +74,7 @@ def together(shares: Sequence[Share], kind: ArenaKind) -> dict[str, int]:
 def require_room(shares: Sequence[Share], board: Board, kind: ArenaKind) -> None:
     """Raise FitError if several models together are more than a board has room for.
 
-    Arenas of the application are its own to place, one over the other if it likes.
+    The application places its own arenas, which may overlap.
     """
     short = [] if kind in {"extern", "init"} else _short_memories(shares, board, kind)
     flash = sum(it.flash_bytes for it in shares)
@@ -95,7 +95,7 @@ def require_room(shares: Sequence[Share], board: Board, kind: ArenaKind) -> None
 
 
 def _short_memories(shares: Sequence[Share], board: Board, kind: ArenaKind) -> list[str]:
-    """A sentence for every memory that the arenas are too large for, with the share of each model."""
+    """Return a sentence for every memory that the arenas exceed, with the share of each model."""
     found = []
     for memory, needed in together(shares, kind).items():
         room = board.room(board.memory(memory))

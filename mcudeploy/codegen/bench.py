@@ -1,4 +1,4 @@
-"""The sources generated for a bench firmware: kernels, no program, one arena for the host to fill."""
+"""Generated sources of a bench firmware: kernels, no program, one arena for the host to fill."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _ALIGNMENT = 4
 
 
 def kernels_in(text: str) -> tuple[str, ...]:
-    """Names (without `mcud_`) of the kernels that a C source defines, in its order."""
+    """Return names (without `mcud_`) of the kernels that a C source defines, in its order."""
     return tuple(_KERNEL.findall(text))
 
 
 def all_kernels(folder: Path | None = None) -> tuple[str, ...]:
-    """Names of all kernels that compute, sorted; of the C files in `folder` where given."""
+    """Return names of all kernels that compute, sorted; those of the C files in `folder` if it is given."""
     sources = (folder or resource_dir("firmware") / "kernels").glob("*.c")
     found = {name for source in sources for name in kernels_in(source.read_text("utf-8"))}
     return tuple(sorted(found - OF_THE_TAPE))
 
 
 def bench_sources(kernels: Sequence[str], arena_bytes: int) -> dict[str, str]:
-    """File name to text for a bench firmware with these kernels (names without `mcud_`) and this arena.
+    """Return file names and texts of a bench firmware with these kernels (without `mcud_`) and this arena.
 
     The kernel table is ordered by name, as `tile.KernelTable` expects; tables of any size fit the types.
     Raises ValueError for no kernels.

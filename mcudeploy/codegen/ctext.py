@@ -1,4 +1,4 @@
-"""Python values as C99 text. Whatever comes from a model passes through here or is a checked identifier."""
+"""Python values as C99 text. All text from a model passes through here or is a checked identifier."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _C_TYPES = {
 _PER_LINE = {"int8": 16, "int32": 8, "float32": 6, "uint16": 14, "uint32": 8}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
 _RECORD = re.compile(r"(t|s|p|in|op|on)[0-9]*(_.*)?")
-"""What the names of generated records begin with; behind it stands any name of a tensor or an operator."""
+"""Prefixes of generated records, each followed by the name of a tensor or an operator."""
 _C_KEYWORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline int long
     register restrict return short signed sizeof static struct switch typedef union unsigned void volatile
@@ -35,17 +35,17 @@ _SYSTEM_HEADERS = """
 
 
 def c_type(array: ConstantArray) -> str:
-    """The element type of a constant array."""
+    """Return the element type of a constant array."""
     return _C_TYPES[array.dtype.name]
 
 
 def c_int(value: int) -> str:
-    """A literal of type int; the least int32 has no literal of its own."""
+    """Return a literal of type int; the least int32 needs an expression."""
     return "-2147483647 - 1" if value == -(2**31) else str(value)
 
 
 def c_float(value: float) -> str:
-    """The shortest text that gives this float32 back: a literal, or a macro of math.h for infinity.
+    """Return the shortest text that converts back to this float32: a literal, or a macro for infinity.
 
     Raises ValueError for NaN.
     """
@@ -61,7 +61,7 @@ def c_float(value: float) -> str:
 
 
 def c_elements(array: ConstantArray) -> list[str]:
-    """The elements of an array, a few to a line, without the final comma."""
+    """Return the elements of an array, a few to a line, without the final comma."""
     flat = array.ravel()
     if array.dtype == np.float32:
         texts = [c_float(float(value)) for value in flat]
@@ -74,7 +74,7 @@ def c_elements(array: ConstantArray) -> list[str]:
 
 
 def c_identifier(text: str) -> str:
-    """A lower-case C identifier made of any text."""
+    """Return a lower-case C identifier derived from any text."""
     name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40].rstrip("_")
     if not name or not name[0].isalpha():
         name = f"model_{name}".rstrip("_")
@@ -82,10 +82,9 @@ def c_identifier(text: str) -> str:
 
 
 def model_name(given: str | None, stem: str) -> str:
-    """What a model is called in C, and its files: the name given by the user, or one made of its file's name.
+    """Return the C name of a model and its files: the user's name, or one derived from the file's name.
 
-    Raises UsageError if the given name would not stay as it is, or is taken; a file's name then gets a
-    prefix.
+    Raises UsageError if the user's name is no identifier or is taken; a file's name then gets a prefix.
     """
     if given is None:
         made = c_identifier(stem)
@@ -105,13 +104,13 @@ def model_name(given: str | None, stem: str) -> str:
 
 
 def _taken(name: str) -> str:
-    """Why the files and functions of a model cannot have this name, empty if they can."""
+    """Return why the files and functions of a model cannot have this name, empty if they can."""
     if name in _C_KEYWORDS.split():
         return "a keyword of C"
     if name in _SYSTEM_HEADERS.split():
         return f"the C library's header {name}.h"
     if _RECORD.fullmatch(name):
-        return "what records begin with"
+        return "a prefix of records"
     if name.startswith("mcud") or name in _own_files():
         return "a file or a prefix of the runtime"
     return ""
@@ -124,5 +123,5 @@ def _own_files() -> frozenset[str]:
 
 
 def comment_text(text: str) -> str:
-    """Text that is safe inside a C comment: printable ASCII that ends no comment and continues no line."""
+    """Return text that is safe in a C comment: printable ASCII that neither ends it nor continues a line."""
     return re.sub(r"[^A-Za-z0-9 ._+-]", "_", text)[:80]

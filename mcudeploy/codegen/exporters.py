@@ -1,4 +1,4 @@
-"""Libraries as build systems want them: where files lie, what describes them, and a self-checking example."""
+"""Libraries in the layout of a build system: paths, metadata, and a self-checking example."""
 
 from __future__ import annotations
 
@@ -116,13 +116,14 @@ class _Exported:
 
     @property
     def camel(self) -> str:
-        """The name of its type in Rust, which no keyword is."""
+        """The name of its type in Rust, which is never a keyword."""
         return "".join(part.capitalize() for part in self.p.prefix.split("_")) + "Model"
 
 
 def export_files(kind: Kind, members: Sequence[LibraryModel], name: str, board: Board) -> dict[str, Content]:
-    """The library `name` by path. Raises UsageError for programs that need more of an application than calls:
-    those of several cores or compute units.
+    """Return the library `name` by path.
+
+    Raises UsageError for programs of several cores or compute units: the application would have to run them.
     """
     for member in members:
         if member.program.lanes or ON_UNIT in member.program.kernels:
@@ -158,7 +159,7 @@ def export_files(kind: Kind, members: Sequence[LibraryModel], name: str, board: 
 
 
 def example_values(members: Sequence[LibraryModel], name: str, board: Board) -> dict[str, Any]:
-    """What every template of an example may ask for."""
+    """Return the variables for the templates of examples."""
     return {
         "name": name,
         "board": board,

@@ -1,4 +1,4 @@
-"""A folder that `build` owns: a manifest says which files are its own, and what was in them."""
+"""A folder that `build` owns: a manifest lists its files, and their content."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ Content = str | bytes
 MANIFEST = "mcudeploy.json"
 _MOST_BYTES = 2**20
 _COMPILED = tuple(f"{folder}/*.[ch]" for folder in ("src", "include", "Src", "Inc", "csrc", "csrc/include"))
-"""What a build system takes in, whoever wrote it."""
+"""Endings of files that a build system would compile, whoever wrote them."""
 _SHOWN = 10
 
 
 def require_ours(directory: Path, files: Mapping[str, Content]) -> None:
-    """Raise UsageError naming all files that were changed since an earlier build, that others wrote beside
-    its sources, or that `files` would replace.
+    """Raise UsageError that names all foreign files.
+
+    These were changed since an earlier build, were added beside its sources, or would be replaced by `files`.
     """
     require_no_links(directory, [*files, MANIFEST, *(it.rpartition("/")[0] for it in _COMPILED)])
     known = _manifest(directory)
@@ -47,11 +48,11 @@ def require_ours(directory: Path, files: Mapping[str, Content]) -> None:
 def write_folder(
     directory: Path, files: Mapping[str, Content], *, read: Sequence[Path] = (), force: bool = False
 ) -> list[Path]:
-    """Replace what an earlier build wrote into `directory` by `files`, and removes what is left of that.
+    """Replace the files of an earlier build in `directory` by `files`, and remove its other files.
 
-    With `force` files of others are overwritten too, but never removed, nor what the command has `read`.
-    Raises UsageError for them otherwise, and for a link, a folder or a pipe in the place of a file; OSError
-    where a file cannot be written.
+    With `force` files of others are overwritten too, but never removed, nor the inputs in `read`. Otherwise
+    they raise UsageError, as does a link, a folder or a pipe in the place of a file. Raises OSError if a file
+    cannot be written.
     """
     require_no_links(directory, [*files, MANIFEST])
     for name in (*files, MANIFEST):
@@ -77,7 +78,7 @@ def write_folder(
 
 
 def require_no_links(directory: Path, names: Iterable[str]) -> None:
-    """Raise UsageError for a link below the folder that one of these files would be written through."""
+    """Raise UsageError if one of these files would be written through a link below the folder."""
     links = (_link_in(directory, directory / name) for name in names)
     link = next((it for it in links if it is not None), None)
     if link is not None:
@@ -88,13 +89,13 @@ def require_no_links(directory: Path, names: Iterable[str]) -> None:
 
 
 def _link_in(directory: Path, path: Path) -> Path | None:
-    """The first link on the way from a folder to what is below it."""
+    """Return the first link on the way from a folder to a path below it."""
     way = [path, *path.parents]
     return next((it for it in reversed(way[: way.index(directory)]) if it.is_symlink()), None)
 
 
 def _unchanged(directory: Path) -> list[str]:
-    """What an earlier build wrote and nobody edited; nothing if the manifest is damaged."""
+    """Return the files that an earlier build wrote and nobody edited; none if the manifest is damaged."""
     try:
         known = _manifest(directory)
     except UsageError:
@@ -103,7 +104,7 @@ def _unchanged(directory: Path) -> list[str]:
 
 
 def _manifest(directory: Path) -> dict[str, str]:
-    """The files of the manifest, each with its SHA-256; none if there is no manifest."""
+    """Return the files of the manifest, each with its SHA-256; none if there is no manifest."""
     path = directory / MANIFEST
     if not path.exists():
         return {}
@@ -122,7 +123,7 @@ def _manifest(directory: Path) -> dict[str, str]:
 
 
 def _digest_of(path: Path) -> str | None:
-    """Of a file's content; None for what is no regular file: a folder, a pipe, a link that leads nowhere."""
+    """Return the digest of a file's content; None for a folder, a pipe, or a dangling link."""
     return _digest(path.read_bytes()) if path.is_file() else None
 
 

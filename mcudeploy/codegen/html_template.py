@@ -1,4 +1,4 @@
-"""HTML pages from templates: every value is escaped but what is `Markup`, and no page loads anything."""
+"""HTML pages from templates: every value except `Markup` is escaped, and no page loads anything."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from mcudeploy.common.resources import resource_dir
 
 
 def render_page(name: str, **values: object) -> str:
-    """The page of `<name>.html.j2`, with `<name>.css` and `<name>.js` in it. Its policy allows that script
-    alone, and nothing from elsewhere.
+    """Return the page of `<name>.html.j2`, with `<name>.css` and `<name>.js` in it.
+
+    Its policy allows only that script, and nothing from elsewhere.
     """
     folder = resource_dir("templates")
     style, script = ((folder / f"{name}.{kind}").read_text("utf-8") for kind in ("css", "js"))
@@ -25,11 +26,11 @@ def render_page(name: str, **values: object) -> str:
 
 
 def trusted(text: str) -> Markup:
-    """Text that is HTML already, with what came from a model escaped in it."""
+    """Mark text as HTML; text from a model in it is already escaped."""
     return Markup(text)
 
 
 def as_data(value: object) -> Markup:
-    """JSON that may stand in a script element."""
+    """Return JSON that is safe in a script element."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

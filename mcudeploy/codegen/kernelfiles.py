@@ -1,4 +1,4 @@
-"""The files of firmware/: which ones a program needs for its kernels."""
+"""The files of firmware/ that a program needs for its kernels."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from mcudeploy.common.errors import BuildError
 from mcudeploy.common.resources import resource_dir
 
 ON_UNIT = "on_unit"
-"""The kernel that hands its rows to another compute unit: an operator's own kernel runs there."""
+"""The kernel that passes its rows to another compute unit: an operator's own kernel runs there."""
 MOVE = "move_blocks"
-"""The kernel of the tape's own record, which moves blocks to other places."""
+"""The kernel of the tape's record that moves blocks to other places."""
 START = "start_transfers"
 AWAIT = "await_transfers"
-"""The kernels of records that let an engine move blocks, and that wait until it has."""
+"""The kernels of records that start a transfer by an engine, and that wait for it."""
 RUN_CORES = "run_cores"
-"""What runs the tapes of several cores, in place of the only one."""
+"""The file that runs the tapes of several cores, instead of the single-core one."""
 OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES})
 """All kernels that compute nothing."""
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 
 
 def kernel_files(kernels: Sequence[str]) -> list[Path]:
-    """The tape, the kernels of these names, and every header that they include; sorted by path.
+    """Return the tape, the kernels of these names, and every header that they include; sorted by path.
 
     Raises BuildError if a kernel is unknown.
     """
@@ -41,12 +41,12 @@ def kernel_files(kernels: Sequence[str]) -> list[Path]:
             for name in _INCLUDE.findall(read_source(path))
             for folder in ("include", "kernels")
         ]
-        pending += filter(Path.is_file, candidates)  # not there: a generated header
+        pending += filter(Path.is_file, candidates)  # missing: a generated header
     return sorted(found)
 
 
 def read_source(path: Path) -> str:
-    """The text of a source of the firmware. Raises BuildError if it does not exist or is no text."""
+    """Return the text of a source of the firmware. Raises BuildError if it is missing or no text."""
     try:
         return path.read_text("utf-8")
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The folder that `build` writes: a C library of one model or several that needs nothing else."""
+"""The folder that `build` writes: a self-contained C library of one or more models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INTERFACES = {
     RUN_CORES: ("mcud_cores.h", *_TAPE),
     START: ("mcud_dma.h",),
 }
-"""By kernel the headers that say what the application provides: it includes them."""
+"""Headers by kernel that declare the application's functions: its sources include them."""
 
 
 def write_library(
@@ -32,11 +32,10 @@ def write_library(
     read: Sequence[Path] = (),
     force: bool = False,
 ) -> list[Path]:
-    """Write the library `name` below `directory`, and the firmware of each model where there is any; with
-    `sbom` also what they are made of.
+    """Write the library `name` below `directory`, and the firmware of each model if there is any.
 
-    The files, in order. Raises UsageError for files that are not ours to replace, and for those that were
-    `read`, also with `force`; OSError if one cannot be written.
+    With `sbom` also write its bill of materials. Returns the files, in order. Raises UsageError for foreign
+    files, and for those in `read`, also with `force`. Raises OSError if one cannot be written.
     """
     files = library_files(members, name)
     for elf, member in zip(firmware, members, strict=bool(firmware)):
@@ -46,23 +45,24 @@ def write_library(
 
 
 def with_sbom(files: Mapping[str, Content], members: Sequence[LibraryModel], name: str) -> dict[str, Content]:
-    """The files, and their bill of materials."""
+    """Return the files, and their bill of materials."""
     return {**files, SBOM_NAME: bill_of_materials(members, name, files)}
 
 
 def library_files(members: Sequence[LibraryModel], name: str) -> dict[str, Content]:
-    """The sources by path, and the files around them. Raises what `c_files` raises."""
+    """Return the sources by path, and the files around them. Raises what `c_files` raises."""
     return finished(c_files(members) | render_package(name, members))
 
 
 def finished(files: Mapping[str, Content]) -> dict[str, Content]:
-    """The files of a library with their licences."""
+    """Return the files of a library with their licences."""
     return licensed(files) | {"LICENSE": licence_text()}
 
 
 def c_files(members: Sequence[LibraryModel]) -> dict[str, Content]:
-    """The sources below src and include: kernels are shared, and the types of mcud_config.h hold the tables
-    of all models.
+    """Return the sources below src and include.
+
+    Kernels are shared, and the types of mcud_config.h fit the tables of all models.
 
     Raises UsageError if two models would have a file of the same name.
     """

@@ -1,4 +1,4 @@
-"""The licence of a library: a line in each file, its text, and where the library comes from."""
+"""The licence of a library: a line in each file, its text, and the library's origin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcudeploy.common.resources import resource_dir
 
 CODE_LICENCE = "Apache-2.0"
 MODEL_LICENCE = "LicenseRef-Model-Owner"
-"""Of files with a model's own numbers: its owner's terms, which mcudeploy does not know."""
+"""The licence of files with a model's numbers: its owner's terms, which mcudeploy does not know."""
 _KEY = "SPDX-License-Identifier"
 _MODEL_FILES = ("_weights.c", "_weights.h", "_selftest.c")
 _BLOCK, _HASH, _SLASHES, _SEMICOLON, _MARKUP = "/* {} */", "# {}", "// {}", "; {}", "<!-- {} -->"
@@ -26,19 +26,20 @@ _NO_COMMENTS = (".json",)
 
 
 def licensed(files: Mapping[str, Content]) -> dict[str, Content]:
-    """The texts with an SPDX line at their begin, where their format has comments; raises KeyError for a
-    format that is not known.
+    """Return the texts with an SPDX line at their beginning, if their format has comments.
+
+    Raises KeyError for an unknown format.
     """
     return {path: _marked(path, content) for path, content in files.items()}
 
 
 def licence_text() -> str:
-    """What LICENSE says: whose the parts are, then the text of the Apache License."""
+    """Return the text of LICENSE: the owners of the parts, then the Apache License."""
     return render("LICENSE.j2") + (resource_dir("templates").parent / "LICENSE").read_text("utf-8")
 
 
 def licence_of(path: str) -> str:
-    """The SPDX expression of a file of a library."""
+    """Return the SPDX expression of a file of a library."""
     return MODEL_LICENCE if path.endswith(_MODEL_FILES) else CODE_LICENCE
 
 

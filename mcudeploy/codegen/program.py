@@ -1,6 +1,6 @@
-"""What the templates print, worked out from a plan: names, tables and records.
+"""Variables of the templates, computed from a plan: names, tables and records.
 
-No arithmetic is left to a template.
+The templates do no arithmetic.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from mcudeploy.tiling.live import work_bytes
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Everything a template may ask for."""
+    """All values that the templates use."""
 
     prefix: str
     constants: list[ConstantText]
@@ -76,14 +76,14 @@ class Program:
     streamed: bool
     weights_bytes: int
     stack_bytes: int | None = None
-    """The most that a function of the header takes of its caller's stack, compiled by GCC for the board."""
+    """Maximum stack of a header function beyond its caller's, compiled by GCC for the board."""
     arena: str = "own"
     arena_owner: str = ""
-    """See `arenas.ArenaKind`; what the C names of arenas begin with that are not the program's own."""
+    """See `arenas.ArenaKind`; the prefix of the C names of arenas outside of the program."""
 
     @property
     def bases(self) -> dict[str, str]:
-        """By memory the C expression of the arena's first byte."""
+        """The C expression of the arena's first byte, by memory."""
         forms = {
             "own": "arena_{memory}.bytes",
             "shared": "{owner}_arena_{memory}.bytes",
@@ -103,29 +103,29 @@ class Program:
 
     @property
     def arena_alignment(self) -> int:
-        """What the address of every arena is a multiple of, at least."""
+        """The least alignment of every arena's address."""
         return max(it.alignment for it in self.arenas)
 
     @property
     def all_tensors(self) -> list[TensorText]:
-        """Every record that says which arena something lies in."""
+        """Every record that states the arena of a tensor."""
         parts = (tensor for part in self.part_operators for tensor in part.tensors)
         return [*self.tensors, *(it for moves in self.moves for it in (moves.old, moves.new)), *parts]
 
     @property
     def sources(self) -> list[str]:
-        """The files of kernels/ that it needs: its kernels, and what runs the tapes of several cores."""
+        """The files of kernels/ that the program needs: its kernels, and the runner of several cores' tapes."""
         return [*self.kernels, *([RUN_CORES] if self.lanes else [])]
 
     @property
     def is_infinite(self) -> bool:
-        """Whether parameters are infinite: the macro is one of math.h."""
+        """Whether a parameter is infinite: the macro is in math.h."""
         records = (*self.operators, *self.part_operators)
         return any("INFINITY" in text for record in records for _, text in record.params)
 
 
 def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board: Board) -> Program:
-    """The program of a plan for a board, whose operators call these kernels."""
+    """Return the program of a plan for a board, whose operators call these kernels."""
     handed = handed_over(plan, board)
     tape = Tape(plan)
     constants = ConstantPool(prefix)
@@ -204,7 +204,7 @@ def _step_kinds(plan: Plan) -> str:
 
 
 def _arenas(plan: Plan, board: Board) -> list[ArenaText]:
-    """By name: that is how the host numbers them."""
+    """Return the arenas by name: the order in which the host numbers them."""
     texts = []
     for memory, alignment in sorted(base_alignments(plan, board).items()):
         further = memory != board.memories[0].name
@@ -226,7 +226,7 @@ class _OffsetTable:
         self.lines: list[tuple[str, list[str]]] = []
 
     def add(self, name: str, symbol: str, stored: Stored) -> TensorText:
-        """Take in the offsets of a record."""
+        """Add the offsets of a record."""
         if any(offset % self._alignment for offset in stored.offsets):
             raise ValueError(f"an offset of {name} is no multiple of {self._alignment}")
         units = np.array([offset // self._alignment for offset in stored.offsets], np.uint32)
@@ -238,7 +238,7 @@ class _OffsetTable:
 
 
 def _symbol(kind: str, number: int, name: str) -> str:
-    """The C name of the record with this number: only what is before the `_` tells it from others."""
+    """Return the C name of record `number`: only the part before the `_` is unique."""
     return f"{kind}{number or ''}_{name}"
 
 
@@ -247,7 +247,7 @@ def _stored_symbol(tape: Tape, named: NamedRange, version: int) -> str:
 
 
 def _stored_text(tape: Tape, named: NamedRange, version: int) -> str:
-    """The tensor or the scratch that a table is for, as a comment names it."""
+    """Return the name of the tensor or the scratch of a table, for a comment."""
     where = f" in {named.memory}" if tape.is_spread(named) else ""
     name = f"{named.name}, scratch" if named.is_scratch else named.name
     return f"{name}{where}" + (f" after {count_text(version, 'move')}" if version else "")

@@ -1,6 +1,6 @@
-"""The bill of materials of a library as CycloneDX 1.5 JSON: what it is made of, with hashes and licences.
+"""The bill of materials of a library as CycloneDX 1.5 JSON: its parts, with hashes and licences.
 
-The same library gives the same bytes: there is a time stamp only where SOURCE_DATE_EPOCH states one.
+The same library has the same bytes: a time stamp exists only if SOURCE_DATE_EPOCH states one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ JsonObject = dict[str, Any]
 
 
 def bill_of_materials(members: Sequence[LibraryModel], name: str, files: Mapping[str, Content]) -> str:
-    """Of the library `name` with these files. Raises UsageError if SOURCE_DATE_EPOCH is no time."""
+    """Return the bill of library `name` with these files. UsageError if SOURCE_DATE_EPOCH is no time."""
     digests = {path: hashlib.sha256(_bytes(content)).hexdigest() for path, content in sorted(files.items())}
     runtime = _component("library", "runtime", "mcudeploy-runtime", CODE_LICENCE)
     models = [
@@ -61,7 +61,7 @@ def bill_of_materials(members: Sequence[LibraryModel], name: str, files: Mapping
 
 
 def _component(kind: str, ref: str, name: str, licence: str) -> JsonObject:
-    """`name` is the key of CycloneDX for licences without an SPDX id."""
+    """Return a component; `name` is CycloneDX's key for licences without an SPDX id."""
     key = "name" if licence == MODEL_LICENCE else "id"
     return {"type": kind, "bom-ref": ref, "name": name, "licenses": [{"license": {key: licence}}]}
 

@@ -1,4 +1,4 @@
-"""One input and what the program makes of it, as C: a check for the user's own compiler and chip."""
+"""One input and the program's outputs, as C: a check for the user's own compiler and chip."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcudeploy.codegen.header import BorderText
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelfTest:
-    """Stored inputs and outputs by tensor name; floats may be apart by this share of their range."""
+    """Stored inputs and outputs by tensor name, and the tolerance of floats as a share of their range."""
 
     inputs: Mapping[str, NDArray[Any]]
     outputs: Mapping[str, NDArray[Any]]
@@ -23,11 +23,11 @@ class SelfTest:
 
     @property
     def is_possible(self) -> bool:
-        """Whether all that comes out can be compared: a NaN cannot."""
+        """Whether all outputs can be compared: a NaN cannot."""
         return not any(np.isnan(value).any() for value in self.outputs.values())
 
     def texts(self, inputs: list[BorderText], outputs: list[BorderText]) -> dict[str, Any]:
-        """What the templates ask for: of each border its elements, of outputs how far they may be off."""
+        """Return the templates' variables: the elements of each input and output, and output tolerances."""
         given = [(border, c_elements(self.inputs[border.tensor])) for border in inputs]
         expected = [
             (border, c_elements(value), self._margin(value))
@@ -46,7 +46,7 @@ class SelfTest:
         }
 
     def _margin(self, value: NDArray[Any]) -> str:
-        """Of floats; "" for integers, which must be equal."""
+        """Return the tolerance of floats; "" for integers, which must be equal."""
         if value.dtype.kind != "f":
             return ""
         finite = value[np.isfinite(value)]

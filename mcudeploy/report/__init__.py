@@ -1,1 +1,1 @@
-"""What commands say: JSON objects and charts."""
+"""Reports of commands: JSON objects and charts."""

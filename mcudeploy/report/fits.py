@@ -14,8 +14,9 @@ JsonObject = dict[str, Any]
 
 
 def fits(found: Sequence[Fit]) -> JsonObject:
-    """How a model suits boards, in the order of `rank_boards`. Bytes that are free are below 0 if they are
-    missing; code comes on top of `flash_bytes`.
+    """Report how a model fits boards, in the order of `rank_boards`.
+
+    Free bytes are negative if they are missing; `flash_bytes` does not include code.
     """
     return {"boards": [_fit(fit) for fit in found]}
 
@@ -46,7 +47,7 @@ def _fit(fit: Fit) -> JsonObject:
 
 
 def latency(found: Latency | None) -> JsonObject | None:
-    """What a plan takes, and the core whose costs say so; None on the host."""
+    """Report a plan's latency, and the core whose costs it uses; None on the host."""
     if found is None:
         return None
     ticks = latency_object(round(found.ticks), found.unit, found.clock_hz)
@@ -54,7 +55,7 @@ def latency(found: Latency | None) -> JsonObject | None:
 
 
 def longest(plan: Plan, found: tuple[int, Latency] | None) -> JsonObject | None:
-    """The step of the program that takes longest, with its operator."""
+    """Report the longest step of the program, with its operator."""
     if found is None:
         return None
     step, time = found

@@ -1,4 +1,4 @@
-"""What goes from one memory to another in an inference, and what the core waits for: JSON objects."""
+"""Transfers between memories in an inference, and the core's waits: JSON objects."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ JsonObject = dict[str, Any]
 
 
 def transfers(plan: Plan, measured: Measurement | None) -> JsonObject:
-    """Transfers between different memories, by way and by engine, and the modelled clocks that the core
-    waits: in steps, for its own copies, for engines. `percent`: of the latency, measured or else estimated.
+    """Report transfers between different memories, by way and by engine, and the core's modelled waits in
+    clocks.
+
+    Waits are in steps, for the core's copies, and for engines. `percent`: of the latency, measured or else
+    estimated.
     """
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     counts, sizes, engines = Counter[str](), Counter[str](), Counter[str]()
@@ -42,32 +45,31 @@ def transfers(plan: Plan, measured: Measurement | None) -> JsonObject:
 
 
 def predicted(plan: Plan, work: WorkBytes) -> JsonObject:
-    """By memory the bytes that the core is predicted to load and store: what `traffic_counted` is beside."""
+    """Report predicted bytes that the core loads and stores, by memory; counterpart of `traffic_counted`."""
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     found = by_core(tiled, plan.schedule.steps, work, plan.layout)
     return {name: {"loaded": loaded, "stored": stored} for name, (loaded, stored) in found.items()}
 
 
 def moves(plan: Plan) -> JsonObject:
-    """All transfers, within a memory and between memories, and the bytes that lie at another place after one,
-    all of them together.
-    """
+    """Report all transfers, within a memory and between memories, and the bytes that they move in total."""
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     moved = sum(tiled.block_bytes(each.tensor, each.block) for each in plan.layout.transfers)
     return {"moves": len(plan.layout.transfers), "moved_bytes": moved}
 
 
 def _latency(plan: Plan, measured: Measurement | None) -> float:
-    """In ticks that are clocks, or stand for them; 0 if neither is known."""
+    """Return the latency in ticks that are clocks, or stand for them; 0 if neither is known."""
     if measured is not None and measured.unit != "us":
         return measured.latency
     return plan.estimate.ticks
 
 
 def parallel(plan: Plan, measured: Measurement | None) -> JsonObject | None:
-    """Each core's parts and waits; null where one core runs the plan. `one_core`: the same steps on core 0
-    alone. `total`: the sum over all cores. `busy`: each core's own. These are null where nothing was
-    measured, or on a device, whose clock does not tell cores apart.
+    """Report each core's parts and waits; null if one core runs the plan.
+
+    `one_core`: the same steps on core 0 alone. `total`: the sum over all cores. `busy`: each core's ticks.
+    These are null if nothing was measured, or on a device, whose clock does not distinguish cores.
     """
     if not plan.lanes:
         return None

@@ -27,7 +27,7 @@ JsonObject = dict[str, Any]
 
 
 def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
-    """The object of `plan`: an unsplit plan is its own baseline. `measured`: of this very plan."""
+    """Return the object of `plan`: an unsplit plan is its own baseline. `measured`: of this very plan."""
     found = made.plan
     return {
         "board": made.board.name,
@@ -70,7 +70,7 @@ def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
 
 
 def _estimates(made: Deployment) -> JsonObject | None:
-    """Where the times come from that the search compared; null where they were measured."""
+    """Report the source of the times that the search compared; null if they were measured."""
     costs_of = made.planned.costs_of
     if costs_of is None:
         return None
@@ -78,7 +78,7 @@ def _estimates(made: Deployment) -> JsonObject | None:
 
 
 def _sharing(made: Deployment) -> JsonObject | None:
-    """What it saves that units share memory; null where one runs everything."""
+    """Report the savings if units share memory; null if one unit runs everything."""
     functions = made.plan.functions
     if not functions:
         return None
@@ -87,7 +87,7 @@ def _sharing(made: Deployment) -> JsonObject | None:
 
 
 def _elsewhere(made: Deployment) -> dict[str, list[str]]:
-    """By memory the tensors that are in it at any time, for all memories but the board's first."""
+    """Report the tensors in each memory at any time, for all memories but the board's first."""
     found: dict[str, list[str]] = {}
     for name, root in Dataflow.of(made.plan.graph).roots.items():
         for memory in memories_of(made.plan.layout.blocks[root]):
@@ -99,8 +99,9 @@ def _elsewhere(made: Deployment) -> dict[str, list[str]]:
 def latency(
     board: Board, measured: Measurement | None, unsplit: Measurement | None, estimated: float | None = None
 ) -> JsonObject:
-    """Latency of a plan and of the unsplit plan, null where it was not measured; and the percent between
-    them, `estimated` where one of them was not: `overhead_source` says so.
+    """Report latency of a plan and of the unsplit plan, null if not measured, and the percent between them.
+
+    The percent is `estimated` if one of them was not measured: `overhead_source` says so.
     """
     overhead = None if measured is None else measured.overhead(unsplit)
     source = "measured"
@@ -119,7 +120,7 @@ def _latency(board: Board, measured: Measurement | None) -> JsonObject | None:
 
 
 def sizes(firmware: Firmware) -> JsonObject:
-    """What the ELF says, and the bounds of its stack."""
+    """Report the sizes in the ELF file, and the bounds of its stack."""
     return {
         "flash_bytes": firmware.flash_bytes,
         "code_bytes": firmware.code_bytes,
@@ -132,7 +133,7 @@ def sizes(firmware: Firmware) -> JsonObject:
 
 
 def stack(bound: StackBound | None) -> JsonObject:
-    """The most stack that the firmware can need, and any function of the library; null where not known."""
+    """Report the maximum stack of the firmware, and of any function of the library; null if unknown."""
     return {
         "stack_bound_bytes": bound and bound.program_bytes,
         "library_stack_bound_bytes": bound and bound.library_bytes,
@@ -140,9 +141,9 @@ def stack(bound: StackBound | None) -> JsonObject:
 
 
 def build(made: Deployment, firmware: Firmware | None, checked: Verdict | None) -> JsonObject:
-    """What `build` says of one model; without firmware, weights are all that is known of its size.
+    """Report one model of `build`; without firmware, only the size of its weights is known.
 
-    `verified` is null where the program was not run.
+    `verified` is null if the program was not run.
     """
     known = {"weights_bytes": weights_bytes(made.model.calls)} if firmware is None else sizes(firmware)
     judged = {"verified": None} if checked is None else verdict(made, checked)
@@ -152,7 +153,7 @@ def build(made: Deployment, firmware: Firmware | None, checked: Verdict | None) 
 def flash(
     firmware: Firmware, port: str | None, flasher: str | None, commands: Sequence[Sequence[str]] | None
 ) -> JsonObject:
-    """The object of `flash`; `commands` are what a dry run would have called, in this order."""
+    """Return the object of `flash`; `commands` are those of a dry run, in order."""
     return {
         "board": firmware.board.name,
         "port": port,
@@ -163,7 +164,7 @@ def flash(
 
 
 def measurement(ran: Ran) -> JsonObject:
-    """What the device reported: latency, stack, and every operator."""
+    """Report the device's measurements: latency, stack, and every operator."""
     made, observed = ran.made, ran.observed.measurement
     macs = {operator.name: made.model.graph.loops(operator).macs() for operator in made.plan.graph.operators}
     kernels = {name: (call.kernel, call.variant) for name, call in made.model.calls.items()}
@@ -189,7 +190,7 @@ def measurement(ran: Ran) -> JsonObject:
 
 
 def verdict(made: Deployment, found: Verdict) -> JsonObject:
-    """Whether the outputs stand, and how far each operator is from the reference."""
+    """Report whether the outputs match, and the error of each operator against the reference."""
     graph = made.plan.graph
     outputs = [graph.tensors[border.tensor].dtype for border in graph.outputs if border.dtype != "bool"]
     dtypes = {it.name: graph.tensors[it.output].dtype for it in graph.operators}

@@ -1,4 +1,4 @@
-"""What came out of a run, in the model's own terms: the largest values, with the labels of their classes."""
+"""Outputs of a run in the model's terms: the largest values, with the labels of their classes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MOST_BYTES = 2**20
 _TOP = 5
 _SPACE = 0x20
 _MOST_VALUES = 1024
-"""Larger outputs are told by their largest and least values only."""
+"""Larger outputs are reported by their largest and least values only."""
 
 
 def read_labels(path: Path) -> Labels:
-    """The classes of a text file, one a line. Raises UsageError for what is no such file."""
+    """Return the classes in a text file, one per line. Raises UsageError for another kind of file."""
     try:
         text = read_limited(path, _MOST_BYTES).decode("utf-8-sig").rstrip()
     except OSError as error:
@@ -48,7 +48,7 @@ def _no_labels(path: Path, why: str) -> UsageError:
 
 
 def require_labels(graph: Graph, labels: Labels) -> None:
-    """Raise UsageError if no output has as many classes."""
+    """Raise UsageError if no output has as many classes as there are labels."""
     borders = graph.own_outputs()
     if not any(_is_labelled(border, labels) for border in borders):
         sizes = ", ".join(f"{printable(it.name)!r} {list(it.shape)}" for it in borders)
@@ -58,7 +58,7 @@ def require_labels(graph: Graph, labels: Labels) -> None:
 
 
 def outputs(graph: Graph, results: Sequence[Mapping[str, Any]], labels: Labels = ()) -> list[dict[str, Any]]:
-    """Every output of every sample, from stored outputs by tensor name."""
+    """Report every output of every sample, from stored outputs by tensor name."""
     return [
         {"sample": number, **_output(graph, border, stored[border.tensor], labels)}
         for number, stored in enumerate(results)

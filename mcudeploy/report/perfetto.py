@@ -19,8 +19,10 @@ Event = dict[str, Any]
 
 
 def trace(made: Deployment, measured: Measurement | None) -> str:
-    """The trace as JSON: times in microseconds at the board's clock, by what was measured of the operators,
-    or by estimates. What cores wait for each other follows from the tapes.
+    """Return the trace as JSON: times in microseconds at the board's clock.
+
+    They come from measurements of the operators, or from estimates. Waits of cores for each other follow from
+    the tapes.
     """
     alone = replace(made, model=replace(made.model, cores=1))
     times = step_times(alone, measured)
@@ -45,7 +47,7 @@ def _threads(made: Deployment) -> Iterator[Event]:
 
 
 def _slices(made: Deployment, ticks: list[float], unit: str) -> Iterator[Event]:
-    """A complete event for each step, or for each core's part of it."""
+    """Yield a complete event for each step, or for each core's part of it."""
     plan, tape = made.plan, made.plan.tape
     for core, number, start, duration in _spans(plan, ticks):
         entry = tape[number]
@@ -66,7 +68,7 @@ def _slices(made: Deployment, ticks: list[float], unit: str) -> Iterator[Event]:
 
 
 def _spans(plan: Plan, ticks: list[float]) -> Iterator[tuple[int, int, float, float]]:
-    """Core, entry of the tape, begin and duration in ticks."""
+    """Yield core, entry of the tape, begin and duration in ticks."""
     if not plan.lanes:
         now = 0.0
         for number, spent in enumerate(ticks):
@@ -86,5 +88,5 @@ def _spans(plan: Plan, ticks: list[float]) -> Iterator[tuple[int, int, float, fl
 
 
 def _cells(part: WorkSlice) -> int:
-    """How much of an entry a part is, in rows, or in columns of its one row; transfers count as one."""
+    """Return the size of a part of an entry, in rows, or in columns of its one row; transfers count as one."""
     return max(1, len(part.rows if part.columns is None else part.columns))

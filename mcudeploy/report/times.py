@@ -1,4 +1,4 @@
-"""How long each step of a plan takes: measured where its operators were, else estimated."""
+"""The duration of each step of a plan: measured if its operators were, else estimated."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from mcudeploy.tiling.dataflow import Dataflow
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """Ticks of each step of the schedule. `measured`: the sums of operators were."""
+    """Ticks of each step of the schedule. `measured`: the sums of operators were measured."""
 
     ticks: tuple[float, ...]
     unit: str
     measured: bool
 
     def milliseconds(self, board: Board) -> tuple[float, ...]:
-        """At the board's clock."""
+        """Return milliseconds at the board's clock."""
         return tuple(milliseconds(each, self.unit, board.clock_hz) for each in self.ticks)
 
 
 def latency_text(ticks: float, unit: str, board: Board) -> str:
-    """Milliseconds; at least so many where instructions are known only, nothing on the host's own clock."""
+    """Return milliseconds; a lower bound if only instructions are known, empty on the host's clock."""
     if board.is_host and unit != "us":
         return ""
     return time_text(milliseconds(ticks, unit, board.clock_hz), source_of(unit))
 
 
 def step_times(made: Deployment, measured: Measurement | None) -> StepTimes:
-    """The times of a plan's steps; those of a measured operator are shared out by the estimates."""
+    """Return the times of a plan's steps; a measured operator's time is divided by the estimates."""
     plan, costs = made.plan, best_costs(made.board.core)
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     times = shared_costs(made.model, tiled.flow, estimated(costs)(plan.graph, ()))

@@ -11,7 +11,7 @@ Values = Mapping[str, Any]
 
 
 def steps_text(report: Values) -> str:
-    """All entries of the tape, as the header of the generated C counts them; empty if none is known."""
+    """Return all entries of the tape, as the header of the generated C counts them; empty if unknown."""
     steps, moves = report.get("steps"), report.get("moves", 0)
     if not steps:
         return ""
@@ -22,7 +22,9 @@ def steps_text(report: Values) -> str:
 
 
 def outputs_text(report: Values, *, resolved: bool) -> str:
-    """The outputs, with rounding ties resolved or not: integers by how many differ, floats by how far."""
+    """Describe the outputs, with rounding ties resolved or not: integers by the number that differ, floats by
+    the error.
+    """
     kind = "_resolved" if resolved else ""
     wrong, worst = report[f"mismatches{kind}"], report[f"max_abs_error{kind}"]
     if report["tolerance"]["share_of_range"] is not None and report["tolerance"]["lsb"] is None:
@@ -32,8 +34,9 @@ def outputs_text(report: Values, *, resolved: bool) -> str:
 
 
 def operators_text(checks: Mapping[str, Values]) -> str:
-    """How many operators are within tolerance, and the largest errors: of integers in LSB, of floats as a
-    share of the range of the operator's output.
+    """Return the number of operators within tolerance, and the largest errors.
+
+    Errors of integers are in LSB, those of floats a share of the range of the operator's output.
     """
     found = list(checks.values())
     within = sum(check["within_tolerance"] for check in found)
@@ -55,12 +58,12 @@ def operators_text(checks: Mapping[str, Values]) -> str:
 
 
 def error_text(check: Values) -> str:
-    """The largest error of one operator."""
+    """Return the largest error of one operator."""
     if check["error_unit"] == "LSB":
         return f"{check['max_abs_error']:g} LSB"
     return _share(check["max_abs_error"], check["range"])
 
 
 def _share(error: float, span: float) -> str:
-    """An error as a share of the range of values; of values that are all 0 as it is."""
+    """Return an error as a share of the range of values, or unchanged if all values are 0."""
     return f"{error / span:.1g} of the range" if span else f"{error:g}"

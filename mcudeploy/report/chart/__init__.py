@@ -1,4 +1,4 @@
-"""Pictures of a plan: what lies where in each arena, step by step."""
+"""Pictures of a plan: the content of each arena, step by step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORMATS = {".svg": svg_picture, ".html": html_page}
 
 
 def require_format(path: Path) -> None:
-    """Raise UsageError for a file name that says neither SVG nor HTML."""
+    """Raise UsageError for a file name that ends in neither .svg nor .html."""
     if path.suffix.lower() not in _FORMATS:
         raise UsageError(f"a chart is written as .svg or .html, not as {path.name}")
 

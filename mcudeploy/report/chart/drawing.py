@@ -1,4 +1,4 @@
-"""What there is to see of a plan: rectangles of bytes over steps, without a thought of pixels."""
+"""The content of a plan's picture: rectangles of bytes over steps, independent of pixels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class ChartGroup:
-    """All blocks of one tensor, or the scratch of one operator; `colour` tells tensors apart, -1: scratch."""
+    """All blocks of one tensor, or the scratch of one operator; `colour` distinguishes tensors, -1: scratch."""
 
     name: str
     note: str
@@ -40,8 +40,10 @@ class ChartGroup:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One memory: what lies in it, and how many bytes are alive at each step. `flights`: what an engine, or
-    the core, is copying into it or out of it for some steps; for none if the copy is made at once.
+    """One memory: its content, and the live bytes at each step.
+
+    `flights`: bytes that an engine, or the core, is copying into it or out of it, with their steps. Copies
+    that are made at once have none.
     """
 
     memory: str
@@ -52,7 +54,7 @@ class Panel:
 
     @property
     def peak_step(self) -> int:
-        """The first step with the most bytes alive."""
+        """The first step with the maximum of live bytes."""
         return self.load.index(max(self.load))
 
 
@@ -67,7 +69,7 @@ class ChartRun:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Everything a picture shows. `steps` is at least 1."""
+    """All parts of a picture. `steps` is at least 1."""
 
     model: str
     board: str
@@ -78,7 +80,7 @@ class Drawing:
 
 
 def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
-    """The drawing of a plan; `work` is the scratch and state of every operator, `model` what it is called."""
+    """Return the drawing of a plan; `work` is scratch and state of every operator, `model` its name."""
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     steps = max(len(plan.schedule.steps), 1)
     colours = {name: number for number, name in enumerate(tiled.first_block)}
@@ -107,8 +109,9 @@ def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
 
 
 def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int], memory: str) -> Iterator[ChartGroup]:
-    """A group for each tensor that is in a memory, with an area for each residence there. Blocks that nothing
-    makes or reads are not there.
+    """Yield a group for each tensor in a memory, with an area for each residence there.
+
+    Blocks that nothing writes or reads are left out.
     """
     moves_of = Counter(transfer.tensor for transfer in plan.layout.transfers)
     for name, residences in plan.layout.blocks.items():
@@ -129,7 +132,7 @@ def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int], memory: str
 
 
 def _flights(plan: Plan, tiled: TiledGraph, memory: str) -> Iterator[Area]:
-    """The bytes there of each transfer between this memory and another, until it may be read at its end."""
+    """Yield the bytes in this memory of each transfer to or from another, until it may be read at its end."""
     for transfer in plan.layout.transfers:
         way = plan.layout.way(transfer)
         if way[0].memory != way[1].memory and memory in {place.memory for place in way}:

@@ -1,4 +1,4 @@
-"""A residency over time as SVG: what the core does, what the engine does, and what the fast memory holds."""
+"""A residency over time as SVG: work of the core and the engine, and content of the fast memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcudeploy.planner.offload.trace import Residency
 from mcudeploy.report.chart.svg import safe
 
 _WIDTH, _LEFT, _RIGHT, _LANE, _MEMORY, _GAP = 1200, 90, 20, 30, 220, 16
-"""Pixels."""
+"""Sizes in pixels."""
 _STYLE = """\
 svg { color-scheme: light dark; font: 11px sans-serif; }
 .paper { fill: #ffffff; } .ink { fill: #1f2328; } .once { fill: #0969da; } .again { fill: #bf8700; }
@@ -21,7 +21,7 @@ svg { color-scheme: light dark; font: 11px sans-serif; }
 
 
 def gantt_picture(name: str, plan: Residency, run: Timeline, limit_bytes: int) -> str:
-    """Lanes of the core and the engine over cycles, and below them the bytes in the fast memory."""
+    """Return lanes of the core and the engine over cycles, and below them the bytes in the fast memory."""
     end = max(run.starts[-1], 1.0)
     scale = (_WIDTH - _LEFT - _RIGHT) / end
     top = 46

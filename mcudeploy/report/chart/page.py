@@ -19,7 +19,7 @@ svg { width: 100%; height: auto; }
 
 
 def html_page(drawing: Drawing) -> str:
-    """The drawing as an HTML document."""
+    """Return the drawing as an HTML document."""
     rows = (f"<tr><th>{safe(name)}</th><td>{safe(value)}</td></tr>" for name, value in drawing.facts)
     parts = (
         "<!DOCTYPE html>",

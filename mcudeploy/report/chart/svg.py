@@ -1,4 +1,4 @@
-"""A drawing as SVG: stands alone, has no script and fetches nothing; names of a model are escaped text."""
+"""A drawing as SVG: one file without script that fetches nothing; names of a model are escaped text."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from mcudeploy.report.chart.drawing import Area, ChartGroup, ChartRun, Drawing, 
 _WIDTH, _LEFT, _RIGHT = 1200, 84, 24
 _PANEL, _HEAD, _FOOT = 480, 64, 86
 _STRIP = 12
-"""Pixels. A panel of bytes over steps has a head above, and below it the running operators and the axis."""
+"""Pixels. A panel of bytes over steps has a head above, and the running operators and the axis below."""
 _FONT, _CHARACTER = 11, 6.3
-"""Size of labels, and what a character of them takes in width at most, on the average."""
+"""Size of labels, and the maximum width of a character, on average."""
 _LINE, _PLACES_TRIED = _FONT + 3, 8
 _ROOMY = 3.5
-"""Blocks that are smaller than this in a direction have no outline: it would be all there is to see."""
+"""Blocks smaller than this in a direction have no outline: it would cover them."""
 _GOLDEN_ANGLE = 0.381966
 _UNSAFE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\ufffe\uffff]"
 )
-"""What XML does not allow, or what turns the order of letters around."""
+"""Characters that XML does not allow, or that reverse the order of letters."""
 
 _STYLE = """\
 svg { color-scheme: light dark; }
@@ -44,7 +44,7 @@ svg { color-scheme: light dark; }
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Pixels of steps and bytes: step 0 at `left`, byte 0 at `bottom`, which is below."""
+    """Pixels of steps and bytes: step 0 at `left`, byte 0 at `bottom`, the lower edge."""
 
     left: float
     bottom: float
@@ -65,17 +65,17 @@ class Scale:
 
 
 def visible(text: object) -> str:
-    """Text with escapes in the place of control characters."""
+    """Return text with control characters replaced by escapes."""
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
 def safe(text: object) -> str:
-    """Text for SVG and HTML, in an element or an attribute; control characters as escapes."""
+    """Return text for SVG and HTML, in an element or an attribute; control characters as escapes."""
     return html.escape(visible(text), quote=True)
 
 
 def svg_picture(drawing: Drawing) -> str:
-    """The drawing as an SVG document: one panel for each memory, one above the other."""
+    """Return the drawing as an SVG document: one panel for each memory, stacked."""
     each = _HEAD + _PANEL + _FOOT
     height = each * len(drawing.panels)
     parts = [
@@ -91,7 +91,7 @@ def svg_picture(drawing: Drawing) -> str:
 
 
 def scales(drawing: Drawing) -> list[Scale]:
-    """Where steps and bytes of each panel are in the picture."""
+    """Return the position of steps and bytes of each panel in the picture."""
     plot = _WIDTH - _LEFT - _RIGHT
     found = []
     for number, panel in enumerate(drawing.panels):
@@ -134,7 +134,7 @@ def _head(drawing: Drawing, panel: Panel, top: float) -> list[str]:
 
 
 def _legend(y: float, flights: bool) -> list[str]:
-    """What is neither a tensor, which has its name, nor an axis."""
+    """Return the legend of everything but tensors, which show their names, and axes."""
     x = _WIDTH - _RIGHT - 386
     swatch = f'<rect x="{{x}}" y="{px(y - 5)}" width="14" height="10" class="{{style}}"/>'
     text = f'<text class="pale" x="{{x}}" y="{px(y + 4)}">{{text}}</text>'
@@ -176,20 +176,20 @@ def _step_axis(steps: int, scale: Scale) -> list[str]:
         parts.append(f'<text class="pale" x="{x}" y="{px(y + 17)}" text-anchor="middle">{value:,}</text>')
     parts.append(
         f'<text class="pale" x="{px((_LEFT + _WIDTH - _RIGHT) / 2)}" y="{px(y + 36)}" text-anchor="middle">'
-        "step; the strip above shows which operator runs, in the colour of its output</text>"
+        "step; the strip above shows the running operator, in the colour of its output</text>"
     )
     return parts
 
 
 def _blocks(group: ChartGroup, scale: Scale) -> str:
-    """All blocks of a group as one shape: thousands of blocks stay a small file."""
+    """Return all blocks of a group as one shape: thousands of blocks stay a small file."""
     path = "".join(_rectangle(area, scale) for area in group.areas)
     roomy = all(min(scale.width(area), scale.height(area)) >= _ROOMY for area in group.areas)
     if group.colour < 0:
         style = 'class="scratch" stroke-width="0.3"'
     else:
         colour = _colour(group.colour)
-        # In its own colour the outline closes the seams between thin blocks that touch.
+        # An outline in the same colour closes the seams between thin blocks that touch.
         edge = 'class="edge" stroke-width="0.8"' if roomy else f'stroke="{colour}" stroke-width="0.3"'
         style = f'fill="{colour}" {edge}'
     return f'<path {style} d="{path}"><title>{safe(group.name)}: {safe(group.note)}</title></path>'
@@ -203,7 +203,7 @@ def _rectangle(area: Area, scale: Scale) -> str:
 
 
 def _flights(panel: Panel, scale: Scale) -> list[str]:
-    """What is on its way to another memory or from there, over its block; a line if it is copied at once."""
+    """Return transfers to or from another memory, over their blocks; a line if copied at once."""
     if not panel.flights:
         return []
     path = "".join(_rectangle(area, scale) for area in panel.flights)
@@ -238,7 +238,7 @@ def _peak(panel: Panel, scale: Scale, steps: int) -> list[str]:
 
 
 def _strip(runs: Iterable[ChartRun], scale: Scale) -> list[str]:
-    """Which operator runs: one shape for all steps of an operator."""
+    """Return the running operators: one shape for all steps of an operator."""
     spans: dict[tuple[str, int], list[Interval]] = {}
     for run in runs:
         spans.setdefault((run.operator, run.colour), []).append(run.steps)
@@ -255,7 +255,7 @@ def _strip(runs: Iterable[ChartRun], scale: Scale) -> list[str]:
 
 
 def _labels(groups: Iterable[ChartGroup], scale: Scale) -> list[str]:
-    """Names of tensors where they have room on their own colour, the large ones first; no two overlap."""
+    """Return names of tensors on blocks with enough room, the large ones first; no two overlap."""
     parts: list[str] = []
     taken: list[tuple[float, float, float, float]] = []
     tensors = [group for group in groups if group.areas and group.colour >= 0]
@@ -281,7 +281,7 @@ def _labels(groups: Iterable[ChartGroup], scale: Scale) -> list[str]:
 
 
 def _places(group: ChartGroup, scale: Scale, length: float) -> list[tuple[Area, bool]]:
-    """The largest areas of a group where a name of `length` pixels fits, and whether it stands upright."""
+    """Return the largest areas of a group where a name of `length` pixels fits, and whether it is upright."""
     places = []
     wide = max(length / scale.per_step, max(len(area.steps) for area in group.areas) / 3)
     for area in {*group.areas, *_rows(group.areas), *_piles(group.areas, wide)}:
@@ -293,7 +293,7 @@ def _places(group: ChartGroup, scale: Scale, length: float) -> list[tuple[Area, 
 
 
 def _rows(areas: Iterable[Area]) -> Iterable[Area]:
-    """Areas at the same bytes one after another, taken together."""
+    """Merge consecutive areas at the same bytes."""
     row: Area | None = None
     for area in sorted(areas, key=lambda area: (area.bytes, area.steps)):
         if row is not None and area.bytes == row.bytes and area.steps.lo <= row.steps.hi:
@@ -307,7 +307,7 @@ def _rows(areas: Iterable[Area]) -> Iterable[Area]:
 
 
 def _piles(areas: Iterable[Area], steps: float) -> Iterable[Area]:
-    """Areas one above the other, taken together as far as they have that many steps in common."""
+    """Merge stacked areas if they have at least `steps` steps in common."""
     pile: Area | None = None
     for area in sorted(areas, key=lambda area: (area.bytes, area.steps)):
         if pile is not None and area.bytes.lo == pile.bytes.hi:
@@ -323,7 +323,7 @@ def _piles(areas: Iterable[Area], steps: float) -> Iterable[Area]:
 
 
 def _colour(number: int) -> str:
-    """Colours that differ most between neighbours; dark text is readable on all of them."""
+    """Return a colour that differs most between neighbours; dark text is readable on all of them."""
     hue = (0.58 + number * _GOLDEN_ANGLE) % 1
     lightness = (0.72, 0.64, 0.78)[number % 3]
     red, green, blue = colorsys.hls_to_rgb(hue, lightness, 0.55)
@@ -331,12 +331,12 @@ def _colour(number: int) -> str:
 
 
 def round_steps(most: int, wanted: int) -> list[int]:
-    """Round numbers from 0 to `most`, `wanted` of them or fewer."""
+    """Return round numbers from 0 to `most`, `wanted` of them or fewer."""
     steps = (digit * 10**power for power in count() for digit in (1, 2, 5))
     step = next(step for step in steps if most <= step * wanted)
     return list(range(0, most + 1, step))
 
 
 def px(value: float) -> str:
-    """A number of pixels, as short as it goes."""
+    """Return a number of pixels in the shortest form."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if value else "0"

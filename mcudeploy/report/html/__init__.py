@@ -1,4 +1,4 @@
-"""`--report`: one page on a model and the boards that it was planned for, which fetches nothing."""
+"""`--report`: one page on a model and the boards it was planned for; it fetches nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Misfit", "Subject", "page", "require_html"]
 
 
 def require_html(path: Path) -> None:
-    """Raise UsageError for a file name that does not say HTML."""
+    """Raise UsageError for a file name that does not end in .html."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"a report is written as .html, not as {path.name}")
 
@@ -23,7 +23,7 @@ def require_html(path: Path) -> None:
 def page(
     model: Path, subjects: Sequence[Subject | Misfit], command: Sequence[str], plan: Path | None = None
 ) -> str:
-    """The page; `command` is the command line that it repeats, `plan` the file that keeps the plan."""
+    """Return the page; `command` is the command line to show, `plan` the file with the plan."""
     views = [subject_view(it) if isinstance(it, Subject) else misfit_view(it) for it in subjects]
     fitting = [view for view in views if view["fits"]]
     slowest = max((view["milliseconds"] or 0.0 for view in fitting), default=0.0)

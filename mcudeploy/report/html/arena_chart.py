@@ -1,4 +1,4 @@
-"""The blocks of an arena map as data, for what is shown where the pointer is."""
+"""The blocks of an arena map as data, for the note at the pointer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from mcudeploy.tiling.dataflow import Dataflow
 
 
 def blocks_of(made: Deployment, drawing: Drawing) -> dict[str, Any]:
-    """Names, and for each panel its place in the picture and its blocks: name, first row and the one behind
-    the last (both -1: scratch), first step and the one behind the last, offset, bytes.
+    """Return names, and for each panel its position in the picture and its blocks.
+
+    A block is its name, row range [first, end) (-1, -1: scratch), step range [first, end), offset, and bytes.
     """
     plan = made.plan
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)

@@ -1,4 +1,4 @@
-"""What a plan takes of each memory, the flash and the stack, beside what the board has."""
+"""A plan's use of each memory, the flash and the stack, beside the board's sizes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ View = dict[str, Any]
 
 
 def budgets(made: Deployment, report: View) -> list[View]:
-    """A bar for each memory that is used, for the flash, and for the stack where it was measured."""
+    """Return a bar for each used memory, for the flash, and for the stack if it was measured."""
     return [*_memories(made), _flash(made, report), *_stack(made, report)]
 
 
 def _bar(name: str, total: int, parts: list[tuple[str, int, str]], note: str = "") -> View:
-    """`parts`: what each is, its bytes, and its colour; what is left is free, or too much."""
+    """Return a bar; `parts`: name, bytes and colour of each part. The rest is free, or too much."""
     used = sum(size for _, size, _ in parts)
     width = max(total, used, 1)
     shown = [
@@ -57,7 +57,7 @@ def _flash(made: Deployment, report: View) -> View:
         ("tables", tables_bytes(made.plan, made.model.calls, made.board) if tables is None else tables, "b"),
         ("code", report.get("code_bytes") or 0, "c"),
     ]
-    note = "" if report.get("code_bytes") else "Code comes on top: nothing was built."
+    note = "" if report.get("code_bytes") else "Without code: nothing was built."
     return _bar("flash", made.board.flash_bytes, parts, note)
 
 

@@ -1,4 +1,4 @@
-"""RAM against latency as a picture: all plans that were made, those that are best, and what was measured."""
+"""RAM against latency as a picture: all plans of the search, the best ones, and the measured one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _RADII = {"candidate": 2.5, "front": 4.5, "chosen": 6.5, "measured": 9}
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The points of the picture. `front`: plans of which none is better in both; `measured`: the chosen one
-    as far beside the unsplit one as it was measured. `unit` says what latency is in.
+    """The points of the picture.
+
+    `front`: plans that no other plan beats in both RAM and latency; `measured`: the chosen plan at its
+    measured overhead over the unsplit one. `unit` is the unit of latency.
     """
 
     candidates: tuple[Point, ...]
@@ -31,7 +33,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class _Axes:
-    """From latency and bytes to pixels."""
+    """Conversion of latency and bytes to pixels."""
 
     ticks: tuple[float, float]
     most_bytes: float
@@ -55,7 +57,7 @@ class _Axes:
 
 
 def curve_picture(curve: Curve) -> str:
-    """The picture as SVG; its colours are the page's."""
+    """Return the picture as SVG; its colours are the page's."""
     measured = () if curve.measured is None else (curve.measured,)
     axes = _Axes.of((*curve.candidates, *curve.front, curve.unsplit, curve.chosen, *measured))
     steps = sorted(set(curve.front), key=lambda point: point[1])
@@ -63,9 +65,9 @@ def curve_picture(curve: Curve) -> str:
         f'<svg class="curve" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
         "<title>RAM against latency</title>",
         *_grid(axes, curve),
-        *(_dot(axes, point, "candidate", "a plan that was made") for point in curve.candidates),
+        *(_dot(axes, point, "candidate", "a candidate plan") for point in curve.candidates),
         _line(axes, steps),
-        *(_dot(axes, point, "front", "none is better in both") for point in steps),
+        *(_dot(axes, point, "front", "no plan is better in both") for point in steps),
         _square(axes, curve.unsplit),
         _dot(axes, curve.chosen, "chosen", "chosen"),
     ]
@@ -97,7 +99,7 @@ def _grid(axes: _Axes, curve: Curve) -> Iterable[str]:
 
 
 def _latencies(axes: _Axes, unsplit: float) -> Iterable[tuple[float, str]]:
-    """Where the axis has a mark, and what it says: percent over the unsplit plan, or ticks without one."""
+    """Yield marks of the axis and their text: percent over the unsplit plan, or ticks without one."""
     low, high = axes.ticks
     if not unsplit:
         return [(low + each, f"{low + each:,.0f}") for each in round_steps(int(high - low), 4)]
@@ -135,7 +137,7 @@ def _square(axes: _Axes, point: Point) -> str:
 
 
 def _line(axes: _Axes, steps: list[Point]) -> str:
-    """The front as stairs: a plan serves until the next one takes less RAM."""
+    """Return the front as stairs: a plan holds until the next one needs less RAM."""
     if not steps:
         return ""
     path = f"M{px(axes.x(steps[0][1]))} {px(axes.y(steps[0][0]))}"
@@ -144,7 +146,7 @@ def _line(axes: _Axes, steps: list[Point]) -> str:
 
 
 def _legend(curve: Curve) -> Iterable[str]:
-    shown = [("candidate", "plans that were made"), ("front", "best of them"), ("chosen", "chosen")]
+    shown = [("candidate", "candidate plans"), ("front", "best of them"), ("chosen", "chosen")]
     shown += [("measured", "chosen, as measured")] * (curve.measured is not None)
     x = _LEFT
     yield f'<rect class="unsplit" x="{x}" y="10" width="9" height="9"/>'

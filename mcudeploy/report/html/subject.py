@@ -1,4 +1,4 @@
-"""What a report shows of one board: figures as text, bars in percent, pictures."""
+"""The content of a report for one board: figures as text, bars in percent, pictures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ View = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """A plan for a board, the JSON object of the command, and what was measured of it."""
+    """A plan for a board, the JSON object of the command, and measurements of the plan."""
 
     made: Deployment
     report: View
@@ -35,20 +35,20 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A board that the model does not fit, and what was said of that."""
+    """A board that the model does not fit, and the error."""
 
     board: Board
     message: str
 
 
 def misfit_view(misfit: Misfit) -> View:
-    """What is shown of a board that the model does not fit."""
+    """Return the view of a board that the model does not fit."""
     lines = [visible(line) for line in misfit.message.splitlines()]
     return _about(misfit.board) | {"fits": False, "message": lines, "milliseconds": None}
 
 
 def subject_view(subject: Subject) -> View:
-    """What is shown of a plan."""
+    """Return the view of a plan."""
     made, report, board = subject.made, subject.report, subject.made.board
     times = step_times(made, subject.measured)
     ticks = sum(times.ticks) if subject.measured is None else subject.measured.latency
@@ -113,7 +113,7 @@ def _facts(made: Deployment, report: View) -> Iterator[tuple[str, str]]:
     yield "steps", steps_text(report)
     cuts = (
         f"{visible(split.operators[0])} to {visible(split.operators[-1])}, "
-        f"{count_text(split.rows, 'row')} in a part"
+        f"{count_text(split.rows, 'row')} per part"
         for split in plan.splits
     )
     yield "split", "; ".join(cuts) or "none"
@@ -143,14 +143,14 @@ def _curve(subject: Subject) -> Curve:
 
 
 def _in_clocks(made: Deployment, times: StepTimes) -> StepTimes:
-    """The times that stand for milliseconds: estimated cycles where only instructions were counted."""
+    """Return the times for milliseconds: estimated cycles if only instructions were counted."""
     estimated = step_times(made, None)
     counted = times.measured and times.unit.endswith("instructions")
     return estimated if counted and estimated.unit == "cycles" else times
 
 
 def _operators(made: Deployment, times: StepTimes, clocks: StepTimes) -> list[View]:
-    """A row for each operator in the order of the graph; `clocks` are what milliseconds are told by."""
+    """Return a row for each operator in the order of the graph; milliseconds come from `clocks`."""
     plan = made.plan
     ticks: dict[str, float] = {}
     steps: dict[str, int] = {}
@@ -183,7 +183,7 @@ def _operators(made: Deployment, times: StepTimes, clocks: StepTimes) -> list[Vi
 
 
 def _verdict(report: View) -> View | None:
-    """What `run` found of the outputs; None if nothing ran."""
+    """Return the verdict of `run` on the outputs; None if nothing ran."""
     if "verified" not in report or report["verified"] is None:
         return None
     ties, all_checks = report["ties_resolved"], report["operator_checks"] or {}
