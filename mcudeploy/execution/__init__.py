@@ -1,1 +1,1 @@
-"""Programs on boards: built, run, observed and counted."""
+"""Programs on boards: building, running, observing and counting."""

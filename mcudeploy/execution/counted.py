@@ -1,4 +1,4 @@
-"""A run of a plan in the emulator with everything counted, and what `--timing` makes of it."""
+"""A run of a plan in the emulator with everything counted, and the reports of `--timing`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from mcudeploy.verify.compare import Storage, run_once
 
 JsonObject = dict[str, Any]
 Timing = Literal["instructions", "cycles-model", "traffic"]
-"""What is told of a run: what the board's counter says; the cycles of a model of its core; or instructions.
-The last two with the stalls of slow memories.
+"""Metric of a run: the board's counter; modelled cycles of its core; or instructions.
+
+The last two include the stalls of slow memories.
 """
 
 
 def require_timing(timing: Timing, target: Target, cores: int | None = None) -> None:
-    """Raise ConfigError for a target that has no such timing, or several cores at once (0: all)."""
+    """Raise ConfigError for a target without such timing, or with several cores at once (0: all)."""
     if timing != "instructions" and cores not in (None, 1):
         raise _one_core()
     if timing == "cycles-model":
@@ -41,12 +42,11 @@ def require_timing(timing: Timing, target: Target, cores: int | None = None) -> 
 def count_steps(
     plan: Plan, target: Target, firmware: Firmware, inputs: Mapping[str, Any], patience_s: float
 ) -> list[Counts]:
-    """Run a plan once in the emulator (stored inputs by tensor) and count what each entry of its tape
-    executes, loads and stores; regions are those of `regions_of`.
+    """Run a plan once in the emulator (stored inputs by tensor) and count for each entry of its tape.
 
-    A step is counted from the entry of mcud_step to the next reading of the counter. Raises what running
-    raises, ProtocolError if the emulator has not counted every step, and BuildError if a tool is
-    missing.
+    Counted are executed instructions, loads and stores; regions are those of `regions_of`. A step is counted
+    from the entry of mcud_step to the next reading of the counter. Raises the errors of running,
+    ProtocolError if the emulator has not counted every step, and BuildError if a tool is missing.
     """
     if plan.lanes:
         raise _one_core()
@@ -66,7 +66,7 @@ def count_steps(
 
 
 def by_operator(plan: Plan, steps: Sequence[Counts]) -> dict[str, Counts]:
-    """The counts of tape entries by the name of their operator, in the order of its first step."""
+    """Return the counts of tape entries by the name of their operator, in the order of its first step."""
     operators: dict[str, Counts] = {}
     for entry, counts in zip(plan.tape, steps, strict=True):
         operators.setdefault(plan.name_of(entry), Counts()).add(counts)
@@ -80,7 +80,7 @@ def counted_report(
     firmware: Firmware,
     measured: Mapping[str, Any],
 ) -> JsonObject:
-    """The keys of a report of `measure` or `run` that counts of operators replace or add."""
+    """Return the keys of a report of `measure` or `run` that counts of operators replace or add."""
     if timing != "cycles-model":
         found = traffic_report(operators, firmware, measured, UNIT)
     else:

@@ -1,4 +1,4 @@
-"""A model, a board, a plan and the program that it becomes: what all commands but the searches work on."""
+"""A model, a board, a plan and its program: the subject of all commands except the searches."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Deployment:
 
     @classmethod
     def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
-        """One of the plans that were found, and the program that it becomes."""
+        """Return the deployment of one of the plans found, with its program."""
         model = planned.model_of(plan)
         program = make_program(plan, model.calls, model_name(options.name, model.path.stem), board)
         return cls(model, board, plan, program, planned)
 
     def with_plan(self, plan: Plan) -> Deployment:
-        """The same with another of the plans that were found."""
+        """Return the deployment of another plan."""
         if plan is self.plan:
             return self
         model = self.planned.model_of(plan)
@@ -57,7 +57,7 @@ class Deployment:
 
     @property
     def fits(self) -> bool:
-        """Whether the board has room for it."""
+        """Whether the board has room for the plan."""
         return not footprint.missing(self.plan, self.model.calls, self.board, None)
 
     @property
@@ -72,13 +72,14 @@ class Deployment:
 
     @property
     def patience_s(self) -> float:
-        """How long a run may take: a slow emulator makes ten million instructions a second."""
+        """Seconds that a run may take: a slow emulator executes ten million instructions a second."""
         elements = sum(tensor.elements for tensor in self.plan.graph.tensors.values())
         return 30 + (self.model.macs * 60 + elements * 300) / 1e7
 
     def build(self, target: Target, *, sanitize: bool = False) -> Firmware:
-        """Firmware with the measurer; the target may be the host, to check the same plan there, and to have
-        its accesses checked with `sanitize`.
+        """Build firmware with the measurer.
+
+        The target may be the host, to check the same plan there, with its accesses checked by `sanitize`.
         """
         if not target.board.is_host:
             self._check_memories()
@@ -89,7 +90,7 @@ class Deployment:
         )
 
     def _check_memories(self) -> None:
-        """UsageError if an arena is in a memory that the firmware of the board does not start."""
+        """Raise UsageError if an arena is in a memory that the board's firmware does not start."""
         for name, size in self.plan.layout.arenas.items():
             if size and not self.board.memory(name).started:
                 raise UsageError(
@@ -98,16 +99,17 @@ class Deployment:
                 )
 
     def run_key(self, firmware_hash: int, *, modelled: bool = False) -> RunKey:
-        """What a measurement of this plan is stored under; `modelled`: one by a cycle model."""
+        """Return the key of a measurement of this plan; `modelled`: one by a cycle model."""
         digest = hashlib.sha256(planfile.plan_text(self.plan, self.model.sha256).encode()).hexdigest()
         firmware = f"{firmware_hash:08x}" + ("-modelled" if modelled else "")
         return RunKey(self.model.sha256, self.board.name, firmware, digest)
 
     def measured(self, *forms: bool) -> Measurement | None:
-        """What was measured of this plan before: emulated (True) or on hardware (False), or in either.
-        None if it never was.
+        """Return an earlier measurement of this plan: emulated (True), on hardware (False), or of either
+        form.
 
-        A database that cannot be read is warned of: the plan at hand is worth more than its history.
+        None if there is none. A database that cannot be read causes a warning only: the plan does not need
+        it.
         """
         try:
             with Database() as database:
@@ -121,7 +123,7 @@ class Deployment:
         return next((measurement for measurement in found if measurement is not None), None)
 
     def baseline(self) -> Measurement | None:
-        """What was measured of the unsplit plan; None on a host, whose timings depend on the system load."""
+        """Return the unsplit plan's measurement; None on a host, whose times depend on the system load."""
         if self.board.is_host:
             return None
         return self.with_plan(self.unsplit).measured()
@@ -138,5 +140,5 @@ class Deployment:
                 )
                 for form in forms
             ]
-        except BuildError:  # without its compiler nothing can have been measured
+        except BuildError:  # without its compiler there are no measurements
             return []

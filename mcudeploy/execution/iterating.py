@@ -1,6 +1,7 @@
-"""What leaves the fast memory, with the device in the loop: a passive iteration, a plan by the times of its
-steps, and feedback: what the core waits for begins earlier from the next iteration on.
+"""Offloading with the device in the loop.
 
+The first iteration is passive, the second is planned by the times of its steps. Then feedback: waits of the
+core make transfers begin earlier in the next iteration.
 Source: METHODS 4.
 """
 
@@ -40,21 +41,23 @@ from mcudeploy.verify.samples import Sample
 _LOG = logging.getLogger(__name__)
 
 _MOST = 8
-"""Iterations at most, beside the passive one."""
+"""Maximum number of iterations, beside the passive one."""
 
 _SHARE = 0.15
-"""Of the effort that is left, for the moves of one iteration."""
+"""Share of the remaining effort for the moves of one iteration."""
 
 _ROOMS = (1.0, 0.97, 0.93, 0.88)
-"""Shares of the room that earlier triggers may take, in turn, until the plan packs."""
+"""Shares of the room for earlier triggers, tried in turn until the plan packs."""
 
 Found = tuple[Residency, Layout]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Iteration:
-    """A plan that ran on the device; `waits`: how many transfers the core waited for, `percent`: its stalls,
-    of the latency. Both are modelled from the times of steps where the device's transfers take no time.
+    """A plan that ran on the device.
+
+    `waits`: the number of transfers that the core waited for, `percent`: its stalls, of the latency. Both are
+    modelled from the times of steps if the device's transfers take no time.
     """
 
     kind: str
@@ -79,17 +82,18 @@ def between_memories(plan: Plan) -> bool:
 
 
 def iterations(loop: Loop, reference: Observation) -> list[Iteration]:
-    """The iterations of a deployment whose plan has transfers between memories; each has passed the checker,
-    and its outputs are those of the reference, bit for bit. They end where nothing is waited for, nothing can
-    begin earlier, or one cannot be.
+    """Return the iterations of a deployment whose plan has transfers between memories.
+
+    Each has passed the checker, and its outputs equal those of the reference, bit for bit. They end if
+    nothing is waited for, nothing can begin earlier, or one fails.
     """
     found: list[Iteration] = []
     for each in loop.run():
         loop.progress.stage(f"iteration {len(found)}, {each}{_how(loop.target)}")
         if not _same(each.observed, reference):
             raise OutputsDifferError(
-                f"the outputs of iteration {len(found)} ({each.kind}) are not those of the plan before: this "
-                "is a defect of mcudeploy"
+                f"the outputs of iteration {len(found)} ({each.kind}) are not those of the previous plan: "
+                "this is a defect of mcudeploy"
             )
         found.append(each)
     return found
@@ -106,7 +110,7 @@ def _same(one: Observation, other: Observation) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """What all iterations have in common."""
+    """The common data of all iterations."""
 
     made: Deployment
     board: Board
@@ -121,13 +125,13 @@ class Loop:
     def of(
         cls, made: Deployment, target: Target, samples: list[Sample], effort: Effort, progress: Progress
     ) -> Loop:
-        """That of a deployment."""
+        """Return the loop of a deployment."""
         board = made.board.limited(made.planned.limits)
         tiled = TiledGraph(Dataflow.of(made.plan.graph), made.plan.block_rows)
         return cls(made, board, target, samples[:1], effort, progress, _price(made), tiled)
 
     def run(self) -> Iterator[Iteration]:
-        """One after the other."""
+        """Yield the iterations in turn."""
         stage = Iterations.of(self.tiled, self.made.plan, self.made.model.work, self.board, self._relocation)
         if stage is None:
             return
@@ -151,7 +155,7 @@ class Loop:
         return Budget(self.price, self.effort.part(_SHARE))
 
     def _late(self, stage: Iterations, found: Found | None) -> Found | None:
-        """The plan with transfers that begin as late as they end in time, if that packs."""
+        """Return the plan with the latest transfers that still end in time, if it packs."""
         if found is None:
             return None
         late = with_late_triggers(found[0], stage.link)
@@ -159,7 +163,9 @@ class Loop:
         return found if layout is None else (late, layout)
 
     def _next(self, stage: Iterations, old: Residency, seen: Timeline) -> Found | None:
-        """The plan with earlier triggers, or with waits by the latest times; None if neither changes it."""
+        """Return the plan with earlier triggers, or with waits by the latest times; None if neither changes
+        it.
+        """
         again = replace(old, trace=stage.trace)
         for share in _ROOMS:
             further = earlier(again, seen, int(stage.room * share)) or again
@@ -172,8 +178,9 @@ class Loop:
     def _iteration(
         self, kind: str, stage: Iterations, found: Residency, layout: Layout
     ) -> tuple[Iteration, Sequence[float], Timeline] | None:
-        """A residency on the device; the times of its steps, and what was waited for. None if the checker
-        refuses its plan.
+        """Run a residency on the device; return the times of its steps, and the waits.
+
+        None if the checker refuses its plan.
         """
         old, work = self.made.plan, self.made.model.work
         predicted = estimate(self.tiled, old.schedule, work, layout)
@@ -196,7 +203,7 @@ class Loop:
 
 
 def with_times(made: Deployment, observed: Observation) -> Deployment:
-    """A deployment whose plan has the ticks and stalls that the observed times of its steps come to."""
+    """Return a deployment whose plan has the ticks and stalls of the observed step times."""
     plan, board = made.plan, made.board.limited(made.planned.limits)
     tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
     cycles, price = step_times(plan, observed.entries), _price(made)
@@ -210,12 +217,12 @@ def _price(made: Deployment) -> CopyCost:
 
 
 def step_times(plan: Plan, entries: Sequence[int]) -> list[float]:
-    """The access trace's times: those of the steps, less all that transfers and waits took."""
+    """Return the access trace's times: those of the steps, without transfers and waits."""
     return [float(ticks) for entry, ticks in zip(plan.tape, entries, strict=True) if isinstance(entry, Run)]
 
 
 def waited(plan: Plan, stage: Iterations, found: Residency, entries: Sequence[int]) -> Timeline:
-    """What a device with an engine of its own waited for: a wait that takes longer than the least one."""
+    """Return the waits of a device with an engine: entries that take longer than the shortest wait."""
     times = list(zip(plan.tape, entries, strict=True))
     idle = min((ticks for entry, ticks in times if isinstance(entry, Waiting)), default=0)
     now, starts, waits = 0.0, list[float](), list[Stall]()

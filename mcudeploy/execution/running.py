@@ -1,7 +1,7 @@
 """Plans on a device: run, observed, and the first that keeps the latency limit as measured.
 
-The limit is percent over the latency of the unsplit plan. On a host timings depend on system load: there is
-none.
+The limit is in percent over the latency of the unsplit plan. A host has none: its times depend on system
+load.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """What a device did: its timings, and the stored outputs of each sample by tensor name. `entries`: the
-    time of each entry of the tape, in the unit of the measurement; `counts`: what was counted of each, if it
-    was.
+    """The results of a device: its timings, and the stored outputs of each sample by tensor name.
+
+    `entries`: the time of each entry of the tape, in the unit of the measurement; `counts`: counts of each
+    entry, if it was counted.
     """
 
     measurement: Measurement
@@ -47,7 +48,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ran:
-    """A deployment on a device, and what was measured of the unsplit plan there, if it was."""
+    """A deployment on a device, and the measurement of the unsplit plan there, if any."""
 
     made: Deployment
     firmware: Firmware
@@ -66,10 +67,10 @@ class Place:
 def run_within_limit(
     made: Deployment, target: Target, samples: list[Sample], max_overhead: float, progress: Progress
 ) -> Ran:
-    """Run plans, the least arena first, until one keeps the limit; the user is warned of each that does not.
+    """Run plans, the least arena first, until one keeps the limit; each miss causes a warning.
 
-    The unsplit plan, in the end, always does. Where it is not among the plans (a stored plan is taken as it
-    is) or does not fit the board, the last of them is taken.
+    The unsplit plan, the last one, always keeps it. If it is not among the plans (a stored plan) or does not
+    fit the board, the last plan is taken.
     """
     unsplit = _unsplit(made, target, samples, progress)
     last = made.planned.plans[-1]
@@ -86,7 +87,7 @@ def run_within_limit(
 
 
 def known_within_limit(made: Deployment, max_overhead: float) -> Deployment:
-    """The first plan that is not known to miss the limit: measured before, else by its estimate."""
+    """Return the first plan that is not known to miss the limit, by measurement or else by estimate."""
     unsplit = made.baseline()
     for plan in made.planned.plans:
         one = made.with_plan(plan)
@@ -104,7 +105,7 @@ def known_within_limit(made: Deployment, max_overhead: float) -> Deployment:
 def _unsplit(
     made: Deployment, target: Target, samples: list[Sample], progress: Progress
 ) -> Measurement | None:
-    """What the unsplit plan takes on the device, measured now if it never was; None if that cannot be."""
+    """Return the unsplit plan's ticks on the device, measured now if unknown; None if impossible."""
     base = made.with_plan(made.unsplit)
     if target.board.is_host or not base.fits:
         return None
@@ -116,7 +117,7 @@ def _unsplit(
 
 
 def _misses(made: Deployment, overhead: float | None, limit: float, how: str = "as measured") -> bool:
-    """Whether a split plan takes too long, of which the user is warned."""
+    """Whether a split plan takes too long; warns the user."""
     if made.plan is made.unsplit or overhead is None or overhead <= limit + 1e-9:
         return False
     way_out = made.planned.plans[-1] is not made.plan
@@ -124,7 +125,7 @@ def _misses(made: Deployment, overhead: float | None, limit: float, how: str = "
         "warning: the plan with an arena of %s B takes %.2f %% longer than the unsplit plan, %s; the limit "
         "is %g %% (--max-overhead). %s",
         f"{made.plan.layout.arena_bytes:,}", overhead, how, limit,
-        "Trying the next plan" if way_out else "No other plan was made",
+        "Trying the next plan" if way_out else "There is no other plan",
     )  # fmt: skip
     return True
 
@@ -132,7 +133,7 @@ def _misses(made: Deployment, overhead: float | None, limit: float, how: str = "
 def run_on(
     made: Deployment, target: Target, samples: list[Sample], progress: Progress
 ) -> tuple[Firmware, Observation]:
-    """Build a deployment's firmware, run the samples on the target, keep what was measured."""
+    """Build a deployment's firmware, run the samples on the target, store the measurement."""
     progress.stage(f"building firmware for {target.board.name}")
     firmware = made.build(target)
     progress.stage(f"running on {target.title}")
@@ -144,8 +145,9 @@ def run_on(
 
 
 def retimed(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
-    """What was observed in an emulator, with times that its clock does not tell, from a run that is counted:
-    modelled cycles where they are the objective; of several cores the latency along the critical path.
+    """Return an emulated observation with times that the emulator's clock cannot measure.
+
+    A counted run yields modelled cycles if they are the objective, or the critical path of several cores.
     """
     if not place.target.emulated:
         return observed
@@ -170,7 +172,7 @@ def _in_cycles(observed: Observation, made: Deployment, place: Place, sample: Sa
 
 
 def _along_path(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
-    """The emulator runs the cores in turn: its clock gives their sum."""
+    """Return the time along the critical path: the emulator runs cores in turn, so its clock adds them up."""
     target, firmware = place.target, place.firmware
     storage = Storage.of(made.plan)
     counts = count_lanes(
@@ -187,32 +189,32 @@ def _along_path(observed: Observation, made: Deployment, place: Place, sample: S
 
 
 def keep(made: Deployment, firmware: Firmware, observed: Observation) -> None:
-    """Store what was measured; a database that cannot be written is warned of: the run itself is done."""
+    """Store a measurement; a database that cannot be written causes a warning only."""
     try:
         with Database() as database:
             modelled = observed.measurement.unit == MODEL_UNIT
             database.add_run(made.run_key(firmware.hash, modelled=modelled), observed.measurement)
     except ConfigError as error:
-        _LOG.warning("warning: the measurement is not kept: %s", error)
+        _LOG.warning("warning: the measurement is not stored: %s", error)
 
 
 def _require_same(again: Mapping[str, Any], first: Mapping[str, Any]) -> None:
-    """Raise DeployError if a run behind a reset has other outputs than the first of all runs."""
+    """Raise DeployError if a run after a reset has other outputs than the first run."""
     for name, value in again.items():
         if value.tobytes() != first[name].tobytes():
             raise DeployError(
-                f"{name} behind a reset is not what it was in the first run: this is a defect of mcudeploy"
+                f"{name} after a reset is not what it was in the first run: this is a defect of mcudeploy"
             )
 
 
 def observe(
     device: Device, target: Target, made: Deployment, samples: list[Sample], progress: Progress
 ) -> Observation:
-    """Run all samples on a device, and the first one a second time step by step. Of a model that keeps states
-    each sample goes on from the one before; behind the last a reset, and the first one again.
+    """Run all samples on a device, and the first one a second time step by step.
 
-    Raises DeployError if the stack got deeper than its bound, or a guard was overwritten, and before a run
-    where further cores have too little of it.
+    With states, each sample continues from the previous one; after the last one comes a reset, and the first
+    one again. Raises DeployError if the stack exceeded its bound, or a guard was overwritten, and before a
+    run if further cores have too little stack.
     """
     bound = stack_bound(device.firmware)
     if bound is not None and made.plan.lanes and bound.library_bytes > CORE_STACK_BYTES:

@@ -1,4 +1,4 @@
-"""Where to cut a model for boards in a row: the longest of all stages and transfers is as short as can be."""
+"""Cuts of a model for boards in a row that minimise the longest stage or transfer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.tiling.dataflow import Dataflow
 
 CODE_BYTES = 32 * 1024
-"""Flash that is left for code and tables beside a stage's weights."""
+"""Flash reserved for code and tables beside a stage's weights."""
 
 
 Bounds = tuple[tuple[int, int], ...]
@@ -29,10 +29,10 @@ Bounds = tuple[tuple[int, int], ...]
 
 
 def cuts_of(model: Model, boards: Sequence[Board], line: UartLink) -> Bounds:
-    """The cuts with the shortest longest stage or transfer, by estimates, for unsplit stages that fit.
+    """Return the cuts with the least longest stage or transfer, by estimates, for unsplit stages that fit.
 
-    Where none fits unsplit, RAM is left to the planner, which cuts operators into rows. Raises FitError
-    where there are fewer operators than boards, or the weights fit no stretches.
+    If no unsplit stages fit, RAM is left to the planner, which cuts operators into rows. Raises FitError for
+    fewer operators than boards, or if the weights fit no stretches.
     """
     lines = [_line(model, board) for board in boards]
     if len(lines[0].groups) < len(boards):
@@ -50,7 +50,7 @@ def cuts_of(model: Model, boards: Sequence[Board], line: UartLink) -> Bounds:
 
 
 def _line(model: Model, board: Board) -> GroupLine:
-    """Operators one by one, with their ticks and bytes on a board."""
+    """Return the operators as single groups, with their ticks and bytes on a board."""
     model = model.of_graph(model.graph, model.sha256, vectors=board.vectors)
     flow = Dataflow.of(model.graph)
     graph, positions = work_graph(flow)
@@ -69,11 +69,10 @@ def _line(model: Model, board: Board) -> GroupLine:
 def _least(
     lines: Sequence[GroupLine], boards: Sequence[Board], transfers: Sequence[float], rooms: Sequence[float]
 ) -> Bounds | None:
-    """The bounds with the least longest stage or transfer; ties between
-    beginnings go to the least transfers.
+    """Return the bounds with the least longest stage or transfer; among equals the least sum of transfers.
 
     By dynamic programming: `found[j]` is the best for the first j operators on the boards so far: its longest
-    time, the sum of its transfers, and where its stretches end. None if nothing fits.
+    time, the sum of its transfers, and the ends of its stretches. None if nothing fits.
     """
     found: dict[int, tuple[float, float, tuple[int, ...]]] = {0: (0.0, 0.0, (0,))}
     for line, board, room in zip(lines, boards, rooms, strict=True):

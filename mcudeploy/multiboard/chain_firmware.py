@@ -1,4 +1,4 @@
-"""The firmware of one board of a chain: the plan of its stage, and where payloads meet its arenas."""
+"""The firmware of one board of a chain: the plan of its stage, and the offsets of payloads in its arenas."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class PayloadRange:
-    """Bytes of the payload received that are part of the one sent: `chain_passed` in C."""
+    """Bytes of the received payload that are part of the sent one: `chain_passed` in C."""
 
     start: int
     to: int
@@ -40,8 +40,9 @@ class PayloadRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainBoard:
-    """A board of a chain: its stage, planned. `target` says how to reach it, `home` is the memory that its
-    payloads are in.
+    """A board of a chain with its planned stage.
+
+    `target` states how to reach it, `home` is the memory of its payloads.
     """
 
     number: int
@@ -52,7 +53,7 @@ class ChainBoard:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """The board's name in messages."""
         return f"board {self.number + 1} ({self.target.board.name})"
 
     @property
@@ -62,13 +63,13 @@ class ChainBoard:
 
 
 def buffer_bytes(stage: Stage) -> int:
-    """RAM of payloads beside the arena: one that comes, one that goes, and what passes by while one runs."""
+    """Return RAM of payloads beside the arena: one received, one sent, and bytes passed on during a run."""
     held = sum(tensor.size_bytes for tensor in stage.sent.tensors if tensor.name in stage.passed)
     return stage.received.size_bytes + stage.sent.size_bytes + held
 
 
 def planned(number: int, stage: Stage, target: Target, options: Options, progress: Progress) -> ChainBoard:
-    """Plan a stage for its board, with room for its payloads. Raises FitError, which names the board."""
+    """Plan a stage for its board, with room for its payloads. FitError names the board."""
     board, size = target.board, buffer_bytes(stage)
     home = _home(board, size)
     if home is None:
@@ -92,7 +93,7 @@ def planned(number: int, stage: Stage, target: Target, options: Options, progres
 
 
 def _home(board: Board, size: int) -> Memory | None:
-    """The smallest of a board's fast memories that has room for payloads; None if none has."""
+    """Return the smallest of a board's fast memories with room for payloads; None if none has."""
     reached = board.reach(board.units[0])
     rooms = {
         it.name: board.room(it) - (LINK_RAM_BYTES if it is board.memories[0] else 0)
@@ -152,7 +153,7 @@ def _tables(member: ChainBoard) -> dict[str, object]:
 
 
 def _pieces(storage: Storage, payload: Payload, name: str, places: list[tuple[int, int]]) -> list[Piece]:
-    """Of each block of a tensor where it is; blocks one behind the other are one piece."""
+    """Return the pieces of a tensor's blocks; contiguous blocks form one piece."""
     first = payload.span(name).start
     found: list[Piece] = []
     for block_id, (arena, offset) in zip(storage.blocks(name), places, strict=True):

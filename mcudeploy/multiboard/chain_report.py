@@ -1,4 +1,4 @@
-"""What `run --chain` tells: a board after the other, and what limits the rate of frames."""
+"""The report of `run --chain`: each board, and the bottleneck of the frame rate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcudeploy.multiboard.run import ChainRan, RanBoard
 
 
 def report(ran: ChainRan) -> dict[str, Any]:
-    """The JSON object of `run --chain`. Seconds are modelled: latencies and payloads over rates."""
+    """Return the JSON object of `run --chain`. Seconds are modelled: latencies, and payloads over rates."""
     boards = [_board(each) for each in ran.boards]
     stages = [float(board["seconds"]) for board in boards]
     transfers = [board["sent_bytes"] / ran.asked.line.bytes_per_second for board in boards[:-1]]
@@ -54,7 +54,7 @@ def _board(ran: RanBoard) -> dict[str, Any]:
 
 
 def _seconds(ran: RanBoard) -> float:
-    """Of a run: an instruction is taken for a clock."""
+    """Return the seconds of a run: an instruction counts as a clock."""
     if ran.alone.unit == "us":
         return ran.alone.latency / 1e6
     return ran.alone.latency / ran.member.target.board.clock_hz

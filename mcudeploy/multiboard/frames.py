@@ -1,4 +1,4 @@
-"""Frames through a chain: the host fills the first board, empties the last, and watches all of them."""
+"""Frames through a chain: the host feeds the first board, reads the last, and watches all of them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mcudeploy.device.target import Device
 _STATE = struct.Struct("<IIIQIIB")
 _POLL_S = 0.002
 _CHANGES = 4
-"""Changes of a board's state for a payload: it has come, is begun, is done, and has gone."""
+"""State changes of a board for a payload: received, started, done, and sent."""
 _LOOK_S = 2.0
-"""Without progress for so long, all boards are asked whether they are well."""
+"""Seconds without progress after which the states of all boards are checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoardStatus:
-    """What a board of a chain says of itself. `ticks`: of all its runs, with what interrupted them."""
+    """Status report of a board of a chain. `ticks`: of all its runs, including interrupts."""
 
     session: int
     taken: int
@@ -37,7 +37,7 @@ class BoardStatus:
 
     @classmethod
     def of(cls, data: bytes) -> BoardStatus:
-        """From the data of a STATE reply. Raises FieldError for a field out of its bounds."""
+        """Parse the data of a STATE reply. Raises FieldError for a field out of its bounds."""
         state = cls(*_STATE.unpack(data))
         within("payloads done", state.done, 0, state.taken)
         within("ticks", state.ticks, 0, 2**63 - 1)
@@ -46,7 +46,7 @@ class BoardStatus:
 
     @property
     def received(self) -> bool:
-        """Whether a payload has come that is not computed yet."""
+        """Whether a received payload is not computed yet."""
         return bool(self.flags & 1)
 
     @property
@@ -57,8 +57,9 @@ class BoardStatus:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunningBoard:
-    """A board of a chain that runs, and what messages call it. `resend_us`: after so much of its time it
-    sends a packet again that nobody confirms, later ones after longer.
+    """A running board of a chain, and its name in messages.
+
+    `resend_us`: time of the board until it resends an unconfirmed packet; later resends wait longer.
     """
 
     title: str
@@ -71,32 +72,32 @@ class RunningBoard:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Errors of the line to it say which board it is."""
+        """Name the board in errors of its line."""
         try:
             yield
         except ProtocolError as error:
             raise ProtocolError(f"{self.title}: {error}") from error
 
     def state(self) -> BoardStatus:
-        """Ask it."""
+        """Read the board's status."""
         with self.named():
             data = self.session.request(Request.STATE, reply_bytes=_STATE.size)
             return self.session.parsed(Request.STATE, BoardStatus.of, data)
 
     def start(self, number: int) -> None:
-        """Have it forget all payloads."""
+        """Make the board forget all payloads."""
         with self.named():
             self.session.request(Request.START, struct.pack("<II", number, self.resend_us))
 
     def put(self, payload: bytes) -> None:
-        """Give the first board a payload."""
+        """Send a payload to the first board."""
         size = self.session.info.max_data_bytes - 4
         with self.named():
             for first in range(0, len(payload), size):
                 self.session.request(Request.PUT, struct.pack("<I", first) + payload[first : first + size])
 
     def take(self, count: int) -> bytes:
-        """Take a payload of so many bytes from the last board."""
+        """Read a payload of `count` bytes from the last board."""
         size, found = self.session.info.max_data_bytes, bytearray()
         with self.named():
             while len(found) < count:
@@ -108,8 +109,10 @@ class RunningBoard:
 
 
 class Chain:
-    """Boards in a row that have started. `patience_s`: without any progress for so long, it stands still.
-    Progress is a payload more that a board has begun, done or passed on: a run has a known number of them.
+    """Boards in a row that have started.
+
+    `patience_s`: time without any progress after which the chain counts as stuck. Progress is another payload
+    that a board has started, computed or passed on: a run has a known number of them.
     """
 
     def __init__(self, nodes: Sequence[RunningBoard], patience_s: float) -> None:
@@ -119,9 +122,9 @@ class Chain:
     def run(
         self, payloads: Sequence[bytes], result_bytes: int, told: Callable[[int], None] = lambda done: None
     ) -> list[bytes]:
-        """Several frames in flight: the payloads of the first board, in order; those of the last.
+        """Send the first board's payloads in order, several in flight; return those of the last board.
 
-        Raises ProtocolError, which names the board, if one is silent, was reset, or nothing goes on.
+        Raises ProtocolError, which names the board, if a board is silent, was reset, or makes no progress.
         """
         number = int.from_bytes(os.urandom(4), "little") | 1
         for node in reversed(self.nodes):
@@ -155,7 +158,7 @@ class Chain:
         return results
 
     def _known(self, node: RunningBoard, number: int, payloads: int) -> BoardStatus:
-        """The state of a node, of this session."""
+        """Return the status of a node in this session."""
         state = node.state()
         if state.session != number:
             raise ProtocolError(
@@ -166,7 +169,7 @@ class Chain:
         return state
 
     def _still(self, states: Sequence[BoardStatus], waited_s: float) -> ProtocolError:
-        """Why nothing moves."""
+        """Return the error that explains why nothing moves."""
         for node, following, state, after in zip(
             self.nodes, self.nodes[1:], states, states[1:], strict=False
         ):
@@ -179,6 +182,6 @@ class Chain:
 
 
 def _alike(before: Sequence[BoardStatus], now: Sequence[BoardStatus]) -> bool:
-    """Whether nothing has happened but that packets were sent again."""
+    """Whether the only changes are resent packets."""
     still = [replace(state, resends=0, damaged=0) for state in now]
     return still == [replace(state, resends=0, damaged=0) for state in before]

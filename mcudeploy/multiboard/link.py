@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from mcudeploy.common.errors import UsageError
 
 PACKET_BYTES = 236
-"""Of a payload in one packet: PACKET_BYTES of firmware/chain/chain_link.c."""
+"""Payload bytes of a packet: PACKET_BYTES of firmware/chain/chain_link.c."""
 _LINE_BYTES = PACKET_BYTES + 4 + 8 + 2
-"""With the session, the frame around it, and its encoding."""
+"""Bytes of a packet with the session, the frame around it, and its encoding."""
 LINK_RAM_BYTES = 2048
-"""What the firmware of links keeps beside payloads: two more receive rings, and a frame each way for both."""
+"""RAM of the links' firmware beside payloads: two more receive rings, and a frame each way for both."""
 WINDOW_BYTES = 4 * _LINE_BYTES
-"""On the line and not confirmed at most."""
+"""Maximum of unconfirmed packets on the line."""
 _TEXT = re.compile(r"(?P<kind>[a-z]+):(?P<number>\d+(\.\d+)?)(?P<unit>[kM]?)", re.ASCII)
 _UNITS = {"": 1, "k": 1_000, "M": 1_000_000}
 _LEAST_BAUD, _MOST_BAUD = 9600, 10_000_000
@@ -22,23 +22,23 @@ _LEAST_BAUD, _MOST_BAUD = 9600, 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class UartLink:
-    """A UART of so many bits a second, ten of them for a byte."""
+    """A UART with this rate in bits per second, ten bits per byte."""
 
     baud: int
 
     @property
     def bytes_per_second(self) -> float:
-        """Of payloads, each way: what is left when packets have their headers."""
+        """Payload bytes per second, each way, without the packets' headers."""
         return self.baud / 10 * PACKET_BYTES / _LINE_BYTES
 
     @property
     def text(self) -> str:
-        """How a user writes it."""
+        """The link as a user writes it."""
         return f"uart:{self.baud}"
 
 
 def line_of(text: str) -> UartLink:
-    """The line that `uart:2M` and the like name. Raises UsageError."""
+    """Return the line that a text such as `uart:2M` names. Raises UsageError."""
     found = _TEXT.fullmatch(text)
     if found is None:
         raise UsageError(f"--link {text}: write uart and a rate, such as uart:921600 or uart:2M")

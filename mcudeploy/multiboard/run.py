@@ -34,12 +34,12 @@ from mcudeploy.verify.verdict import Verdict, judge
 _RESEND_INSTRUCTIONS = 20_000_000
 _HOST_RESEND_US = 150_000
 _DRAWN = 4
-"""Samples that are drawn where none are given: frames take them in turn."""
+"""Number of drawn samples if none is given; frames use them in turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainRequest:
-    """What the user asks of a chain."""
+    """The user's request for a chain."""
 
     targets: tuple[Target, ...]
     line: UartLink
@@ -67,7 +67,7 @@ class RanBoard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainRan:
-    """What became of it; boards in the order of the chain."""
+    """The result of a chain; boards in the order of the chain."""
 
     asked: ChainRequest
     boards: tuple[RanBoard, ...]
@@ -84,8 +84,9 @@ def run_chain(
     reading: Preprocessing = AS_USUAL,
     progress: Progress,
 ) -> ChainRan:
-    """Run frames of a model on boards in a row, and judge every result. Raises FitError if a stage does
-    not fit its board.
+    """Run frames of a model on boards in a row, and verify every result.
+
+    Raises FitError if a stage does not fit its board.
     """
     for target in asked.targets:
         require_port(target)
@@ -124,11 +125,11 @@ def run_chain(
 def plan_chain(
     model: Model, asked: ChainRequest, options: Options, progress: Progress
 ) -> tuple[ChainBoard, ...]:
-    """Cut a model, and plan each part for its board; the search time is shared out."""
+    """Cut a model, and plan each part for its board; they share the search time."""
     boards = [target.board for target in asked.targets]
     _require_memories(boards, options)
     if model.graph.states:
-        raise UsageError("a chain of boards keeps nothing between runs: the model has states that are kept")
+        raise UsageError("a chain of boards keeps nothing between runs, but the model has states")
     progress.stage(f"cutting {model.path.name} for {len(boards)} boards")
     cuts = cuts_of(model, boards, asked.line)
     share = replace(options, time_limit=options.time_limit / len(boards))
@@ -160,7 +161,7 @@ def _require_memories(boards: Sequence[Board], options: Options) -> None:
 def _started(
     members: Sequence[ChainBoard], firmware: Sequence[Firmware], line: UartLink
 ) -> Iterator[list[RunningBoard]]:
-    """All boards, joined by pairs of sockets where this computer emulates them."""
+    """Start all boards, joined by pairs of sockets if this computer emulates them."""
     with ExitStack() as stack:
         pairs = [socket.socketpair() for _ in members[1:]]
         for pair in pairs:
@@ -169,11 +170,11 @@ def _started(
         nodes = []
         for number, (member, each) in enumerate(zip(members, firmware, strict=True)):
             before = pairs[number - 1][1].fileno() if number else None
-            behind = pairs[number][0].fileno() if number < len(pairs) else None
-            device = open_device(member.target, each, member.made.patience_s, wires=(before, behind))
+            following = pairs[number][0].fileno() if number < len(pairs) else None
+            device = open_device(member.target, each, member.made.patience_s, wires=(before, following))
             delay = resend_us(member.target, line)
             nodes.append(RunningBoard(member.title, stack.enter_context(device), delay))
-        for pair in pairs:  # what has a line now holds it itself: the end of a board is the end of its lines
+        for pair in pairs:  # each board holds its ends now: its lines end with it
             for end in pair:
                 end.close()
         try:
@@ -184,9 +185,10 @@ def _started(
 
 
 def resend_us(target: Target, line: UartLink) -> int:
-    """After how much of its time a board sends again what nobody confirms: far longer than a confirmation
-    takes. Emulated boards run at rates of their own: there it is so many instructions. A process of this
-    computer may have an emulated neighbour.
+    """Return the time of a board after which it resends an unconfirmed packet.
+
+    It is far longer than a confirmation takes. Emulated boards run at their own rates: there it counts
+    instructions. A process of this computer may have an emulated neighbour.
     """
     if target.emulated and target.board.emulator is not None:
         return (_RESEND_INSTRUCTIONS << target.board.emulator.icount_shift) // 1000
@@ -214,7 +216,7 @@ def _results(
     frames: int,
     progress: Progress,
 ) -> list[bytes]:
-    """The last payload of every frame; frames take the samples in turn."""
+    """Return the last payload of every frame; frames use the samples in turn."""
     first, last = members[0].stage.received, members[-1].stage.sent
     stored = [b"".join(sample.stored[it.name].tobytes() for it in first.tensors) for sample in samples]
     patience_s = max(member.made.patience_s * member.target.board.patience for member in members)
@@ -224,14 +226,14 @@ def _results(
 
 
 def _outputs(graph: Graph, last: ChainBoard, result: bytes) -> dict[str, Any]:
-    """The stored outputs of the model that a payload holds."""
+    """Return the stored outputs of the model in a payload."""
     roots, sent = Dataflow.of(graph).roots, last.stage.sent
     names = [border.tensor for border in graph.outputs]
     return {name: as_array(result[sent.span(roots[name])], graph.tensors[name]) for name in names}
 
 
 def _verdict(model: Model, samples: list[Sample], options: Options, progress: Progress) -> Verdict:
-    """The verdict on the whole model on this computer, against ONNX Runtime."""
+    """Return the verdict on the whole model on this computer, against ONNX Runtime."""
     host = Target(load_board("host"))
     found = find_plans(model, host.board, replace(options, split=False, memory_limits=(), ram_limit=None))
     whole = Deployment.of(found, found.unsplit, host.board, options)

@@ -1,7 +1,7 @@
 """A graph cut into stretches, one for each board: the graph of each, and the payloads between them.
 
-A payload is all that a later stretch reads and an earlier one made, tensor by tensor: what passes a board by
-is part of what it receives and of what it sends. The first payload has the graph's inputs, the last its
+A payload contains all tensors that an earlier stretch wrote and a later one reads: tensors that pass a board
+are part of its received and its sent payload. The first payload has the graph's inputs, the last its
 outputs.
 """
 
@@ -21,7 +21,7 @@ from mcudeploy.tiling.dataflow import Dataflow
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """Tensors one behind the other, as they are stored."""
+    """Tensors in sequence, as they are stored."""
 
     tensors: tuple[Tensor, ...]
 
@@ -30,7 +30,7 @@ class Payload:
         return sum(tensor.size_bytes for tensor in self.tensors)
 
     def span(self, name: str) -> slice:
-        """The bytes of a tensor. Raises KeyError if it is not there."""
+        """Return the bytes of a tensor. Raises KeyError if it is missing."""
         first = 0
         for tensor in self.tensors:
             if tensor.name == name:
@@ -41,9 +41,9 @@ class Payload:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """What one board computes: a model of its own, and the payloads that it receives and sends.
+    """The work of one board: a model, and the payloads that it receives and sends.
 
-    `passed` are the tensors of both that it does not make; it may read them, too.
+    `passed` are the tensors of both payloads that the board does not write; it may read them, too.
     """
 
     model: Model
@@ -57,12 +57,12 @@ class Stage:
 
 
 def operators_without_views(graph: Graph) -> list[int]:
-    """The places of what computes something: between two of them a graph can be cut."""
+    """Return the numbers of operators that compute: between two of them a graph can be cut."""
     return [place for place, operator in enumerate(graph.operators) if not operator.op.is_view]
 
 
 def stages_of(model: Model, bounds: Sequence[tuple[int, int]], boards: Sequence[Board]) -> tuple[Stage, ...]:
-    """Stages with stretches [first, end) of a model's operators, views not counted, one for each board."""
+    """Return stages with stretches [first, end) of a model's operators, views not counted, per board."""
     flow = Dataflow.of(model.graph)
     places = operators_without_views(model.graph)
     payloads = [_payload(flow, places, cut) for cut in (0, *(end for _, end in bounds))]
@@ -77,7 +77,7 @@ def stages_of(model: Model, bounds: Sequence[tuple[int, int]], boards: Sequence[
 
 
 def _payload(flow: Dataflow, places: Sequence[int], cut: int) -> Payload:
-    """What passes in front of the operator with this number."""
+    """Return the payload before the operator with this number."""
     graph = flow.graph
     made = {border.tensor for border in graph.resident_inputs()}
     made |= {graph.operators[place].output for place in places[:cut]}
@@ -87,7 +87,7 @@ def _payload(flow: Dataflow, places: Sequence[int], cut: int) -> Payload:
 
 
 def _part(flow: Dataflow, places: Sequence[int], sent: Payload) -> Graph:
-    """The graph of some operators, with the views that they read through."""
+    """Return the graph of some operators, with the views that they read through."""
     graph, chosen = flow.graph, set(places)
     operators: list[Operator] = []
     needed: set[str] = set()

@@ -269,7 +269,7 @@ def test_a_damaged_database_loses_no_run(
     (tmp_path / "measurements.sqlite").write_bytes(b"no database" * 1000)
     report = api.run_model(model, HOST, Options(split=False), inputs=[], expected=[])
     assert report["verified"] and report["latency"]["unit"] == "us"
-    assert "the measurement is not kept" in caplog.text and "Delete it" in caplog.text
+    assert "the measurement is not stored" in caplog.text and "Delete it" in caplog.text
     assert api.plan_report(api.plan_model(model, HOST.board, Options(split=False)))["latency"] is None
 
 

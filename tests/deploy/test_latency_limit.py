@@ -99,7 +99,7 @@ def test_a_stored_plan_is_taken_as_it_is_with_a_warning(
     Device(dict(zip(sizes, (1060, 1000), strict=True)), monkeypatch)
     assert run(made, 5.0).made.plan is made.plan
     assert "6.00 % longer than the unsplit plan, as measured" in caplog.text
-    assert "No other plan was made" in caplog.text
+    assert "There is no other plan" in caplog.text
 
 
 def test_nothing_is_compared_with_an_unsplit_plan_that_does_not_fit(

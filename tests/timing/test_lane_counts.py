@@ -103,8 +103,8 @@ def test_parts_count_exactly_and_waits_do_not(firmware: Firmware, tmp_path: Path
         abs(each - awaiting) < 4 for lane in (beyond(counts)[0][3:], beyond(counts)[1][1:]) for each in lane
     )
     assert counts.timeline(LANES).ticks == along_path(counts.parts)
-    assert counts.latency(LANES) == window.before + along_path(counts.parts) + window.behind
-    assert 0 < window.before < 100 and 0 < window.behind < 100
+    assert counts.latency(LANES) == window.before + along_path(counts.parts) + window.after
+    assert 0 < window.before < 100 and 0 < window.after < 100
     # The board's counter sees all cores, in turn, and their waits.
     assert ticks > sum(map(sum, counts.parts)) > counts.latency(LANES)
 
@@ -120,7 +120,7 @@ def test_runs_of_ranges_follow_each_other(firmware: Firmware, tmp_path: Path) ->
     ]
     assert all(10 < each < 100 for lane in beyond(counts) for each in lane)
     # As if one call had done them all: with what is around the first and the last one.
-    around = counts.windows[0].before + counts.windows[-1].behind
+    around = counts.windows[0].before + counts.windows[-1].after
     assert counts.latency(LANES) == around + along_path(counts.parts)
 
 
@@ -153,12 +153,12 @@ CALL = words(
 
 def test_windows() -> None:
     empty = words((0, Mark.BEGIN, 200), (1, Mark.LANE, 70), (0, Mark.LANE, 203), (0, Mark.END, 209))
-    behind = words((0, Mark.END, 300), (0, Mark.END, 310))
-    assert windows_of([*CALL, *empty, *behind], 2) == [
+    after = words((0, Mark.END, 300), (0, Mark.END, 310))
+    assert windows_of([*CALL, *empty, *after], 2) == [
         CallWindow(10, ((40, 20), (20,)), 5),
         CallWindow(3, ((), ()), 6),
     ]
-    assert windows_of(behind, 2) == []
+    assert windows_of(after, 2) == []
 
 
 @pytest.mark.parametrize(

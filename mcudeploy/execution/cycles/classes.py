@@ -1,4 +1,4 @@
-"""Which kind of work an instruction is: the rows of the histogram, and of the cost tables."""
+"""Kinds of instructions: the rows of the histogram, and of the cost tables."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _CONDITIONAL = re.compile(rf"cbn?z|(?:b|bl|bx|blx|ldr|ldm\w*|pop|mov|add){CONDIT
 
 
 def classify(instruction: Instruction) -> Kind:
-    """The kind of an instruction. One that is none of the others is arithmetic or logic."""
+    """Return the kind of an instruction; by default arithmetic or logic."""
     mnemonic = instruction.mnemonic
     if instruction.is_vector:
         return next((kind for kind, spelling in _VECTOR_KINDS if spelling.fullmatch(mnemonic)), Kind.VECTOR)
@@ -83,5 +83,5 @@ def classify(instruction: Instruction) -> Kind:
 
 
 def may_pass(instruction: Instruction) -> bool:
-    """Whether a jump may be passed by: for its own condition, or for that of an if-then in front of it."""
+    """Whether a jump may be skipped: by its condition, or by a preceding if-then."""
     return _CONDITIONAL.fullmatch(instruction.mnemonic) is not None

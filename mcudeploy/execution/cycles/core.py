@@ -1,4 +1,4 @@
-"""What the cycle models of all cores share: cycles, executed instructions, and what a model is."""
+"""The common parts of all cores' cycle models: cycles, executed instructions, and the model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class Cycles:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """An instruction with its kind, how often it ran, and how often it did not go on to the one behind it."""
+    """An instruction with its kind, its number of executions, and how many did not continue with the next
+    one.
+    """
 
     instruction: Instruction
     kind: Kind
@@ -42,29 +44,29 @@ class Executed:
 
     @property
     def went_on(self) -> int:
-        """How often the instruction behind it was next. What leaves always does so also at a window's end."""
+        """Executions after which the next instruction ran. Jumps also end windows."""
         return self.count - self.jumps if self.can_jump else self.count - self.left
 
     @property
     def can_jump(self) -> bool:
-        """Whether it is a branch, or loads the program counter."""
+        """Whether the instruction is a branch, or loads the program counter."""
         return self.kind in (Kind.BRANCH, Kind.BRANCH_TABLE) or self.loads_pc
 
     @property
     def jumps(self) -> int:
-        """How often it was a taken branch."""
+        """The number of taken branches."""
         if not self.can_jump:
             return 0
         return self.left if may_pass(self.instruction) else self.count
 
     @property
     def loads_pc(self) -> bool:
-        """Whether it loads the program counter."""
+        """Whether the instruction loads the program counter."""
         return self.kind in (Kind.LOAD, Kind.LOAD_MANY) and "r15" in self.instruction.results
 
     @property
     def registers(self) -> int:
-        """How many 32-bit registers it loads or stores."""
+        """The number of 32-bit registers that the instruction loads or stores."""
         if self.kind in (Kind.LOAD_MANY, Kind.FLOAT_LOAD):
             return len(self.instruction.results)
         if self.instruction.mnemonic.startswith("strd"):
@@ -75,11 +77,11 @@ class Executed:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """A model: where its figures are from, what it does not see, and the cost of an instruction.
+    """A model: the source of its figures, the effects it ignores, and the cost of an instruction.
 
-    `cost` gets an instruction, the one in front of it in memory (None if nothing executed is), and whether
-    that one shares its cycle with the one before it. It gives the cycles of all executions, and whether this
-    one shares its cycle with the one in front.
+    `cost` receives an instruction, the previous one in memory (None if none is executed), and whether that
+    one shares its cycle with the one before it. It returns the cycles of all executions, and whether this
+    instruction shares its cycle with the previous one.
     """
 
     name: str

@@ -3,10 +3,10 @@
 The Arm Cortex-M33 Processor Technical Reference Manual, 100230, says (section 1.1) that the core is in-order,
 with three stages, and issues some pairs of 16-bit instructions together. Assumed beyond that:
 
-- the second of a pair does not read or overwrite what the first writes; one of the two at most accesses
-  memory, one at most multiplies, and a branch is the second;
-- a load has its value one cycle later than arithmetic its result, which the instruction right behind waits
-  for; floating-point arithmetic waits one cycle for floating-point results; a multiply-add takes one cycle;
+- the second of a pair does not read or overwrite what the first writes; at most one of the two accesses
+memory, at most one multiplies, and a branch is the second;
+- the value of a load is ready one cycle later than an arithmetic result, and the next instruction waits for
+it; floating-point arithmetic waits one cycle for floating-point results; a multiply-add takes one cycle;
 - a taken branch refills the pipeline in 2 cycles, a load of the program counter in 3; several registers take
   one cycle each and one in all; divisions take 6 cycles, in floating point 14.
 """
@@ -24,7 +24,7 @@ _PAIRED = frozenset({Kind.ALU, Kind.EXTEND, Kind.SATURATE, Kind.BRANCH, *_MEMORY
 
 
 def own_cycles(it: Executed) -> float:
-    """An instruction alone, of cores with this pipeline's rules for several registers and divisions."""
+    """Return the cycles of an instruction alone, of cores with this rule for registers and divisions."""
     match it.kind:
         case Kind.DIVIDE:
             return 6
@@ -39,7 +39,7 @@ def own_cycles(it: Executed) -> float:
 
 
 def wait_cycles(before: Executed, here: Executed) -> float:
-    """For the value of a load or of floating-point arithmetic that is needed right behind it."""
+    """Return the wait for a load or floating-point result that the next instruction needs."""
     if before.kind in FLOAT_RESULT:
         needed = here.instruction.reads - here.instruction.addend
         return 1 if before.instruction.results & needed else 0
@@ -60,7 +60,7 @@ def _may_pair(it: Executed) -> bool:
 
 
 def narrow_saves(it: Executed) -> float:
-    """Cycles that pairing saves on average of an instruction that may pair."""
+    """Return the average cycles that pairing saves for an instruction that may pair."""
     return 0.5 if _may_pair(it) else 0.0
 
 
@@ -70,7 +70,7 @@ CORTEX_M33 = Core(
     "cortex-m33",
     "assumptions, since Arm's manual 100230 has no cycles per instruction",
     (
-        "wait states of flash and RAM, and caches or prefetchers in front of them",
+        "wait states of flash and RAM, and their caches or prefetchers",
         "contention of loads with instruction fetches",
         "unaligned loads and stores, and 32-bit instructions at odd halfwords",
         "interrupts",

@@ -60,9 +60,9 @@ def _refill(it: Executed) -> Cycles:
 
 
 def _neighbours(before: Executed, here: Executed) -> Cycles:
-    """What it adds to the second of two instructions, or takes off, that the first one ran just before."""
+    """Return the cycles that the previous instruction adds to this one, or saves."""
     first, second = before.instruction, here.instruction
-    if here.kind is Kind.IT:  # folded into a 16-bit instruction: it may be
+    if here.kind is Kind.IT:  # may be folded into a 16-bit instruction
         return Cycles(-1, -1, 0) if first.size == 2 else Cycles()
     if before.kind in FLOAT_RESULT:
         needed = second.reads - second.addend
@@ -90,11 +90,11 @@ CORTEX_M4 = Core(
     "cortex-m4",
     "ARM DDI 0439D, Tables 3-1, 3-2, 7-1 and section 3.3.2",
     (
-        "wait states of flash and RAM, and caches or prefetchers in front of them",
+        "wait states of flash and RAM, and their caches or prefetchers",
         "contention of loads with instruction fetches on the same bus",
         "unaligned loads and stores",
         "a store while the write buffer is full",
-        "instructions that an if-then skips cost what they cost when they run",
+        "instructions skipped by an if-then cost as much as executed ones",
         "interrupts",
     ),
     cost,

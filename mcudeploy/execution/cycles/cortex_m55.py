@@ -5,9 +5,9 @@ instruction is four beats, that this core executes two beats a cycle, and that t
 overlap where they use different parts of the core: loads and stores, multiplications, the rest. Assumed
 beyond that:
 
-- a vector instruction takes 2 cycles, 1 where it overlaps with the vector instruction before it; beats are
-  passed on one by one, so that neither waits for the other; a gather or scatter takes 4 cycles;
-- what a vector instruction leaves in a core register is there one cycle later;
+- a vector instruction takes 2 cycles, 1 if it overlaps with the previous vector instruction; beats are
+passed on singly, so neither waits for the other; a gather or scatter takes 4 cycles;
+- a vector instruction's result in a core register is ready one cycle later;
 - the end of a low-overhead loop takes no cycle, its begin one; all else is that of a Cortex-M33.
 """
 
@@ -53,7 +53,7 @@ _RULES = InOrder(
 
 
 def _cost(here: Executed, before: Executed | None, paired: bool) -> tuple[Cycles, bool]:
-    """See `Core`. Of three vector instructions each may overlap with the one before it."""
+    """See `Core`. Of three vector instructions each may overlap with the previous one."""
     if here.kind is Kind.LOOP_END:
         return Cycles(0, 0, here.count), False
     found, overlaps = _RULES.cost(here, before, paired)

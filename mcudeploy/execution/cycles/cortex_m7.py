@@ -8,7 +8,7 @@ branches. Assumed beyond that:
   stores, at most one is floating-point arithmetic, a branch is the second; divisions, loads and stores of
   several registers and system instructions go alone;
 - results are ready after 1 cycle, of loads and integer multiplications after 2, of floating-point arithmetic
-  after 3, and a multiply-add takes its addend late; only the instruction right behind waits;
+  after 3, and a multiply-add takes its addend late; only the next instruction waits;
 - branches are predicted and cost 1 cycle; a division takes 7 cycles, in floating point 14; several registers
   are loaded and stored 64 bits a cycle.
 """

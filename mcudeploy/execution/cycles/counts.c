@@ -10,7 +10,7 @@
  * and closes before the one at `end` is; where both are one, each window ends where the next one begins. FILE gets
  * for each window, in the order of time and in the byte order of this computer, 64-bit words: the number of
  * instructions seen in it, and of each its address, how often it was executed, and how often the next instruction
- * was not the one behind it; then the number of regions, and of each the bytes loaded and stored in it. An access counts
+ * was not the next one in memory; then the number of regions, and of each the bytes loaded and stored in it. An access counts
  * for the first region that has its address, or for the last one, which is all that is in no other; without region=
  * there is none at all. Accesses of a DMA controller, and those of an exception's entry and return, are not seen.
  *
@@ -50,7 +50,7 @@ static place *buckets[BUCKETS];
 static place *places; /* all, the newest first */
 static place *last;   /* the one executed last in the open window */
 static bool open_window;
-static region regions[MOST_REGIONS]; /* behind the last one all other addresses */
+static region regions[MOST_REGIONS]; /* the last one is all other addresses */
 static size_t region_count;
 static uint64_t begin_address;
 static uint64_t end_address;
@@ -183,14 +183,14 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 static void add_region(const char *text)
 {
-    char *behind = NULL;
-    const uint64_t lo = strtoull(text, &behind, 0);
-    if (*behind != '-' || region_count >= MOST_REGIONS - 1) {
+    char *rest = NULL;
+    const uint64_t lo = strtoull(text, &rest, 0);
+    if (*rest != '-' || region_count >= MOST_REGIONS - 1) {
         fprintf(stderr, "counts: region= wants ADDRESS-ADDRESS, at most %d times\n", MOST_REGIONS - 1);
         exit(EXIT_FAILURE);
     }
     regions[region_count].lo = lo;
-    regions[region_count].hi = strtoull(behind + 1, NULL, 0);
+    regions[region_count].hi = strtoull(rest + 1, NULL, 0);
     region_count++;
 }
 

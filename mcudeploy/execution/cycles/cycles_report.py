@@ -1,4 +1,4 @@
-"""What `--timing cycles-model` puts into a report, in place of counted instructions and beside them."""
+"""Report entries of `--timing cycles-model`, in place of counted instructions and beside them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ JsonObject = dict[str, Any]
 
 
 def cycles_report(found: Profile, core: Core, measured: Mapping[str, Any]) -> JsonObject:
-    """The keys of a report of `measure` or `run` that the cycle model replaces or adds.
+    """Return the keys of a report of `measure` or `run` that the cycle model replaces or adds.
 
-    Latency and operators get cycles; `operators` keeps the counted instructions under that name. The latency
-    of the unsplit plan, which was counted, cannot be set against it: the overhead is null.
+    Latency and operators get cycles; `operators` keeps the counted instructions under that name. The unsplit
+    plan's latency is in instructions and cannot be compared: the overhead is null.
     """
     of_operator = {name: found.cycles(counts, core) for name, counts in found.operators.items()}
     each = {name: _sum(cycles.values()) for name, cycles in of_operator.items()}

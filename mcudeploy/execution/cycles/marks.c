@@ -122,17 +122,17 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     }
 }
 
-/* Adds a range, or one address where the text ends behind it. */
+/* Adds a range, or one address if the text ends after it. */
 static void add(range *ranges, size_t *count, const char *text)
 {
-    char *behind = NULL;
-    const uint64_t lo = strtoull(text, &behind, 0);
+    char *rest = NULL;
+    const uint64_t lo = strtoull(text, &rest, 0);
     if (*count >= MOST_PLACES) {
         fprintf(stderr, "marks: more than %d places of a kind\n", MOST_PLACES);
         exit(EXIT_FAILURE);
     }
     ranges[*count].lo = lo;
-    ranges[*count].hi = *behind == '-' ? strtoull(behind + 1, NULL, 0) : lo + 1;
+    ranges[*count].hi = *rest == '-' ? strtoull(rest + 1, NULL, 0) : lo + 1;
     (*count)++;
 }
 

@@ -1,7 +1,7 @@
 """The time of a plan that several cores run together, as instructions along its critical path.
 
-In the emulator cores take turns, so that its clock says nothing of them. A plugin counts what each core
-executes between flags, and leaves out what it executes while it waits for others.
+In the emulator cores take turns, so its clock cannot time them. A plugin counts the instructions of each core
+between flags, without those executed while the core waits for others.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ WORKS = ("mcud_run_cores", "mcud_core_run")
 
 @dataclass(frozen=True, slots=True)
 class MarkPassed:
-    """A core came to a mark when it had executed so many instructions without waiting."""
+    """A core reached a mark after this number of instructions without waiting."""
 
     core: int
     mark: Mark
@@ -57,13 +57,15 @@ class MarkPassed:
 
 @dataclass(frozen=True, slots=True)
 class CallWindow:
-    """Instructions of one call of mcud_run_cores: those of core 0 before its lane, those of the parts that
-    each core did, and those of core 0 behind its last part, to the next reading of the counter.
+    """Instructions of one call of mcud_run_cores.
+
+    These are the instructions of core 0 before its lane, of each core's parts, and of core 0 after its last
+    part, to the next reading of the counter.
     """
 
     before: int
     parts: tuple[tuple[int, ...], ...]
-    behind: int
+    after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +76,15 @@ class LaneCounts:
 
     @property
     def parts(self) -> list[list[int]]:
-        """Of each part of each core's lane."""
+        """Return the instructions of each part of each core's lane."""
         cores = range(len(self.windows[0].parts)) if self.windows else ()
         return [[count for window in self.windows for count in window.parts[core]] for core in cores]
 
     def timeline(self, lanes: Sequence[Lane]) -> CoreTimeline:
-        """When the parts begin and end, as if one call had done them all.
+        """Return begin and end of the parts, as if one call ran them all.
 
-        Raises ProtocolError if other parts were counted than the lanes have, and ValueError if lanes
-        wait for each other for ever.
+        Raises ProtocolError if other parts were counted than the lanes contain, and ValueError if lanes wait
+        for each other for ever.
         """
         found = [len(each) for each in self.parts]
         wanted = [sum(isinstance(entry, WorkSlice) for entry in lane) for lane in lanes]
@@ -93,10 +95,11 @@ class LaneCounts:
         return critical_path(lanes, self.parts)
 
     def latency(self, lanes: Sequence[Lane]) -> int:
-        """Instructions along the critical path of one call, with those of core 0 before and behind its lane.
+        """Return the instructions on the critical path of one call, with those of core 0 around its lane.
+
         Raises what `timeline` raises.
         """
-        around = self.windows[0].before + self.windows[-1].behind if self.windows else 0
+        around = self.windows[0].before + self.windows[-1].after if self.windows else 0
         return around + int(self.timeline(lanes).ticks)
 
 
@@ -107,12 +110,13 @@ def count_lanes(
     run: Callable[[Device], object],
     patience_s: float,
 ) -> LaneCounts:
-    """Let `run` run a program with lanes once in the emulator, and count the instructions of each part: from
-    the end of the core's part before, or the beginning of its lane, to its own end, without waiting. An end
-    is when the core tells others of it.
+    """Let `run` run a program with lanes once in the emulator, and count the instructions of each part.
 
-    Raises what running raises, ProtocolError if the emulator has not counted every part, BuildError where
-    a tool is missing, and ConfigError for a board that cannot be emulated.
+    A part lasts from the end of the core's previous part, or the beginning of its lane, to its end, without
+    waiting. It ends when the core sets its flag for others.
+
+    Raises the errors of running, ProtocolError if the emulator has not counted every part, BuildError if a
+    tool is missing, and ConfigError for a board that cannot be emulated.
     """
     if target.board.emulator is None:
         raise ConfigError(f"{target.board.name} cannot be emulated")
@@ -127,8 +131,9 @@ def count_lanes(
 
 
 def mark_arguments(qemu: str, elf: Path, out: Path) -> tuple[str, ...]:
-    """Arguments for QEMU: write to `out` when each core comes to which mark. Raises BuildError if the
-    plugin cannot be compiled, and for a program that does not run lanes.
+    """Return QEMU's arguments for the plugin: write to `out` when each core reaches each mark.
+
+    Raises BuildError if the plugin cannot be compiled, and for a program that does not run lanes.
     """
     functions = Functions(elf)
     marks = [f"mark={_named(functions, MARKS[mark]).address:#x}" for mark in Mark]
@@ -139,7 +144,7 @@ def mark_arguments(qemu: str, elf: Path, out: Path) -> tuple[str, ...]:
 
 
 def read_marks(path: Path) -> list[MarkPassed]:
-    """What the plugin wrote, in the order of time. Raises ProtocolError for a torn file."""
+    """Return the plugin's marks, in the order of time. Raises ProtocolError for a truncated file."""
     words = np.fromfile(path, dtype=np.uint64)
     if words.size % 3 or path.stat().st_size % words.itemsize:
         raise _incomplete()
@@ -147,13 +152,15 @@ def read_marks(path: Path) -> list[MarkPassed]:
 
 
 def windows_of(passed: Iterable[MarkPassed], cores: int) -> list[CallWindow]:
-    """The calls of mcud_run_cores, from its entry to core 0's next reading of the counter behind it, in the
-    order of time. Raises ProtocolError if a call has no end, or a core no lane in it.
+    """Return the calls of mcud_run_cores in the order of time.
+
+    A call lasts from its entry to core 0's next reading of the counter. Raises ProtocolError if a call has no
+    end, or a core has no lane in it.
     """
     windows: list[CallWindow] = []
     begin: int | None = None
-    lanes: dict[int, int] = {}  # by core its count at the beginning of its lane
-    ends: list[list[int]] = []  # by core its counts at the ends of its parts
+    lanes: dict[int, int] = {}  # count of each core at the beginning of its lane
+    ends: list[list[int]] = []  # counts of each core at the ends of its parts
     for it in passed:
         if it.mark is Mark.BEGIN:
             if begin is not None:
@@ -180,7 +187,7 @@ def windows_of(passed: Iterable[MarkPassed], cores: int) -> list[CallWindow]:
 
 
 def _named(functions: Functions, name: str) -> ProgramFunction:
-    """The function of that name. A generated mcud_config.h adds its types to it: mcud_run_cores_o16_c8_a4."""
+    """Return the function of that name, also with the types that mcud_config.h adds: NAME_o16_c8_a4."""
     typed = re.compile(rf"{name}_o\d+_c\d+_a\d+")
     return next((it for it in functions.all if typed.fullmatch(it.name)), None) or functions.named(name)
 

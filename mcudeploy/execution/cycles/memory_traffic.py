@@ -23,14 +23,14 @@ UNIT = "instructions + stalls (model)"
 STACK = "stack"
 OTHER = "other"
 SOURCE = (
-    "loads and stores counted in the emulator, divided by the rates of the board file; instructions are "
-    "taken to be fetched in time, and what an engine transfers is not seen"
+    "loads and stores counted in the emulator, divided by the rates of the board file; instruction fetches "
+    "are assumed to be in time, and an engine's transfers are not counted"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class AddressRegion:
-    """A part of the address space; `memory`: the board's memory that it is in, None for flash."""
+    """A part of the address space; `memory`: the board's memory that contains it, None for flash."""
 
     name: str
     memory: str | None
@@ -38,7 +38,7 @@ class AddressRegion:
 
 
 def regions_of(firmware: Firmware) -> tuple[AddressRegion, ...]:
-    """The stack, which is in the first memory, the memories without it, and flash."""
+    """Return the stack, which is in the first memory, the memories without it, and flash."""
     board = emulated_board(firmware.board) if firmware.emulated else firmware.board
     first = board.memories[0].name
     stack = _symbols(firmware.elf, "mcud_stack_limit", "mcud_stack_top")
@@ -59,7 +59,7 @@ class MemoryTraffic:
 
     @classmethod
     def of(cls, counts: Counts, regions: tuple[AddressRegion, ...], board: Board) -> MemoryTraffic:
-        """What a stretch of execution accessed. Flash, and what is nowhere, makes nobody wait."""
+        """Return the accesses of a stretch of execution. Flash and unknown addresses cause no wait."""
         names = (*(region.name for region in regions), OTHER)
         loaded = {name: counts.loaded[at] for at, name in enumerate(names)}
         stored = {name: counts.stored[at] for at, name in enumerate(names)}
@@ -78,7 +78,7 @@ class MemoryTraffic:
 
     @property
     def by_region(self) -> dict[str, int]:
-        """Bytes accessed, by the regions that were."""
+        """Bytes accessed, by region, without unused regions."""
         both = {name: count + self.stored[name] for name, count in self.loaded.items()}
         return {name: count for name, count in both.items() if count}
 
@@ -96,8 +96,9 @@ def require_emulated(target: Target) -> None:
 def traffic_report(
     operators: Mapping[str, Counts], firmware: Firmware, report: Mapping[str, Any], unit: str = UNIT
 ) -> JsonObject:
-    """The keys of a report of `measure` or `run` that counted accesses replace or add: latency and operators
-    get the stalls on top of what they have, which is then in `unit`.
+    """Return the keys of a report of `measure` or `run` that counted accesses replace or add.
+
+    The stalls are added to latency and operators, as `unit` states.
     """
     regions, board = regions_of(firmware), firmware.board
     each = {name: MemoryTraffic.of(counts, regions, board) for name, counts in operators.items()}

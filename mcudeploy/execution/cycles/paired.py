@@ -1,4 +1,4 @@
-"""Cores that issue some neighbours together: what their models have in common."""
+"""Common rules of cores that issue some neighbouring instructions together."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from mcudeploy.execution.cycles.core import Cycles, Executed
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """Rules of a core. Cycles: `own` of an instruction alone, `wait` of the second of two for the results of
-    the first, `refill` after a taken branch. `pairs`: whether two issue together, which saves one cycle.
-    `saves`: cycles of an instruction that pairing saves on average where all that can do pair.
+    """Rules of a core in cycles.
+
+    `own`: an instruction alone. `wait`: the second of two, for the results of the first. `refill`: after a
+    taken branch. `pairs`: whether two issue together, which saves one cycle. `saves`: average cycles that
+    pairing saves for an instruction if all that can do pair.
     """
 
     own: Callable[[Executed], float]
@@ -22,9 +24,9 @@ class InOrder:
     saves: Callable[[Executed], float] = lambda _: 0.5
 
     def cost(self, here: Executed, before: Executed | None, paired: bool) -> tuple[Cycles, bool]:
-        """See `Core`. An instruction entered from elsewhere as often as from above begins a pair.
+        """See `Core`. An instruction that is entered by jumps as often as in sequence begins a pair.
 
-        `least` is all that can pair in pairs and no wait, `most` no pair and all waits.
+        `least` assumes all possible pairs and no wait, `most` no pair and all waits.
         """
         own = self.own(here)
         together = 0 if before is None else min(before.went_on, here.count)
@@ -36,5 +38,5 @@ class InOrder:
 
 
 def depends(before: Executed, here: Executed) -> bool:
-    """Whether the second of two reads or overwrites what the first writes."""
+    """Whether the second of two reads or overwrites a register that the first writes."""
     return bool(before.instruction.results & (here.instruction.reads | here.instruction.results))

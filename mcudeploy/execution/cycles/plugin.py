@@ -1,4 +1,4 @@
-"""Plugins that count inside QEMU, compiled at need; one of them told what to count, its answers read."""
+"""Plugins that count inside QEMU, compiled on demand; arguments and results of the counting one."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """By address: how often an instruction was executed, and how often the one behind it was not next. By the
-    number of a region: the bytes loaded from it, and stored to it; the last one is all other addresses.
+    """Counts of a stretch of execution.
+
+    By address: the executions of an instruction, and those not followed by the next one. By the number of a
+    region: the bytes loaded from it, and stored to it; the last region is all other addresses.
     """
 
     executed: Counter[int] = field(default_factory=Counter)
@@ -40,7 +42,7 @@ class Counts:
     stored: Counter[int] = field(default_factory=Counter)
 
     def add(self, other: Counts) -> None:
-        """Take the counts of another stretch of execution in."""
+        """Add the counts of another stretch of execution."""
         self.executed.update(other.executed)
         self.left.update(other.left)
         self.loaded.update(other.loaded)
@@ -55,27 +57,28 @@ class Counts:
 def plugin_arguments(
     qemu: str, begin: int, end: int, out: Path, regions: Sequence[Interval] = ()
 ) -> tuple[str, ...]:
-    """Arguments for QEMU: count from each execution of `begin` to the next of `end`, write to `out`.
+    """Return QEMU's arguments: count from each execution of `begin` to the next of `end`, write to `out`.
 
-    With `regions` loads and stores are counted too, each for the first of them that has its address. Raises
-    BuildError if the plugin cannot be compiled.
+    With `regions` loads and stores are counted too, each for the first region that contains its address.
+    Raises BuildError if the plugin cannot be compiled.
     """
     watched = (f"region={it.lo:#x}-{it.hi:#x}" for it in regions)
     return load_arguments(SOURCE, qemu, out, (f"begin={begin:#x}", f"end={end:#x}", *watched))
 
 
 def load_arguments(source: Path, qemu: str, out: Path, arguments: Sequence[str]) -> tuple[str, ...]:
-    """Arguments for QEMU: load the plugin made from a source file, which writes to `out`; it also gets
-    `arguments`. Raises BuildError if it cannot be compiled.
+    """Return QEMU's arguments that load a plugin, with its `arguments`; it writes to `out`.
+
+    Raises BuildError if its source cannot be compiled.
     """
-    # A comma ends a value on QEMU's command line, two are one.
+    # A comma ends a value on QEMU's command line; two stand for one comma.
     plugin = build_plugin(_interface(qemu), source)
     values = (f"file={plugin}", *arguments, f"out={out}")
     return "-plugin", ",".join(value.replace(",", ",,") for value in values)
 
 
 def build_plugin(interface: int, source: Path = SOURCE) -> Path:
-    """A plugin for a version of QEMU's interface, from the cache or compiled into it. Raises BuildError."""
+    """Return a plugin for a version of QEMU's interface, cached or compiled. Raises BuildError."""
     compiler = find_compiler("host")
     if compiler is None:
         raise BuildError(
@@ -95,7 +98,7 @@ def build_plugin(interface: int, source: Path = SOURCE) -> Path:
             status, log = run_logged([compiler, *flags, "-o", str(made), str(source)], None, path.parent)
             if status:
                 raise BuildError(f"the plugin for QEMU does not compile:\n{log.strip()}")
-            made.rename(path)  # whole or not at all, whoever compiles at the same time
+            made.rename(path)  # whole or not at all, even with concurrent compilers
     except OSError as error:
         raise BuildError(
             f"cannot write {error.filename or path}: {error.strerror or error}. "
@@ -105,8 +108,9 @@ def build_plugin(interface: int, source: Path = SOURCE) -> Path:
 
 
 def read_windows(path: Path, with_one_of: Sequence[int] = ()) -> Iterator[Counts]:
-    """The windows that the plugin wrote, in the order of time; with addresses those that executed one of
-    them. Raises ProtocolError for a torn file.
+    """Yield the windows that the plugin wrote, in the order of time.
+
+    With addresses, only windows that executed one of them. Raises ProtocolError for a truncated file.
     """
     words = np.fromfile(path, dtype=np.uint64)
     at = 0
@@ -125,7 +129,7 @@ def read_windows(path: Path, with_one_of: Sequence[int] = ()) -> Iterator[Counts
 
 
 def _table(words: Words, at: int, width: int) -> tuple[Table, int]:
-    """Rows of so many words, their number in front of them; and the place behind."""
+    """Return rows of `width` words, preceded by their number, and the position after them."""
     rows = int(words[at]) if at < words.size else 1
     table = words[at + 1 : at + 1 + width * rows]
     if table.size != width * rows:
@@ -135,7 +139,7 @@ def _table(words: Words, at: int, width: int) -> tuple[Table, int]:
 
 @cache
 def _interface(qemu: str) -> int:
-    """The version of the plugin interface to ask for: QEMU 9.0 ended version 1. Old ones speak 1."""
+    """Return the version of the plugin interface to request: QEMU 9.0 ended version 1. Old ones speak 1."""
     found = None
     with suppress(OSError):
         found = re.search(r"version (\d+)\.", run_tool([qemu, "--version"], _VERSION_S).output)

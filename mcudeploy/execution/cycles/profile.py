@@ -1,4 +1,4 @@
-"""One run of a plan in the emulator with every instruction counted, and the cycles that a model gives it."""
+"""One run of a plan in the emulator with every instruction counted, and the cycles by a model."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ CORES = {core.name: core for core in (CORTEX_M4, CORTEX_M7, CORTEX_M33, CORTEX_M
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """What each operator of a plan executed, by its name, in the order of its first step; moves by theirs."""
+    """Counts of each operator of a plan, by its name, in the order of its first step; moves by theirs."""
 
     operators: Mapping[str, Counts]
     instructions: Mapping[int, Instruction]
     functions: Functions
 
     def whole(self) -> Counts:
-        """The counts of all operators."""
+        """Return the counts of all operators."""
         total = Counts()
         for counts in self.operators.values():
             total.add(counts)
         return total
 
     def by_kind(self, counts: Counts) -> dict[Kind, int]:
-        """Executed instructions of each kind that occurs, the most frequent first."""
+        """Return the executed instructions of each kind, the most frequent first."""
         found: defaultdict[Kind, int] = defaultdict(int)
         for address, count in counts.executed.items():
             found[classify(self.instructions[address])] += count
         return dict(sorted(found.items(), key=lambda it: -it[1]))
 
     def by_function(self, counts: Counts) -> dict[str, int]:
-        """Executed instructions of each function that occurs, the most frequent first."""
+        """Return the executed instructions of each function, the most frequent first."""
         found: defaultdict[str, int] = defaultdict(int)
         for address, count in counts.executed.items():
             found[self.functions.at(address)] += count
         return dict(sorted(found.items(), key=lambda it: -it[1]))
 
     def cycles(self, counts: Counts, core: Core) -> dict[int, Cycles]:
-        """The cycles that a core spends at each address."""
+        """Return the cycles that a core spends at each address."""
         found = {}
         before, paired = None, False
         for address in sorted(counts.executed):
@@ -65,7 +65,7 @@ class Profile:
 
 
 def core_of(target: Target) -> Core:
-    """The core model of a target. Raises ConfigError if there is none, or time can be measured instead."""
+    """Return the core model of a target. ConfigError if there is none, or time can be measured instead."""
     board = target.board
     core = CORES.get(board.core)
     if not target.emulated:
@@ -81,7 +81,7 @@ def core_of(target: Target) -> Core:
 
 
 def profile(target: Target, firmware: Firmware, operators: Mapping[str, Counts]) -> Profile:
-    """What operators executed, with the program's instructions. Raises BuildError if a tool is missing."""
+    """Return the profile of operators, with the program's instructions. BuildError if a tool is missing."""
     instructions = disassemble(firmware.elf, target.board.toolchain, vectors=target.board.vectors)
     found = Profile(operators, instructions, Functions(firmware.elf))
     unknown = found.whole().executed.keys() - found.instructions.keys()

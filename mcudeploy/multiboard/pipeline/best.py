@@ -12,9 +12,9 @@ from mcudeploy.multiboard.pipeline.unit_regions import Objective, Region
 
 
 def best(line: GroupLine, objective: Objective) -> tuple[Region, ...] | None:
-    """The partition with the least objective; None if none fits.
+    """Return the partition with the least objective; None if none fits.
 
-    Of those with the same throughput it is the one with the least latency. Units may stay idle.
+    Among partitions with the same throughput, the least latency wins. Units may stay idle.
     """
     if objective == "latency":
         return _least(line, "latency", inf)
@@ -29,7 +29,7 @@ def best(line: GroupLine, objective: Objective) -> tuple[Region, ...] | None:
 
 
 def _least(line: GroupLine, objective: Objective, longest: float) -> tuple[Region, ...] | None:
-    """The least partition without a stage or transfer above `longest`.
+    """Return the least partition without a stage or transfer above `longest`.
 
     `found[m][j]`: the objective of the best partition of the first j groups among m units.
     """
@@ -65,7 +65,7 @@ def _joined(
     transfers: NDArray[np.float64],
     stages: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """By first and end of the last region, the objective with all before it."""
+    """Return the objective of each last region with all before it, by its first group and end."""
     if objective == "latency":
         return (before + transfers)[:, None] + stages
     return np.maximum(np.maximum(before, transfers)[:, None], stages)

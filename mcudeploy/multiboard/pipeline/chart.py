@@ -24,7 +24,7 @@ svg { color-scheme: light dark; font: 11px sans-serif; }
 
 
 def pipeline_picture(found: Pipeline) -> str:
-    """The placement above, the first frames below: a lane for each stage, a thin one for its link."""
+    """Return the placement above, the first frames below: a lane for each stage, a thin one for its link."""
     run = found.simulation(len(found.regions) + 3)
     topology = found.task.topology
     lanes = _HEAD + topology.height * _CELL + 2 * _GAP

@@ -1,6 +1,6 @@
-"""What work costs: an operator on its share of units, a group on all of them, and what units tell each other.
+"""Costs: an operator on its share of units, a group on all of them, and communication between units.
 
-All times are ticks: clocks of a unit. A core takes the instructions of its table for so many clocks.
+All times are ticks: clocks of a unit. An instruction in a core's table counts as one clock.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from mcudeploy.multiboard.pipeline.groups import Group
 from mcudeploy.tiling.dataflow import Dataflow
 
 OperatorTicks = Callable[[int, int], float]
-"""Ticks of an operator, by its place in the work graph, on so many units."""
+"""Ticks of an operator, by its number in the work graph and the number of units."""
 
 
 class Communication(Protocol):
-    """What it takes to move bytes between units."""
+    """The cost of moving bytes between units."""
 
     def within(self, size_bytes: int, units: int) -> float:
-        """Ticks in which the units of a region tell each other so many bytes; 0 for one unit."""
+        """Return the ticks in which the units of a region exchange these bytes; 0 for one unit."""
         ...
 
     def across(self, size_bytes: int) -> float:
-        """Ticks of a transfer from one region to the next."""
+        """Return the ticks of a transfer from one region to the next."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class UnitLink:
-    """Links between neighbours: bytes in a tick, ticks before the first byte, links that a unit uses at once.
+    """Links between neighbours: bytes per tick, ticks before the first byte, links per unit in use at once.
 
     A region of M units exchanges its bytes in `bytes * (M - 1) / (M * links * rate) + latency`.
     """
@@ -52,19 +52,20 @@ class UnitLink:
 
 
 FREE = UnitLink(inf)
-"""Links that cost nothing."""
+"""Links without cost."""
 
 
 def systolic_ticks(m: int, k: int, n: int, edge: int) -> float:
-    """Ticks of a product of m x k and k x n on an array of `edge` x `edge` cells."""
+    """Return the ticks of a product of m x k and k x n on an array of `edge` x `edge` cells."""
     if m > edge or n > edge:
         return m * k * n / edge**2 + 2 * (edge - 1)
     return m + k + n - 1
 
 
 def systolic_operators(flow: Dataflow, positions: tuple[int, ...], edge: int) -> OperatorTicks:
-    """Time on systolic arrays. Units share the output's pixels; what multiplies nothing makes `edge` values
-    in a tick.
+    """Return the times on systolic arrays.
+
+    Units share the output's pixels; an operator without multiplications computes `edge` values per tick.
     """
 
     @cache
@@ -81,7 +82,7 @@ def systolic_operators(flow: Dataflow, positions: tuple[int, ...], edge: int) ->
 
 
 def core_operators(flow: Dataflow, positions: tuple[int, ...], tile_time: TileTime) -> OperatorTicks:
-    """Time on cores. Units share an operator's rows; the longest tile counts."""
+    """Return the times on cores. Units share an operator's rows; the longest tile counts."""
 
     @cache
     def ticks(place: int, units: int) -> float:
@@ -94,7 +95,7 @@ def core_operators(flow: Dataflow, positions: tuple[int, ...], tile_time: TileTi
 
 
 def shares(works: list[float], units: int) -> list[int]:
-    """Units for each of several works, at least one each, the others in proportion to the works."""
+    """Return the number of units for each work, at least one, the others in proportion to the works."""
     found = [1] * len(works)
     for _ in range(units - len(works)):
         most = max(range(len(works)), key=lambda one: (works[one] / found[one], -one))
@@ -103,10 +104,10 @@ def shares(works: list[float], units: int) -> list[int]:
 
 
 def group_ticks(group: Group, units: int, ticks: OperatorTicks) -> float:
-    """Ticks until the last vertex of a group is done.
+    """Return the ticks until the last vertex of a group is done.
 
-    Vertices have units of their own, in proportion to their work; with fewer units than vertices, each vertex
-    in turn, the largest first, goes to the unit that has least to do.
+    Vertices run on separate units, in proportion to their work. With fewer units than vertices, the vertices
+    go to the least loaded unit in turn, the largest first.
     """
     works = [sum(ticks(operator, 1) for operator in vertex) for vertex in group]
     if units < len(group):

@@ -1,4 +1,4 @@
-"""From a model and a topology to regions on units, and what several frames in flight make of them."""
+"""From a model and a topology to regions on units, and their simulation with several frames in flight."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _EXACT_S = 30.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PipelineTask:
-    """A model's graph, what its operators cost and need on the units of a topology."""
+    """A model's graph, and its operators' costs and bytes on the units of a topology."""
 
     graph: WorkGraph
     topology: Topology
@@ -53,14 +53,16 @@ class PipelineTask:
     needs: OperatorBytes
 
     def line(self, groups: Sequence[Group], link: Communication | None = None) -> GroupLine:
-        """The line of the graph in these groups; with a `link` of its own, units have no limits."""
+        """Return the line of the graph in these groups; with a given `link`, units have no limits."""
         units = self.topology.units if link is None else Units(self.topology.count)
         costs = self.ticks, link or self.topology.ticks_link
         return line_of(self.graph, groups, units, costs, self.needs)
 
     def groups(self, mode: Mode) -> tuple[tuple[Group, ...], ...]:
-        """The kinds of groups that a mode divides: by depth with chains merged, as the source has them; by
-        depth without that; operators one by one.
+        """Return the kinds of groups that a mode divides.
+
+        They are by depth with chains merged, as the source has them; by depth without merging; single
+        operators.
         """
         single = single_groups(self.graph)
         if mode == "greedy":
@@ -72,14 +74,15 @@ class PipelineTask:
 
     @property
     def single_ticks(self) -> float:
-        """Ticks of all operators on one unit."""
+        """Return the ticks of all operators on one unit."""
         return sum(self.ticks(operator, 1) for operator in range(len(self.graph.names)))
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Regions of a line. `decisions` are those of mode `first`; `proven`: the exact mode says that none is
-    better.
+    """Regions of a line.
+
+    `decisions` are those of mode `first`; `proven`: the exact mode found none better.
     """
 
     regions: tuple[Region, ...]
@@ -123,7 +126,7 @@ class Pipeline:
         return tuple(float(self.line.transfers[it.first]) for it in self.regions[1:])
 
     def simulation(self, frames: int = 0) -> Simulation:
-        """Frames through the regions."""
+        """Simulate frames through the regions."""
         return simulate(self.stages, self.transfers, frames)
 
 
@@ -140,7 +143,7 @@ def plan_pipeline(
 
 
 def task_of(model: Model, topology: Topology) -> tuple[Model, PipelineTask]:
-    """The model with the fastest kernels of the unit's core, and its graph with their costs."""
+    """Return the model with the fastest kernels of the unit's core, and its graph with their costs."""
     flow = Dataflow.of(model.graph)
     graph, positions = work_graph(flow)
     if topology.systolic is not None:
@@ -157,7 +160,7 @@ def task_of(model: Model, topology: Topology) -> tuple[Model, PipelineTask]:
 
 
 def divided(model: Model, task: PipelineTask, mode: Mode, objective: Objective) -> Pipeline:
-    """The pipeline of a task: the best of what the mode makes of each kind of groups.
+    """Return the pipeline of a task: the mode's best over each kind of groups.
 
     Raises FitError if no region or partition fits, UsageError if the exact mode finds none.
     """
@@ -166,7 +169,7 @@ def divided(model: Model, task: PipelineTask, mode: Mode, objective: Objective) 
     divisions = [(line, division) for line, division in found if division is not None]
     if not divisions:
         if mode == "exact" and any(best(line, objective) for line in lines):
-            raise UsageError("--mode exact finds no partition of so many groups: take --mode best")
+            raise UsageError("--mode exact finds no partition of this number of groups: take --mode best")
         raise FitError(no_partition(lines[-1]))
     other: Objective = "latency" if objective == "throughput" else "throughput"
     line, division = min(
@@ -180,7 +183,7 @@ def divided(model: Model, task: PipelineTask, mode: Mode, objective: Objective) 
 
 
 def _divided(line: GroupLine, mode: Mode, objective: Objective) -> Division | None:
-    """What a mode makes of a line; None if it finds nothing."""
+    """Divide a line by a mode; None if it finds nothing."""
     if mode == "first":
         return Division(*first(line, objective))
     if mode == "greedy":
@@ -193,7 +196,7 @@ def _divided(line: GroupLine, mode: Mode, objective: Objective) -> Division | No
 
 
 def _free_ratio(task: PipelineTask) -> float:
-    """The throughput ratio of the best partition if links cost nothing and everything fitted."""
+    """Return the throughput ratio of the best partition if links cost nothing and everything fitted."""
     lines = [task.line(groups, FREE) for groups in task.groups("best")]
     found = [worth(line, best(line, "throughput") or (), "throughput") for line in lines]
     return task.single_ticks / min(found)

@@ -1,5 +1,6 @@
-"""The exact partition of a line by CP-SAT: one choice for each stretch and number of units. It shares nothing
-with `best` but the costs, and stands beside it as a check.
+"""The exact partition of a line by CP-SAT: one choice for each stretch and number of units.
+
+It shares only the costs with `best`, and serves as its check.
 """
 
 from __future__ import annotations
@@ -15,26 +16,27 @@ from mcudeploy.multiboard.pipeline.unit_regions import Objective, Region, worth
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-_STEPS = 1_000_000  # what the whole line takes on one unit
+_STEPS = 1_000_000  # duration of the whole line on one unit
 _MOST_CHOICES = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """The partition that was found, and whether none is better."""
+    """The best partition of the solver, and whether it is proven to be optimal."""
 
     regions: tuple[Region, ...]
     optimal: bool
 
 
 def exact(line: GroupLine, objective: Objective, seconds: float) -> Exact | None:
-    """The partition with the least objective, as far as the solver comes; None if it found none, where
-    none fits, and where the line has too many stretches for it.
+    """Return the partition with the least objective, as far as the solver comes.
+
+    None if it found none, if none fits, and if the line has too many stretches for it.
     """
     choices = _choices(line)
     if not choices or len(choices) > _MOST_CHOICES:
         return None
-    from ortools.sat.python import cp_model  # noqa: PLC0415 - it takes long to import
+    from ortools.sat.python import cp_model  # noqa: PLC0415 - importing it takes long
 
     model = cp_model.CpModel()
     taken = {region: model.new_bool_var("") for region in choices}
@@ -52,7 +54,7 @@ def exact(line: GroupLine, objective: Objective, seconds: float) -> Exact | None
 
 
 def _choices(line: GroupLine) -> list[Region]:
-    """Every region that fits and is faster than with fewer units."""
+    """Return every region that fits and is faster than with fewer units."""
     found = []
     for first in range(len(line.groups)):
         for end in range(first + 1, len(line.groups) + 1):
@@ -75,7 +77,7 @@ def _minimise(
         model.minimize(sum((costs[it] + arrivals[it]) * var for it, var in taken.items()))
         return
     longest = model.new_int_var(0, max(*costs.values(), *arrivals.values()), "longest")
-    for group in range(len(line.groups)):  # one stretch of all that have this group is taken
+    for group in range(len(line.groups)):  # exactly one stretch contains this group
         within = [(it, var) for it, var in taken.items() if it.first <= group < it.end]
         model.add(longest >= sum(costs[it] * var for it, var in within))
         model.add(longest >= sum(arrivals[it] * var for it, var in within))

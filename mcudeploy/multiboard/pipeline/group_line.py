@@ -1,8 +1,8 @@
-"""Groups in a line, by depth, with what every stretch of them costs on every number of units.
+"""Groups in a line, by depth, with the cost of every stretch on every number of units.
 
-Each group depends on the one before it, so that the convex parts of the group graph are the stretches of this
-line. Operators in a valid order, one by one, are a line as well. What a later region reads passes through the
-regions between: only neighbours talk.
+Each group depends on the previous one, so the convex parts of the group graph are the stretches of this
+line. Single operators in a valid order form a line as well. Values for a later region pass through the
+regions between: only neighbours communicate.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcudeploy.multiboard.pipeline.workgraph import WorkGraph
 
 @dataclass(frozen=True, slots=True)
 class OperatorBytes:
-    """Bytes of every operator: constants in flash, and what it needs in RAM while it runs."""
+    """Bytes of every operator: constants in flash, and RAM while it runs."""
 
     weights: tuple[int, ...]
     work: tuple[int, ...]
@@ -29,7 +29,7 @@ class OperatorBytes:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """How many units there are, and the bytes of each."""
+    """The number of units, and the bytes of each."""
 
     count: int
     ram_bytes: float = inf
@@ -40,9 +40,10 @@ class Units:
 class GroupLine:
     """A group graph as a line of n groups.
 
-    `stages[i, j, u]`: ticks of groups i to j - 1 on u units, infinite where they do not fit. `transfers[k]`:
-    ticks of what crosses from group k - 1 to k, `crossing[k]` its bytes; at 0 and n: inputs and outputs of
-    the graph, which cost no time. `loads`: the most bytes alive in each group, its scratch included.
+    `stages[i, j, u]`: ticks of groups i to j - 1 on u units, infinite if they do not fit. `transfers[k]`:
+    ticks of the values that cross from group k - 1 to k, `crossing[k]` their bytes; at 0 and n: inputs and
+    outputs of the graph, which cost no time. `loads`: the maximum of live bytes in each group, scratch
+    included.
     """
 
     graph: WorkGraph
@@ -57,17 +58,19 @@ class GroupLine:
     transfers: NDArray[np.float64]
 
     def work(self, first: int, end: int) -> float:
-        """Ticks of a stretch on one unit of any size."""
+        """Return the ticks of a stretch on one unit of any size."""
         return sum(self.works[first:end])
 
     def ram_bytes(self, first: int, end: int) -> int:
-        """What each unit of a region holds: the most that is alive, and for frames in flight a second buffer
-        for all that it receives and all that it sends.
+        """Return the RAM of each unit of a region.
+
+        It is the maximum of live bytes, and for frames in flight a second buffer for everything received and
+        sent.
         """
         return max(self.loads[first:end]) + self.crossing[first] + self.crossing[end]
 
     def flash_bytes(self, first: int, end: int) -> int:
-        """Constants of a region; each of its units makes rows of every operator, and holds them all."""
+        """Return the constants of a region; each of its units computes rows of every operator and stores all."""
         return sum(self.weights[first:end])
 
 
@@ -78,7 +81,7 @@ def line_of(
     costs: tuple[OperatorTicks, Communication],
     needs: OperatorBytes | None = None,
 ) -> GroupLine:
-    """The line of a graph in these groups, none of which reads what a later one makes."""
+    """Return the line of a graph in these groups, none of which reads a value of a later one."""
     needs = needs or OperatorBytes((0,) * len(graph.names), (0,) * len(graph.names))
     ticks, link = costs
     crossing = _crossing(graph, groups)
@@ -105,7 +108,7 @@ def line_of(
 
 
 def _lives(graph: WorkGraph, groups: Sequence[Group]) -> list[tuple[int, int, int]]:
-    """Of each value the group that makes it (-1: an input), that which reads it last, and its bytes."""
+    """Return for each value the group that writes it (-1: an input), its last reader, and its bytes."""
     number, count = group_numbers(groups), len(groups)
     found = []
     for value in graph.values:
@@ -123,7 +126,7 @@ def _crossing(graph: WorkGraph, groups: Sequence[Group]) -> tuple[int, ...]:
 
 
 def _loads(graph: WorkGraph, groups: Sequence[Group], work: Sequence[int]) -> tuple[int, ...]:
-    """The most bytes alive in each group, operators run in the order of the graph within it."""
+    """Return the maximum of live bytes in each group, its operators in the order of the graph."""
     order = [it for group in groups for it in sorted(it for vertex in group for it in vertex)]
     place = {operator: at for at, operator in enumerate(order)}
     change = [0] * (len(order) + 1)
@@ -141,7 +144,7 @@ def _loads(graph: WorkGraph, groups: Sequence[Group], work: Sequence[int]) -> tu
 def _stages(
     graph: WorkGraph, groups: Sequence[Group], units: int, costs: tuple[OperatorTicks, Communication]
 ) -> NDArray[np.float64]:
-    """The expected cost C + D of every stretch on every number of units; infinite for an empty one."""
+    """Return the expected cost C + D of every stretch on every number of units; infinite if it is empty."""
     ticks, link = costs
     count = len(groups)
     found = np.full((count + 1, count + 1, units + 1), inf)
@@ -156,7 +159,7 @@ def _stages(
 
 
 def _inner(graph: WorkGraph, groups: Sequence[Group]) -> NDArray[np.int64]:
-    """Bytes of the values that are made and read within every stretch, each once."""
+    """Return the bytes of values written and read within every stretch, each once."""
     number, count = group_numbers(groups), len(groups)
     found = np.zeros((count + 1, count + 1), dtype=np.int64)
     for value in graph.values:

@@ -1,5 +1,6 @@
-"""From operators to the group graph: chains become one vertex, vertices of equal depth one group, and edges
-between two groups one edge.
+"""From operators to the group graph.
+
+Chains become one vertex, vertices of equal depth one group, and edges between two groups one edge.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Group = tuple[Vertex, ...]
 
 @dataclass(frozen=True, slots=True, order=True)
 class GroupEdge:
-    """What a group makes for a later one. Edges sort by weight, then by their groups."""
+    """The values of a group that a later one reads. Edges sort by weight, then by their groups."""
 
     size_bytes: int
     source: int
@@ -26,15 +27,15 @@ class GroupEdge:
 
 
 def single_vertices(graph: WorkGraph) -> tuple[Vertex, ...]:
-    """Every operator a vertex of its own."""
+    """Return every operator as a vertex."""
     return tuple((operator,) for operator in range(len(graph.names)))
 
 
 def merged_chains(graph: WorkGraph) -> tuple[Vertex, ...]:
-    """The vertices once no vertex can be merged with its only successor.
+    """Return the vertices after all merges of a vertex with its only successor.
 
-    Two merge where both have one predecessor and one successor. What they make then has so, too, and no other
-    vertex changes, so that one pass finds every chain.
+    Two merge if both have one predecessor and one successor. Their vertex does too, and no other vertex
+    changes, so one pass finds every chain.
     """
     after = graph.successors()
     before = [0] * len(graph.names)
@@ -54,7 +55,7 @@ def merged_chains(graph: WorkGraph) -> tuple[Vertex, ...]:
 
 
 def groups_of(graph: WorkGraph, vertices: Sequence[Vertex]) -> tuple[Group, ...]:
-    """The vertices by depth, the longest path from a vertex without predecessors."""
+    """Return the vertices by depth, the longest path from a vertex without predecessors."""
     vertex_of = {operator: number for number, vertex in enumerate(vertices) for operator in vertex}
     after: list[set[int]] = [set() for _ in vertices]
     for operator, readers in enumerate(graph.successors()):
@@ -65,7 +66,7 @@ def groups_of(graph: WorkGraph, vertices: Sequence[Vertex]) -> tuple[Group, ...]
             before[follower] += 1
     ready = [number for number, count in enumerate(before) if count == 0]
     groups: list[Group] = []
-    while ready:  # a vertex is ready right behind the last of its predecessors
+    while ready:  # a vertex is ready right after the last of its predecessors
         groups.append(tuple(vertices[number] for number in sorted(ready)))
         following = []
         for number in ready:
@@ -78,22 +79,22 @@ def groups_of(graph: WorkGraph, vertices: Sequence[Vertex]) -> tuple[Group, ...]
 
 
 def single_groups(graph: WorkGraph) -> tuple[Group, ...]:
-    """Every operator a separate group, in the order of the graph."""
+    """Return every operator as a separate group, in the order of the graph."""
     return tuple((vertex,) for vertex in single_vertices(graph))
 
 
 def group_numbers(groups: Sequence[Group]) -> dict[int, int]:
-    """The group of every operator."""
+    """Return the group of every operator."""
     return {
         operator: number for number, group in enumerate(groups) for vertex in group for operator in vertex
     }
 
 
 def group_edges(graph: WorkGraph, groups: Sequence[Group]) -> tuple[GroupEdge, ...]:
-    """The edges between groups, by ascending weight.
+    """Return the edges between groups, by ascending weight.
 
-    A value that several vertices of a group read counts once for that group; what several edges between two
-    groups weigh adds up.
+    A value that several vertices of a group read counts once for that group. The weights of several edges
+    between two groups are added.
     """
     number = group_numbers(groups)
     weights: dict[tuple[int, int], int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""Why regions do not fit the units: which, what it needs, and by how much that is too much."""
+"""Why regions do not fit the units: the region, its need, and the excess."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcudeploy.multiboard.pipeline.unit_regions import Region
 
 
 def region_text(line: GroupLine, region: Region) -> str:
-    """The first and last operator of a region."""
+    """Return the first and last operator of a region."""
     names = [
         line.graph.names[operator]
         for group in line.groups[region.first : region.end]
@@ -22,7 +22,7 @@ def region_text(line: GroupLine, region: Region) -> str:
 
 
 def misfit(line: GroupLine, regions: Sequence[Region]) -> str:
-    """What the first region that does not fit needs; "" if all fit."""
+    """Return the need of the first region that does not fit; "" if all fit."""
     for number, region in enumerate(regions, 1):
         if line.stages[region.first, region.end, region.units] == inf:
             return f"region {number} ({region_text(line, region)}) {_needs(line, region)}"
@@ -30,10 +30,10 @@ def misfit(line: GroupLine, regions: Sequence[Region]) -> str:
 
 
 def no_partition(line: GroupLine) -> str:
-    """What does not fit where no partition does.
+    """Return the misfit if no partition fits.
 
-    Regions are filled from the front, each as far as it fits; the one named is the first that fits nowhere,
-    or what is left for the last unit.
+    Regions are filled in order, each as far as it fits. The message names the first region that fits nowhere,
+    or the rest for the last unit.
     """
     count, start = len(line.groups), 0
     for left in range(line.units.count, 0, -1):

@@ -16,7 +16,7 @@ JsonObject = dict[str, Any]
 
 
 def report(found: Pipeline) -> JsonObject:
-    """The JSON object of `graph pipeline`. Ticks are clocks of a unit; everything is modelled."""
+    """Return the JSON object of `graph pipeline`. Ticks are clocks of a unit; everything is modelled."""
     run, single = found.simulation(), found.task.single_ticks
     topology = found.task.topology
     return {
@@ -75,12 +75,12 @@ def _regions(found: Pipeline) -> list[JsonObject]:
 
 
 def _decision(found: Decision) -> JsonObject:
-    """Ticks of what does not fit are None."""
+    """Return a decision; ticks of a region that does not fit are None."""
     return {name: None if value == inf else value for name, value in asdict(found).items()}
 
 
 def bottleneck(found: Pipeline) -> JsonObject:
-    """The stage or link that takes longest; links are counted by the region that sends."""
+    """Return the longest stage or link; links have the number of the sending region."""
     kinds = [("stage", found.stages), ("link", found.transfers)]
     ticks, kind, number = max(
         (ticks, kind, -number) for kind, every in kinds for number, ticks in enumerate(every)
@@ -89,7 +89,7 @@ def bottleneck(found: Pipeline) -> JsonObject:
 
 
 def grid_text(found: Pipeline) -> list[str]:
-    """The number of the region at each unit, a dot for one that is idle."""
+    """Return the number of the region at each unit, a dot for an idle one."""
     region = {unit: str(number) for number, units in enumerate(found.places, 1) for unit in units}
     topology = found.task.topology
     width = len(str(len(found.regions)))
@@ -100,7 +100,7 @@ def grid_text(found: Pipeline) -> list[str]:
 
 
 def gantt_text(found: Pipeline, columns: int = 64) -> list[str]:
-    """Stages and links over time, a line each: the last digit of the frame that each is at."""
+    """Return a line for each stage and link over time: the last digit of the current frame."""
     run = found.simulation(len(found.regions) + 2)
     scale = run.stages[-1][-1][1] / columns
     lines = []
@@ -120,5 +120,5 @@ def _bars(spans: Sequence[Span], scale: float, columns: int) -> str:
 
 
 def report_text(sha256: str, told: JsonObject) -> str:
-    """The report as a file."""
+    """Return the report as the text of a file."""
     return json.dumps({"format": 1, "model_sha256": sha256, **told}, indent=1) + "\n"

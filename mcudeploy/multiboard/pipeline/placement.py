@@ -1,5 +1,6 @@
-"""Regions on a topology: row by row, every other row the other way round, so that neighbours in the line are
-neighbours on the grid.
+"""Regions on a topology, row by row in alternating direction.
+
+Neighbours in the line are neighbours on the grid.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ Place = tuple[int, int]
 
 
 def boustrophedon(width: int, height: int) -> tuple[Place, ...]:
-    """The units of a grid in the order in which regions fill it."""
+    """Return the units of a grid in the order in which regions fill it."""
     return tuple(
         (col, row)
         for row in range(height)
@@ -23,9 +24,9 @@ def boustrophedon(width: int, height: int) -> tuple[Place, ...]:
 
 
 def place(regions: Sequence[Region], width: int, height: int) -> tuple[tuple[Place, ...], ...]:
-    """The units of each region, in the order of the line; what does not fit a row goes on in the next.
+    """Return the units of each region, in the order of the line; rows continue in the next one.
 
-    Raises ValueError if they need more units than there are.
+    Raises ValueError if the regions need more units than there are.
     """
     path = boustrophedon(width, height)
     ends = [0, *accumulate(region.units for region in regions)]

@@ -6,42 +6,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Span = tuple[float, float]
-"""From tick to tick."""
+"""An interval from tick to tick."""
 BUFFERS = 2
-"""Frames that the border of a region holds: one in use, one that comes or goes. They are its credits."""
+"""Frame buffers at the border of a region: one in use, one in transfer. They are its credits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """When each frame is in each stage, `stages[s][f]`, and on the link behind stage s, `links[s][f]`."""
+    """When each frame is in each stage, `stages[s][f]`, and on the link after stage s, `links[s][f]`."""
 
     stages: tuple[tuple[Span, ...], ...]
     links: tuple[tuple[Span, ...], ...]
 
     @property
     def latency(self) -> float:
-        """Ticks from the start of the first frame to its end: it meets no other."""
+        """Return the ticks from start to end of the first frame: it never waits for another."""
         return self.stages[-1][0][1]
 
     @property
     def period(self) -> float:
-        """Ticks between two frames that leave the pipeline, on average over its second half."""
+        """Return the ticks between two frames that leave the pipeline, averaged over its second half."""
         ends = [end for _, end in self.stages[-1]]
         half = (len(ends) - 1) // 2
         return (ends[-1] - ends[half]) / (len(ends) - 1 - half)
 
     def utilisation(self, spans: Sequence[Span]) -> float:
-        """The share of a period in which a stage or link is busy."""
+        """Return the share of a period in which a stage or link is busy."""
         return (spans[-1][1] - spans[-1][0]) / self.period
 
 
 def simulate(stages: Sequence[float], transfers: Sequence[float], frames: int = 0) -> Simulation:
-    """So many frames, or enough for a steady state, through stages that take these ticks, with transfers
-    between them that take those.
+    """Simulate `frames` frames, or enough for a steady state, with these ticks of stages and transfers.
 
-    A stage sends a frame once it is done with it. It begins a frame when that has come, and the one but last
-    is sent: two buffers on either side. A link carries one frame at a time, each once the stage behind it is
-    done with the one but last. Links work while stages compute.
+    A stage sends a frame after computing it. It starts a frame when that has arrived and the last but one is
+    sent: two buffers on either side. A link carries one frame at a time, each after the next stage is done
+    with the last but one. Links work while stages compute.
     """
     if len(transfers) != len(stages) - 1:
         raise ValueError(f"{len(stages)} stages have {len(stages) - 1} transfers, not {len(transfers)}")

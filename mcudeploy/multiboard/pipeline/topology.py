@@ -27,7 +27,7 @@ class _TopologyFacts(BaseModel):
 
 
 class LinkFacts(_TopologyFacts):
-    """A link between two neighbours, each way. `links`: so many of a unit work at once within a region."""
+    """A link between two neighbours, each way. `links`: links of a unit that work at once within a region."""
 
     bytes_per_second: _Positive
     latency_seconds: Annotated[float, Field(ge=0)] = 0.0
@@ -35,8 +35,9 @@ class LinkFacts(_TopologyFacts):
 
 
 class Topology(_TopologyFacts):
-    """`width` x `height` units of one kind: those of a board, cores, or systolic arrays of so many cells in a
-    row and column. Sizes are of each unit. What a board says need not be said.
+    """`width` x `height` units of one kind: boards, cores, or systolic arrays with `systolic` cells per row.
+
+    Sizes are of each unit. A board's facts are defaults of the file's.
     """
 
     width: Annotated[int, Field(ge=1)]
@@ -55,37 +56,37 @@ class Topology(_TopologyFacts):
         if len(kinds) != 1:
             raise ValueError(f"one of board, core and systolic says what a unit is, not {len(kinds)} of them")
         if self.board is None and self.clock_hz is None:
-            raise ValueError("clock_hz is missing: only a board has one of its own")
+            raise ValueError("clock_hz is missing: only a board has its own")
         if self.count > _MOST_UNITS:
             raise ValueError(f"width x height are {self.count} units, at most {_MOST_UNITS} are planned")
         return self
 
     @property
     def count(self) -> int:
-        """Units."""
+        """The number of units."""
         return self.width * self.height
 
     @property
     def unit_board(self) -> Board | None:
-        """The board that each unit is, if it is one."""
+        """The board of each unit, if it is one."""
         return None if self.board is None else load_board(self.board)
 
     @property
     def unit_text(self) -> str:
-        """What a unit is."""
+        """The kind of each unit, as text."""
         if self.systolic is not None:
             return f"systolic array {self.systolic} x {self.systolic}"
         return str(self.board or self.core)
 
     @property
     def clock(self) -> float:
-        """Ticks of a second."""
+        """Ticks per second."""
         board = self.unit_board
         return self.clock_hz if self.clock_hz is not None else float(board.clock_hz) if board else inf
 
     @property
     def units(self) -> Units:
-        """The units with their limits; none if neither the file nor a board says any."""
+        """The units with their limits; None if neither the file nor a board states any."""
         board = self.unit_board
         ram = sum(map(board.room, board.memories)) if board else inf
         flash = board.flash_bytes if board else inf
@@ -100,7 +101,7 @@ class Topology(_TopologyFacts):
 
 
 def load_topology(path: Path) -> Topology:
-    """The topology of a TOML file. Raises ConfigError, which names every wrong key with its reason."""
+    """Return the topology of a TOML file. ConfigError names every wrong key with its reason."""
     try:
         topology = Topology.model_validate(tomllib.loads(read_limited(path, _MOST_BYTES).decode()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -117,7 +118,7 @@ def load_topology(path: Path) -> Topology:
 
 
 def _known(topology: Topology, path: Path) -> Topology:
-    """The topology, once its board or core is known to be there."""
+    """Return the topology after checking that its board or core exists."""
     try:
         board = topology.unit_board
     except BoardNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Regions by recursive cuts, as the source has them, and a greedy partition beside them."""
+"""Regions by recursive cuts, as in the source, and a greedy partition for comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Objective = Literal["latency", "throughput"]
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Groups first to end - 1 of a line, on so many units."""
+    """Groups first to end - 1 of a line, on `units` units."""
 
     first: int
     end: int
@@ -23,9 +23,9 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One cut that the recursion weighs: a region behind whose group `cut - 1` it would be parted.
+    """One cut that the recursion considers: the region would be parted after group `cut - 1`.
 
-    `whole`, `left`, `right` and `transfer` are t0 to t3; `taken` says whether the region is parted.
+    `whole`, `left`, `right` and `transfer` are t0 to t3; `taken` states whether the region is parted.
     """
 
     region: Region
@@ -39,22 +39,23 @@ class Decision:
 
 
 def joined(objective: Objective, *ticks: float) -> float:
-    """What several stages and transfers count for: their sum, or the longest."""
+    """Combine several stages and transfers: their sum, or the longest."""
     return sum(ticks) if objective == "latency" else max(ticks)
 
 
 def worth(line: GroupLine, regions: Sequence[Region], objective: Objective) -> float:
-    """The objective of a partition, in ticks: the expected latency of a frame, or the time between frames."""
+    """Return the objective of a partition, in ticks: expected latency of a frame, or time between frames."""
     stages = [float(line.stages[it.first, it.end, it.units]) for it in regions]
     transfers = [float(line.transfers[it.first]) for it in regions[1:]]
     return joined(objective, *stages, *transfers)
 
 
 def first(line: GroupLine, objective: Objective) -> tuple[tuple[Region, ...], tuple[Decision, ...]]:
-    """The source's partition, and how it came about.
+    """Return the source's partition, and its decisions.
 
-    Of the edges of a region by ascending weight the first counts that leaves both sides 1/M of the work at
-    least. The region is parted there if t0 > t1 + t2 + t3, or if it fits no unit, and each side goes on.
+    The edges of a region are tried by ascending weight; the first that leaves both sides at least 1/M of the
+    work counts. The region is parted there if t0 > t1 + t2 + t3, or if it fits no unit; then each side in
+    turn.
     """
     decisions: list[Decision] = []
     regions = tuple(_parted(line, Region(0, len(line.groups), line.units.count), objective, decisions))
@@ -78,10 +79,10 @@ def _parted(
 
 
 def _decision(line: GroupLine, region: Region, objective: Objective) -> Decision | None:
-    """What becomes of a region at its first admissible edge; None if it has none."""
+    """Return the decision on a region at its first admissible edge; None if it has none."""
     total = line.work(region.first, region.end)
     for edge in line.edges:
-        cut = edge.source + 1  # right behind the group that makes it
+        cut = edge.source + 1  # right after the group that writes the value
         if region.units < 2 or not (region.first < cut and edge.target < region.end):
             continue
         left = line.work(region.first, cut)
@@ -100,9 +101,9 @@ def _decision(line: GroupLine, region: Region, objective: Objective) -> Decision
 
 
 def greedy(line: GroupLine) -> tuple[Region, ...]:
-    """A region for each unit, ended where it has its share of the work that is left, or fits no further.
+    """Return a region for each unit, up to its share of the remaining work, or as far as it fits.
 
-    It does not look at bytes. The last region has what is left.
+    It ignores bytes. The last region takes the rest.
     """
     regions: list[Region] = []
     start, count = 0, len(line.groups)

@@ -1,4 +1,4 @@
-"""The graph that a pipeline divides: operators, and the values that they make and read."""
+"""The graph that a pipeline divides: operators, and the values between them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from mcudeploy.tiling.dataflow import Dataflow
 
 @dataclass(frozen=True, slots=True)
 class WorkValue:
-    """What an operator makes and others read. `maker` is None for an input of the graph; `kept` says that it
-    is an output. Operators are places in `WorkGraph.names`.
+    """A value that an operator writes and others read.
+
+    `maker` is None for an input of the graph; `kept` marks an output. Operators are indices of
+    `WorkGraph.names`.
     """
 
     name: str
@@ -22,7 +24,7 @@ class WorkValue:
 
 @dataclass(frozen=True, slots=True)
 class WorkGraph:
-    """Operators in a valid order, and their values. Raises ValueError for one read before it is made."""
+    """Operators in a valid order, and their values. Raises ValueError for a value read before it is written."""
 
     names: tuple[str, ...]
     values: tuple[WorkValue, ...]
@@ -33,7 +35,7 @@ class WorkGraph:
                 raise ValueError(f"{value.name} is read before it is made")
 
     def successors(self) -> list[set[int]]:
-        """The operators that read what each operator makes."""
+        """Return the operators that read the values of each operator."""
         found: list[set[int]] = [set() for _ in self.names]
         for value in self.values:
             if value.maker is not None:
@@ -42,9 +44,9 @@ class WorkGraph:
 
 
 def work_graph(flow: Dataflow) -> tuple[WorkGraph, tuple[int, ...]]:
-    """The graph of a model without its views, and where each operator stands in the model's graph.
+    """Return the graph of a model without its views, and the model's number of each operator.
 
-    A view is no operator: who reads it reads the tensor that it looks at.
+    A view is no operator: its readers read the viewed tensor.
     """
     graph = flow.graph
     positions = tuple(at for at, operator in enumerate(graph.operators) if not operator.op.is_view)
