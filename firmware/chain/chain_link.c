@@ -17,7 +17,7 @@ enum {
     LONGEST_RESEND = 16 /* times the first delay */
 };
 
-/* From the board before: payloads, in order. */
+/* From the previous board: payloads, in order. */
 typedef struct {
     chain_buffer *buffer;
     uint32_t position; /* bytes of the payload that are there */
@@ -26,7 +26,7 @@ typedef struct {
     bool told_full;    /* the last one left no room */
 } receiver;
 
-/* To the board behind: go-back-N. Packets are counted within the payload. */
+/* To the next board: go-back-N. Packets are counted within the payload. */
 typedef struct {
     chain_buffer *buffer;
     uint32_t confirmed;
@@ -64,7 +64,7 @@ static uint8_t *packet_bytes(uint32_t port)
     return links.sent[port] + 1 + FRAME_HEADER_BYTES + SESSION_BYTES;
 }
 
-/* COBS of at most 253 bytes behind bytes[0], in place: each zero, and bytes[0], tells how far the next one is. */
+/* COBS of at most 253 bytes after bytes[0], in place: each zero, and bytes[0], tells how far the next one is. */
 static void encode(uint8_t *bytes, uint32_t count)
 {
     uint8_t *code = bytes;
@@ -78,7 +78,7 @@ static void encode(uint8_t *bytes, uint32_t count)
     bytes[count + 1] = 0;
 }
 
-/* Sends a packet with `length` bytes behind the session, which are in place. */
+/* Sends a packet with `length` bytes after the session, which are in place. */
 static void send(uint32_t port, uint8_t type, uint8_t sequence, uint32_t length)
 {
     uint8_t *const frame = links.sent[port] + 1;
@@ -122,7 +122,7 @@ static void acknowledge(void)
     }
 }
 
-/* --- to the board behind ---------------------------------------------------------------------- */
+/* --- to the next board ---------------------------------------------------------------------- */
 
 static void go_back(sender *out)
 {
@@ -144,7 +144,7 @@ static void take_acknowledgement(uint8_t sequence, uint8_t credit)
     out->credit = less(credit, WINDOW);
     if (more == 0) {
         if (out->next > out->confirmed && credit > 0 && (!had_room || out->confirmed >= out->recover)) {
-            go_back(out); /* a packet behind the lost one has arrived, or there is room again */
+            go_back(out); /* a packet after the lost one has arrived, or there is room again */
         }
         return;
     }

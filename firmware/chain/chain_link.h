@@ -1,4 +1,4 @@
-/* What two neighbours of a chain tell each other, so that nothing that happens on their line harms a payload. LINK.md
+/* Messages between two neighbours of a chain, so that nothing that happens on their line harms a payload. LINK.md
  * has the protocol. The buffers of payloads are handed over by a flag each: the link owns one while its flag has one
  * value, the program while it has the other.
  */
@@ -22,7 +22,7 @@ typedef struct {
     uint32_t damaged; /* frames that arrived with a wrong CRC, or cut off */
 } chain_counts;
 
-/* Buffers of payloads that come and go, and whether there is a board before that fills the one, and a board behind
+/* Buffers of payloads that come and go, and whether there is a board before that fills the one, and a next board
  * that takes the other. */
 typedef struct {
     chain_buffer *in;

@@ -66,7 +66,7 @@ void chain_start(uint32_t session, uint32_t resend_ticks)
     chain_links_start(&ends, session, resend_ticks);
 }
 
-/* False where a new session has begun meanwhile. */
+/* False if a new session has begun meanwhile. */
 static bool run_steps(void (*between)(void), uint32_t start)
 {
     for (uint32_t step = 0; step < mcud_deployed->steps; step++) {

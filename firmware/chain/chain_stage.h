@@ -45,7 +45,7 @@ typedef struct {
     bool running;
 } chain_state;
 
-/* Forgets all payloads, and begins anew with the next one. */
+/* Forgets all payloads, and restarts with the next one. */
 void chain_start(uint32_t session, uint32_t resend_ticks);
 
 /* Computes a payload if one is there. Calls `between` after every step, and while it waits. */
@@ -53,7 +53,7 @@ void chain_turn(void (*between)(void));
 
 const chain_state *chain_now(void);
 
-/* The host's part at the first and the last board; false or NULL where that cannot be done now. Bytes are
+/* The host's part at the first and the last board; false or NULL if that cannot be done now. Bytes are
  * within the payload; its last one completes what is put. */
 bool chain_put(uint32_t offset, const uint8_t *bytes, uint32_t count);
 const uint8_t *chain_output(uint32_t offset);

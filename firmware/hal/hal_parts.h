@@ -1,4 +1,4 @@
-/* What the parts of one family's HAL need of each other; the measurer sees mcud_hal.h only. */
+/* Interfaces between the parts of one family's HAL; the measurer sees mcud_hal.h only. */
 #ifndef MCUD_HAL_PARTS_H
 #define MCUD_HAL_PARTS_H
 
@@ -79,7 +79,7 @@ void uart_interrupt(void);
 /* Where a chip has ports: starts their clocks and pins. The clock that feeds their UARTs, in Hz. */
 uint32_t port_init(void);
 
-/* --- driver of the board's links, where a program has transfers -------------------------------- */
+/* --- driver of the board's links, if a program has transfers -------------------------------- */
 
 /* The handler of all their interrupts. */
 void dma_interrupt(void);
@@ -88,7 +88,7 @@ void dma_interrupt(void);
 
 void timer_init(void);
 
-/* The handler of the core's own timer interrupt, where a timer uses it. */
+/* The handler of the core's own timer interrupt, if a timer uses it. */
 void core_timer_interrupt(void);
 
 #endif

@@ -24,7 +24,7 @@ static const uintptr_t bases[MCUD_UARTS] = {MCUD_UART_BASES};
 static const uint8_t irqs[MCUD_UARTS] = {MCUD_UART_IRQS};
 static receive_ring rings[MCUD_UARTS];
 
-/* Moves what a UART holds into its ring; 1 where its reader should look at once: a frame has ended, or the ring is
+/* Moves what a UART holds into its ring; 1 if its reader should look at once: a frame has ended, or the ring is
  * half full. Interrupts are off, or this is the interrupt. */
 static int32_t drain(uint32_t uart)
 {

@@ -12,7 +12,7 @@
 #include "mcud_compiler.h"
 #include "mcud_config.h" /* generated: mcud_offset, mcud_code, MCUD_ALIGN */
 
-/* Arenas in a board's further memories are in sections of their own, which the linker script places; they need not
+/* Arenas in a board's further memories are in separate sections, which the linker script places; they need not
  * be cleared at start. Define the macro yourself where your linker has another way to say so. */
 #ifndef MCUD_MEMORY
 #define MCUD_MEMORY(name) __attribute__((section(".arena." #name)))
@@ -55,7 +55,7 @@ struct mcud_op {
     const void *params;           /* the kernel's mcud_<kernel>_params */
     const mcud_tensor *const *in; /* what it reads, in the order the kernel documents */
     const mcud_tensor *out;
-    const mcud_tensor *scratch; /* NULL where the kernel needs none */
+    const mcud_tensor *scratch; /* NULL if the kernel needs none */
     uint32_t rows;              /* of the output; by rows, of the input */
     uint32_t block_rows;        /* rows made, or taken in, by one step */
 };
@@ -72,7 +72,7 @@ typedef struct {
     const mcud_op *ops;
     const mcud_code *schedule; /* of each step: operator << block_bits | block */
     const mcud_arena *arenas;
-    const struct mcud_cores *cores; /* NULL where one core runs it; else see mcud_cores.h */
+    const struct mcud_cores *cores; /* NULL if one core runs it; else see mcud_cores.h */
     uint32_t steps;
     uint32_t block_bits;
     uint32_t arena_count;
@@ -86,7 +86,7 @@ static inline void *mcud_row(const mcud_tensor *tensor, int32_t row)
     return tensor->memory + tensor->offsets[block] * (uint32_t)MCUD_ALIGN + row_in_block * tensor->row_bytes;
 }
 
-/* The row after the longest run from `row` on, at most to `end`, whose rows lie one behind the other; row < end. */
+/* The row after the longest run from `row` on, at most to `end`, whose rows are contiguous; row < end. */
 static inline int32_t mcud_run_end(const mcud_tensor *tensor, int32_t row, int32_t end)
 {
     const uint32_t left = tensor->block_rows - (uint32_t)row % tensor->block_rows;

@@ -33,7 +33,7 @@ static inline void mcud_binary_f32_pixel(const mcud_binary_f32_params *params,
     }
 }
 
-/* A kernel's body. `function` is known where this is inlined, and inlined in turn. */
+/* A kernel's body. `function` is known when this is inlined, and inlined in turn. */
 static inline void mcud_binary_f32(const mcud_op *op, int32_t first_row, int32_t end_row,
                                    mcud_binary_f32_function *function)
 {

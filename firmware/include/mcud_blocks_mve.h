@@ -34,7 +34,7 @@ MCUD_BLOCK const int32_t *mcud_vector_record(const int8_t *const *x, int32_t pix
     return record + 2;
 }
 
-/* Three pixels of x[depth] by an even number of channels -> y[3][channels], `pitch` apart. The records behind those
+/* Three pixels of x[depth] by an even number of channels -> y[3][channels], `pitch` apart. The records after those
  * used. finish->left is 0. */
 static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
                                              const mcud_finish_s8 *finish, int8_t *y, int32_t channels,

@@ -9,7 +9,7 @@
 
 #include "mcud_simd.h"
 
-/* What lies under a window inside the input; row r's first tap is at memory + offsets[r]. */
+/* The part of a window inside the input; row r's first tap is at memory + offsets[r]. */
 typedef struct {
     const uint8_t *memory;
     const uint32_t *offsets;

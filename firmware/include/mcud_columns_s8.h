@@ -15,7 +15,7 @@ enum { MCUD_COLUMN_WORDS = 6, MCUD_COLUMN_RECORD = 4 + 3 * MCUD_COLUMN_WORDS + 4
 
 #if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__)
 
-/* Four channels of three rows, a byte each, to a column; the place behind it. */
+/* Four channels of three rows, a byte each, to a column; returns the place after it. */
 static inline int32_t *mcud_expand_column(int32_t *to, int32_t upper, int32_t middle, int32_t lower)
 {
     int32_t first;
@@ -99,7 +99,7 @@ static inline int32_t *mcud_expand_column(int32_t *to, int32_t upper, int32_t mi
                      : MCUD_COLUMNS_OPERANDS                                                                \
                      : "cc", "memory")
 
-/* `count` outputs, at least one, of four channels; each one's three columns begin `step` columns behind those of the
+/* `count` outputs, at least one, of four channels; each one's three columns begin `step` columns after those of the
  * one before. They are finish->pitch bytes apart. */
 MCUD_BLOCK void mcud_columns_s8(const int32_t *columns, int32_t step, const int32_t *record, int32_t count,
                                 const mcud_finish_s8 *finish, int8_t *y)

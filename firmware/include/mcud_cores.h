@@ -1,10 +1,10 @@
 /* One program on several cores that share memory: a tape for each, and flags that say how far each one is.
  *
  * A tape has parts of the program's steps in the program's order. Between two cores there are only counters: a core
- * publishes how many parts it has done (release), another waits until it has done so many (acquire). Nothing is locked.
+ * publishes the number of its finished parts (release), another waits for that number (acquire). Nothing is locked.
  *
- * Whoever runs the program provides the four functions at the end. On a board of mcudeploy its HAL does; for a chip of
- * your own, with C11 or GNU C:
+ * Whoever runs the program provides the four functions at the end. On a board of mcudeploy its HAL does; for your own
+ * chip, with C11 or GNU C:
  *
  *   static struct { mcud_core_work *work; void *argument; uint32_t posted, served; } box[CORES];
  *
@@ -21,7 +21,7 @@
  *       return __atomic_load_n(&box[core].served, __ATOMIC_ACQUIRE) != box[core].posted;
  *   }
  *
- *   core n, with a stack of its own and its FPU on:
+ *   core n, with its own stack and its FPU on:
  *   for (;;) {
  *       uint32_t posted = __atomic_load_n(&box[n].posted, __ATOMIC_ACQUIRE);
  *       if (posted == box[n].served) {
@@ -33,7 +33,7 @@
  *       mcud_core_wake();
  *   }
  *
- * All memory of the program must be such that all cores see it alike: not behind a data cache of one of them.
+ * All memory of the program must be such that all cores see it alike: not seen through a data cache of one of them.
  */
 #ifndef MCUD_CORES_H
 #define MCUD_CORES_H
@@ -56,7 +56,7 @@ typedef struct {
     uint32_t count;
 } mcud_lane;
 
-/* What a core is to do, and how many parts of its tape it has done. */
+/* The work of a core, and the number of finished parts of its tape. */
 typedef struct {
     const struct mcud_cores *program;
     const mcud_lane *lane;

@@ -5,10 +5,10 @@
  * both.
  *
  * What a driver promises:
- * - Transfers of one engine run one after the other, in the order of their starts. One that is queued begins when
+ * - Transfers of one engine run in sequence, in the order of their starts. One that is queued begins when
  *   the one before has ended, whatever the core does meanwhile.
  * - What the core has written before the start is what is read; what the engine has written is what the core reads
- *   after the wait. So memory barriers are the driver's, and where the core has a data cache over these memories, the
+ *   after the wait. So memory barriers are the driver's, and if the core has a data cache over these memories, the
  *   driver cleans the source before the transfer, and invalidates the target before it, and after it if the core
  *   fetches lines ahead. Blocks begin at lines of the cache and have them to themselves.
  * - Any size and any address will do, also odd ones; 0 bytes is a transfer, too.
@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-/* Queues a transfer behind those that were started before on this engine: its number among the board's links. Returns
+/* Queues a transfer after those that were started before on this engine: its number among the board's links. Returns
  * at once, unless the queue is full: then it waits for the oldest transfer. */
 void mcud_dma_start(uint32_t engine, void *to, const void *from, uint32_t size_bytes);
 

@@ -6,7 +6,7 @@
 
 #include "mcud_simd.h"
 
-/* Adds the products of x[values] and four channels' weights for it; the weights behind them. */
+/* Adds the products of x[values] and four channels' weights for it; returns the weights after them. */
 static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, const int32_t *w,
                                              int32_t sums[4])
 {
@@ -17,7 +17,7 @@ static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, co
     x += whole;
     w += whole;
     values &= 3;
-    if (values > 0) { /* bytes behind a row must not be read */
+    if (values > 0) { /* bytes after a row must not be read */
         const int8_t tail[4] = {x[0], values > 1 ? x[1] : 0, values > 2 ? x[2] : 0, 0};
         mcud_group_1x4(tail, w, a);
         w += 4;
@@ -38,7 +38,7 @@ static inline void mcud_finish_row_s8(const int32_t sums[4], const int32_t *mult
     }
 }
 
-/* x[values] -> y[channels]; fastest where values are a multiple of 4. The record behind those used. */
+/* x[values] -> y[channels]; fastest if values are a multiple of 4. Returns the record after those used. */
 static inline const int32_t *mcud_pixel_s8(const mcud_finish_s8 *to, const int32_t *record, int32_t channels,
                                            const int8_t *x, int32_t values, int8_t *y)
 {

@@ -17,7 +17,7 @@ typedef struct {
     mcud_finish_s8 finish;
 } mcud_channels_s8;
 
-/* Expands `values` values to one pixel's place among `pixels`; the group behind the last one written. */
+/* Expands `values` values to one pixel's place among `pixels`; returns the group after the last one written. */
 static inline int16_t *mcud_expand(int16_t *to, const int8_t *from, int32_t values, int32_t pixels)
 {
     for (; values >= 8; values -= 8) {
@@ -57,7 +57,7 @@ static inline void mcud_multiply_s8(const mcud_channels_s8 *to, const int16_t *x
     const int32_t step = pixels == 3 ? 12 : 8;
     const int16_t *const ends[2] = {x + step * (to->groups & 3), x + step * to->groups};
     mcud_finish_s8 finish = to->finish;
-    int8_t both[6]; /* results of the last record where the last channel has no partner */
+    int8_t both[6]; /* results of the last record if the last channel has no partner */
     int8_t *target = y;
     const int32_t *record = to->records;
     for (int32_t left = to->channels; left > 0;) {

@@ -4,7 +4,7 @@
  * their use, one record for each pair of channels, a channel that is missing being 0:
  *
  *   int32_t bias[2]                  with the input's zero point folded in
- *   int8_t  weights[vectors][2][16]  0 behind the depth
+ *   int8_t  weights[vectors][2][16]  0 after the depth
  *   int32_t multipliers[2]
  */
 #ifndef MCUD_DOT_VECTOR_S8_H

@@ -1,4 +1,4 @@
-/* What the DSP extension of Arm cores does in an instruction or two, as functions; and loops around blocks of them.
+/* Functions that the DSP extension of Arm cores does in an instruction or two, and loops around blocks of them.
  *
  * Blocks take all 13 registers that a compiler can give. What they read from the stack must be variables of
  * the function they are in, since there is no register for an address: so they are inlined always. */
@@ -145,7 +145,7 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     pairs[0] = pairs[pixels] = (int32_t)((uint32_t)value << 16) | (value & 0xFFFF);
 }
 
-/* What a block reads from memory. GCC addresses it from the stack pointer. Clang would take a register for each, and
+/* Memory operands of a block. GCC addresses it from the stack pointer. Clang would take a register for each, and
  * keeps one for the frame: the block gets the address of a frame in `at`, a register that it writes later, and moves
  * the frame to where the stack pointer is. */
 #if defined(__clang__)
@@ -189,7 +189,7 @@ enum { MCUD_FRAME_WORDS = 8 };
 #define MCUD_Y "%[y]"
 #endif
 
-/* `group` so many times, by the assembler: C99 compilers need not take literals of more than 4095 characters. They
+/* Repeats `group` by the assembler: C99 compilers need not take literals of more than 4095 characters. They
  * guess the size of the code from its lines, so the repetitions stand there as lines that are skipped. */
 #define MCUD_REPEAT(times, group, lines) ".rept " times "\n\t" group ".endr\n.if 0\n" lines ".endif\n\t"
 #define MCUD_LINES_10 "nop\nnop\nnop\nnop\nnop\nnop\nnop\nnop\nnop\nnop\n"

@@ -1,4 +1,4 @@
-/* What the measurer needs of a board. One implementation per family in firmware/hal. */
+/* The interface of a board to the measurer. One implementation per family in firmware/hal. */
 #ifndef MCUD_HAL_H
 #define MCUD_HAL_H
 

@@ -81,7 +81,7 @@ static inline uint32_t mcud_linear_run(const mcud_resize_linear_s8_params *param
                      "vshl.s32 %q[top], %q[top], %q[down]\n\t"
                      "vshl.s32 %q[bottom], %q[bottom], %q[down]\n\t"
                      "lsl %[ties], %[ties], #4\n\t"
-                     "vsub.i32 %q[bottom], %q[bottom], %q[top]\n\t" /* 1 where uncertain, else 0 */
+                     "vsub.i32 %q[bottom], %q[bottom], %q[top]\n\t" /* 1 if uncertain, else 0 */
                      "vmladava.u32 %[ties], %q[bottom], %q[bits]\n\t"
                      "vqmovnb.s32 %q[top], %q[top]\n\t"
                      "vqmovnb.s16 %q[top], %q[top]\n\t"

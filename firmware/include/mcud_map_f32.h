@@ -12,7 +12,7 @@ typedef struct {
 
 typedef float mcud_map_f32_function(float x, float alpha, float beta);
 
-/* A kernel's body. `function` is known where this is inlined, and inlined in turn. */
+/* A kernel's body. `function` is known when this is inlined, and inlined in turn. */
 static inline void mcud_map_f32(const mcud_op *op, int32_t first_row, int32_t end_row, mcud_map_f32_function *function)
 {
     const mcud_map_f32_params *params = op->params;

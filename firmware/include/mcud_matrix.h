@@ -6,7 +6,7 @@
 
 #include "mcud.h"
 
-/* Where the matrix for a row of the output begins, or NULL where its `lines` lines lie in several blocks.
+/* Where the matrix for a row of the output begins, or NULL if its `lines` lines lie in several blocks.
  * Batched: a row holds a matrix. Otherwise a row is a line, and all rows are the one matrix. */
 static inline const void *mcud_matrix(const mcud_tensor *tensor, int32_t batched, int32_t lines, int32_t row)
 {

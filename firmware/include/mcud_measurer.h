@@ -1,4 +1,4 @@
-/* What is generated with every measurer firmware, and the sizes of its protocol (WIRE.md). */
+/* Generated definitions of every measurer firmware, and the sizes of its protocol (WIRE.md). */
 #ifndef MCUD_MEASURER_H
 #define MCUD_MEASURER_H
 

@@ -6,7 +6,7 @@
 
 #include "mcud.h"
 
-/* How operands go through the output [rows][cols][channels]. Steps are in elements; 0 where it broadcasts. */
+/* How operands go through the output [rows][cols][channels]. Steps are in elements; 0 if it broadcasts. */
 typedef struct {
     int32_t cols;
     int32_t channels;
@@ -38,7 +38,7 @@ static inline mcud_operands mcud_find_operands(const mcud_op *op, const void *co
     return tensors;
 }
 
-/* The operand's values for a row of the output; row_step is 0 where one row stands for all. */
+/* The operand's values for a row of the output; row_step is 0 if one row stands for all. */
 static inline const int8_t *mcud_operand_s8(const int8_t *constant, const mcud_tensor *tensor, int32_t row,
                                             int32_t row_step)
 {

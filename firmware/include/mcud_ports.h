@@ -1,4 +1,4 @@
-/* Serial ports to the boards before and behind this one. A HAL has them where its board file lists ports; a driver
+/* Serial ports to the previous and the next board. A HAL has them if its board file lists ports; a driver
  * for another kind of line, such as SPI, provides the same. */
 #ifndef MCUD_PORTS_H
 #define MCUD_PORTS_H
@@ -23,11 +23,11 @@ bool hal_port_sending(uint32_t port);
 /* Has port_work() run soon. */
 void hal_port_wake(void);
 
-/* What the user of the ports provides: called when a frame has come, or been sent, never nested. It interrupts
+/* Provided by the user of the ports: called when a frame has come, or been sent, never nested. It interrupts
  * the program, and every interrupt of a device interrupts it. */
 void port_work(void);
 
-/* What the user of the ports provides: whether there is something to do, so that hal_wait() does not sleep. It is asked
+/* Provided by the user of the ports: whether there is something to do, so that hal_wait() does not sleep. It is asked
  * while no interrupt can come in between. */
 bool port_busy(void);
 

@@ -4,7 +4,7 @@
 
 #include "mcud_simd.h"
 
-/* A block of a product takes so many lines of a transposed second matrix, or columns of one that is not. */
+/* A block of a product takes this number of lines of a transposed second matrix, or columns of one that is not. */
 #define MCUD_PRODUCT_LINES 4
 #define MCUD_PRODUCT_COLUMNS 16
 

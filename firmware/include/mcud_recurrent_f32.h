@@ -1,4 +1,4 @@
-/* What recurrent networks of floats have in common: parameters, the walk through time, gates. */
+/* Common parts of recurrent float networks: parameters, the walk through time, gates. */
 #ifndef MCUD_RECURRENT_F32_H
 #define MCUD_RECURRENT_F32_H
 
@@ -17,7 +17,7 @@ typedef struct {
     const float *bias;              /* of all gates */
     const float *candidate_bias;    /* of the others, or NULL */
     const float *peepholes;         /* [3][hidden], or NULL */
-    const float *initial;           /* h[hidden], c[hidden]; NULL where they come as inputs */
+    const float *initial;           /* h[hidden], c[hidden]; NULL if they come as inputs */
     int32_t steps;
     int32_t inputs;
     int32_t hidden;
@@ -25,7 +25,7 @@ typedef struct {
     int32_t result;  /* 0: h of every step; 1: the last h; 2: the last c */
     int32_t reset_after; /* 0 or 1: the reset gate applies to the product with h */
     int32_t states;      /* 0; 1: in[1] is the first h; 2: and in[2] the first c */
-    int32_t keeps;       /* 0 or 1: they are left there as they are behind the last step */
+    int32_t keeps;       /* 0 or 1: they are left there as they are after the last step */
     float low;
     float high;
     float cell_clip; /* c stays in [-cell_clip, cell_clip] */
@@ -43,7 +43,7 @@ static inline int32_t mcud_in_fours(int32_t count)
     return (count + 3) / 4 * 4;
 }
 
-/* bias + weights * x, for so many results; y may be bias. */
+/* bias + weights * x, for `results` results; y may be bias. */
 static inline void mcud_gates_f32(const mcud_recurrent_f32_params *params, const float *weights, const float *bias,
                                   const float *x, int32_t depth, int32_t results, float *y)
 {
@@ -72,7 +72,7 @@ static inline float *mcud_state_f32(const mcud_op *op, int32_t number, float **s
     return state;
 }
 
-/* A kernel's body. `step` is known where this is inlined. */
+/* A kernel's body. `step` is known when this is inlined. */
 static inline void mcud_recurrent_f32(const mcud_op *op, int32_t first_row, mcud_recurrent_f32_step *step)
 {
     const mcud_recurrent_f32_params *params = op->params;

@@ -7,7 +7,7 @@
 #include "mcud.h"
 
 typedef struct {
-    int32_t rows; /* 1 where rows stay */
+    int32_t rows; /* 1 if rows stay */
     int32_t outer;
     int32_t outer_step;
     int32_t inner;
@@ -19,7 +19,7 @@ typedef struct {
 
 typedef float mcud_reduce_f32_function(float result, float x);
 
-/* The elements behind one element of the output, in order; `place` is the first one's in a row, and the result
+/* The elements that reduce to one element of the output, in order; `place` is the first one's in a row, and the result
  * begins with `first`, or with the first element where that is NULL. */
 static inline float mcud_reduce_f32_at(const mcud_reduce_f32_params *params, const mcud_tensor *tensor, int32_t row,
                                        int32_t place, const float *first, mcud_reduce_f32_function *function)
@@ -38,7 +38,7 @@ static inline float mcud_reduce_f32_at(const mcud_reduce_f32_params *params, con
     return result;
 }
 
-/* A kernel's body; `first` is the result of nothing, or NULL. `function` is known where this is inlined, and inlined
+/* A kernel's body; `first` is the result of nothing, or NULL. `function` is known when this is inlined, and inlined
  * in turn. */
 static inline void mcud_reduce_f32(const mcud_op *op, int32_t first_row, int32_t end_row, const float *first,
                                    mcud_reduce_f32_function *function)

@@ -12,7 +12,7 @@
  *
  * `channels` of several records fill the last one of them, and are not 0.
  *
- * A group is four values along the depth; weights behind the depth are 0. For 3, 2 and 1 by 2, pixels are
+ * A group is four values along the depth; weights after the depth are 0. For 3, 2 and 1 by 2, pixels are
  * expanded to 16 bits before, and used for all channels: a group of `pixels` pixels is 2 * pixels words,
  * first (x0, x2) of every pixel, then (x1, x3), the lower half first. A sign extension of every other byte
  * of a word of weights gives the same pairs, so that nothing has to be paired at run time.

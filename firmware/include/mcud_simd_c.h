@@ -206,7 +206,7 @@ static inline const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *con
     return record;
 }
 
-/* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights
+/* Four channels, `at` bytes after the taps of a window -> y[4]. Taps are taken two by two: their weights
  * are (first, first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of
  * its own, or NULL. */
 MCUD_APART const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2],

@@ -30,7 +30,7 @@ static inline int32_t mcud_probability(uint32_t exponential, uint64_t reciprocal
 #include "mcud_softmax_mve.h"
 #else
 
-/* x[count] -> y[count]; 1 where that is done, 0 where the values have to be taken one by one. */
+/* x[count] -> y[count]; 1 if that is done, 0 if the values have to be taken one by one. */
 static inline int32_t mcud_softmax_run(const mcud_softmax_group *softmax, const int8_t *x, int8_t *y)
 {
     (void)softmax;

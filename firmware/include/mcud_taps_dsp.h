@@ -33,7 +33,7 @@
         [first] "m"(odd), [y] "m"(y)
 #endif
 
-/* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights
+/* Four channels, `at` bytes after the taps of a window -> y[4]. Taps are taken two by two: their weights
  * are (first, first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of
  * its own, or NULL. */
 MCUD_BLOCK const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2],

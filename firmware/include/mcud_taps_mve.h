@@ -87,7 +87,7 @@
 #define MCUD_TAPS_IN                                                                                         \
     [taps] "r"(taps), [pairs] "r"(tap_count / 2), [odd] "m"(odd), [left] "m"(left), [zero] "m"(zero_point)
 
-/* `channels` channels at the taps of windows that are `step` bytes apart, the first one's taps lying `at` bytes behind
+/* `channels` channels at the taps of windows that are `step` bytes apart, the first one's taps lying `at` bytes after
  * `taps` -> y[windows][channels]; none of them is 0. */
 static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, int32_t step,
                                     int32_t windows, const int32_t *records, const mcud_finish_s8 *finish, int8_t *y,

@@ -2,7 +2,7 @@
  *
  * In a program that uses several units, the record of such a step has the kernel mcud_on_unit, which hands the rows to
  * mcud_unit_run(). Whoever runs the program provides that function; everything else stays as with one core. On a
- * board of mcudeploy its HAL does; for a chip of your own there is a mailbox below:
+ * board of mcudeploy its HAL does; for your own chip there is a mailbox below:
  *
  *   static mcud_mailbox box;            in memory that both cores see without a cache
  *
@@ -15,7 +15,7 @@
  *       }
  *   }
  *
- *   the other core:                     with a stack of its own, and its FPU on
+ *   the other core:                     with its own stack, and its FPU on
  *   for (;;) {
  *       if (mcud_mailbox_serve(&box)) {
  *           wake the first core;
@@ -63,7 +63,7 @@ static inline int32_t mcud_mailbox_done(const mcud_mailbox *box)
     return mcud_load_acquire(&box->served) == box->posted;
 }
 
-/* Runs the step that waits; 0 where there is none. */
+/* Runs the step that waits; 0 if there is none. */
 static inline int32_t mcud_mailbox_serve(mcud_mailbox *box)
 {
     const uint32_t posted = mcud_load_acquire(&box->posted);

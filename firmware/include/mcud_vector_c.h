@@ -29,7 +29,7 @@ static inline void mcud_vector_fill(void *to, int32_t value, int32_t bytes)
     memset(to, value, (size_t)bytes);
 }
 
-/* sums[2] += one pixel by the weights of two channels; the weights behind them. */
+/* sums[2] += one pixel by the weights of two channels; returns the weights after them. */
 static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth, const int32_t *weights, int32_t sums[2])
 {
     const int8_t *w = (const int8_t *)weights;
@@ -50,7 +50,7 @@ static inline const int32_t *mcud_vector_record(const int8_t *x, int32_t depth, 
     return record + 2;
 }
 
-/* Two pixels of x[depth] by an even number of channels -> y[2][channels], `pitch` apart. The records behind those
+/* Two pixels of x[depth] by an even number of channels -> y[2][channels], `pitch` apart. The records after those
  * used. finish->left is 0. */
 static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *records,
                                              const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
@@ -75,7 +75,7 @@ static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t d
     return mcud_vector_2x2(x, depth, records, finish, y, channels, pitch);
 }
 
-/* `channels` channels at the taps of windows that are `step` bytes apart, the first one's taps lying `at` bytes behind
+/* `channels` channels at the taps of windows that are `step` bytes apart, the first one's taps lying `at` bytes after
  * `taps` -> y[windows][channels]; none of them is 0. */
 static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, int32_t step,
                                     int32_t windows, const int32_t *records, const mcud_finish_s8 *finish, int8_t *y,

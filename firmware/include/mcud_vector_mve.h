@@ -98,7 +98,7 @@ static inline uint32x4_t mcud_vector_places(uint32_t pitch)
 }
 
 /* Three pixels of x[depth] by an even number of channels -> y[3][channels], `pitch` apart: 12 instructions for 96
- * products. The records behind those used. finish->left is 0. */
+ * products. Returns the records after those used. finish->left is 0. */
 static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
                                              const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
                                              int32_t pitch)
@@ -215,7 +215,7 @@ static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t d
 #include "mcud_blocks_mve.h"
 #endif
 
-/* sums[2] += one pixel by the weights of two channels; the weights behind them. */
+/* sums[2] += one pixel by the weights of two channels; returns the weights after them. */
 static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth, const int32_t *weights, int32_t sums[2])
 {
     int32_t a = sums[0];

@@ -74,7 +74,7 @@ static inline void mcud_window_rows(const mcud_tensor *tensor, int32_t start, in
     }
 }
 
-/* What the taps of one output pixel are read from. */
+/* The source of one output pixel's taps. */
 typedef struct {
     const uint8_t *memory;   /* of the input */
     const uint32_t *offsets; /* of the rows, see mcud_window_rows */
@@ -83,7 +83,7 @@ typedef struct {
     int32_t first_byte; /* of tap cols.first in an input row */
 } mcud_window_place;
 
-/* What a gather needs of a window's kernel rows; all sizes in bytes. */
+/* A window's kernel rows for a gather; all sizes in bytes. */
 typedef struct {
     const uint8_t *memory;   /* of the input, plus the offset of the group's first channel */
     const uint32_t *offsets; /* of the rows, see mcud_window_rows */

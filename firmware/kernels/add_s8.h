@@ -3,10 +3,10 @@
  * in       the operands that are not constants, in order
  * out      int8 [rows][cols][channels]; may be an operand that does not broadcast
  *
- * Steps are in elements; 0 where the operand broadcasts.
+ * Steps are in elements; 0 if the operand broadcasts.
  *
  *   sum = a * a_multiplier + b * b_multiplier + constant
- *   q = clamp(output_zero_point + sum / 2^shift, low, high), half to even: where both scales are the
+ *   q = clamp(output_zero_point + sum / 2^shift, low, high), half to even: if both scales are the
  *       output's times a power of two every other sum may be a tie, and the reference rounds it so
  *
  * The multipliers are scale ratios times 2^shift, the operands' zero points are part of the constant;

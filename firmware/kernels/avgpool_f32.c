@@ -1,6 +1,6 @@
 #include "avgpool_f32.h"
 
-/* What the taps of one output pixel are read from. */
+/* The source of one output pixel's taps. */
 typedef struct {
     const uint8_t *memory;
     const uint32_t *offsets; /* of the input rows */

@@ -27,7 +27,7 @@ static float add_one(const float *x, int32_t pixels, int32_t pitch, float sum)
     return sum;
 }
 
-/* Adds all pixels of some rows that lie one behind the other. */
+/* Adds all pixels of some rows that are contiguous. */
 static void add_run(const float *x, int32_t pixels, int32_t channels, float *sums)
 {
     int32_t c = 0;

@@ -3,7 +3,7 @@
 #include "mcud_bytes.h"
 #include "mcud_quant.h"
 
-/* Adds all pixels of some rows that lie one behind the other. */
+/* Adds all pixels of some rows that are contiguous. */
 static void add_run(const void *rows, int32_t pixels, int32_t channels, int32_t *sums)
 {
     const uint32_t offset = 0;

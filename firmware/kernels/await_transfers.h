@@ -1,7 +1,7 @@
-/* Waits until blocks that start_transfers sent out have arrived: see mcud_dma.h. Each wait is a row of its own here,
+/* Waits until blocks that start_transfers sent out have arrived: see mcud_dma.h. Each wait is a separate row here,
  * which the tape runs as a step.
  *
- * A program has such an operator for each engine, behind all others. It touches no tensors: in, out and scratch may
+ * A program has such an operator for each engine, after all others. It touches no tensors: in, out and scratch may
  * be NULL.
  */
 #ifndef MCUD_AWAIT_TRANSFERS_H
@@ -10,7 +10,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const uint16_t *pending; /* of each wait: the most transfers that may be unfinished behind it */
+    const uint16_t *pending; /* of each wait: the most transfers that may be unfinished after it */
     uint32_t engine;         /* its number among the board's links */
 } mcud_await_transfers_params;
 

@@ -20,6 +20,6 @@ void mcud_clean(const mcud_op *op, int32_t first_row, int32_t end_row)
             memcpy(out, in, (size_t)params->row_bytes);
         }
     }
-    /* The rows of a step are one block: they lie one behind the other. */
+    /* The rows of a step are one block: they are contiguous. */
     mcud_cache_clean(mcud_row(op->out, first_row), (uint32_t)(end_row - first_row) * (uint32_t)params->row_bytes);
 }

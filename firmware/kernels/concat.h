@@ -1,7 +1,7 @@
 /* Concatenation along columns or channels; elements of any size, int8 ones also requantised.
  *
  * in[i]    [rows][runs][run_bytes[i]]
- * out      [rows][runs][out_run_bytes], the inputs' runs one after the other
+ * out      [rows][runs][out_run_bytes], the inputs' runs in sequence
  */
 #ifndef MCUD_CONCAT_H
 #define MCUD_CONCAT_H
@@ -10,7 +10,7 @@
 
 typedef struct {
     const int8_t *tables; /* [n][256], requantisation by q + 128; or NULL: all inputs are copied */
-    const uint32_t *table_of_input; /* [inputs], none where it is n; or NULL */
+    const uint32_t *table_of_input; /* [inputs], none if it is n; or NULL */
     const uint32_t *run_bytes; /* [inputs] */
     int32_t inputs;
     int32_t runs;

@@ -10,7 +10,7 @@
 
 typedef struct {
     const int8_t *tables; /* [n][256], requantisation by q + 128; or NULL: all inputs are copied */
-    const uint32_t *table_of_input; /* [inputs], none where it is n; or NULL */
+    const uint32_t *table_of_input; /* [inputs], none if it is n; or NULL */
     const uint32_t *rows; /* [inputs] */
     int32_t row_bytes;
     int32_t table_count; /* n */

@@ -44,7 +44,7 @@ static void convolve(const window *from, int32_t pixels, mcud_taps cols, int32_t
     }
 }
 
-/* A row of the output. Four pixels are taken at a time where no tap is padding. */
+/* A row of the output. Four pixels are taken at a time if no tap is padding. */
 static void convolve_row(const window *from, float *out)
 {
     const mcud_conv2d_f32_params *params = from->params;

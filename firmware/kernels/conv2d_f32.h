@@ -25,7 +25,7 @@ typedef struct {
     int32_t groups;
     int32_t group_inputs;  /* input_channels / groups */
     int32_t group_outputs; /* output_channels / groups */
-    int32_t one_run;       /* 1 where the taps of a window's row lie one behind the other */
+    int32_t one_run;       /* 1 if the taps of a window's row are contiguous */
     float low;
     float high;
 } mcud_conv2d_f32_params;

@@ -19,7 +19,7 @@ typedef struct {
     int32_t output_channels;
     int32_t stride_rows;
     int32_t pixel_step; /* values from one output column's pixel to the next one's */
-    int32_t rows_join;  /* 1 where all strides are 1: the next row's pixels lie behind these, in a block */
+    int32_t rows_join;  /* 1 if all strides are 1: the next row's pixels lie after these, in a block */
     float low;
     float high;
 } mcud_conv2d_f32_1x1_params;

@@ -1,5 +1,5 @@
 /* Convolution whose kernel is as large as the input, float32: one output pixel, no padding, one group. A
- * fully connected layer behind a flatten is one.
+ * fully connected layer after a flatten is one.
  *
  * in[0]    float [input_rows][row_values]
  * out      float [1][1][output_channels]

@@ -44,7 +44,7 @@ static int16_t *expand_run(const window *from, const uint8_t *row, mcud_taps col
     return expand_padding(from, params->run_values - before - inside, x);
 }
 
-/* The same where every tap is a run of its own. */
+/* The same if every tap is a separate run. */
 static int16_t *expand_taps(const window *from, const uint8_t *row, mcud_taps cols, int32_t first, int16_t *x)
 {
     const mcud_conv2d_s8_params *params = from->params;

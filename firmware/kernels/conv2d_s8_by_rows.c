@@ -20,7 +20,7 @@ void mcud_conv2d_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_ro
     for (int32_t row = first_row; row < end_row;) {
         const int8_t *x = mcud_row(op->in[0], row);
         const int32_t *w = params->records + 4 + row * row_words;
-        /* rows without padding behind their weights are taken as one, as far as they lie behind one another */
+        /* rows without padding after their weights are taken as one, as far as they are contiguous */
         const int32_t end = params->row_values == row_words ? mcud_run_end(op->in[0], row, end_row) : row + 1;
         for (int32_t k = 0; k < params->padded_outputs; k += 4) {
             mcud_dot_row_s8(x, (end - row) * params->row_values, w, sums + k);

@@ -1,10 +1,10 @@
 /* Convolution whose kernel is as large as the input, int8: one output pixel, no padding, one group. A fully
- * connected layer is one, also behind a flatten.
+ * connected layer is one, also after a flatten.
  *
  * in[0]    int8 [input_rows][row_values]
  * out      int8 [1][1][output_channels]
  *
- * Reads the input where it is, four output channels at a time; fastest where it lies in one piece and
+ * Reads the input where it is, four output channels at a time; fastest if it lies in one piece and
  * row_values is a multiple of 4.
  */
 #ifndef MCUD_CONV2D_S8_FULL_H

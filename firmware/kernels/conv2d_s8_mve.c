@@ -3,7 +3,7 @@
 #include "mcud_clip_s8.h"
 #include "mcud_dot_vector_s8.h"
 
-/* What windows are gathered from. */
+/* The source of gathered windows. */
 typedef struct {
     const mcud_conv2d_s8_mve_params *params;
     const uint8_t *memory;   /* of the input, plus the offset of the group's first channel */

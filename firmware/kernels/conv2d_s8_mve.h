@@ -25,7 +25,7 @@ typedef struct {
     int32_t pixels;           /* taken at a time, 1 to 3 */
     int32_t row_values;       /* kernel_cols * group_inputs */
     int32_t group_words;      /* of the records of one group */
-    int32_t in_runs;          /* 1 where the taps of a window's row lie side by side in the input */
+    int32_t in_runs;          /* 1 if the taps of a window's row lie side by side in the input */
     int32_t first_inside;     /* output columns [first_inside, end_inside) have such windows without padding */
     int32_t end_inside;
     int32_t left;             /* sums are times 2^left before their multiplier; 0..30 */

@@ -25,7 +25,7 @@ static void find_taps(const mcud_dwconv2d_s8_params *params, const mcud_window_p
     }
 }
 
-/* The last channels where they are no four: bytes behind them must not be read. */
+/* The last channels if they are fewer than four: bytes after them must not be read. */
 static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t at,
                           const int32_t *record, const mcud_finish_s8 *finish, int8_t *out)
 {

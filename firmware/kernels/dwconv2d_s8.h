@@ -1,4 +1,4 @@
-/* Depthwise convolution, int8: every channel has a kernel of its own.
+/* Depthwise convolution, int8: every channel has its own kernel.
  *
  * in[0]    int8 [input_rows][input_cols][channels]
  * out      int8 [rows][output_cols][channels]

@@ -23,7 +23,7 @@ static int32_t load(const int8_t *from)
     return four;
 }
 
-/* The same of fewer channels: bytes behind them must not be read. */
+/* The same of fewer channels: bytes after them must not be read. */
 static int32_t load_some(const int8_t *from, int32_t channels)
 {
     uint32_t four = 0;
@@ -33,7 +33,7 @@ static int32_t load_some(const int8_t *from, int32_t channels)
     return (int32_t)four;
 }
 
-/* Columns [first, end) of four channels, where no row is in the padding. */
+/* Columns [first, end) of four channels, if no row is in the padding. */
 static int32_t *expand_inside(const window_rows *window, int32_t first, int32_t end, int32_t *to)
 {
     const int32_t step = window->steps[0];

@@ -29,7 +29,7 @@ typedef struct {
     mcud_sliding window;
     int32_t first_inside; /* output columns [first_inside, end_inside) have windows without padding */
     int32_t end_inside;
-    int32_t pixels; /* side by side in a vector; 1 where their windows are apart, or channels fill vectors */
+    int32_t pixels; /* side by side in a vector; 1 if their windows are apart, or channels fill vectors */
     int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
     int32_t output_zero_point; /* -128..127, as the following ones */
     int32_t low;

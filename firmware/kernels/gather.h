@@ -1,4 +1,4 @@
-/* Each unit of the output from a place of its own.
+/* Each unit of the output from its own place.
  *
  * in[0]    [...][...], rows of whole units
  * out      [...][row_units][unit_elements]

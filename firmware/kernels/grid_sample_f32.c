@@ -4,7 +4,7 @@
 
 enum { ZEROS, BORDER, REFLECTION, MOST_TAPS = 4 };
 
-/* What one axis has of a pixel: positions of neighbours, none where it is negative, and their weights. */
+/* One axis of a pixel: positions of neighbours, none if it is negative, and their weights. */
 typedef struct {
     int32_t places[MOST_TAPS];
     float weights[MOST_TAPS];
@@ -36,7 +36,7 @@ static float reflected(float value, float low, float high)
     return from_low ? low + rest : high - rest;
 }
 
-/* What padding makes of a place beyond the image. */
+/* The place that padding puts in for one beyond the image. */
 static float padded(const mcud_grid_sample_f32_params *params, float value, int32_t size)
 {
     const float edge = params->align_corners != 0 ? 0.0f : 0.5f;
@@ -47,7 +47,7 @@ static float padded(const mcud_grid_sample_f32_params *params, float value, int3
     return params->padding == BORDER ? bounded(value, 0.0f, last) : reflected(value, -edge, last + edge);
 }
 
-/* The position of a neighbour in the image; -1 where it counts as zero. */
+/* The position of a neighbour in the image; -1 if it counts as zero. */
 static int32_t place_of(const mcud_grid_sample_f32_params *params, float value, int32_t size)
 {
     const int32_t place = (int32_t)bounded(padded(params, value, size), -1.0f, (float)size);

@@ -16,7 +16,7 @@ static int32_t mul(int32_t a, int32_t b)
     return (int32_t)((uint32_t)a * (uint32_t)b);
 }
 
-/* Towards zero; 0 where b is 0. */
+/* Towards zero; 0 if b is 0. */
 static int32_t divide(int32_t a, int32_t b)
 {
     if (b == 0 || b == -1) {
@@ -25,7 +25,7 @@ static int32_t divide(int32_t a, int32_t b)
     return a / b;
 }
 
-/* With the sign of a; 0 where b is 0. */
+/* With the sign of a; 0 if b is 0. */
 static int32_t remainder_of(int32_t a, int32_t b)
 {
     return b == 0 || b == -1 ? 0 : a % b;

@@ -1,4 +1,4 @@
-/* out = 1 where in is 0, else 0; float.
+/* out = 1 if in is 0, else 0; float.
  *
  * in[0]    float [rows][row_elements]
  * out      float [rows][row_elements]; may be in[0]

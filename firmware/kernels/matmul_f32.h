@@ -10,7 +10,7 @@
 #include "mcud.h"
 
 typedef struct {
-    int32_t batched; /* 1: each row has a matrix of its own; 0: m is 1 and rows are the rows of the matrices */
+    int32_t batched; /* 1: each row has its own matrix; 0: m is 1 and rows are the rows of the matrices */
     int32_t m;
     int32_t k;
     int32_t n;

@@ -3,7 +3,7 @@
 #include "mcud_matrix.h"
 #include "mcud_product_s8.h"
 
-/* One line of the product, a block of columns at a time; `matrix` is NULL where the lines of b lie in several blocks. */
+/* One line of the product, a block of columns at a time; `matrix` is NULL if the lines of b lie in several blocks. */
 static void multiply(const mcud_op *op, const int8_t *a, const int8_t *matrix, int8_t *out)
 {
     const mcud_matmul_s8_params *params = op->params;

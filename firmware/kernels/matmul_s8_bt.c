@@ -12,7 +12,7 @@ static void multiply(const mcud_op *op, const int8_t *a, const int8_t *matrix, i
     for (int32_t j = 0; j < n; j += MCUD_PRODUCT_LINES) {
         const int32_t count = n - j < MCUD_PRODUCT_LINES ? n - j : MCUD_PRODUCT_LINES;
         const int8_t *b[MCUD_PRODUCT_LINES];
-        for (int32_t i = 0; i < MCUD_PRODUCT_LINES; i++) { /* the last line stands in for those behind it */
+        for (int32_t i = 0; i < MCUD_PRODUCT_LINES; i++) { /* the last line replaces those after it */
             b[i] = mcud_matrix_line(op->in[1], matrix, i < count ? j + i : n - 1, params->k);
         }
         int32_t sums[MCUD_PRODUCT_LINES] = {0};

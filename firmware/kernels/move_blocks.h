@@ -1,7 +1,7 @@
-/* Blocks go to other places in their arena, or in another one, each by a move that is a row of its own here. The old
+/* Blocks go to other places in their arena, or in another one, each by a move that is a separate row here. The old
  * place and the new one may overlap.
  *
- * A program has one such operator, behind all others, and a move is one of its steps. A tensor has a record for each
+ * A program has one such operator, after all others, and a move is one of its steps. A tensor has a record for each
  * set of places that its blocks are looked for at (t1_x: those of x after one move), an operator one for each set of
  * such tensors.
  *

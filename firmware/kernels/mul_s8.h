@@ -3,7 +3,7 @@
  * in       the operands that are not constants, in order
  * out      int8 [rows][cols][channels]; may be an operand that does not broadcast
  *
- * Steps are in elements; 0 where the operand broadcasts.
+ * Steps are in elements; 0 if the operand broadcasts.
  */
 #ifndef MCUD_MUL_S8_H
 #define MCUD_MUL_S8_H

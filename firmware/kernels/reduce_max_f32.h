@@ -1,7 +1,7 @@
-/* The largest value along any axes, float. The first one stays unless a later one is greater: NaN where the first is
+/* The largest value along any axes, float. The first one stays unless a later one is greater: NaN if the first is
  * NaN, which is left out elsewhere.
  *
- * in[0]    float [...][cols][...]: behind an element of the output are `rows` rows, `outer` runs
+ * in[0]    float [...][cols][...]: one element of the output reduces `rows` rows, `outer` runs
  *          outer_step elements apart in each, `inner` elements in each run
  * out      float [...][cols][channels]
  */

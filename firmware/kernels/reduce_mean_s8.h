@@ -10,7 +10,7 @@
 #include "mcud.h"
 
 typedef struct {
-    int32_t rows; /* 1 where rows are not averaged */
+    int32_t rows; /* 1 if rows are not averaged */
     int32_t outer;
     int32_t outer_step;
     int32_t inner;

@@ -1,6 +1,6 @@
 /* Sum along any axes, divided by `count` where it is a mean, float.
  *
- * in[0]    float [...][cols][...]: behind an element of the output are `rows` rows, `outer` runs
+ * in[0]    float [...][cols][...]: one element of the output reduces `rows` rows, `outer` runs
  *          outer_step elements apart in each, `inner` elements in each run
  * out      float [...][cols][channels]
  */

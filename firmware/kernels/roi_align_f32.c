@@ -34,7 +34,7 @@ static side side_of(const mcud_roi_align_f32_params *params, float first, float 
     return made;
 }
 
-/* Returns 0 where the sample is outside. */
+/* Returns 0 if the sample is outside. */
 static int place(const side *bin, int32_t number, int32_t sample, int32_t size, between *found)
 {
     float at = bin->start + (float)number * bin->length +

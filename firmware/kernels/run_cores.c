@@ -47,7 +47,7 @@ APART static void mcud_core_run(void *argument)
     }
 }
 
-/* The first part at or behind an entry; what the core has done before counts. */
+/* The first part at or after an entry; parts that the core has done before count. */
 static void set_out(mcud_core_state *state, uint32_t first_entry)
 {
     const mcud_part *const end = state->lane->parts + state->lane->count;

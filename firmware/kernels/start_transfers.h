@@ -1,7 +1,7 @@
 /* Blocks set out for other places, mostly in another memory, by an engine: see mcud_dma.h. Each transfer is a row of
  * its own here, which the tape runs as a step. await_transfers is the other end.
  *
- * A program has such an operator for each engine and pair of memories, behind all others.
+ * A program has such an operator for each engine and pair of memories, after all others.
  *
  * in[0]    [transfers]: the places that are read
  * out      [transfers]: the places that are written; they overlap nothing of in[0]

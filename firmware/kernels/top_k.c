@@ -51,7 +51,7 @@ static int precedes(const mcud_top_k_params *params, candidate one, candidate ot
     return params->last_first ? one.place > other.place : one.place < other.place;
 }
 
-/* The first of a line, or the first behind `last`. `row` has the line, unless it runs along the rows. */
+/* The first of a line, or the first after `last`. `row` has the line, unless it runs along the rows. */
 static candidate next(const mcud_op *op, const void *row, int32_t at, const candidate *last)
 {
     const mcud_top_k_params *params = op->params;

@@ -28,7 +28,7 @@ static reply error(mcud_frame *frame, uint8_t code)
     return (reply){1, REPLY_ERROR, true};
 }
 
-/* The arena bytes [offset, offset + count), or NULL where that is outside. */
+/* The arena bytes [offset, offset + count), or NULL if that is outside. */
 static uint8_t *arena_range(uint32_t memory, uint32_t offset, uint32_t count)
 {
     if (memory >= mcud_deployed->arena_count) {

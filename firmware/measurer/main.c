@@ -1,4 +1,4 @@
-/* The measurer as a program of its own; frameworks have another entry. */
+/* The measurer as a separate program; frameworks have another entry. */
 #include "measurer.h"
 
 int main(void)

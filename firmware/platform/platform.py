@@ -1,6 +1,6 @@
 """PlatformIO development platform that needs no package of PlatformIO's registry.
 
-`pio run` wants one package of its own: tool-scons, which is SCons. PyPI has the same SCons, and mcudeploy
+`pio run` wants one private package: tool-scons, which is SCons. PyPI has the same SCons, and mcudeploy
 depends on it. This platform is loaded before PlatformIO looks for the package, so it can put a package there
 that starts the SCons of the running Python. A real tool-scons, where installed, is left alone.
 """

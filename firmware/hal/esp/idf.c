@@ -1,6 +1,6 @@
 /* The measurer as an application of ESP-IDF 5 or later: the line to the host is UART 0, through its driver.
  *
- * It runs in a task with a stack of its own, since that of app_main() may be too small, on the last core. The log is
+ * It runs in a task with its own stack, since that of app_main() may be too small, on the last core. The log is
  * off: its lines would come between the frames.
  */
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Ports of a process: file descriptors that it inherits, by the environment: MCUD_PORT0 before, MCUD_PORT1 behind. */
+/* Ports of a process: file descriptors that it inherits, by the environment: MCUD_PORT0 before, MCUD_PORT1 after. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 enum { RING_BYTES = 4096 };
 
 static struct {
-    int descriptor; /* -1 where there is no neighbour, or it has gone */
+    int descriptor; /* -1 if there is no neighbour, or it has gone */
     uint32_t received;
     uint32_t taken;
     const uint8_t *next; /* to be sent */

@@ -111,7 +111,7 @@ static void start_pll(void)
     core_hz = PLL_HZ;
 }
 
-/* LPUART6 on the pins 1 (TX) and 0 (RX, pulled up: quiet where nothing is connected), from the crystal. */
+/* LPUART6 on the pins 1 (TX) and 0 (RX, pulled up: quiet if nothing is connected), from the crystal. */
 static void start_uart(void)
 {
     reg_change(CCM_CSCDR1, CCM_CSCDR1_UART_CLK_PODF(63u), CCM_CSCDR1_UART_CLK_SEL);

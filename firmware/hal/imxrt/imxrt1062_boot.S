@@ -1,4 +1,4 @@
-/* What the boot ROM of the i.MX RT1062 reads of a Teensy 4.1's flash, and the first instructions behind it.
+/* The data that the i.MX RT1062's boot ROM reads from a Teensy 4.1's flash, and the first instructions after it.
  *
  * FlexSPI configuration block: how to read the flash. Image vector table and boot data: where the program starts. They lie
  * at fixed offsets from the origin of the flash; what is not set is 0.

@@ -66,7 +66,7 @@ static void use_pll(void)
     reg_write(rp2_chip.clocks + CLOCKS_CLK_PERI_CTRL, CLOCKS_CLK_PERI_CTRL_ENABLE);
 }
 
-/* GPIO0 sends, GPIO1 receives and is pulled up: quiet where nothing is connected. */
+/* GPIO0 sends, GPIO1 receives and is pulled up: quiet if nothing is connected. */
 static void use_pins(void)
 {
     const uint32_t pad = PADS_BANK0_GPIO0_SCHMITT | PADS_BANK0_GPIO0_DRIVE(1u) | PADS_BANK0_GPIO0_IE;

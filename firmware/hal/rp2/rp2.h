@@ -1,4 +1,4 @@
-/* What RP2040 and RP2350 share: the same blocks at other addresses. rp2.c starts them, a file of each chip has the facts. */
+/* Common parts of RP2040 and RP2350: the same blocks at other addresses. rp2.c starts them, a file of each chip has the facts. */
 #ifndef MCUD_RP2_H
 #define MCUD_RP2_H
 

@@ -95,7 +95,7 @@ boot:
     str r7, [r4, #XIP_SSI_SER]
     str r7, [r4, #XIP_SSI_SSIENR]
 
-    /* The four data pins, where the flash does not have them from the factory. */
+    /* The four data pins, if the flash does not have them from the factory. */
     movs r0, #READ_STATUS_2
     bl read_status
     movs r1, #STATUS_2_QUAD

@@ -30,7 +30,7 @@
 #define HSI_HZ 16000000u
 #define PLL 2u
 
-/* What an APB bus has of the core's clock. */
+/* The ratio of an APB bus's clock to the core's. */
 #define APB_ALL 0u
 #define APB_HALF 4u
 #define APB_QUARTER 5u

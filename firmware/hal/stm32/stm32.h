@@ -1,4 +1,4 @@
-/* What all newer STM32 share: clocks of peripherals, pins of the same GPIO block. */
+/* Common parts of all newer STM32: clocks of peripherals, pins of the same GPIO block. */
 #ifndef MCUD_STM32_H
 #define MCUD_STM32_H
 
@@ -27,7 +27,7 @@ static inline void clock_enable(uintptr_t enable_register, uint32_t bits)
     (void)reg_read(enable_register);
 }
 
-/* A pin of medium speed for a peripheral, pulled up: quiet where nothing is connected. */
+/* A pin of medium speed for a peripheral, pulled up: quiet if nothing is connected. */
 static inline void gpio_alternate(uintptr_t port, uint32_t pin, uint32_t function)
 {
     const uint32_t nibble = 4u * (pin % 8u);

@@ -41,7 +41,7 @@ void hal_init(void)
 {
     start_pll();
     reg_set(RCC_APB2ENR, (1u << 2) | (1u << 14));   /* GPIOA, USART1 */
-    reg_set(GPIOA_ODR, GPIOA_ODR_ODR10);            /* the pull of PA10 is up: quiet where nothing is connected */
+    reg_set(GPIOA_ODR, GPIOA_ODR_ODR10);            /* the pull of PA10 is up: quiet if nothing is connected */
     reg_change(GPIOA_CRH, 0xFF0u, 0x8B0u);          /* PA9 alternate push-pull 50 MHz, PA10 input with its pull */
     timer_init();
     uart_init(MCUD_UART_BASE, core_hz, MCUD_UART_BAUD);

@@ -1,4 +1,4 @@
-/* The USART of STM32F7, H7 and L4: status, receive and transmit registers of their own; used without its FIFO. */
+/* The USART of STM32F7, H7 and L4: status, separate receive and transmit registers; used without its FIFO. */
 #include <stdint.h>
 
 #include "hal_parts.h"

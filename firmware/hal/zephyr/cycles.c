@@ -1,4 +1,4 @@
-/* Zephyr's own counter, where the core has none of cycles. */
+/* Zephyr's counter, if the core has none of cycles. */
 #include <stdint.h>
 
 #include <zephyr/kernel.h>

@@ -26,7 +26,7 @@ static struct {
 
 static uint8_t *stack_top;
 
-/* What finds the ring full is lost: the host sends the frame again. */
+/* Bytes that find the ring full are lost: the host sends the frame again. */
 static void receive(const struct device *device, void *unused)
 {
     (void)unused;

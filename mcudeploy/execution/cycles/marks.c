@@ -85,7 +85,7 @@ static void executed(unsigned int number, void *data)
     here->count += !here->waits;
 }
 
-/* The first range that has an address; NULL where none has. */
+/* The first range that has an address; NULL if none has. */
 static range *range_of(uint64_t address, range *ranges, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
