@@ -3,9 +3,9 @@
     python benchmarks/analyse.py [gcc] [cppcheck] [misra] [clang-tidy]
     python benchmarks/analyse.py quick [--only FILE]
 
-gcc is -fanalyzer of the compilers of six boards, the others see the code as for the host; `quick` is gcc
+gcc is -fanalyzer of the compilers of six boards, the others analyse the code as for the host; `quick` is gcc
 on kernels and generated programs as for the host. Findings are compared with benchmarks/deviations.txt, which
-says why it keeps those that it names. Prints the others, and entries that nothing matches; exit 1 if any.
+states the reason for each accepted one. Prints the others, and entries without a finding; exit 1 if any.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mcudeploy.toolchain.project import SoftEngine, assemble
 
 ROOT = Path(__file__).resolve().parents[1]
 BOARDS = ("host", "stm32f405", "mps2-an521", "microbit", "mps3-an547", "riscv32-virt")
-"""Between them every family of HAL, and every kind of kernel code that depends on the core."""
+"""Boards that together cover every family of HAL, and every kind of kernel code that depends on the core."""
 GENERATED = tuple(sorted((ROOT / "tests/golden").iterdir()))
 CHECKS = "-*,bugprone-*,cert-*,clang-analyzer-*,misc-*,performance-*,portability-*"
 FINDING = re.compile(
@@ -39,14 +39,14 @@ FINDING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A C file, and how it is compiled."""
+    """A C file, and its compiler command."""
 
     file: Path
     compiler: tuple[str, ...]
 
 
 def units(folder: Path) -> list[Unit]:
-    """All C files, those of boards written below `folder`; each with the compilers that build it."""
+    """Return all C files with their compilers; those of boards are written below `folder`."""
     found = []
     for name in BOARDS:
         board = load_board(name)
@@ -68,7 +68,7 @@ def units(folder: Path) -> list[Unit]:
 
 
 def generated_units() -> list[Unit]:
-    """The generated programs, as for the host."""
+    """Return the generated programs, as for the host."""
     firmware = resource_dir("firmware")
     return [
         Unit(file, ("gcc", "-std=c99", f"-I{golden}", f"-I{firmware}/include", f"-I{firmware}/kernels"))
@@ -78,7 +78,7 @@ def generated_units() -> list[Unit]:
 
 
 def kernel_units(folder: Path) -> list[Unit]:
-    """The kernels as for the host, with the types of one generated program."""
+    """Return the kernels as for the host, with the types of one generated program."""
     firmware = resource_dir("firmware")
     write = folder / "mcud_config.h"
     write.write_text((GENERATED[0] / "mcud_config.h").read_text("utf-8"), "utf-8")
@@ -87,7 +87,7 @@ def kernel_units(folder: Path) -> list[Unit]:
 
 
 def commands(tool: str, unit: Unit) -> list[str]:
-    """The command line of a tool for one file. cppcheck and clang-tidy see the host's code only."""
+    """Return a tool's command line for one file. cppcheck and clang-tidy analyse the host's code only."""
     options = [it for it in unit.compiler[1:] if it.startswith(("-I", "-D"))]
     if tool == "gcc":
         return [*unit.compiler, "-O2", "-fanalyzer", "-S", "-o", "/dev/null", str(unit.file)]
@@ -100,7 +100,7 @@ def commands(tool: str, unit: Unit) -> list[str]:
 
 
 def findings(tool: str, unit: Unit) -> set[tuple[str, str]]:
-    """(check, file name) of what a tool finds in one file and what it includes.
+    """Return (check, file name) of a tool's findings in one file and its includes.
 
     Raises OSError if the tool is missing, or fails.
     """
@@ -117,14 +117,14 @@ def findings(tool: str, unit: Unit) -> set[tuple[str, str]]:
 
 
 def deviations() -> dict[tuple[str, str, str], str]:
-    """(tool, check, file) of what is kept, and why; `*` as a file stands for all."""
+    """Return (tool, check, file) of accepted findings, and the reason; `*` as a file stands for all."""
     text = (ROOT / "benchmarks/deviations.txt").read_text("utf-8")
     lines = (line.split(None, 3) for line in text.splitlines() if line.strip() and not line.startswith("#"))
     return {(tool, check, file): reason for tool, check, file, reason in lines}
 
 
 def unexpected(tool: str, work: Iterable[Unit]) -> tuple[list[str], set[tuple[str, str, str]]]:
-    """What a tool finds and no deviation names; and the deviations that it needed."""
+    """Return a tool's findings without a deviation; and the deviations that it needed."""
     kept, used, left = deviations(), set(), set()
     with ThreadPoolExecutor() as pool:
         results = list(pool.map(lambda unit: findings(tool, unit), work))
@@ -137,7 +137,7 @@ def unexpected(tool: str, work: Iterable[Unit]) -> tuple[list[str], set[tuple[st
 
 
 def main() -> int:
-    """Run the tools; print what is new."""
+    """Run the tools; print new findings."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

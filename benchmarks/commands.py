@@ -1,8 +1,8 @@
-"""The reference of commands in docs/commands.md, made from the command line itself.
+"""The reference of commands in docs/commands.md, generated from the command line itself.
 
     python benchmarks/commands.py [--check]
 
-`--check` changes nothing, and fails where the file is another.
+`--check` changes nothing, and fails if the file differs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mcudeploy.cli.main import cli
 FILE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
 COMMANDS = leaves(cli)
 SHARED = 3
-"""An option that this many commands have is described once."""
+"""An option that this number of commands share is described once."""
 
 HEAD = """# Commands
 
@@ -32,7 +32,7 @@ Made by `python benchmarks/commands.py` from what `mcudeploy COMMAND --help` pri
 
 
 def text() -> str:
-    """The whole file."""
+    """Return the whole file."""
     entries = {name: [entry(it) for it in options(command)] for name, command in sorted(COMMANDS.items())}
     count = Counter(each for listed in entries.values() for each in listed)
     shared = {each for each, number in count.items() if number >= SHARED}
@@ -54,19 +54,19 @@ def text() -> str:
 
 
 def long_name(written: str) -> str:
-    """Of an option as it is written: without its letter and its value."""
+    """Return an option's name without its letter and its value."""
     return written.rsplit(", ", maxsplit=1)[-1].strip("`").split(" ")[0]
 
 
 def options(command: click.Command) -> Iterator[click.Option]:
-    """What `--help` lists, but `--help`."""
+    """Yield the options in `--help`, except `--help`."""
     for it in command.params:
         if isinstance(it, click.Option) and not it.hidden:
             yield it
 
 
 def entry(option: click.Option) -> tuple[str, str]:
-    """How an option is written, and what it does."""
+    """Return an option as written, and its help."""
     names = [
         f"{on}/{off}" for on, off in zip(option.opts, option.secondary_opts, strict=False)
     ] or option.opts
@@ -77,7 +77,7 @@ def entry(option: click.Option) -> tuple[str, str]:
 
 
 def metavar(option: click.Option) -> str:
-    """What stands for the value."""
+    """Return the placeholder of the value."""
     if option.metavar:
         return option.metavar
     if isinstance(option.type, click.Choice):
@@ -86,18 +86,18 @@ def metavar(option: click.Option) -> str:
 
 
 def described(command: click.Command) -> str:
-    """The first paragraph of a command's help."""
+    """Return the first paragraph of a command's help."""
     return paragraph((command.help or "").split("\n\n")[0])
 
 
 def usage(name: str) -> str:
-    """The line of arguments, with the options left out."""
+    """Return the line of arguments, without options."""
     context = click.Context(COMMANDS[name], info_name=f"mcudeploy {name}")
     return " ".join((context.command_path, *COMMANDS[name].collect_usage_pieces(context)))
 
 
 def unset() -> list[str]:
-    """Those that stand on the command line only."""
+    """Return the options that exist only on the command line."""
     settings = {f"--{field.removeprefix('as_').replace('_', '-')}" for field in Settings.model_fields}
     names = {it.opts[-1] for command in COMMANDS.values() for it in options(command)} - settings
     told = "These stand on the command line only, all others in [settings](usage.md#settings) as well:"
@@ -105,14 +105,14 @@ def unset() -> list[str]:
 
 
 def paragraph(words: str) -> str:
-    """In one line, with HTML's characters escaped outside of code."""
+    """Return a text in one line, with HTML's characters escaped outside of code."""
     parts = " ".join(words.split()).split("`")
     parts[::2] = [part.replace("<", "&lt;").replace("*", r"\*") for part in parts[::2]]
     return "`".join(parts)
 
 
 def cell(words: str) -> str:
-    """Text in a table."""
+    """Return a text for a table."""
     return words.replace("|", r"\|")
 
 

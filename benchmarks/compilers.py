@@ -2,10 +2,10 @@
 
     python benchmarks/compilers.py MODELS... [--limit 30] [--cores cortex-m4,rv32] [--levels=-O0,-O2]
 
-For each model a library is made, without a board and for each core. All its sources are compiled without a
+Each model becomes a library, without a board and for each core. All its sources must compile without a
 warning (-Wall -Wextra -Wpedantic -Wconversion -Woverlength-strings). Its self-test runs, on this computer or
 in QEMU, and must find no difference; the bytes of its outputs must be the same for each compiler and level.
-Prints a row for each.
+Prints a row for each model and core.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ SECTIONS {{
 
 
 def checked_function(header: Path) -> str:
-    """C that runs the self-test of the library with this header, and says a hash of the outputs' bytes."""
+    """Return C that runs the self-test of the library with this header, and prints a hash of its outputs."""
     text, name = header.read_text("utf-8"), header.stem
     outputs = re.findall(rf"^const (\w+) \*({name}_\w+)\(void\);", text, re.M)
     hashed = "".join(
@@ -183,13 +183,13 @@ static uint32_t checked(void)
 
 
 def compiled(command: list[str], library: Path, objects: Path) -> str:
-    """Compile the library's sources; all complaints of the compiler."""
+    """Compile the library's sources; return all complaints of the compiler."""
     sources = sorted((library / "src").glob("*.c"))
     return complaints_of(command, sources, [library / "include", library / "src"], objects)
 
 
 def complaints_of(command: list[str], sources: list[Path], includes: list[Path], objects: Path) -> str:
-    """What the compiler says of these sources, whose objects it writes into a folder."""
+    """Return the compiler's messages about these sources; the objects go into a folder."""
     objects.mkdir(parents=True, exist_ok=True)
     paths = [word for folder in includes for word in ("-I", str(folder.resolve()))]
     files = [str(it.resolve()) for it in sources]
@@ -206,7 +206,7 @@ def header_of(library: Path) -> Path:
 
 
 def run_on_host(library: Path, objects: Path) -> tuple[int, str]:
-    """The status of the self-test and the hash of the outputs."""
+    """Return the status of the self-test and the hash of the outputs."""
     main, program = objects / "main.c", objects / "program"
     main.write_text(
         _HOST_MAIN + checked_function(header_of(library)) + "int main(void) { return (int)checked(); }\n"
@@ -228,7 +228,7 @@ def run_on_host(library: Path, objects: Path) -> tuple[int, str]:
 
 
 def run_on_core(core: Core, library: Path, objects: Path) -> tuple[int, str]:
-    """The same in QEMU; GCC links."""
+    """Return the same from QEMU; GCC links."""
     board = load_board(core.board)
     if board.emulator is None:
         raise SystemExit(f"{core.board} has no emulator")
@@ -307,7 +307,7 @@ def main() -> int:
 def check_model(
     model: Path, place: str, wanted: argparse.Namespace, results: Counter[tuple[str, str, str, str]]
 ) -> None:
-    """Count what the compilers make of one model on one core."""
+    """Count warnings and differences of the compilers on one model and core."""
     core = CORES.get(place)
     with tempfile.TemporaryDirectory() as folder:
         library = build(model, core.board if core else "host", Path(folder) / "library")

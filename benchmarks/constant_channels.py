@@ -1,5 +1,6 @@
-"""What is gained by leaving out constant and unread channels: a Markdown table of models with all channels,
-and without these. Exits 1 where an output differs in a bit.
+"""The gain of removing constant and unread channels: a Markdown table of models with and without them.
+
+Exits 1 if an output differs in a bit.
 
     python benchmarks/constant_channels.py MODEL.onnx ... [--board mps2-an386] [--inputs 100]
 
@@ -33,7 +34,7 @@ _UNSPLIT = Options(split=False, time_limit=5)
 
 
 def outputs(path: Path, options: Options, count: int) -> list[bytes]:
-    """The stored outputs of the program on this computer, for random inputs."""
+    """Return the stored outputs of the program on this computer, for random inputs."""
     target = Target(load_board("host"))
     planned = find_plans(read_model(path, options), target.board, options)
     made = Deployment.of(planned, planned.unsplit, target.board, options)
@@ -48,7 +49,7 @@ def outputs(path: Path, options: Options, count: int) -> list[bytes]:
 
 
 def figures(path: Path, target: Target, options: Options) -> dict[str, Any]:
-    """A verified run on the board, with modelled cycles."""
+    """Return a verified run on the board, with modelled cycles."""
     report = run_model(path, target, options, inputs=[], expected=[], timing="cycles-model")
     if not report["verified"]:
         raise SystemExit(f"{path}: not verified")
@@ -56,7 +57,7 @@ def figures(path: Path, target: Target, options: Options) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print the table; 1 where outputs differ."""
+    """Print the table; return 1 if outputs differ."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

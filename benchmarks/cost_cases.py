@@ -1,4 +1,4 @@
-"""Operators over ranges of shapes, at least one for every kernel: what the shipped costs are fitted to.
+"""Operators over ranges of shapes, at least one for every kernel: the cases that shipped costs are fitted to.
 
 Shapes are drawn at random, always the same; none is taken from a model.
 """
@@ -58,11 +58,12 @@ SHAPES: tuple[Shape, ...] = (
 )
 _DEPTHS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 MOST_BYTES = 60_000
-"""Of one operator's tensors and constants: a small board has no more, and larger ones tell nothing new."""
+"""Maximum bytes of one operator's tensors and constants: a small board has no more, larger ones add nothing.
+"""
 
 
 def cases(dtype: DType) -> Iterator[Graph]:
-    """Graphs of one operator each, for this type of activations."""
+    """Yield graphs of one operator each, for this type of activations."""
     yield from _linear(dtype)
     yield from _elementwise(dtype)
     yield from _windows(dtype)
@@ -84,7 +85,7 @@ def one_operator(
     made: DType | None = None,
     scale: float = 0.4,
 ) -> Graph:
-    """A graph with this operator alone; `made` is its output's type where that is another."""
+    """Return a graph with this operator alone; `made` is its output's type if it differs."""
     named = [(f"x{place}", shape, dtype, 0.05) for place, shape in enumerate(shapes)]
     output = ("y", op.loops(shapes).output_shape(), made or dtype, scale)
     tensors = {
@@ -102,7 +103,7 @@ def one_operator(
 
 
 def weighted(op: Any, shape: Shape, weights: tuple[int, ...], dtype: DType) -> Graph:
-    """A convolution with random weights of this shape."""
+    """Return a convolution with random weights of this shape."""
     rng = np.random.default_rng(0)
     count, quantized = weights[0], dtype is DType.INT8
     values = rng.integers(-127, 128, weights) if quantized else rng.normal(0, 1, weights)
@@ -168,7 +169,7 @@ _Add = Callable[[Any, Shape, tuple[int, ...]], None]
 
 
 def _narrow(add: _Add) -> None:
-    """Rows of one to eight pixels, channels that fill no block, sequences, and results that are clipped."""
+    """Add rows of one to eight pixels, partial blocks of channels, sequences, and clipped results."""
     rng = np.random.default_rng(3)
 
     def number(low: int, high: int) -> int:
@@ -216,7 +217,7 @@ def _narrow(add: _Add) -> None:
 
 
 def _few_channels(add: _Add) -> None:
-    """More windows of one channel or two, which have a kernel of their own where values are floats."""
+    """Add more windows of one or two channels, which have their own kernel for floats."""
     rng = np.random.default_rng(2)
     for _ in range(10):
         rows, cols = int(rng.integers(4, 9)), int(rng.integers(4, 21))
@@ -228,7 +229,7 @@ def _few_channels(add: _Add) -> None:
 
 
 def _ragged(dtype: DType) -> Iterator[Graph]:
-    """Windows at borders whose taps are many channels and no whole groups, and large ones."""
+    """Yield windows at borders whose taps are many channels and no whole groups, and large ones."""
     for number, channels in enumerate((13, 18, 23, 35, 38, 57, 70)):
         width, outputs = 2 + number % 5, 5 + 3 * number
         kernel = 2 + number % 2, 2 + number % 3
@@ -263,7 +264,7 @@ def _elementwise(dtype: DType) -> Iterator[Graph]:
 
 
 def _recurrent() -> Iterator[Graph]:
-    """Networks over sequences, of each cell."""
+    """Yield networks over sequences, of each cell."""
     for steps, depth, hidden in ((4, 8, 8), (9, 12, 5), (3, 20, 16), (12, 4, 12), (2, 33, 30)):
         for cell, gates in GATES.items():
             shapes = {
@@ -283,7 +284,7 @@ def _recurrent() -> Iterator[Graph]:
 
 
 def _svdf(dtype: DType) -> Iterator[Graph]:
-    """Filters over time, of ranks 1 and more."""
+    """Yield filters over time, of ranks 1 and more."""
     integer = dtype is DType.INT8
     for units, rank, memory in ((4, 1, 3), (16, 1, 8), (24, 2, 8), (9, 3, 16), (64, 1, 5), (3, 2, 30)):
         filters = units * rank
@@ -344,7 +345,7 @@ def _moves(dtype: DType) -> Iterator[Graph]:
 
 
 def _chosen(dtype: DType) -> Iterator[Graph]:
-    """Rows and elements that are chosen, and casts."""
+    """Yield chosen rows and elements, and casts."""
     rng = np.random.default_rng(9)
     for count, width in ((32, 64), (7, 30), (16, 8), (64, 16), (3, 200), (40, 5)):
         table = rng.integers(-128, 127, (50, 1, width)).astype(dtype.value)
@@ -365,7 +366,7 @@ def _chosen(dtype: DType) -> Iterator[Graph]:
 
 
 def _indexed(dtype: DType) -> Iterator[Graph]:
-    """Elements by indices: those of maxima, scattered rows, regions, functions of integers."""
+    """Yield elements by indices: those of maxima, scattered rows, regions, functions of integers."""
     rng = np.random.default_rng(11)
     for shape in SHAPES:
         rows, cols, channels = shape
@@ -396,7 +397,7 @@ def _indexed(dtype: DType) -> Iterator[Graph]:
 
 
 def _regions(rng: np.random.Generator) -> Iterator[Graph]:
-    """Regions inside the image, of a fixed number of samples."""
+    """Yield regions inside the image, of a fixed number of samples."""
     for rows, cols, channels in SHAPES:
         corners = np.sort(rng.uniform(0, 1, (3, 2, 2)), axis=1) * (cols - 1, rows - 1)
         regions = {"regions": corners.reshape(3, 4).astype(np.float32)}
@@ -406,7 +407,7 @@ def _regions(rng: np.random.Generator) -> Iterator[Graph]:
 
 
 def _with_indices(graph: Graph) -> Graph:
-    """The graph with int32 in its first input."""
+    """Return the graph with int32 in its first input."""
     first, *others = graph.inputs
     tensor = replace(graph.tensors[first.tensor], dtype=DType.INT32, quantization=None)
     inputs = (replace(first, dtype=tensor.dtype.value), *others)
@@ -414,7 +415,7 @@ def _with_indices(graph: Graph) -> Graph:
 
 
 def _taking(shape: Shape) -> Iterator[Take | Gather]:
-    """Mirrored borders, repeated pixels, shuffled channels, and units of each size from anywhere."""
+    """Yield mirrored borders, repeated pixels, shuffled channels, and units of each size from anywhere."""
     rows, cols, channels = (tuple(range(size)) for size in shape)
     yield Take((rows[-1], *rows, rows[0]), (cols[-1], *cols, cols[0]), channels)
     yield Take(rows, cols * 2, channels[::2] + channels[1::2])
@@ -427,7 +428,7 @@ def _taking(shape: Shape) -> Iterator[Take | Gather]:
 
 
 def _resampling(rows: int, cols: int) -> Iterator[Resample]:
-    """Larger by cubic filters, smaller by filters that are as much wider, and a part with a border."""
+    """Yield cubic enlargements, reductions by filters of that width, and a part with a border."""
     for scale, kind in ((2.0, Filter(cubic=True)), (0.5, Filter(cubic=False, antialias=True))):
         axes = (ResizedAxis(size, math.ceil(size * scale), scale) for size in (rows, cols))
         yield Resample(*(resize_taps(axis, kind) for axis in axes))

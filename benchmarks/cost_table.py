@@ -1,13 +1,14 @@
-"""The costs of kernels that the package ships, fitted to what the emulator counts: instructions, and modelled
-cycles where there is a model of the core.
+"""The shipped costs of kernels, fitted to the emulator's counts.
+
+Counted are instructions, and modelled cycles if there is a model of the core.
 
     python benchmarks/cost_table.py [--core cortex-m4 ...] [--kernel dwconv2d_s8 ...]
     python benchmarks/cost_table.py --check MODEL... [--board mps2-an386 ...]
 
 Every variant of every case in cost_cases.py is timed as a whole and by few rows, in the middle and at the
-edges; per variant the costs of its loops (`mcudeploy.cost.estimate.counts_of`) are those, none negative,
-of the least sum of relative errors (a linear program). Writes mcudeploy/cost/tables/<core>.csv, with
-`--kernel` the lines of these kernels alone.
+edges. Per variant, the fit finds non-negative costs of its loops (`mcudeploy.cost.estimate.counts_of`) with
+the least sum of relative errors (a linear program). Writes mcudeploy/cost/tables/<core>.csv, with `--kernel`
+only the lines of these kernels.
 `--check` prints predicted beside measured instructions.
 """
 
@@ -58,7 +59,7 @@ BOARDS = {
     "cortex-m55": "mps3-an547",
     "rv32imafc": "riscv32-virt",
 }
-"""Where each core is emulated; the code of a Cortex-M0 runs on a Cortex-M3, which has the memory."""
+"""The emulated board of each core; the code of a Cortex-M0 runs on a Cortex-M3, which has the memory."""
 
 CHECKED = (
     "model", "board", "predicted", "measured", "error %",
@@ -67,11 +68,11 @@ CHECKED = (
 """The columns of `check`."""
 
 Sample = tuple[Counts, dict[Unit, float]]
-"""How often the loops of a tile run, and its time in each unit."""
+"""Iterations of a tile's loops, and its time in each unit."""
 
 
 def board_of(core: str) -> Board:
-    """The board that runs the code of a core."""
+    """Return the board that runs the code of a core."""
     board = load_board(BOARDS[core])
     if board.core == core:
         return board
@@ -79,7 +80,7 @@ def board_of(core: str) -> Board:
 
 
 def samples(board: Board, chosen: Collection[str] = ()) -> dict[str, list[Sample]]:
-    """What every variant does in each case, and its times; of `chosen` kernels alone, if there are any."""
+    """Return loop counts and times of every variant in each case; only `chosen` kernels, if there are any."""
     target = Target(board, emulate=True)
     firmware = build_bench(target)
     timed: list[tuple[str, Sample]] = []
@@ -104,7 +105,7 @@ def samples(board: Board, chosen: Collection[str] = ()) -> dict[str, list[Sample
 
 
 def _counting(target: Target, firmware: Firmware, out: Path) -> tuple[str, ...]:
-    """Arguments of an emulator that counts between all readings of the counter, if the core has a model."""
+    """Return arguments of an emulator that counts between all readings of the counter, if modelled."""
     emulator, ticks = target.board.emulator, Functions(firmware.elf).named("hal_ticks").address
     if emulator is None or target.board.core not in CORES:
         return ()
@@ -112,7 +113,7 @@ def _counting(target: Target, firmware: Firmware, out: Path) -> tuple[str, ...]:
 
 
 def calls_of_kernels(target: Target, firmware: Firmware, counted: Path) -> Iterator[float]:
-    """Modelled cycles of each call of a kernel, without those of the measurement itself."""
+    """Yield modelled cycles of each call of a kernel, without those of the measurement itself."""
     functions, core = Functions(firmware.elf), core_of(target)
     entries = [functions.named(f"mcud_{name}").address for name in all_kernels()]
     outside = [functions.named(name) for name in ("hal_ticks", "timing_call")]
@@ -125,9 +126,9 @@ def calls_of_kernels(target: Target, firmware: Firmware, counted: Path) -> Itera
 
 
 def fill(session: Session) -> FlashRegion:
-    """Random floats where the tensors of tiles will lie, and others to take as constants.
+    """Write random floats to the tensors of tiles, and others to use as constants.
 
-    The time of floats in software hangs on their values.
+    The time of floats in software depends on their values.
     """
     arena = session.info.arenas[0]
     values = np.random.default_rng(0).normal(0, 1, MOST_BYTES // 4).astype("<f4").tobytes()
@@ -140,7 +141,7 @@ def fill(session: Session) -> FlashRegion:
 def times(
     graph: Graph, timer: TileTimer, board: Board, chosen: Collection[str]
 ) -> Iterator[tuple[str, Sample]]:
-    """Each variant of the graph's operator with what was timed of it."""
+    """Yield each variant of the graph's operator with its times."""
     (operator,) = graph.operators
     output, loops = graph.tensors["y"], graph.loops(operator)
     inputs = graph.input_tensors(operator)
@@ -155,7 +156,7 @@ def times(
 
 
 def _blocks(total: int) -> list[Interval]:
-    """Rows that are timed: one to three and all, from the middle, and the first ones and the last."""
+    """Return the timed rows: one to three and all, from the middle, and the first and last ones."""
     sizes = {1, min(2, total), min(3, total), total}
     middle = {Interval(total // size // 2 * size, (total // size // 2 + 1) * size) for size in sizes}
     last = total - total % 2 if total % 2 and total > 2 else total - 1
@@ -163,7 +164,7 @@ def _blocks(total: int) -> list[Interval]:
 
 
 def fit(found: Sequence[tuple[Counts, float]]) -> dict[str, float]:
-    """The costs of the least sum of relative errors."""
+    """Return the costs with the least sum of relative errors."""
     solver = pywraplp.Solver.CreateSolver("GLOP")
     names = sorted({name for counts, _ in found for name in counts})
     costs = {name: solver.NumVar(0, solver.infinity(), name) for name in names}
@@ -183,8 +184,8 @@ def fit(found: Sequence[tuple[Counts, float]]) -> dict[str, float]:
 
 
 def write_table(core: str, chosen: Collection[str]) -> list[tuple[object, ...]]:
-    """Fit and write the table of a core, or the lines of `chosen` kernels; rows of a report on how well it
-    fits.
+    """Fit and write the table of a core, or the lines of `chosen` kernels; return rows of a report on the
+    fit.
     """
     found = samples(board_of(core), chosen)
     path = COSTS / f"{core}.csv"
@@ -221,7 +222,7 @@ def write_table(core: str, chosen: Collection[str]) -> list[tuple[object, ...]]:
 
 
 def check(models: Iterable[Path], boards: Iterable[str], *, streamed: bool) -> Iterator[tuple[object, ...]]:
-    """Rows of predicted and measured instructions of models, and the error of their operators.
+    """Yield rows of predicted and measured instructions of models, and the error of their operators.
 
     The plans are unsplit ones, or split with inputs in parts if `streamed`: small boards have no room for
     others.
@@ -250,7 +251,7 @@ def check(models: Iterable[Path], boards: Iterable[str], *, streamed: bool) -> I
 
 
 def predicted_ticks(made: Deployment) -> dict[str, float]:
-    """What the shipped table foretells of every operator of a plan; nothing of views and of fed rows."""
+    """Return the shipped table's prediction for every operator of a plan, without views and fed rows."""
     graph, tiled = made.plan.graph, TiledGraph(Dataflow.of(made.plan.graph), made.plan.block_rows)
     costs = Costs(tiled.flow, estimated_tile_time(graph, made.model.calls, made.board.core))
     steps = Counter(step.operator for step in made.plan.schedule.steps)
@@ -263,7 +264,7 @@ def predicted_ticks(made: Deployment) -> dict[str, float]:
 
 
 def main() -> int:
-    """Make the tables, or check them; 1 where a model or board cannot be had."""
+    """Write the tables, or check them; return 1 if a model or board is missing."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

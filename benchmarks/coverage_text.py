@@ -1,4 +1,4 @@
-"""The text of docs/coverage.md, of the scores that `onnx_score.py` collects."""
+"""The text of docs/coverage.md, from the scores that `onnx_score.py` collects."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ these are initializers. So a test of the subset that is refused is tried again i
 count the tests that pass
 
 - *as they come*: unchanged;
-- *integers constant*: so, or with int32, int64 and bool inputs behind the first as initializers, of the
+- *integers constant*: so, or with int32, int64 and bool inputs after the first as initializers, of the
   test's values;
-- *parameters constant*: so, or with all inputs behind the first as initializers.
+- *parameters constant*: so, or with all inputs after the first as initializers.
 
 *refused*: in every form, with the reason, before anything is built. *wrong*: other values than expected, or
 anything else than values and a refusal.
@@ -69,7 +69,7 @@ PEERS = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a test in one form: `kind` is passed, refused, wrong or failed; `why` not passed.
+    """The outcome of a test in one form: `kind` is passed, refused, wrong or failed; `why` if not passed.
 
     `op` is the operator that was refused, "" if it is the whole model.
     """
@@ -95,12 +95,12 @@ class Score:
 
     @property
     def bad(self) -> bool:
-        """Whether it is a defect."""
+        """Whether the outcome is a defect."""
         return self.last.kind not in ("passed", "refused")
 
 
 def text(scores: Sequence[Score], version: str) -> str:
-    """The whole file."""
+    """Return the whole file."""
     lines = [HEAD.format(number=len(scores), version=version), *_totals(scores)]
     lines += ["", "## By operator", "", *_by_operator(scores)]
     bad = [score for score in scores if score.bad]
@@ -113,7 +113,7 @@ def text(scores: Sequence[Score], version: str) -> str:
 
 
 def counts(scores: Iterable[Score]) -> tuple[int, int, int, int, int, int]:
-    """Tests; those that pass in the first form, in the first two, and in any; refused; wrong."""
+    """Return tests; those that pass in the first form, in the first two, in any; refused; wrong."""
     listed = list(scores)
     passed = Counter(len(score.forms) for score in listed if score.last.kind == "passed")
     refused = sum(score.last.kind == "refused" for score in listed)
@@ -177,7 +177,7 @@ def _first(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def _cause(reason: str) -> str:
-    """A reason without what differs from model to model."""
+    """Return a reason without the parts that differ from model to model."""
     short = re.sub(r"'[^']*'|#\d+", "…", reason)
     short = re.sub(r"\[[-\d, ]*\]", "[…]", short)
     return re.sub(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w-])", "n", short)

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def build(folder: Path, epoch: str) -> dict[str, bytes]:
-    """The files that hatchling makes, by name."""
+    """Return the files that hatchling writes, by name."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-d", str(folder)],
         cwd=ROOT,
@@ -30,7 +30,7 @@ def build(folder: Path, epoch: str) -> dict[str, bytes]:
 
 
 def main() -> int:
-    """1 where the two builds differ."""
+    """Return 1 if the two builds differ."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -4,7 +4,7 @@
 
 MODELS are ONNX files, or folders that are searched for model.onnx. `--random` adds sequences and narrow
 images: int8 convolutions, pointwise, depthwise and dilated, over rows of one to four pixels, by the seed.
-Estimates take no earlier measurement into account. Exit 1 where an error is above --most percent.
+Estimates ignore earlier measurements. Exit 1 if an error is above --most percent.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Narrow:
         return self._add("DequantizeLinear", [stored, self._constant(_SCALE), self._constant(np.int8(0))])
 
     def conv(self, outputs: int, kernel: tuple[int, int], dilation: int, stride: int, *, alone: bool) -> None:
-        """A convolution that keeps the size but for its stride, a depthwise one with `alone`, and a Relu."""
+        """Add a convolution that keeps the size except for its stride (depthwise if `alone`), and a Relu."""
         channels, rows, cols = self.shape
         outputs = channels if alone else outputs
         depth = 1 if alone else channels
@@ -75,7 +75,7 @@ class _Narrow:
         self.shape = outputs, (rows - 1) // stride + 1, cols
 
     def save(self, path: Path, source: tuple[int, int, int]) -> None:
-        """The last stored tensor is the output."""
+        """Save the model; the last stored tensor is the output."""
         self._nodes.pop()
         output = self._nodes[-1].output[0]
         graph = helper.make_graph(
@@ -89,7 +89,7 @@ class _Narrow:
 
 
 def narrow_model(path: Path, seed: int) -> Path:
-    """A random sequence, one pixel wide, or an image of up to four columns."""
+    """Save a random sequence, one pixel wide, or an image of up to four columns."""
     rng = np.random.default_rng(seed)
     width = int(rng.choice((1, 1, 1, 2, 3, 4)))
     shape = int(rng.integers(3, 41)), int(rng.integers(30, 121)), width
@@ -105,7 +105,7 @@ def narrow_model(path: Path, seed: int) -> Path:
 
 
 def models(arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Names and files."""
+    """Yield names and files."""
     for root in arguments.models:
         for path in [root] if root.is_file() else sorted(root.glob("**/model.onnx")):
             yield f"{path.parent.parent.name}/{path.parent.name}", path
@@ -115,7 +115,7 @@ def models(arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, P
 
 
 def row(name: str, path: Path, target: Target, options: Options) -> tuple[tuple[str, ...], float | None]:
-    """A line of the table, and the error in percent."""
+    """Return a line of the table, and the error in percent."""
     try:
         model = load_model(path, vectors=target.board.vectors)
         planned = find_plans(model, target.board, options)
@@ -131,7 +131,7 @@ def row(name: str, path: Path, target: Target, options: Options) -> tuple[tuple[
 
 
 def main() -> int:
-    """Print a line for each model as it is done."""
+    """Print a line for each model when it is done."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

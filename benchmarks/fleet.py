@@ -1,12 +1,11 @@
-"""A fleet of boards behind sockets: measurements a second, two `tune` that share it, boards that die.
+"""A fleet of boards at sockets: measurements per second, two `tune` that share it, boards that fail.
 
     python benchmarks/fleet.py [--boards 16] [--tiles 2000] [--busy] [--only PART] [--labgrid FOLDER]
 
-Tiles take 50 ms on a board that is a stand-in, whole plans run in QEMU: see fleet_boards.py. `--labgrid`: the
-folder of labgrid's programs; coordinator and exporter are started here, and sharing and dying are done once
-more through places. Ends in an AssertionError if boards do not scale, a measurement is lost or made
-twice, or a board has two masters at a time. With `--busy`, for a computer that has other work, rates are
-printed alone.
+Tiles take 50 ms on a stand-in for a board, whole plans run in QEMU: see fleet_boards.py. `--labgrid`: the
+folder of labgrid's programs; coordinator and exporter are started here, and sharing and failing are repeated
+with places. Ends in an AssertionError if boards do not scale, a measurement is lost or made twice, or a board
+has two masters at a time. With `--busy`, for a computer with other work, rates are only printed.
 """
 
 from __future__ import annotations
@@ -82,22 +81,22 @@ class Boards:
     ports: list[str]
 
     def ask(self, line: str) -> Any:
-        """What the control port answers."""
+        """Return the answer of the control port."""
         with socket.create_connection(("127.0.0.1", self.control)) as to:
             to.sendall(f"{line}\n".encode())
             return json.loads(to.makefile().readline())
 
     def told(self, what: str) -> int:
-        """Of all boards: `tiles`, `overlaps`, or `flashed`."""
+        """Return the sum over all boards of `tiles`, `overlaps`, or `flashed`."""
         return sum(self.ask("tell")[what])
 
     def kill(self, number: int) -> None:
-        """A board dies."""
+        """Kill a board."""
         self.ask(f"kill {self.ports[number].rpartition(':')[2]}")
 
 
 def write_board(folder: Path, control: int) -> Board:
-    """The MPS2 AN386, which exists in QEMU only, as a board that is flashed."""
+    """Write the MPS2 AN386, which exists in QEMU only, as a board that is flashed."""
     text = (ROOT / "boards" / "mps2-an386.toml").read_text()
     text = text.replace('name = "mps2-an386"', 'name = "fleet"').replace("family_default = true", "")
     path = folder / "fleet.toml"
@@ -105,13 +104,13 @@ def write_board(folder: Path, control: int) -> Board:
     (folder / "flash.py").write_text(FLASHER.format(python=sys.executable, control=control))
     (folder / "flash.py").chmod(0o755)
     board = load_board(str(path))
-    os.environ["XDG_CONFIG_HOME"] = str(folder)  # trusted by the commands of this script alone
+    os.environ["XDG_CONFIG_HOME"] = str(folder)  # trusted only by the commands of this script
     trust(board)
     return board
 
 
 def said(board: Board, bench: Firmware) -> dict[str, Any]:
-    """What the firmware for timing says of itself in QEMU."""
+    """Return the timing firmware's description of itself in QEMU."""
     with Emulator(board, bench.elf) as emulator:
         line = open_transport(emulator.url)
         line.write(b"\0" + encode(Frame(Request.HELLO, 1, b"abcd")))
@@ -125,7 +124,7 @@ def said(board: Board, bench: Firmware) -> dict[str, Any]:
 
 @contextmanager
 def boards_of(count: int, folder: Path) -> Iterator[tuple[Board, Boards]]:
-    """So many boards in a separate process."""
+    """Start `count` boards in a separate process."""
     board = write_board(folder, 0)
     bench = build_bench(Target(board, "socket://127.0.0.1:1"))
     facts = {"board_file": str(folder / "fleet.toml"), "elf": str(bench.elf), "tile_s": TILE_S}
@@ -145,7 +144,7 @@ def boards_of(count: int, folder: Path) -> Iterator[tuple[Board, Boards]]:
 
 
 def tiles_of(graph: Graph) -> Iterator[CallTile]:
-    """Parts of a graph's operators, no two alike."""
+    """Yield parts of a graph's operators, all different."""
     for rows in range(1, 100):
         for operator in graph.operators:
             output = graph.tensors[operator.output]
@@ -155,7 +154,7 @@ def tiles_of(graph: Graph) -> Iterator[CallTile]:
 
 
 def rate(board: Board, ports: Sequence[str], model: Path, seconds: float, database: Path) -> float:
-    """Measurements a second by these boards, after their sessions have begun."""
+    """Return measurements per second by these boards, after their sessions have begun."""
     os.environ["MCUDEPLOY_CACHE_DIR"] = str(database)
     graph = read_model(model, Options()).graph
     share_firmware(database)
@@ -170,25 +169,25 @@ def rate(board: Board, ports: Sequence[str], model: Path, seconds: float, databa
 
 
 def share_firmware(cache: Path) -> None:
-    """Have a cache use the firmware that is built already."""
+    """Let a cache use the firmware that is built already."""
     cache.mkdir(exist_ok=True)
     if not (cache / "firmware").exists():
         (cache / "firmware").symlink_to(FIRMWARE)
 
 
 class Run:
-    """Commands with a database of their own."""
+    """Commands with a private database."""
 
     def __init__(self, folder: Path, name: str, ports: Sequence[str], tiles: int) -> None:
         self._folder, self._cache, self._ports, self.tiles = folder, folder / name, ports, tiles
         share_firmware(self._cache)
 
     def measuring(self) -> subprocess.Popen[str]:
-        """A process that has tiles measured; see `measure`."""
+        """Start a process that measures tiles; see `measure`."""
         return self._start(__file__, "--measure", str(self._folder), str(self.tiles), *self._ports)
 
     def tune(self) -> subprocess.Popen[str]:
-        """`tune` of a small model."""
+        """Start `tune` of a small model."""
         given = [word for port in self._ports for word in ("--port", port)]
         board = ("--board", str(self._folder / "fleet.toml"))
         model = str(self._folder / "small.onnx")
@@ -207,20 +206,20 @@ class Run:
         )
 
     def stored(self) -> int:
-        """Tile times in the database."""
+        """Return the number of tile times in the database."""
         with sqlite3.connect(self._cache / "measurements.sqlite") as connection:
             return int(connection.execute("SELECT count(*) FROM tiles").fetchone()[0])
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[dict[str, Any], str]:
-    """What a command reports, and what it said."""
+    """Return a command's report, and its messages."""
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0 and "Traceback" not in err, (process.returncode, out, err)
     return json.loads(out), err
 
 
 def measure(folder: Path, tiles: int, ports: Sequence[str]) -> None:
-    """Have tiles measured, as `tune` does, and tells of how many of them the boards were asked here."""
+    """Measure tiles as `tune` does, and print the number that boards measured for this process."""
     logging.basicConfig(format="%(message)s")
     board = load_board(str(folder / "fleet.toml"))
     graph = read_model(folder / "large.onnx", Options()).graph
@@ -236,7 +235,7 @@ def measure(folder: Path, tiles: int, ports: Sequence[str]) -> None:
 
 
 def scale(board: Board, boards: Boards, folder: Path, arguments: argparse.Namespace) -> None:
-    """All boards measure as many times the tiles of one."""
+    """Check that all boards together measure that many times faster than one."""
     large = folder / "large.onnx"
     one = rate(board, boards.ports[:1], large, arguments.seconds, folder / "one")
     all_of_them = rate(board, boards.ports, large, arguments.seconds, folder / "all")
@@ -250,7 +249,7 @@ def scale(board: Board, boards: Boards, folder: Path, arguments: argparse.Namesp
 
 
 def share(run: Run, boards: Boards, *, busy: bool) -> None:
-    """Two at once: every tile is measured once, by whichever has the board."""
+    """Check that two runs at once measure every tile once, on either's boards."""
     before = boards.told("tiles")
     both = [ended(process)[0] for process in [run.measuring() for _ in range(2)]]
     measured = [report["measured"] for report in both]
@@ -264,7 +263,7 @@ def share(run: Run, boards: Boards, *, busy: bool) -> None:
 
 
 def lose_one(run: Run, boards: Boards, number: int) -> None:
-    """One board dies in the middle of the measuring."""
+    """Kill one board during the measuring."""
     before = boards.told("tiles")
     process = run.measuring()
     while boards.told("tiles") < before + run.tiles // 3 and process.poll() is None:
@@ -281,7 +280,7 @@ def lose_one(run: Run, boards: Boards, number: int) -> None:
 
 
 def tune_twice(run: Run, boards: Boards) -> None:
-    """Two whole `tune` at once, which flash every board several times."""
+    """Run two whole `tune` at once, which flash every board several times."""
     both = [run.tune() for _ in range(2)]
     arenas = {ended(process)[0]["arena_bytes"] for process in both}
     flashed, double = boards.told("flashed"), boards.told("overlaps")
@@ -291,7 +290,7 @@ def tune_twice(run: Run, boards: Boards) -> None:
 
 @contextmanager
 def labgrid(programs: Path, ports: Sequence[str], folder: Path) -> Iterator[list[str]]:
-    """A coordinator and an exporter on this computer; the URLs of a place for each port."""
+    """Start a coordinator and an exporter on this computer; yield the URLs of a place for each port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         coordinator = f"127.0.0.1:{free.getsockname()[1]}"
     os.environ["LG_COORDINATOR"] = coordinator
@@ -335,7 +334,7 @@ def labgrid(programs: Path, ports: Sequence[str], folder: Path) -> Iterator[list
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--boards", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=8.0)

@@ -1,9 +1,8 @@
 """The boards of benchmarks/fleet.py: a process with one TCP port each.
 
 A board with the firmware for timing is a stand-in: it speaks the wire protocol, and answers a tile after 50
-ms in which nothing computes (16 QEMUs would need more cores than a computer on a desk has). With any other
-firmware it is QEMU, behind the same port. The firmware changes when the board is flashed, by a line to the
-control port.
+ms without computing (16 QEMUs would need more cores than a desktop computer has). With any other firmware it
+is QEMU, at the same port. The firmware changes when the board is flashed, by a line to the control port.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ TICKS_A_ROW = 1000
 
 @dataclass(frozen=True)
 class Bench:
-    """What a stand-in says of itself: data of a HELLO reply behind the nonce, addresses of the kernels."""
+    """A stand-in's description of itself: data of a HELLO reply after the nonce, addresses of the kernels."""
 
     board_file: str
     elf: str
@@ -38,8 +37,10 @@ class Bench:
 
 @dataclass
 class Board:
-    """One of them. `tiles`: timed so far; `overlaps`: requests of a connection after those of a later one:
-    the board had two masters.
+    """One board.
+
+    `tiles`: timed so far; `overlaps`: requests of a connection after those of a later one, so the board had
+    two masters.
     """
 
     bench: Bench
@@ -54,12 +55,12 @@ class Board:
 
     @property
     def port(self) -> int:
-        """Its TCP port."""
+        """The board's TCP port."""
         assert self.server is not None
         return int(self.server.sockets[0].getsockname()[1])
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Serve one connection."""
         self.connections.add(writer)
         try:
             with suppress(ConnectionError):
@@ -69,7 +70,7 @@ class Board:
             writer.close()
 
     async def flash(self, elf: str) -> None:
-        """It runs this program from now on."""
+        """Run this program from now on."""
         self.flashed += 1
         if self.emulator is not None:
             await asyncio.to_thread(self.emulator.close)
@@ -79,7 +80,7 @@ class Board:
             self.emulator = await asyncio.to_thread(emulator.__enter__)
 
     async def die(self) -> None:
-        """Its connection breaks, and there is no other."""
+        """Break the connection, and refuse others."""
         self.dead = True
         assert self.server is not None
         self.server.close()
@@ -90,7 +91,7 @@ class Board:
         assert self.emulator is not None
         first = await reader.read(65536)
         if not first:
-            return  # somebody has but looked whether the port is there
+            return  # a client only checked that the port exists
         from_board, to_board = await asyncio.open_unix_connection(self.emulator.url.removeprefix("unix://"))
         to_board.write(first)
         ways = [asyncio.create_task(_pump(*way)) for way in ((reader, to_board), (from_board, writer))]
@@ -137,7 +138,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def _control(boards: list[Board], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """`flash PORT ELF`, `kill PORT`, or `tell`."""
+    """Execute `flash PORT ELF`, `kill PORT`, or `tell`."""
     words = (await reader.readline()).decode().split()
     by_port = {str(board.port): board for board in boards if not board.dead}
     answer: Any = "ok"
@@ -155,7 +156,7 @@ async def _control(boards: list[Board], reader: asyncio.StreamReader, writer: as
 
 
 async def main(count: int, path: str) -> None:
-    """So many boards; ports of control and boards are the first line of output. Ends with its input."""
+    """Start the boards; print control port and board ports on the first line. End when stdin ends."""
     said = json.loads(Path(path).read_text())
     bench = Bench(
         said["board_file"], said["elf"], bytes.fromhex(said["hello"]), tuple(said["kernels"]), said["tile_s"]

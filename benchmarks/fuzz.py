@@ -1,4 +1,4 @@
-"""Random graphs against ONNX Runtime, planned in several ways, under sanitizers. Exits 1 where one is wrong.
+"""Random graphs against ONNX Runtime, planned in several ways, under sanitizers. Exits 1 if one is wrong.
 
     python benchmarks/fuzz.py --graphs 2000 --seed 0 --jobs 2 --keep /tmp/found
     python benchmarks/fuzz.py --graphs 0 --tflite 500
@@ -6,8 +6,8 @@
 Most graphs have traits beside the usual layers: a batch of several, operators that are decomposed, If, Loop
 and Scan, recurrent operators, activations of 16 bits, values of int32 and int64.
 
-With --keep, each graph with a defect is kept as NAME.onnx with what was found, and a reduced one beside it.
-With --tflite, graphs of .tflite files are drawn as well, and held to LiteRT's reference kernels too.
+With --keep, each graph with a defect is stored as NAME.onnx with the findings, and a reduced one beside it.
+With --tflite, graphs of .tflite files are drawn as well, and compared with LiteRT's reference kernels too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BATCH = 20
 
 @dataclass
 class Tally:
-    """What became of graphs."""
+    """Counts of outcomes."""
 
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     by_trait: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -130,7 +130,7 @@ def _batch(batch: _Batch) -> Tally:
 
 
 _Label = tuple[str, tuple[str, ...]]
-"""The kind of a graph, and its traits."""
+"""Return the kind of a graph, and its traits."""
 
 
 def _onnx(batch: _Batch, folder: Path) -> tuple[list[_Label], list[Subject]]:

@@ -1,4 +1,4 @@
-"""A file of docs/ that a script makes: written, or compared with what is there."""
+"""A generated file of docs/: written, or compared with the existing one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_or_check(described: str | None, file: Path, made: str, what: str) -> int:
-    """Write the file and say what it has, or with --check only compare it; the exit code."""
+    """Write the file and print a summary, or with --check only compare it; return the exit code."""
     parser = argparse.ArgumentParser(
         description=described, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,10 +1,11 @@
-"""Random plans that several cores run together, in threads that lose time at random between their parts,
-under the sanitizer of threads. Exits 1 where one has a race, waits for ever, or computes other bits than
-one core.
+"""Random plans on several cores, as threads with random delays between their parts.
+
+They run under the thread sanitizer. Exits 1 if one has a race, never ends, or computes other bits than one
+core.
 
     python benchmarks/interleavings.py --plans 200 --runs 50 --seed 0
 
-Each plan runs so often, every time with other delays: --plans times --runs interleavings. Transfers are
+Each plan runs --runs times, every time with other delays: --plans times --runs interleavings. Transfers are
 made by the core, or in three of four batches of plans by engines in software.
 """
 
@@ -31,7 +32,7 @@ def main() -> int:
     )
     parser.add_argument("--plans", type=int, default=200)
     parser.add_argument("--runs", type=int, default=50)
-    parser.add_argument("--graphs", type=int, default=40, help="so many graphs they are of")
+    parser.add_argument("--graphs", type=int, default=40, help="number of graphs of the plans")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     start, wrong, trips = time.monotonic(), 0, list[Trip]()

@@ -1,9 +1,9 @@
-"""Interrupts commands at random moments. They end with the best so far (0), or with 130, in order.
+"""Interrupts commands at random moments. They end with the best plan so far (0), or with 130, in order.
 
     python benchmarks/interrupts.py [--moments 30] [--seed 0] [--commands plan tune ...] [--time-limit 5]
 
 A command runs to its end first; moments are drawn from the time that this took. With `--twice` another Ctrl-C
-follows soon, behind which nothing but 0 and 130 may come either. Tables are for docs/reliability.md.
+follows soon, after which only 0 and 130 may come as well. Tables are for docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MODEL = REPOSITORY / "examples" / "vww" / "model.onnx"
 _BOARD = ["--board", "stm32f405"]
 _UNSEEMLY = re.compile(r"Traceback|SystemError|ImportError|Exception ignored|internal error|Fatal Python")
 _BEGUN = re.compile(r"mcudeploy/(?!__main__|__init__|entry|interrupts)\w+")
-"""In a traceback: more than the modules that are imported before Ctrl-C is listened to."""
+"""Maximum lines of a traceback: modules that are imported before Ctrl-C is handled show less."""
 
 _PATIENCE_S = 600.0
 COLUMNS = ("command", "runs", "best so far (0)", "130", "python's own", "wrong", "slowest end, s")
@@ -37,7 +37,7 @@ COLUMNS = ("command", "runs", "best so far (0)", "130", "python's own", "wrong",
 
 @dataclass
 class Tally:
-    """How the runs of one command ended."""
+    """Counts of how the runs of one command ended."""
 
     counts: Counter[str] = field(default_factory=Counter)
     slowest_s: float = 0.0
@@ -45,7 +45,7 @@ class Tally:
 
 
 def commands(folder: Path, seconds: float = 5.0) -> dict[str, list[str]]:
-    """The command lines, their files made in a folder."""
+    """Return the command lines, with their files in a folder."""
     rng = random.Random(1)
     with (folder / "rects.csv").open("w", newline="") as file:
         rows = csv.writer(file)
@@ -75,7 +75,7 @@ def commands(folder: Path, seconds: float = 5.0) -> dict[str, list[str]]:
 
 
 def start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
-    """The command, in a process group of its own, as a terminal would start it."""
+    """Start the command in a separate process group, as a terminal would."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     return subprocess.Popen(
         [sys.executable, "-m", "mcudeploy", *arguments, "--json"],
@@ -89,7 +89,7 @@ def start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
 
 
 def fault(code: int, out: str, err: str) -> str | None:
-    """What is wrong with the end of a run, if anything."""
+    """Return the fault in the end of a run, if any."""
     if _UNSEEMLY.search(err):
         return f"stderr: {err.strip().splitlines()[-1]}"
     if code not in (0, 130):
@@ -104,7 +104,7 @@ def fault(code: int, out: str, err: str) -> str | None:
 
 
 def interrupted(arguments: list[str], folder: Path, delay_s: float, twice: bool, tally: Tally) -> None:
-    """One run, interrupted after so many seconds."""
+    """Run once, interrupted after `delay_s` seconds."""
     process = start(arguments, folder)
     time.sleep(delay_s)
     os.killpg(process.pid, signal.SIGINT)
@@ -153,7 +153,7 @@ def main() -> None:
 
 
 def measured(name: str, arguments: list[str], folder: Path, asked: argparse.Namespace) -> list[str]:
-    """Print the row of a command; its faults."""
+    """Print the row of a command; return its faults."""
     rng = random.Random(f"{asked.seed} {name}")
     for _ in range(2):  # the first compiles, and fills the cache
         began = time.monotonic()

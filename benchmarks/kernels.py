@@ -1,10 +1,10 @@
-"""Where the instructions of models go, and what each kernel needs over a sweep of shapes.
+"""Instructions of models by operator and kernel, and of each kernel over a sweep of shapes.
 
     python benchmarks/kernels.py MODEL... --board mps2-an386 [--board mps3-an547]
     python benchmarks/kernels.py --sweep --board mps2-an386 [--dtype float32] [--only pointwise]
 
 Models run unsplit in the emulator: instructions, instructions per multiply-accumulate, share of every
-operator and kernel, bytes of code of every kernel; and cycles where `--timing cycles-model` knows the core.
+operator and kernel, bytes of code of every kernel; and cycles if `--timing cycles-model` has the core.
 The sweep calls kernels through the measurer's bench, all rows at once and row by row. Tables are Markdown.
 """
 
@@ -42,7 +42,7 @@ UNSPLIT = Options(split=False)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One operator over one shape: what it is called, the shape of its inputs, how many there are."""
+    """One operator over one shape: its name, the shape of its inputs, and their number."""
 
     name: str
     shape: Shape
@@ -101,7 +101,7 @@ CASES = (
 
 
 def graph_of(case: Case, dtype: DType) -> Graph:
-    """A graph with this operator alone; its constants are drawn at random, always the same."""
+    """Return a graph with this operator alone; its constants are drawn at random, always the same."""
     made_scale = 0.4 if isinstance(case.op, Conv2d | Binary) else 0.05
     if isinstance(case.op, Conv2d):
         depth = case.shape[2] // case.op.groups
@@ -110,7 +110,7 @@ def graph_of(case: Case, dtype: DType) -> Graph:
 
 
 def sweep(board: str, cases: Iterable[Case], dtype: DType) -> Iterator[tuple[object, ...]]:
-    """Rows of the sweep's table. Raises DeployError."""
+    """Yield rows of the sweep's table. Raises DeployError."""
     target = Target(load_board(board), emulate=True)
     bench = build_bench(target)
     with open_device(target, bench) as device:
@@ -191,7 +191,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def main() -> int:
-    """Print what is asked for; 1 where a model or board cannot be had."""
+    """Print the requested tables; return 1 if a model or board is missing."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""Ends `tune` from outside, in every way; what was measured is kept, and the next run goes on.
+"""Ends `tune` from outside, in every way; measurements survive, and the next run continues.
 
     python benchmarks/killed.py --points 200 --seed 1 [--board host] [--pairs 5] [--no-disks]
 
@@ -30,7 +30,7 @@ EMULATED = "stm32f405"
 
 @contextmanager
 def mounted(folder: Path, size: str) -> Iterator[None]:
-    """A file system in memory at a folder."""
+    """Mount a file system in memory at a folder."""
     folder.mkdir(exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder], check=True)
     try:
@@ -40,7 +40,7 @@ def mounted(folder: Path, size: str) -> Iterator[None]:
 
 
 def full_disk(tune: Tune) -> str:
-    """A database on a disk without room, and on the same disk with room again."""
+    """Test a database on a disk without room, and on the same disk with room again."""
     with mounted(tune.cache, "1m"):
         tune.share_firmware()
         filler = tune.cache / "filler"
@@ -53,7 +53,7 @@ def full_disk(tune: Tune) -> str:
 
 
 def read_only(tune: Tune) -> str:
-    """A cache that cannot be written."""
+    """Test a cache that cannot be written."""
     with mounted(tune.cache, "1m"):
         tune.share_firmware()
         assert tune.run().status == 0
@@ -62,13 +62,13 @@ def read_only(tune: Tune) -> str:
 
 
 def clear(ended: Ended, status: int) -> str:
-    """The message of an error with this exit status and without a traceback."""
+    """Return the message of an error with this exit status and without a traceback."""
     assert ended.status == status and ended.message and "Traceback" not in ended.errors, ended
     return f"exit {ended.status}: {ended.message}"
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--points", type=int, default=20)
     parser.add_argument("--emulators", type=int, default=5)

@@ -1,10 +1,10 @@
-"""How far arenas are from the liveness peak, as a Markdown table of the plans that a search ends with.
+"""The distance of arenas from the live peak, as a Markdown table of the final plans of a search.
 
     python benchmarks/layout_gap.py MODEL.onnx ... [--board mps2-an386] [--time-limit 60] [--all]
 
-For each model the best split plan and the unsplit one, or all that the search hands on, with the input whole
-and streamed. `greedy`: what first fit alone leaves above the peak. `moves`: of blocks between steps. `least`:
-it is proven that no fixed offsets use less in this order. Seconds are those of search and packing.
+For each model the best split plan and the unsplit one, or all plans of the search, with the input whole and
+streamed. `greedy`: bytes that first fit leaves above the peak. `moves`: of blocks between steps. `least`:
+proven that no fixed offsets use less in this order. Seconds are those of search and packing.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from mcudeploy.tiling.dataflow import Dataflow
 
 
 def greedy_bytes(plan: Plan, model: Model, board: Board) -> int:
-    """The arena with the offsets of first fit."""
+    """Return the arena with the offsets of first fit."""
     tiled = TiledGraph(Dataflow.of(model.graph), plan.block_rows)
     return placed(model, board, tiled, plan.schedule).layout.arena_bytes
 
 
 def best_of_each(plans: Sequence[Plan]) -> list[Plan]:
-    """The first split one and the first unsplit one: plans are sorted."""
+    """Return the first split one and the first unsplit one: plans are sorted."""
     found = (next((plan for plan in plans if bool(plan.splits) is split), None) for split in (True, False))
     return [plan for plan in found if plan is not None]
 
 
 def main() -> None:
-    """Print the table, then how many plans are at the peak."""
+    """Print the table, then the number of plans at the peak."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--board", default="mps2-an386")

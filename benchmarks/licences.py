@@ -1,4 +1,4 @@
-"""The licences of what mcudeploy depends on, docs/licences.md, from the metadata of what is installed.
+"""The licences of mcudeploy's dependencies, docs/licences.md, from the metadata of installed packages.
 
     python benchmarks/licences.py [--only EXTRA]
 
@@ -19,7 +19,7 @@ HEAD = """# Licences of dependencies
 
 Made by `python benchmarks/licences.py` from the metadata of the installed packages. mcudeploy is Apache-2.0.
 None of these is part of the C that it generates: that is mcudeploy's own, and Apache-2.0 as well. Compilers,
-QEMU, OpenOCD and the like are programs of their own, and not shipped.
+QEMU, OpenOCD and the like are separate programs, and not shipped.
 
 | package | for | licence |
 |---|---|---|
@@ -27,7 +27,7 @@ QEMU, OpenOCD and the like are programs of their own, and not shipped.
 
 
 def licence(name: str) -> str:
-    """What a package says: its expression, its classifiers, or the first line of its text."""
+    """Return a package's licence: its expression, its classifiers, or the first line of its text."""
     about = metadata.metadata(name)
     if "License-Expression" in about:
         return about["License-Expression"]
@@ -39,7 +39,7 @@ def licence(name: str) -> str:
 
 
 def main() -> int:
-    """Write the file; 1 where a package is not installed."""
+    """Write the file; return 1 if a package is not installed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

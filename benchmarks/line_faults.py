@@ -1,10 +1,10 @@
-"""Sessions with the measurer over a bad serial line: each is right, or ends in one error of the protocol.
+"""Sessions with the measurer over a bad serial line: each is correct, or ends in one protocol error.
 
     python benchmarks/line_faults.py --runs 10000 --seed 1 [--workers 4]
 
-The measurer is the host's own, behind a pseudo terminal; bytes are lost, damaged, inserted, repeated and
-delayed, the board is reset or unplugged. Prints how the sessions ended. Exit 1 where a result was wrong, an
-error was not the protocol's, or a session hung; `--runs 1 --seed SEED` repeats such a session.
+The measurer is the host's, at a pseudo terminal; bytes are lost, damaged, inserted, repeated and delayed,
+the board is reset or unplugged. Prints how the sessions ended. Exit 1 if a result was wrong, an error was not
+the protocol's, or a session hung; `--runs 1 --seed SEED` repeats such a session.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _hangs(*_: object) -> None:
 
 
 def ended(program: Path, seed: int) -> tuple[int, str, bool, float]:
-    """Seed, how its session ended, whether that is a fault, and after how many seconds."""
+    """Return seed, end of the session, whether that is a fault, and seconds."""
     signal.signal(signal.SIGALRM, _hangs)
     signal.alarm(HANGS_S)
     start = time.monotonic()
@@ -51,7 +51,7 @@ def ended(program: Path, seed: int) -> tuple[int, str, bool, float]:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)

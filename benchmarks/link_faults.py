@@ -1,5 +1,6 @@
-"""Faults on the lines between the boards of a chain: bytes that are lost, changed, repeated, held back or
-inserted, under the sanitizers. Exits 1 where a frame comes out wrong or not at all.
+"""Faults on the lines between the boards of a chain: lost, changed, repeated, delayed or inserted bytes.
+
+Runs under the sanitizers. Exits 1 if a frame is wrong or missing.
 
     python benchmarks/link_faults.py --faults 1000 --seed 0 [--chain host,host,host] MODEL
 
@@ -82,7 +83,7 @@ def _frames(members: tuple[ChainBoard, ...], seed: int) -> list[bytes]:
 def _run(
     members: tuple[ChainBoard, ...], frames: list[bytes], seed: int, mean_bytes: int
 ) -> tuple[list[bytes], Counter[str], int]:
-    """Results, faults that happened, packets sent again."""
+    """Return results, faults that happened, packets sent again."""
     wires = [FaultyWire(seed * 10 + number, mean_bytes) for number in range(len(members) - 1)]
     with over_wires(members, _LINE, wires) as nodes:
         found = Chain(nodes, 60).run(frames, members[-1].stage.sent.size_bytes)

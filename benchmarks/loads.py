@@ -1,9 +1,9 @@
-"""How often kernels load what they read, counted in the emulator, beside what `tiling/traffic.py` says of it.
+"""Loads of each kernel, counted in the emulator, beside the prediction of `tiling/traffic.py`.
 
     python benchmarks/loads.py MODEL.onnx... [--board mps2-an505]
 
-Every tensor of an unsplit plan is put into the board's second memory: what an operator loads there are its
-inputs. Prints for each kernel counted / predicted, with the channels that it reads and makes.
+Every tensor of an unsplit plan is put into the board's second memory: an operator's loads there are its
+inputs. Prints counted / predicted for each kernel, with its input and output channels.
 """
 
 from __future__ import annotations

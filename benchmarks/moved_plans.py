@@ -1,11 +1,10 @@
-"""Random plans with blocks that move between memories. Exits 1 where one computes other bits.
+"""Random plans with blocks that move between memories. Exits 1 if one computes other bits.
 
     python benchmarks/moved_plans.py --plans 1000 --boards 50 --seed 0
 
---plans: so many are built for the host under sanitizers, where the core copies, and engines in software
-at the start of a transfer, at its wait, or half at each; their outputs are compared with those of the
-plans without moves. --boards: so many plans of the planner run on mps2-an505 in its emulator, whose
-PL081 transfers.
+--plans: number of plans built for the host under sanitizers. The core copies, and engines in software at the
+start of a transfer, at its wait, or half at each; outputs are compared with those of the plans without moves.
+--boards: number of the planner's plans that run on mps2-an505 in its emulator, whose PL081 transfers.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def main() -> int:
     )
     parser.add_argument("--plans", type=int, default=1000)
     parser.add_argument("--boards", type=int, default=50)
-    parser.add_argument("--graphs", type=int, default=60, help="so many graphs they are of")
+    parser.add_argument("--graphs", type=int, default=60, help="number of graphs of the plans")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     start, wrong, trips = time.monotonic(), list[str](), list[Trip]()

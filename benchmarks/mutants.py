@@ -1,10 +1,10 @@
-"""Tries mutants of files that mcudeploy reads: each is taken, or refused with an error of mcudeploy's own.
+"""Tries mutants of files that mcudeploy reads: each is accepted, or refused with mcudeploy's own error.
 
     python benchmarks/mutants.py --mutants 100000 --seed 1 [--kind plan] [--workers 2]
 
 Anything else is a finding: another exception, 10 s of processor time, 1 GiB of memory, the process's death.
 Findings are printed with the number of their first mutant; `--only NUMBER --kind KIND` tries that one again,
-with its traceback. Exit 1 where there are findings.
+with its traceback. Exit 1 if there are findings.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from mutant_runner import Tally, run  # noqa: E402
 from mutant_subjects import KINDS  # noqa: E402
 
 SHARES = {"onnx": 0.3, "tflite": 0.1, "plan": 0.2, "board": 0.15, "database": 0.15, "frames": 0.1}
-"""Of all mutants, where no kind is asked for."""
+"""Number of all mutants, if no kind is asked for."""
 
 
 def again(kind: str, seed: int, number: int) -> None:
-    """One mutant once more, in this process."""
+    """Try one mutant again, in this process."""
     with tempfile.TemporaryDirectory() as folder:
         KINDS[kind](Path(folder))(random.Random(f"{kind} {seed} {number}"))
 
 
 def tried(kind: str, seed: int, count: int, workers: int) -> Tally:
-    """All mutants of a kind, dealt out to the workers."""
+    """Try all mutants of a kind, dealt out to the workers."""
     with ThreadPoolExecutor(workers) as pool:
         tallies = pool.map(
             lambda first: run(KINDS[kind], kind, seed, range(first, count, workers)), range(workers)
@@ -54,7 +54,7 @@ def _sum(tallies: list[Tally]) -> Tally:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--mutants", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

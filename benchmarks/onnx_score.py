@@ -2,9 +2,9 @@
 
     python benchmarks/onnx_score.py [--only OPERATOR] [--jobs N]
 
-Results are kept in the cache by the digest of the sources: a run that was ended goes on where it was. Builds
-are kept as well, some 200 MB: later runs make those alone whose C is another. With `--only` the tests of one
-operator are printed instead. Exit 1 when a test gives a wrong result, or anything but a result or a refusal.
+Results are cached by the digest of the sources: an ended run continues where it was. Builds are cached as
+well, some 200 MB: later runs build only programs with other C. With `--only` the tests of one operator are
+printed instead. Exit 1 if a test has a wrong result, or anything but a result or a refusal.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SOURCES = (
     *("mcudeploy/**/*.py", "firmware/**/*.[ch]", "templates/**/*.j2", "boards/host.toml"),
     "benchmarks/onnx_score.py",
 )
-"""What results hang on, beside the version of onnx."""
+"""Packages that results depend on, beside the version of onnx."""
 
 DATA = {TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8}
 INDICES = {TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL}
@@ -56,7 +56,7 @@ ROUNDING = 2.0**-23
 
 
 def group(case: TestCase) -> str:
-    """Which of the groups of coverage.md a test belongs to."""
+    """Return the group of coverage.md that a test belongs to."""
     graph = case.model.graph
     values = [*graph.input, *graph.output]
     if any(not value.type.HasField("tensor_type") for value in values):
@@ -72,7 +72,7 @@ def group(case: TestCase) -> str:
 
 
 def forms(case: TestCase) -> Iterator[ModelProto]:
-    """The model as it comes, with integer inputs behind the first as initializers, and with all of these."""
+    """Yield the model unchanged, with integer inputs after the first as initializers, and with all of these."""
     yield case.model
     if len(case.data_sets) == 1:
         yield fixed(case, INDICES)
@@ -80,7 +80,7 @@ def forms(case: TestCase) -> Iterator[ModelProto]:
 
 
 def fixed(case: TestCase, types: set[int]) -> ModelProto:
-    """The model with the inputs of these types, but the first, as initializers with the test's values."""
+    """Return the model with all but the first inputs of these types as initializers, with the test's values."""
     model = ModelProto()
     model.CopyFrom(case.model)
     graph, kept = model.graph, [model.graph.input[0]]
@@ -96,7 +96,7 @@ def fixed(case: TestCase, types: set[int]) -> ModelProto:
 
 
 def array(value: Any) -> Any:
-    """A value of a test, some of which are protos."""
+    """Return a value of a test as an array; some are protos."""
     return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
 
 
@@ -124,8 +124,9 @@ def outcome(case: TestCase, model: ModelProto) -> Outcome:
 
 
 def rounded_alike(expected: Sequence[Any], found: Sequence[Any]) -> bool:
-    """Whether floats differ by no more than float32 rounds the largest of an output: the zeros that some
-    tests expect are the rounding of what computed them.
+    """Whether floats differ by no more than float32 rounds the largest value of an output.
+
+    The zeros that some tests expect are rounding errors of the computation.
     """
     return len(expected) == len(found) and all(
         isinstance(want, np.ndarray)
@@ -138,7 +139,7 @@ def rounded_alike(expected: Sequence[Any], found: Sequence[Any]) -> bool:
 
 
 def score(case: TestCase) -> Score:
-    """A test in all forms, or, outside the subset, as it comes."""
+    """Return a test's score in all forms, or, outside the subset, unchanged only."""
     found: list[Outcome] = []
     before = b""
     of = group(case)
@@ -152,21 +153,21 @@ def score(case: TestCase) -> Score:
 
 
 def operator(case: TestCase) -> str:
-    """What a test is of; the first node says it of all but functions that are written out."""
+    """Return the operator of a test: its first node's, except for functions that are written out."""
     whole = cases().get(case.name.partition("_expanded")[0], case)
     return str(whole.model.graph.node[0].op_type)
 
 
 @cache
 def cases() -> dict[str, TestCase]:
-    """All node tests by name: made once, and shared with the processes that run them."""
+    """Return all node tests by name: made once, and shared with the processes that run them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some compute infinities
         return {case.name: case for case in collect_testcases(None) if case.model is not None}
 
 
 def work(name: str) -> Score:
-    """A test in a separate process share; one that takes for ever has failed."""
+    """Run a test in its share of a separate process; one that never ends has failed."""
     signal.signal(signal.SIGALRM, overdue)
     signal.alarm(MOST_S)
     try:
@@ -179,12 +180,12 @@ def work(name: str) -> Score:
 
 
 def overdue(*_: object) -> None:
-    """The handler of the alarm."""
+    """Handle the alarm."""
     raise TimeoutError(f"not done within {MOST_S} s")
 
 
 def kept_file() -> Path:
-    """Where the results of these sources are."""
+    """Return the file with the results of these sources."""
     digest = hashlib.sha256(onnx.__version__.encode())
     for path in sorted(path for pattern in SOURCES for path in ROOT.glob(pattern)):
         digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
@@ -192,7 +193,7 @@ def kept_file() -> Path:
 
 
 def kept(path: Path) -> dict[str, Score]:
-    """Results of an earlier run; a line that was cut off is none."""
+    """Return results of an earlier run, without truncated lines."""
     found = {}
     for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
         try:
@@ -205,13 +206,13 @@ def kept(path: Path) -> dict[str, Score]:
 
 
 def scores(names: Sequence[str], jobs: int) -> list[Score]:
-    """The scores of tests, those that were kept first."""
+    """Return the scores of tests, stored ones first."""
     path = kept_file()
     known = kept(path)
     left = [name for name in names if name not in known]
     path.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    # a thousand builds would drive all others out of the cache; kept, the next run needs few of them
+    # a thousand builds would drive all others out of the cache; the next run needs few of them
     os.environ["MCUDEPLOY_CACHE_DIR"] = str(path.parent / "builds")
     firmware_cache.KEPT_ENTRIES = MOST_BUILDS
     with (
@@ -229,14 +230,14 @@ def scores(names: Sequence[str], jobs: int) -> list[Score]:
 
 
 def told(found: Iterable[Score]) -> Iterator[str]:
-    """A line for each test."""
+    """Yield a line for each test."""
     for each in found:
         kinds = ", ".join(form.kind for form in each.forms)
         yield f"{each.name} ({each.op}, {each.group}): {kinds} {each.last.op} {each.last.why}".rstrip()
 
 
 def main() -> int:
-    """Run the tests, write or print what they gave."""
+    """Run the tests, write or print their results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,8 +1,8 @@
-"""The list of operators in docs/operators.md, made from the tables of the front end.
+"""The list of operators in docs/operators.md, generated from the tables of the front end.
 
     python benchmarks/operators.py [--check]
 
-`--check` changes nothing, and fails where the file is another.
+`--check` changes nothing, and fails if the file differs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ same weights. What must be constant is an initializer, a Constant node, or compu
 
 *int8*: what the operator does between a DequantizeLinear and a QuantizeLinear. *kernel*: on integers.
 *table*: a look-up of 256 bytes, which chains of functions share. *moved*: bytes as they are. *free*: nothing
-is computed. *float*: converted before and behind, computed in float32.
+is computed. *float*: converted before and after, computed in float32.
 
 A node that is none of these, or is used otherwise, is refused by its name before anything is searched:
 `mcudeploy check MODEL`. [coverage.md](coverage.md) has how many of ONNX's own tests pass, by operator.
@@ -118,7 +118,7 @@ RESTRICTIONS = {
 
 
 def on_int8(op: str) -> str:
-    """What becomes of an operator of int8 values."""
+    """Return how an operator of int8 values is computed."""
     if op in KERNELS:
         return "kernel"
     if op in FUNCTIONS:
@@ -133,7 +133,7 @@ def on_int8(op: str) -> str:
 
 
 def text() -> str:
-    """The whole file."""
+    """Return the whole file."""
     lines = [HEAD, ""]
     lines += ["## Element types", "", "| in the file | on the device |", "|---|---|"]
     lines += [f"| {types} | {held} |" for types, held in TYPES.items()]

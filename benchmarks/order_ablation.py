@@ -1,9 +1,9 @@
-"""What each part of the scheduler is worth: orders without it. Prints a Markdown table.
+"""The benefit of each part of the scheduler: orders without it. Prints a Markdown table.
 
     python benchmarks/order_ablation.py MODEL.onnx ... GRAPH.json.gz ... [--seconds 20] [--rows N]
 
-Models are not split, or all their operators into blocks of N rows. A row for each part that is left out:
-peaks that are higher, peaks that are no longer proven, and the CPU seconds of all.
+Models are not split, or all their operators into blocks of N rows. A row for each omitted part: higher peaks,
+peaks that are no longer proven, and the CPU seconds of all.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ PARTS: dict[str, tuple[str, Callable[..., object]]] = {
     "minimum cuts": ("least_needs", lambda problem, needs, effort, most: needs),
     "best-first search": ("best_first", lambda problem, floor, beat, effort: OrderOutcome(None, floor)),
 }
-"""Parts that are no methods: a name in `portfolio`, and what stands there without them."""
+"""Parts that are no methods: a name in `portfolio`, and its replacement."""
 
 
 def case(path: Path, rows: int | None) -> Case:
-    """The problem of a file, models in blocks of some rows."""
+    """Return the problem of a file, models in blocks of some rows."""
     if path.suffix == ".onnx":
         model = load_model(path)
         flow = Dataflow.of(model.graph)
@@ -62,7 +62,7 @@ def case(path: Path, rows: int | None) -> Case:
 def orders(
     cases: Sequence[Case], seconds: float, methods: Collection[str]
 ) -> tuple[dict[str, Ordered], float]:
-    """The best order of each case, and the CPU seconds of all."""
+    """Return the best order of each case, and the CPU seconds of all."""
     start = time.process_time()
     found = {
         name: best_order(problem, Effort(seconds * UNITS_PER_SECOND), methods, updates=updates)
@@ -72,7 +72,7 @@ def orders(
 
 
 def row(left_out: str, full: dict[str, Ordered], found: dict[str, Ordered], seconds: float) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     higher = (
         f"{name} {100 * (each.peak_bytes / full[name].peak_bytes - 1):+.1f} %"
         for name, each in found.items()

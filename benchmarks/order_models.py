@@ -25,7 +25,7 @@ ALONE = tuple(method for method in METHODS if method != "deferred_updates")
 
 
 def model_row(name: str, model: Model, seconds: float) -> list[str]:
-    """Activations alone; then all that the arena holds, without writing in place and with it."""
+    """Return the row of activations alone; then of the whole arena, without writing in place and with it."""
     tiled = whole(model.graph)
     problems = (
         problem_of(tiled, {}, in_place=False),
@@ -46,7 +46,7 @@ def model_row(name: str, model: Model, seconds: float) -> list[str]:
 
 
 def methods_row(name: str, model: Model, seconds: float) -> list[str]:
-    """Activations alone: peak and CPU seconds of each method by itself."""
+    """Return the row of activations alone: peak and CPU seconds of each method by itself."""
     problem = problem_of(whole(model.graph), {}, in_place=False)
     cells = [name, f"{problem.steps}", f"{problem.peak(range(problem.steps)):,}"]
     for methods in (*((method,) for method in ALONE), DEFAULT):
@@ -57,14 +57,14 @@ def methods_row(name: str, model: Model, seconds: float) -> list[str]:
 
 
 def timed(problem: OrderProblem, seconds: float, methods: Collection[str]) -> tuple[Ordered, float]:
-    """The best order and the CPU seconds that it took: what else runs on the machine changes little."""
+    """Return the best order and its CPU seconds: they hardly depend on other programs."""
     start = time.process_time()
     found = best_order(problem, Effort(seconds * UNITS_PER_SECOND), methods)
     return found, time.process_time() - start
 
 
 def status(found: Ordered) -> str:
-    """`optimal`, or by how much the peak may be above it."""
+    """Return `optimal`, or the largest possible gap of the peak."""
     gap = 100 * (found.peak_bytes / max(found.lower_bound_bytes, 1) - 1)
     return f"gap {gap:.1f} %" if found.status == "feasible" else found.status
 
@@ -75,7 +75,7 @@ def line(cells: Iterable[str]) -> None:
 
 
 def table(headings: Sequence[str], rows: Iterable[list[str]]) -> None:
-    """Print a table line by line as its rows come."""
+    """Print a table line by line when rows are ready."""
     line(headings)
     line("---" for _ in headings)
     for cells in rows:
@@ -86,7 +86,7 @@ def table(headings: Sequence[str], rows: Iterable[list[str]]) -> None:
 def of_models(
     paths: Iterable[Path], seconds: float, row: Callable[[str, Model, float], list[str]]
 ) -> Iterator[list[str]]:
-    """A row for each model that is supported; the others are named on stderr."""
+    """Yield a row for each supported model; the others are named on stderr."""
     for path in paths:
         try:
             model = load_model(path)

@@ -1,9 +1,9 @@
-"""Orders of training steps: peak and seconds of each method, and how they grow. Prints Markdown tables.
+"""Orders of training steps: peak and seconds of each method, and their growth. Prints Markdown tables.
 
     python benchmarks/order_training.py GRAPHS [--time-limit 60]
     python benchmarks/order_training.py --growth 10000 [--growth-limit 300] [--svg docs/growth.svg]
 
-GRAPHS is a folder of dependency graphs (.json or .json.gz). Exit 1 where an order is worse than the file's.
+GRAPHS is a folder of dependency graphs (.json or .json.gz). Exit 1 if an order is worse than the file's.
 Each size of the second table has a separate process, so that its memory is its own.
 """
 
@@ -32,12 +32,14 @@ SIZES = (250, 500, 1000, 2500, 5000, 10000, 20000)
 
 WIDTH, HEIGHT, MARGIN = 640, 360, 60
 LOWEST, HIGHEST = -2, 3
-"""Of the curves' common axis, as powers of ten."""
+"""The curves' common axis, as powers of ten."""
 
 
 def synthetic(count: int, seed: int) -> dict[str, Any]:
-    """A training step of about `count` nodes, in the format of the files: forward operators over random
-    branches, their gradients in the opposite order, which read what the forward pass made, updates in place.
+    """Return a training step of about `count` nodes, in the format of the files.
+
+    It has forward operators over random branches, their gradients in the opposite order, which read the
+    forward pass's results, and updates in place.
     """
     rng = random.Random(seed)
     nodes: list[dict[str, Any]] = []
@@ -90,13 +92,13 @@ def synthetic(count: int, seed: int) -> dict[str, Any]:
 
 
 def graphs(folder: Path) -> list[PlainGraph]:
-    """All graphs of a folder, the small ones first."""
+    """Return all graphs of a folder, the small ones first."""
     found = [load_plain_graph(path) for path in sorted((*folder.glob("*.json"), *folder.glob("*.json.gz")))]
     return sorted(found, key=lambda graph: graph.problem.steps)
 
 
 def compared(graph: PlainGraph, seconds: float) -> tuple[list[str], bool]:
-    """A line of the first table: peak in KiB and CPU seconds of each method alone, and of all."""
+    """Return a line of the first table: peak in KiB and CPU seconds of each method alone, and of all."""
     file_order = graph.problem.peak(range(graph.problem.steps))
     cells = [graph.name, f"{len(graph.nodes):,}", f"{graph.problem.steps:,}", f"{file_order / 1024:,.1f}"]
     good = True
@@ -113,7 +115,7 @@ def compared(graph: PlainGraph, seconds: float) -> tuple[list[str], bool]:
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """A synthetic graph that was ordered: its line of the table, and what the curves show."""
+    """A synthetic graph that was ordered: its line of the table, and its points of the curves."""
 
     cells: tuple[str, ...]
     nodes: int
@@ -142,7 +144,7 @@ def grown(count: int, seconds: float) -> Grown:
 
 
 def drawing(found: list[Grown]) -> str:
-    """The curves as SVG: seconds and memory over nodes, both axes logarithmic."""
+    """Return the curves as SVG: seconds and memory over nodes, both axes logarithmic."""
     left, right = log10(found[0].nodes), log10(found[-1].nodes)
 
     def place(nodes: float, value: float) -> tuple[float, float]:

@@ -26,7 +26,9 @@ COLUMNS = (
 
 
 def row(model: Path, target: Target, options: Options, overhead: float) -> tuple[str, ...]:
-    """One line of the table; the plan for several cores may take `overhead` percent more than unsplit."""
+    """Return a line of the table; the plan for several cores may exceed the unsplit one by `overhead`
+    percent.
+    """
     how = ("streamed" if options.stream_input else "whole") if options.split else "unsplit"
     head = (model.parent.name, how, str(options.cores))
     try:
@@ -54,7 +56,7 @@ def _run(model: Path, target: Target, options: Options) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run all, print each line as it comes."""
+    """Run all, print each line when it is ready."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -35,12 +35,12 @@ _EXACT_GROUPS, _EXACT_S = 63, 60.0
 
 
 def spi(board: str, units: int) -> Topology:
-    """Boards in a row."""
+    """Return boards in a row."""
     return Topology.model_validate({"width": units, "board": board, "link": SPI})
 
 
 def mesh(edge: int) -> Topology:
-    """Chiplets in a square."""
+    """Return chiplets in a square."""
     return Topology.model_validate({"width": edge, "height": edge, **CHIPLET})
 
 
@@ -58,7 +58,7 @@ class Models:
 
 
 def ratios(task: PipelineTask, model: Model, mode: Mode, objective: Objective) -> tuple[str, Pipeline | None]:
-    """Throughput and latency of one unit over those of the pipeline."""
+    """Return throughput and latency of one unit over those of the pipeline."""
     try:
         found = divided(model, task, mode, objective)
     except FitError as error:
@@ -68,7 +68,7 @@ def ratios(task: PipelineTask, model: Model, mode: Mode, objective: Objective) -
 
 
 def row(models: Models, name: str, topology: Topology, objective: Objective) -> str:
-    """A model on a topology: modes side by side, the bottleneck of the best, its bound, CPU seconds."""
+    """Return a model on a topology: all modes, the bottleneck of the best, its bound, CPU seconds."""
     start = process_time()
     model, task = task_of(models[name], topology)
     cells, best = [], None
@@ -89,7 +89,7 @@ def row(models: Models, name: str, topology: Topology, objective: Objective) -> 
 
 
 def exact_row(models: Models, name: str, topology: Topology, objective: Objective) -> str:
-    """`best` beside CP-SAT, for each kind of groups."""
+    """Return `best` beside CP-SAT, for each kind of groups."""
     model, task = task_of(models[name], topology)
     found = divided(model, task, "best", objective)
     best_ticks, start = worth(found.line, found.regions, objective), process_time()
@@ -112,7 +112,7 @@ def exact_row(models: Models, name: str, topology: Topology, objective: Objectiv
 
 
 def tables(models: Models) -> Iterator[tuple[str, Iterator[str]]]:
-    """Names and lines."""
+    """Yield names and lines."""
     rows = [(name, spi(board, units)) for board in BOARDS for units in (2, 4) for name in TINY]
     yield "spi", (row(models, *case, "throughput") for case in rows)
     grids = [(name, mesh(edge)) for edge in (4, 6) for name in LARGE]

@@ -1,4 +1,4 @@
-"""Places allocation benchmarks and prints what was reached as a Markdown table. Each has passed the judge.
+"""Places allocation benchmarks and prints the results as a Markdown table. Each has passed the checker.
 
     python benchmarks/place_instances.py RECTS.csv ... [--capacity 1048576] [--time-limit 60]
 
@@ -20,7 +20,7 @@ from mcudeploy.planner.plain.rectfile import read_rectangles
 
 
 def row(path: Path, capacity: int, seconds: float) -> tuple[bool, tuple[str, ...]]:
-    """Whether the instance fits, and its line of the table."""
+    """Return whether the instance fits, and its line of the table."""
     rectangles = tuple(named.rectangle for named in read_rectangles(path))
     greedy = place(PlacementProblem(rectangles), capacity, Effort(0)).used_bytes
     wall, cpu = time.monotonic(), time.process_time()

@@ -1,9 +1,9 @@
-"""What each part of planning is worth: plans without it. Prints a Markdown table.
+"""The benefit of each part of planning: plans without it. Prints a Markdown table.
 
     python benchmarks/plan_ablation.py MODEL.onnx ... [--board mps2-an386] [--time-limit 20] [--part NAME]...
 
-A row for each part that is left out: by how much arenas grow, in all and at worst, moves and CPU seconds of
-all plans, with the input whole and streamed.
+A row for each omitted part: growth of arenas, in total and at worst, moves and CPU seconds of all plans, with
+the input whole and streamed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Arenas by model, moves and CPU seconds of all."""
+    """Arenas by model, and moves and CPU seconds of all models."""
 
     arenas: dict[Key, int]
     moves: int
@@ -70,11 +70,11 @@ PARTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
         relocation, "_TRIES", relocation._TRIES[:1]
     ),
 }
-"""What is left out, and how."""
+"""The omitted parts, and how each is switched off."""
 
 
 def plans(paths: list[Path], board_name: str, seconds: float) -> Made:
-    """The best plan of each model."""
+    """Return the best plan of each model."""
     board, start = load_board(board_name), time.process_time()
     arenas: dict[Key, int] = {}
     moves = 0
@@ -88,7 +88,7 @@ def plans(paths: list[Path], board_name: str, seconds: float) -> Made:
 
 
 def row(left_out: str, full: Made, made: Made) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     growth = {key: made.arenas[key] / size - 1 for key, size in full.arenas.items()}
     worst = max(growth, key=lambda key: growth[key])
     larger = sum(more > 0 for more in growth.values())

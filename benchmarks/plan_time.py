@@ -1,11 +1,11 @@
-"""CPU time of `plan` against its time limit, and whether a busy machine gives the same plan.
+"""CPU time of `plan` against its time limit, and whether a busy machine finds the same plan.
 
     python benchmarks/plan_time.py MODELS... [--board mps2-an386] [--time-limit 10] [--twice]
 
 MODELS are ONNX files, or folders that are searched for model.onnx. `cpu` are the seconds of processor time of
 the whole command, start and compiled loops included. With --twice each model is planned again beside a
 process for every core that computes without end; `same` says whether both plan files have the same bytes.
-Exit 1 where the CPU time is above 1.25 times the limit, or plans differ.
+Exit 1 if the CPU time is above 1.25 times the limit, or plans differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COLUMNS = ("model", "arena", "candidates", "cpu s", "of the limit", "same")
 
 
 def planned(model: Path, plan: Path, board: str, seconds: float) -> tuple[dict[str, object], float]:
-    """The JSON of `plan`, and the seconds of CPU time that it took."""
+    """Return the JSON of `plan`, and its seconds of CPU time."""
     command = [sys.executable, "-m", "mcudeploy", "plan", str(model), "--board", board, "--json"]
     before = os.times()
     done = subprocess.run(
@@ -40,7 +40,7 @@ def planned(model: Path, plan: Path, board: str, seconds: float) -> tuple[dict[s
 
 @contextmanager
 def busy() -> Iterator[None]:
-    """A process for every core that computes without end."""
+    """Run a process for every core that computes without end."""
     processes = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)
     ]

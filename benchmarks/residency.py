@@ -1,5 +1,6 @@
-"""What a memory limit costs training graphs, and how far plans are from the exact model: tables of
-docs/residency.md.
+"""The cost of a memory limit for training graphs, and the gap of plans to the exact model.
+
+Prints the tables of docs/residency.md.
 
     PYTHONPATH=. python benchmarks/residency.py MODELS/training [--seconds S] [--only TABLE] [--rows N]
 """
@@ -52,7 +53,7 @@ class Graphs:
 
 
 def row(graphs: Graphs, case: tuple[str, float, float], recompute: bool, seconds: float) -> str:
-    """One line of a table, for a graph, percent of its peak and bytes per cycle."""
+    """Return a line of a table, for a graph, percent of its peak and bytes per cycle."""
     name, percent, rate = case
     trace, peak = graphs[name]
     limit, link = int(peak * percent / 100), MemoryLink(rate, rate)
@@ -77,7 +78,7 @@ def row(graphs: Graphs, case: tuple[str, float, float], recompute: bool, seconds
 
 
 def tables(graphs: Graphs, seconds: float) -> Iterator[tuple[str, Iterator[str]]]:
-    """Names and lines."""
+    """Yield names and lines."""
     yield "targets", (row(graphs, (*case, 0.2), True, seconds) for case in CASES)
     yield "swap", (row(graphs, (*case, 0.2), False, seconds) for case in CASES)
     half = tuple((name, max(50, least)) for name, least in CASES if name != "vggish_32_b1")
@@ -98,7 +99,7 @@ def tables(graphs: Graphs, seconds: float) -> Iterator[tuple[str, Iterator[str]]
 
 
 def passive_row(graphs: Graphs, name: str, percent: float) -> str:
-    """What evicting on demand costs."""
+    """Return the cost of evicting on demand."""
     trace, peak = graphs[name]
     limit, link = int(peak * percent / 100), MemoryLink(0.2, 0.2)
     plan = passive_plan(trace, limit, link)
@@ -110,7 +111,7 @@ def passive_row(graphs: Graphs, name: str, percent: float) -> str:
 
 
 def exact_row(seed: int, steps: int, rate: float, seconds: float) -> str:
-    """A random training step beside the exact model."""
+    """Return a random training step beside the exact model."""
     trace, link = training_step(seed, steps), MemoryLink(rate, rate)
     needed = max(sum(trace.items[a.item].size_bytes for a in step.accesses) for step in trace.steps)
     limit = max(needed, int(0.6 * peak_bytes(trace)))

@@ -90,7 +90,7 @@ def _run(arguments: list[str], environment: dict[str, str]) -> str:
 
 
 def digest(case: Case, models: Path, environment: dict[str, str]) -> str:
-    """The line of a case: hashes of its plan or answer, and of its generated files; or how it ended."""
+    """Return the line of a case: hashes of its plan or answer, and of its generated files; or its error."""
     model = models / case.file
     if not model.is_file():
         raise SystemExit(f"{model}: no such file")

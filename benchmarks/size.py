@@ -1,9 +1,9 @@
-"""What a model needs on a board, beside what it needed at another commit.
+"""A model's needs on a board, beside those at another commit.
 
     python benchmarks/size.py --board stm32f405 [--base main] [--model MODEL.onnx]
 
-Prints arena, flash, stack, RAM and time of both, or without a base of this side alone. Changes that are not
-committed count as this side's.
+Prints arena, flash, stack, RAM and time of both, or without a base of this side alone. Uncommitted changes
+count as this side's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KEYS = ("arena_bytes", "flash_bytes", "code_bytes", "stack_bytes", "total_ram_by
 
 
 def figures(tree: Path, board: str, model: Path) -> dict[str, int]:
-    """Run a model with the sources in `tree`; its figures by name. Raises CalledProcessError."""
+    """Run a model with the sources in `tree`; return its figures by name. Raises CalledProcessError."""
     command = [sys.executable, "-m", "mcudeploy", "run", str(model), "--board", board]
     command += ["--emulate", "--json", "--quiet"]
     done = subprocess.run(command, cwd=tree, check=True, stdout=subprocess.PIPE, text=True)
@@ -31,7 +31,7 @@ def figures(tree: Path, board: str, model: Path) -> dict[str, int]:
 
 
 def figures_at(commit: str, board: str, model: Path) -> dict[str, int]:
-    """The figures of another commit, from a worktree that is gone afterwards."""
+    """Return the figures of another commit, from a temporary worktree."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "base"
         subprocess.run(["git", "worktree", "add", "-q", "--detach", tree, commit], cwd=ROOT, check=True)

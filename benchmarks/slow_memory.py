@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 def row(model: Path, limits: str, board: Board, options: Options) -> tuple[str, ...]:
-    """One line of the table."""
+    """Return a line of the table."""
     named = tuple(Limit().convert(limit, None, None) for limit in limits.split(","))
     target = Target(board, emulate=True)
     try:
@@ -54,7 +54,7 @@ def row(model: Path, limits: str, board: Board, options: Options) -> tuple[str, 
 
 
 def main() -> int:
-    """Run all, print each line as it comes."""
+    """Run all, print each line when it is ready."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,9 +1,9 @@
 """The painted stack of every model on boards, beside its bound; prints a Markdown table.
 
-    python benchmarks/stack_bounds.py MODELS --board mps2-an386 [--board ...] [--no-split]
+python benchmarks/stack_bounds.py MODELS --board mps2-an386 [--board ...] [--no-split]
 
-MODELS holds folders with a model.onnx. Runs each plan once in the board's emulator, on a drawn input; exit 1
-when a stack gets deeper than its bound, or there is none.
+MODELS contains folders with a model.onnx. Runs each plan once in the board's emulator, on a drawn input; exit
+1 if a stack exceeds its bound, or there is none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SLACK_BYTES = 64
 
 
 def figures(model: Path, target: Target, options: Options) -> tuple[int, int, int] | None:
-    """Painted stack, bound, and the bound of the library, in bytes; None if there is no bound."""
+    """Return painted stack, bound, and the bound of the library, in bytes; None if there is no bound."""
     made = plan_model(model, target.board, options)
     sample = load_samples(made.model.graph, [], [], options.seed)[0]
     firmware = made.build(target)
@@ -37,7 +37,7 @@ def figures(model: Path, target: Target, options: Options) -> tuple[int, int, in
 
 
 def main() -> int:
-    """Run all, print the table and what resists."""
+    """Run all, print the table and the exceptions."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

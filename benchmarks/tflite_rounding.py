@@ -1,9 +1,9 @@
-"""How far programs are from LiteRT's reference kernels, which round twice; a Markdown table.
+"""The distance of programs from LiteRT's reference kernels, which round twice; a Markdown table.
 
     python benchmarks/tflite_rounding.py model.tflite... --samples 50 [--inputs FOLDER]
 
 Every operator is run on LiteRT's own inputs, then the whole model. Inputs are random, over their whole range;
-with --inputs they are all input_0.npy below the folder in FOLDER that is called as the model.
+with --inputs they are all input_0.npy below the folder in FOLDER with the model's name.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ COLUMNS = ("model", "operators: differ / elements, worst", "outputs: differ / el
 
 
 def cell(name: str, found: Difference) -> str:
-    """One difference."""
+    """Return one difference as text."""
     share = 100 * found.mismatches / max(found.elements, 1)
     return f"{name}{found.mismatches:,} / {found.elements:,} ({share:.2g} %), {found.worst:g} LSB"
 
 
 def by_kind(found: Rounding) -> dict[str, Difference]:
-    """The operators of one kind together."""
+    """Return the operators of one kind together."""
     groups: dict[str, list[Difference]] = defaultdict(list)
     for name, each in found.operators.items():
         groups[found.kinds[name]].append(each)

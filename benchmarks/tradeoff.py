@@ -23,7 +23,7 @@ Point = tuple[float, float]
 
 
 def points(model: Path, target: Target, limits: Sequence[float], seconds: float) -> tuple[int, list[Point]]:
-    """Unsplit arena in bytes; for each limit the measured overhead in percent and the arena in bytes."""
+    """Return the unsplit arena in bytes; for each limit the measured overhead in percent and the arena."""
     found: list[Point] = []
     unsplit = 0
     for limit in limits:
@@ -39,7 +39,7 @@ def points(model: Path, target: Target, limits: Sequence[float], seconds: float)
 
 
 def drawing(curves: dict[str, tuple[int, list[Point]]]) -> str:
-    """The curves as SVG: share of the unsplit arena over measured overhead."""
+    """Return the curves as SVG: share of the unsplit arena over measured overhead."""
     most = max(x for _, found in curves.values() for x, _ in found) or 1.0
 
     def place(x: float, y: float) -> str:

@@ -1,4 +1,4 @@
-"""Tunes models on a board and prints what the search reached as a Markdown table.
+"""Tunes models on a board and prints the results of the search as a Markdown table.
 
     python benchmarks/tune_models.py MODEL.onnx ... --board mps2-an386 [--max-overhead 5] [--time-limit 300]
 
@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def row(model: Path, target: Target, options: Options) -> tuple[str, ...]:
-    """One line of the table."""
+    """Return a line of the table."""
     how = "streamed" if options.stream_input else "whole"
     try:
         _, report = tune_model(model, [target], options)
@@ -49,7 +49,7 @@ def row(model: Path, target: Target, options: Options) -> tuple[str, ...]:
 
 
 def main() -> int:
-    """Tune all, print each line as it comes."""
+    """Tune all, print each line when it is ready."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--board", default="mps2-an386")

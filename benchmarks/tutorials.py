@@ -1,10 +1,10 @@
-"""Runs the tutorials of docs/tutorials as they stand.
+"""Runs the tutorials of docs/tutorials unchanged.
 
     python benchmarks/tutorials.py [NAME...] [--pages docs/tutorials]
 
 Each gets an empty folder with `examples` in it. In the order of the page, a block with a title is written to
 the file of that name, and a block of `sh` is run by bash; the first command that fails ends the tutorial.
-Other blocks are only to be read.
+Other blocks are for reading only.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "tutorials"
 BLOCK = re.compile(r'^```(\w+)(?: title="([\w.-]+)")?\n(.*?)^```', re.M | re.S)
 MOST_S = 900
-"""How long one block may take."""
+"""Seconds that one block may take."""
 
 
 def run(page: Path, folder: Path) -> str | None:
-    """Go through a tutorial in this folder. Returns what failed."""
+    """Run a tutorial in this folder. Returns the failed command."""
     (folder / "examples").symlink_to(ROOT / "examples")
     paths = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     for language, title, body in BLOCK.findall(page.read_text("utf-8")):
@@ -46,7 +46,7 @@ def run(page: Path, folder: Path) -> str | None:
 
 
 def main() -> int:
-    """Run those that are named, or all; 1 if any failed."""
+    """Run the named tutorials, or all; return 1 if any failed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,9 +1,9 @@
-"""Runs every model of a folder on boards with all its samples; prints a Markdown table of what each needs.
+"""Runs every model of a folder on boards with all its samples; prints a Markdown table of their needs.
 
     python benchmarks/verify_models.py MODELS --board mps2-an386 [--board ...] [--only int8]
 
-MODELS holds folders with model.onnx, input_<k>.npy, output_<k>.npy and further samples in sample_<n>/.
-A model that does not fit a board is a line with the reason; exit 1 when one fits and is not verified.
+MODELS contains folders with model.onnx, input_<k>.npy, output_<k>.npy and further samples in sample_<n>/.
+A model that does not fit a board is a line with the reason; exit 1 if one fits and is not verified.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def samples(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Inputs and outputs of all samples, in the order that `run` wants them."""
+    """Return inputs and outputs of all samples, in the order of `run`."""
     folders = [folder, *sorted(folder.glob("sample_*"))]
     inputs = [path for one in folders for path in sorted(one.glob("input_?.npy"))]
     outputs = [path for one in folders for path in sorted(one.glob("output_?.npy"))]
@@ -38,7 +38,7 @@ def samples(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def row(folder: Path, board: Board, options: Options) -> tuple[str, ...]:
-    """One line of the table."""
+    """Return a line of the table."""
     inputs, expected = samples(folder)
     start = time.monotonic()
     try:
@@ -59,7 +59,7 @@ def row(folder: Path, board: Board, options: Options) -> tuple[str, ...]:
 
 
 def figures(report: dict[str, Any], count: int) -> tuple[str, ...]:
-    """The numbers of a line."""
+    """Return the numbers of a line."""
     checks = report["operator_checks"].values()
     differ, ties, elements = (
         sum(check[key] for check in checks) for key in ("mismatches", "ties", "elements")

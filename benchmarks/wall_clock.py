@@ -1,5 +1,6 @@
-"""Models on several cores of this computer by its clock, beside one core: a plausibility check of what
-`benchmarks/parallel.py` counts. Wants an idle machine with as many cores.
+"""Models on several cores of this computer by its clock, beside one core.
+
+A plausibility check of the counts of `benchmarks/parallel.py`. Needs an idle machine with that many cores.
 
     python benchmarks/wall_clock.py 2 MODEL.onnx ... [--runs 50]
 
@@ -22,7 +23,7 @@ from mcudeploy.verify.samples import load_samples
 
 
 def least_us(model: Path, cores: int, runs: int) -> float:
-    """The shortest run of the unsplit plan."""
+    """Return the shortest run of the unsplit plan."""
     target, options = Target(load_board("host")), Options(split=False, cores=cores)
     planned = find_plans(load_model(model), target.board, options)
     made = Deployment.of(planned, planned.unsplit, target.board, options)
