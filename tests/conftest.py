@@ -21,4 +21,4 @@ def _no_trusted_boards(tmp_path_factory: pytest.TempPathFactory, monkeypatch: py
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")

@@ -47,7 +47,7 @@ def lying(plan: Plan, places: Mapping[str, tuple[int, ...]], **arenas: int) -> P
 
 
 def repeating(tiled: TiledGraph, schedule: Schedule, *blocks: BlockId) -> Schedule:
-    """The schedule with steps that make these blocks once more, each in front of its last reader."""
+    """The schedule with steps that make these blocks once more, each before its last reader."""
     steps = schedule.steps
     for name, block in blocks:
         last = lives(tiled, steps).end[tiled.first_block[name] + block] - 1

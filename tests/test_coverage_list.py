@@ -16,7 +16,7 @@ def rows(heading: str) -> dict[str, list[int]]:
 
 
 def number(cell: str) -> int:
-    """What a cell begins with."""
+    """The beginning of a cell."""
     found = re.match(r"\s*(\d+)", cell)
     return int(found[1]) if found else 0
 

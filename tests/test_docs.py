@@ -41,7 +41,7 @@ def without_code(page: Path) -> str:
 
 
 def headings(page: Path) -> set[str]:
-    """What headings are called in links."""
+    """The names of headings in links."""
     found = re.findall(r"^#+ (.*)", without_code(page), re.M)
     return {re.sub(r"[^\w -]", "", it.lower()).replace(" ", "-") for it in found}
 

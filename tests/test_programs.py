@@ -31,7 +31,7 @@ def test_one_module_starts_and_finds_programs() -> None:
 
 @pytest.fixture
 def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, which has a program and Python modules of its own."""
+    """The working directory, which contains a program and Python modules."""
     (tmp_path / "tool").write_text("#!/bin/sh\necho hostile\n")
     (tmp_path / "tool").chmod(0o755)
     (tmp_path / "json.py").write_text("print('hostile')\n")

@@ -18,7 +18,7 @@ Reference(Path(sys.argv[1]), [])
 
 
 def _session(home: Path, folder: Path) -> str:
-    """What a session prints."""
+    """The output of a session."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "ORT_"))}
     environment = {**kept, "HOME": str(home), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", SESSION, str(SMALL)]

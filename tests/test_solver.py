@@ -1,4 +1,4 @@
-"""What a solver leaves behind."""
+"""The side effects of a solver."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def vww() -> Deployment:
 
 
 class Page(HTMLParser):
-    """What a page has: its elements, and everything in it that could load or run something."""
+    """A page's elements, and everything in it that could load or run something."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

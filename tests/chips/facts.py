@@ -103,4 +103,4 @@ KINDS = {
     "UART0": ("UART",),
     "PLL_SYS": ("PLL",),
 }
-"""What a driver calls a peripheral of which the chip has several."""
+"""A driver's name of a peripheral that the chip has several times."""

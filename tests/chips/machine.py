@@ -95,7 +95,7 @@ class Machine:
         self.values[it.address] = self.values[it.address] & ~mask | value * (mask & -mask)
 
     def memory(self, address: int, size: int) -> bytes:
-        """What is in a memory."""
+        """Return the content of a memory."""
         return bytes(self._uc.mem_read(address, size))
 
     def run(self) -> None:
@@ -209,7 +209,7 @@ class Machine:
     # --- the chip's registers
 
     def read(self, base: int, offset: int, size: int) -> int:
-        """What the program reads in the page at `base`."""
+        """Return the value that the program reads in the page at `base`."""
         register = self.chip.by_address.get(base + offset)
         if register is None or size != 4:
             return self._refuse(f"reads {size} bytes at {base + offset:#010x}")
@@ -298,7 +298,7 @@ class MachineLine:
         self._machine.received.extend(data)
 
     def read(self, timeout_s: float) -> bytes:
-        """What the chip sends until it sleeps."""
+        """Return the bytes that the chip sends until it sleeps."""
         self._machine.run()
         data = bytes(self._machine.sent)
         self._machine.sent.clear()

@@ -99,11 +99,11 @@ def started(firmware: Firmware) -> Iterator[tuple[Machine, Device]]:
 
 
 def on_chip(made: Deployment, device: Device, samples: list[Sample]) -> Observation:
-    """What the chip computes, and its counts."""
+    """Return the chip's outputs, and its counts."""
     return observe(device, Target(made.board), made, samples, SILENT)
 
 
 def on_host(made: Deployment, samples: list[Sample]) -> Observation:
-    """What the same plan computes on this computer."""
+    """Return the outputs of the same plan on this computer."""
     with open_device(HOST, made.build(HOST)) as device:
         return observe(device, HOST, made, samples, SILENT)

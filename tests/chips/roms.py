@@ -1,4 +1,4 @@
-"""What a chip's boot ROM does between reset and the first instruction; made by hand from data sheets."""
+"""A chip's boot ROM between reset and the first instruction; written by hand from data sheets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clocks and resets of RP2040 and RP2350, and the serial flash behind the SSI of the RP2040."""
+"""Clocks and resets of RP2040 and RP2350, and the serial flash at the SSI of the RP2040."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def connect(machine: Machine) -> None:
 
 
 class SerialFlash:
-    """A flash chip whose data pins two and three are not in use yet, and the SSI in front of it.
+    """A flash chip whose data pins two and three are not in use yet, and the SSI that reads it.
 
     A command ends where the program looks whether the SSI is done.
     """

@@ -1,4 +1,4 @@
-"""What a chip's registers must hold once the measurer runs, field by field; a list made by hand."""
+"""Required values of a chip's registers while the measurer runs, field by field; a list by hand."""
 
 from __future__ import annotations
 

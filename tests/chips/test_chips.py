@@ -83,7 +83,7 @@ def test_no_address_of_a_register_is_written_without_its_name() -> None:
 
 @pytest.fixture(scope="module")
 def on_this_computer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What the host computes of the small model."""
+    """Return the host's outputs of the small model."""
     made, (sample,) = deployed("host", small_model(tmp_path_factory.mktemp("host") / "small.onnx"))
     with open_device(HOST, made.build(HOST)) as device:
         return ran(made, device, sample)[1]

@@ -1,4 +1,4 @@
-"""The commands in front of a deploy module that records what it is asked and answers what a test wants."""
+"""The commands with a fake deploy module that records its arguments and returns what a test wants."""
 
 from __future__ import annotations
 

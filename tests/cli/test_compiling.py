@@ -1,4 +1,4 @@
-"""The first use of compiled code is told of, a later one is not."""
+"""The first use of compiled code is reported, a later one is not."""
 
 from __future__ import annotations
 

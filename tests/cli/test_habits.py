@@ -1,4 +1,4 @@
-"""What users of a command line take for granted: completion, versions, -q and -v, examples, plain text."""
+"""Conventions of command lines: completion, versions, -q and -v, examples, plain text."""
 
 from __future__ import annotations
 

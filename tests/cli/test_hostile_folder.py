@@ -168,7 +168,7 @@ def test_a_process_imports_nothing_from_there(line: str, canaries: Path) -> None
 
 
 def test_the_traps_are_real(traps: tuple[Path, Path]) -> None:
-    """What a tool that is started there does run."""
+    """A tool that is started there runs the right files."""
     folder, canaries = traps
     commands = [
         ["./gcc"],

@@ -1,4 +1,4 @@
-"""What build says of the costs of a model: in its report, the header and the README."""
+"""Costs of a model in the report of build, in the header and in the README."""
 
 from __future__ import annotations
 

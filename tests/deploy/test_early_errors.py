@@ -1,4 +1,4 @@
-"""What is wrong with a command's files or ports is known before it plans, builds or flashes."""
+"""Faults of a command's files or ports are reported before it plans, builds or flashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a model that does not fit a board: by which plans, and by which it would."""
+"""The error for a model that does not fit a board: by which plans, and by which it would."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_check_judges_split_and_streamed_plans_too(model: Path) -> None:
 
 
 def proposals(model: Path, board: Board, options: Options) -> dict[str, str]:
-    """What is proposed for a model that does not fit."""
+    """Proposals for a model that does not fit."""
     with pytest.raises(FitError) as caught:
         api.plan_model(model, board, options)
     told = {each.option: each.says for each in caught.value.proposals}

@@ -55,7 +55,7 @@ def test_they_are_built_run_and_verified(board: str, streamed: bool, model: Path
     )  # fmt: skip
     assert entry["ticks"] > 0 or board == "host"
     assert sum(operator["share"] for operator in found["operators"]) == pytest.approx(1)
-    # The linker may put two bytes behind each of the two tables of 16-bit numbers.
+    # The linker may put two bytes after each of the two tables of 16-bit numbers.
     padding = found["tables_bytes"] - objects.plan(made)["tables_bytes"]
     assert padding == 0 if board == "host" else padding in (0, 2, 4)
 

@@ -38,7 +38,7 @@ def relocation() -> Budget:
 
 
 CUT = 12
-"""So many operators are cut, into parts of one row."""
+"""The number of operators that are cut, into parts of one row."""
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["whole", "streamed"])

@@ -70,7 +70,7 @@ def test_a_search_goes_on_from_the_cuts_of_the_stored_plan(tmp_path: Path) -> No
 
     options = Options(plan_file=tmp_path / "plan.json", resume=True, time_limit=6)
     again = api.plan_model(MODEL, HOST, options, Told())
-    assert told[1] <= 40_000  # right behind the unsplit plan; the order is mended only in the end
+    assert told[1] <= 40_000  # right after the unsplit plan; the order is mended only at the end
     assert again.plan.layout.arena_bytes <= first.plan.layout.arena_bytes
 
 

@@ -1,4 +1,4 @@
-"""What is made of what a search finds: what is packed, what is handed on, what an interrupt keeps."""
+"""Results of a search: the packed plans, the ones returned, and those after an interrupt."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def on_two_units(plan: Plan) -> Plan:
 
 
 class Monitor:
-    """What QEMU says of the board's memory, asked through a socket."""
+    """Return QEMU's report on the board's memory, read through a socket."""
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
@@ -77,7 +77,7 @@ def address_of(elf: Path, symbol: str) -> int:
 
 
 def in_blocks(model: Model, rows: int) -> Plan:
-    """A plan that makes the feature maps of a model in blocks of so many rows."""
+    """A plan that makes the feature maps of a model in blocks of `rows` rows."""
     graph = model.graph
     heights = {it.name: graph.tensors[it.output].shape[0] for it in graph.operators}
     block_rows = {name: min(rows, height) for name, height in heights.items()}

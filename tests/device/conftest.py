@@ -33,7 +33,7 @@ def session(program: Path) -> Iterator[Session]:
 
 @pytest.fixture
 def pty_line(program: Path) -> Iterator[Callable[[], str]]:
-    """Start the program behind a pseudo terminal; the name of the serial port to open."""
+    """Start the program at a pseudo terminal; return the name of the serial port to open."""
     running: list[subprocess.Popen[bytes]] = []
     opened: list[int] = []
 

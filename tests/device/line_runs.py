@@ -29,7 +29,7 @@ class WrongError(Exception):
 
 
 class Board:
-    """The measurer of these tests behind a pseudo terminal. Use as a context manager."""
+    """The measurer of these tests at a pseudo terminal. Use as a context manager."""
 
     def __init__(self, program: Path) -> None:
         self._program = program
@@ -96,13 +96,13 @@ class Accident:
 
 @dataclass
 class Expected:
-    """What the arena holds: the counters of program.c, and bytes that were written."""
+    """The arena's content: the counters of program.c, and bytes that were written."""
 
     runs: int = 0
     total: int = 0
     blob: bytes = b""
     pending: tuple[int, int] = field(default=(0, 0))
-    """What a RUN or TIME that is on its way adds to the counters."""
+    """The counts that a RUN or TIME under way adds."""
 
 
 def one_run(program: Path, seed: int) -> str:

@@ -1,4 +1,4 @@
-"""A measurer behind a socket, as a server of serial ports offers it: raw bytes, or RFC 2217."""
+"""A measurer at a socket, as a server of serial ports offers it: raw bytes, or RFC 2217."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from serial.rfc2217 import PortManager
 
 
 class _Wire:
-    """What a port manager writes to."""
+    """The output of a port manager."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.write = connection.sendall

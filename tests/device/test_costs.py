@@ -114,7 +114,7 @@ def test_what_is_known_is_not_timed_again_and_what_is_not_is_when_asked_for(data
 
 
 def breaking(after: int, seconds: float = 0.0) -> Fake:
-    """A device that fails after so many tiles."""
+    """A device that fails after a number of tiles."""
     calls = iter([None] * after)
     return Fake(lambda: fails() if next(calls, fails) is fails else time.sleep(seconds))
 

@@ -1,4 +1,4 @@
-"""Boards behind sockets: raw, by RFC 2217, and through labgrid."""
+"""Boards at sockets: raw, by RFC 2217, and through labgrid."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_a_place_of_somebody_else_is_left_alone(lab: Lab, tmp_path: Path) -> Non
         (RESOURCE.format(host="a", port="None", protocol="raw"), "is not served"),
         (RESOURCE.format(host="a;b", port=1, protocol="raw"), "is not served"),
         (RESOURCE.replace("'path'", "'proxy_required': True, 'x'").format(host="a", port=1, protocol="raw"),
-         "behind a proxy"),
+         "needs a proxy"),
         (RESOURCE.format(host="a", port="(", protocol="raw"), "is not served"),
     ],
 )  # fmt: skip

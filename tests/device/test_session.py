@@ -1,4 +1,4 @@
-"""What the device reports, and the errors a user meets when the line, the port or the board fails."""
+"""Reports of the device, and the errors a user meets when the line, the port or the board fails."""
 
 from __future__ import annotations
 

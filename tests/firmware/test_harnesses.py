@@ -24,7 +24,7 @@ SOURCES = {
     "rows_harness.c": ("kernels/mcud_tape.c",),
 }
 PROVED = {"rows_harness.c": 14}
-"""What CBMC proves, with the bound of its loops. The CRC of a whole frame is beyond it."""
+"""CBMC's proofs, with the bound of their loops. The CRC of a whole frame is beyond it."""
 
 
 def sources(name: str) -> list[str]:

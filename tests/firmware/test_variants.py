@@ -62,7 +62,7 @@ class Work:
     height: int
 
     def calls(self, *, vectors: bool) -> tuple[KernelCall, ...]:
-        """What a core can run."""
+        """The variants that a core can run."""
         return self.operator.op.kernel(self.operator, self.inputs, self.output).variants(vectors=vectors)
 
 

@@ -1,6 +1,6 @@
 """The figures of the gate, and the table of what they were.
 
-python -m tests.gate.table      # writes table.csv anew
+python -m tests.gate.table      # rewrites table.csv
 """
 
 from __future__ import annotations

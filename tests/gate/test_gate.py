@@ -1,6 +1,6 @@
 """The quality gate: arena, instructions and flash of plans with a fixed effort, beside those of before.
 
-A change that makes one of them worse fails. `python -m tests.gate.table` writes the table anew, for a change
+A change that makes one of them worse fails. `python -m tests.gate.table` rewrites the table, for a change
 that makes one worse for a reason.
 """
 

@@ -38,7 +38,7 @@ class Ended:
 
 
 class Tune:
-    """`tune` of a model with a database of its own. The times that devices report are counted in `log`, too.
+    """`tune` of a model with a private database. The times that devices report are counted in `log`, too.
 
     Built firmware is shared with the cache of this process.
     """
@@ -73,7 +73,7 @@ class Tune:
         )
 
     def finish(self, process: subprocess.Popen[bytes], kill_after_s: float | None = None) -> Ended:
-        """Wait for the end, or makes one by SIGKILL after so many seconds."""
+        """Wait for the end, or send SIGKILL after some seconds."""
         start = time.monotonic()
         try:
             out, err = process.communicate(timeout=PATIENCE_S if kill_after_s is None else kill_after_s)
@@ -88,7 +88,7 @@ class Tune:
         return self.finish(self.start(before), kill_after_s)
 
     def kill_after(self, tiles: int, pause_s: float) -> Ended:
-        """A run that is killed so many seconds after so many times were reported in it, or ends before."""
+        """Start a run that is killed some seconds after a number of reported times, or ends before."""
         process, wanted = self.start(), self.reported + tiles
         while process.poll() is None and self.reported < wanted:
             time.sleep(0.0005)

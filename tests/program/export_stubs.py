@@ -1,4 +1,4 @@
-"""What stands for the build systems that are not here: their CMake functions, headers, and the crate cc."""
+"""Stubs of build systems that are not installed: their CMake functions, headers, and the crate cc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the generated header says about the order of inputs and outputs."""
+"""The order of inputs and outputs in the generated header."""
 
 from __future__ import annotations
 

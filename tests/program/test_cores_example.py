@@ -1,4 +1,4 @@
-"""What the documentation shows for a chip's second core compiles, beside the headers of a library."""
+"""The documentation's example for a chip's second core compiles, beside the headers of a library."""
 
 from __future__ import annotations
 

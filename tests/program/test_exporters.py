@@ -61,7 +61,7 @@ def exported(kind: Kind, members: list[LibraryModel], folder: Path) -> Path:
 
 
 def run(*words: str | Path, folder: Path, **variables: str) -> str:
-    """What a tool prints; a warning is an error."""
+    """Return a tool's output; a warning is an error."""
     done = subprocess.run(
         [*map(str, words)],
         cwd=folder,

@@ -17,7 +17,7 @@ FILES = {"src/a.c": "int a;\n", "include/a.h": "#pragma once\n", "firmware/a.elf
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What an earlier build left."""
+    """The files of an earlier build."""
     write_folder(tmp_path / "out", FILES)
     return tmp_path / "out"
 

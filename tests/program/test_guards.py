@@ -1,4 +1,4 @@
-"""What a step writes behind its arena, or a stack that reached its end, is told by name."""
+"""A write after the arena, and a stack that reached its end, are reported by name."""
 
 from __future__ import annotations
 

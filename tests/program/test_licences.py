@@ -66,7 +66,7 @@ def test_a_project_s_files_have_a_licence_too(model: Path, tmp_path: Path) -> No
 
 
 def require_cyclonedx(bill: dict[str, Any]) -> None:
-    """What CycloneDX 1.5 requires of the objects that a bill has, and of their values."""
+    """CycloneDX 1.5's requirements for the objects of a bill, and for their values."""
     assert bill["bomFormat"] == "CycloneDX" and bill["specVersion"] == "1.5" and bill["version"] >= 1
     assert bill["serialNumber"].startswith("urn:uuid:") and len(bill["serialNumber"]) == 45
     assert bill.keys() <= {

@@ -145,7 +145,7 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
         with open_device(Target(HOST), firmware_of(one)) as device:
             assert device.session.info.steps == len(one.tape)
             storage, inputs = Storage.of(one), {"image": image}
-            for _ in range(2):  # a run leaves nothing behind
+            for _ in range(2):  # a run leaves no traces
                 run_once(device, storage, inputs)
                 found.append(storage.get_tensor(device, output))
             differing += _operator_by_operator(device, storage, inputs, found[0])

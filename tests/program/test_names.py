@@ -1,4 +1,4 @@
-"""What a model is called in C: a given name is taken as it is or refused; a file's name always works."""
+"""A model's name in C: a given name is used unchanged or refused; a file's name always works."""
 
 from __future__ import annotations
 

@@ -24,5 +24,5 @@ def test_it_is_what_the_elf_has(board: str, options: Options) -> None:
     made = Deployment.of(planned, planned.plans[0], target.board, options)
     built = made.build(target).sizes.tables_bytes
     padding = built - plan_report(made)["tables_bytes"]
-    # The linker may put two bytes behind each of the two tables of 16-bit numbers.
+    # The linker may put two bytes after each of the two tables of 16-bit numbers.
     assert padding == 0 if board == "host" else padding in (0, 2, 4)

@@ -1,4 +1,4 @@
-"""Devices on USB, and the board of a family behind a probe, by a fake sysfs and fake tools."""
+"""Devices on USB, and the board of a family at a probe, by a fake sysfs and fake tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `doctor` checks, without anything attached."""
+"""The checks of `doctor`, without anything attached."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 #include "harness.h"
 #include "line.h"
 
-/* Noise in front of a frame, and the longest data: as much as a bounded proof can take. */
+/* Noise before a frame, and the longest data: as much as a bounded proof can take. */
 enum { NOISE_BYTES = FRAME_WIRE_BYTES + 8, DATA_BYTES = MCUD_DATA_BYTES };
 
 static void receive_noise(mcud_frame *frame)

@@ -13,7 +13,7 @@ typedef struct {
 
 extern line_sent line;
 
-/* Receives what was sent from byte `from` on, up to the end of a frame. Returns the byte behind it, or 0 where no
+/* Receives what was sent from byte `from` on, up to the end of a frame. Returns the byte after it, or 0 if no
  * intact frame ended. */
 uint32_t line_receive(mcud_frame *frame, uint32_t from);
 

@@ -1,4 +1,4 @@
-/* In the place of libFuzzer: random inputs from a seed, for so many seconds. Says how many there were. */
+/* In the place of libFuzzer: random inputs from a seed, for a number of seconds. Prints their number. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdint.h>
