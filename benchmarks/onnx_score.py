@@ -72,7 +72,7 @@ def group(case: TestCase) -> str:
 
 
 def forms(case: TestCase) -> Iterator[ModelProto]:
-    """Yield the model unchanged, with integer inputs after the first as initializers, and with all of these."""
+    """Yield the model unchanged, with integer inputs after the first as initializers, and with all."""
     yield case.model
     if len(case.data_sets) == 1:
         yield fixed(case, INDICES)
@@ -80,7 +80,7 @@ def forms(case: TestCase) -> Iterator[ModelProto]:
 
 
 def fixed(case: TestCase, types: set[int]) -> ModelProto:
-    """Return the model with all but the first inputs of these types as initializers, with the test's values."""
+    """Return the model with all but the first inputs of these types as initializers, by the test's values."""
     model = ModelProto()
     model.CopyFrom(case.model)
     graph, kept = model.graph, [model.graph.input[0]]

@@ -28,7 +28,7 @@ _SCRIPTS = re.compile(
 
 
 def trust(board: Board) -> None:
-    """Allow the programs and C of a board file, until any of them changes. Raises ConfigError if that fails."""
+    """Allow the programs and C of a board file, until any of them changes. Raises ConfigError."""
     digest = _digest(board)
     if not own_programs(board) or digest in _trusted():
         return
@@ -79,7 +79,7 @@ def _lines(flashers: Iterable[Flasher]) -> Iterator[str]:
 
 
 def _digest(board: Board) -> str:
-    """Return the SHA-256 of all that a board names, and of the files: sources, headers beside them, scripts."""
+    """Return the SHA-256 of all that a board names, and of sources, headers beside them, scripts."""
     headers = [header for source in _sources(board) for header in source.parent.glob("*.h")]
     words = [Path(word) for it in board.flashers if isinstance(it, Command) for word in it.line]
     scripts = [path for path in words if path.is_absolute() and path.is_file()]

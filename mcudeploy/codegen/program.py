@@ -114,7 +114,7 @@ class Program:
 
     @property
     def sources(self) -> list[str]:
-        """The files of kernels/ that the program needs: its kernels, and the runner of several cores' tapes."""
+        """The files of kernels/ that the program needs: its kernels, and the runner of several tapes."""
         return [*self.kernels, *([RUN_CORES] if self.lanes else [])]
 
     @property

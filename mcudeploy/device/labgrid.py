@@ -80,7 +80,7 @@ def _leave(place: str, users: FileLock) -> None:
 
 
 def _url(place: str) -> str:
-    """Return the URL of the one serial port of an acquired place; an exporter may take a moment to serve it."""
+    """Return the URL of the one serial port of an acquired place, waiting for its exporter."""
     deadline = time.monotonic() + _SERVED_S
     while True:
         found = [_params(text) for text in _PORT.findall(_client(place, "show"))]

@@ -173,7 +173,7 @@ class MeasuredTiles:
             worker.result()
 
     def _step(self, number: int, share: Dealt[_Keyed]) -> bool:
-        """Time the next tile on a device. False if there is none, or another run has the tile or the device."""
+        """Time the next tile on a device. False if there is none, or another run has it or the device."""
         timer = self._timers[number]
         if not timer.ready():
             share.away(number)

@@ -90,7 +90,7 @@ class KernelTable:
 
     @classmethod
     def of(cls, session: Session, names: Sequence[str]) -> KernelTable:
-        """Read the addresses from a device built with the kernels `names`. ProtocolError for another number."""
+        """Read the addresses from a device with the kernels `names`. ProtocolError for another number."""
         ordered = sorted(set(names))
         addresses = session.kernels()
         if len(addresses) != len(ordered):

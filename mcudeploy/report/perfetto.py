@@ -88,5 +88,5 @@ def _spans(plan: Plan, ticks: list[float]) -> Iterator[tuple[int, int, float, fl
 
 
 def _cells(part: WorkSlice) -> int:
-    """Return the size of a part of an entry, in rows, or in columns of its one row; transfers count as one."""
+    """Return the size of a part of an entry, in rows, or columns of its one row; 1 for transfers."""
     return max(1, len(part.rows if part.columns is None else part.columns))

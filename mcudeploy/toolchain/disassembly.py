@@ -27,7 +27,7 @@ CONDITION = r"(?:eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)"
 
 
 def spelled(stem: str) -> re.Pattern[str]:
-    """Return a pattern for mnemonics of that stem (a regular expression) with any condition, nothing longer."""
+    """Return a pattern for mnemonics of that stem (a regular expression) with any condition only."""
     return re.compile(f"(?:{stem}){CONDITION}?")
 
 
@@ -87,7 +87,7 @@ class Instruction:
 
     @property
     def is_vector(self) -> bool:
-        """Whether the instruction is of the vector extension (MVE), including those that only set predicates."""
+        """Whether the instruction is of the vector extension (MVE), or only sets its predicates."""
         return _VECTOR.search(self.operands) is not None or self.mnemonic.startswith(
             ("vpst", "vctp", "vpnot")
         )

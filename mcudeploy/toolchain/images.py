@@ -22,7 +22,7 @@ _UF2_HAS_FAMILY = 0x2000
 
 
 def flash_content(elf: Path, flash: BoardRegion) -> bytes:
-    """Return the program's flash content from the origin on, gaps as erased. FlashError for other addresses."""
+    """Return the program's flash content from the origin on, gaps as erased. Raises FlashError."""
     content = bytearray()
     for address, data in _loaded(elf):
         start = address - flash.origin

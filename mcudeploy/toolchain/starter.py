@@ -50,7 +50,7 @@ def require_start(board: Board, *, emulate: bool = False) -> None:
 def starter_files(
     member: LibraryModel, name: str, board: Board, model: str, *, emulate: bool
 ) -> dict[str, Content]:
-    """Return the project's files by path, without the library and the model's file, which is called `model`."""
+    """Return the project's files by path, without the library and the model's file (named `model`)."""
     emulate = emulate or board.emulated_only
     values = example_values([member], name, board) | {
         "model": model,

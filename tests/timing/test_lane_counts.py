@@ -50,7 +50,7 @@ def words(*passed: tuple[int, Mark, int]) -> list[MarkPassed]:
 
 
 def run(firmware: Firmware, out: Path, ranges: Sequence[tuple[int, int]]) -> tuple[LaneCounts, int]:
-    """Return the plugin's counts of runs of entries [first, end), and the instructions of all cores in them."""
+    """Return the plugin's counts of runs of entries [first, end), and the instructions of all cores."""
     board = firmware.board
     assert board.emulator is not None
     with Emulator(board, firmware.elf, mark_arguments(board.emulator.qemu, firmware.elf, out)) as emulator:

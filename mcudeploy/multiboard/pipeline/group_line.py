@@ -70,7 +70,7 @@ class GroupLine:
         return max(self.loads[first:end]) + self.crossing[first] + self.crossing[end]
 
     def flash_bytes(self, first: int, end: int) -> int:
-        """Return the constants of a region; each of its units computes rows of every operator and stores all."""
+        """Return the constants of a region; each unit computes rows of every operator and stores all."""
         return sum(self.weights[first:end])
 
 

@@ -24,7 +24,7 @@ class WorkValue:
 
 @dataclass(frozen=True, slots=True)
 class WorkGraph:
-    """Operators in a valid order, and their values. Raises ValueError for a value read before it is written."""
+    """Operators in a valid order, and their values. Raises ValueError for reading an unwritten value."""
 
     names: tuple[str, ...]
     values: tuple[WorkValue, ...]

@@ -30,7 +30,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class ChartGroup:
-    """All blocks of one tensor, or the scratch of one operator; `colour` distinguishes tensors, -1: scratch."""
+    """All blocks of one tensor, or the scratch of one operator; `colour`: of the tensor, -1: scratch."""
 
     name: str
     note: str
