@@ -1,5 +1,6 @@
-"""`check` and `fit`: a model's sizes, and the boards that have room for it. Loads no solver, toolchain or
-device.
+"""`check` and `fit`: a model's sizes, and the boards with room for it.
+
+Loads no solver, toolchain or device.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from mcudeploy.report import support
 JsonObject = dict[str, Any]
 
 _CHECK_S = 3.0
-"""How long `check` searches for a split plan, and for one with streamed input."""
+"""Seconds that `check` searches for a split plan, and for one with streamed input."""
 
 
 def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
-    """What of a model can be deployed, and its sizes; with a board, whether it fits, by a short search.
-    Unsupported nodes are part of the support.
+    """Report which operators are supported, and a model's sizes; with a board, whether it fits.
+
+    A short search decides. Unsupported nodes are part of the report.
     """
     try:
         model = read_model(path, options, vectors=board is not None and board.vectors)
@@ -56,7 +58,7 @@ def check_model(path: Path, board: Board | None, options: Options) -> JsonObject
 def fit_model(
     path: Path, boards: Sequence[Board], options: Options, progress: Progress = SILENT
 ) -> JsonObject:
-    """The object of `fit`: RAM, flash and latency on each of these boards, by short searches."""
+    """Return the object of `fit`: RAM, flash and latency on each of these boards, by short searches."""
     from mcudeploy.report.fits import fits  # noqa: PLC0415 - code generation: `check` does without
 
     progress.stage(f"reading {path.name}")

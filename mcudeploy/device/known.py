@@ -1,4 +1,4 @@
-"""Times of tiles that were measured before, for commands that need no device."""
+"""Earlier times of tiles, for commands that need no device."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LOG = logging.getLogger(__name__)
 
 
 def known_times(board: Board, objective: Unit = "instructions") -> KnownSource:
-    """The times of tiles in the database that this board's measurer took with the kernels of this version.
+    """Return the tile times in the database that this board's measurer took with the current kernels.
 
-    Nothing is known of a host, whose times depend on the system load. A database that cannot be read causes
-    a warning. The hash of the measurer is computed only if the database has times of the board.
+    Empty for a host, whose times depend on the system load. A database that cannot be read causes a warning.
+    The hash of the measurer is computed only if the database has times of the board.
     """
     if board.is_host:
         return nothing_known

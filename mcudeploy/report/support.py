@@ -17,14 +17,14 @@ JsonObject = dict[str, Any]
 
 
 def unsupported(error: ModelError) -> JsonObject:
-    """The object of `check` for a model with nodes that cannot be deployed."""
+    """Return the object of `check` for a model with unsupported nodes."""
     problems = [asdict(problem) for problem in error.problems]
     sizes = dict.fromkeys(("parameters", "macs", "weights_bytes"))
     return {"supported": False, "problems": problems, "notes": [], **sizes}
 
 
 def check(model: Model, parameters: int, arena_bytes: int) -> JsonObject:
-    """The object of `check` for a model that can be deployed, with its unsplit arena."""
+    """Return the object of `check` for a supported model, with its unsplit arena."""
     return {
         "supported": True,
         "problems": [],
@@ -39,13 +39,14 @@ def check(model: Model, parameters: int, arena_bytes: int) -> JsonObject:
 
 
 def removed_channels(graph: Graph) -> JsonObject | None:
-    """The channels that the front end removed from a model; None for none."""
+    """Return the channels that the front end removed from a model; None for none."""
     return None if graph.trimmed is None else asdict(graph.trimmed)
 
 
 def fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
-    """The arena of each plan, and whether it fits the board. If none fits, `missing` lists what the plan with
-    the least arena lacks.
+    """Return the arena of each plan, and whether it fits the board.
+
+    If none fits, `missing` lists the shortage of the plan with the least arena.
     """
     short = {name: missing(plan, model.calls, board, None) for name, (plan, model) in plans.items()}
     arenas = {name: plan.layout.arena_bytes for name, (plan, _) in plans.items()}
