@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 HEAD = """# Licences of dependencies
 
 Made by `python benchmarks/licences.py` from the metadata of the installed packages. mcudeploy is Apache-2.0.
-None of these is part of the C that it generates: that is mcudeploy's own, and Apache-2.0 as well. Compilers,
-QEMU, OpenOCD and the like are separate programs, and not shipped.
+The generated C contains none of these packages: all of it is mcudeploy's and Apache-2.0 as well. mcudeploy does
+not ship compilers, QEMU, OpenOCD or similar programs.
 
 | package | for | licence |
 |---|---|---|
