@@ -12,34 +12,36 @@ COLUMNS = "as they come | integers constant | parameters constant"
 
 HEAD = """# Coverage of ONNX's node tests
 
-Made by `python benchmarks/onnx_score.py`: the {number:,} node tests of onnx {version}, in their opset, each
-planned, built and run on the board `host` through [mcudeploy.onnx_backend](../mcudeploy/onnx_backend.py), and
-compared with the expected outputs by ONNX's own runner, in its tolerances, or within 2^-23 of the largest
-value, to which float32 rounds: some expected zeros are no more than that. [operators.md](operators.md) says
-what operators are restricted to. The same for a model of one's own, in Python:
-`backend.prepare(onnx.load("model.onnx")).run([image])`, after `from mcudeploy import backend`.
+Made by `python benchmarks/onnx_score.py`. The script plans, builds and runs the {number:,} node tests of
+onnx {version}, in their opset, on the board `host` through
+[mcudeploy.onnx_backend](../mcudeploy/onnx_backend.py). ONNX's own runner compares the outputs with the
+expected ones, within its tolerances or within 2^-23 of the largest value. float32 rounds to that precision,
+and some expected zeros are no more exact. [operators.md](operators.md) lists the restrictions of operators.
+To run your model in the same way, use `onnx_backend.prepare(onnx.load("model.onnx")).run([image])`, after
+`from mcudeploy import onnx_backend`.
 
-**The subset**: tests of one node, not the `_expanded` ones, whose first input is float32, int8 or uint8, and
-whose other inputs and outputs are of these or int32, int64 and bool. Outside are *several nodes* (functions
-that ONNX writes out), *other types* (float16, float64, int16, strings, ...), *integers or truth values
-first*, *no input*, and *values that are no tensors*.
+**The subset** contains the tests of one node, without the `_expanded` ones, whose first input is float32,
+int8 or uint8, and whose other inputs and outputs are of these types or int32, int64 and bool. Tests outside
+it have *several nodes* (functions that ONNX writes out), *other types* (float16, float64, int16, strings,
+...), *integers or truth values first*, *no input*, or *values that are no tensors*.
 
-A test feeds every input when the model runs, shapes, axes and weights too. In a model for a microcontroller
-these are initializers. So a test of the subset that is refused is tried again in two other forms. The columns
-count the tests that pass
+A test feeds every input when the model runs, including shapes, axes and weights. In a model for a
+microcontroller these are initializers. A refused test of the subset is therefore tried again in two other
+forms. The columns count the tests that pass
 
 - *as they come*: unchanged;
-- *integers constant*: so, or with int32, int64 and bool inputs after the first as initializers, of the
-  test's values;
-- *parameters constant*: so, or with all inputs after the first as initializers.
+- *integers constant*: unchanged, or with int32, int64 and bool inputs after the first as initializers, with
+  the test's values;
+- *parameters constant*: in these forms, or with all inputs after the first as initializers.
 
-*refused*: in every form, with the reason, before anything is built. *wrong*: other values than expected, or
-anything else than values and a refusal.
+*refused*: refused in every form, with the reason, before anything is built. *wrong*: any result other than
+the expected values or a refusal.
 """
 
 OTHERS = """## Other tools
 
-What others publish, of suites that differ from this one in number and form; nothing was measured here.
+The table lists figures that others publish. Their suites differ from this one in number and form,
+and nothing was measured here.
 
 | tool | figure | source |
 |---|---|---|

@@ -27,21 +27,23 @@ FILE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 
 HEAD = f"""# Operators
 
-Made by `python benchmarks/operators.py`. ONNX files of opset {OPSETS.start} and newer are read: float32, QDQ
-with int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are fixed.
-Of a batch of up to 16 images, or of sequences of a recurrent operator, each is computed by itself, with the
-same weights. What must be constant is an initializer, a Constant node, or computed from these.
+Made by `python benchmarks/operators.py`. mcudeploy reads ONNX files of opset {OPSETS.start} and newer:
+float32, QDQ with int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are
+fixed. A batch may have up to 16 images. Each image, and each sequence of a recurrent operator, is computed
+separately with the same weights. An input that must be constant is an initializer, a Constant node, or
+computed from these.
 
-*int8*: what the operator does between a DequantizeLinear and a QuantizeLinear. *kernel*: on integers.
-*table*: a look-up of 256 bytes, which chains of functions share. *moved*: bytes as they are. *free*: nothing
-is computed. *float*: converted before and after, computed in float32.
+The column *int8* states how an operator between a DequantizeLinear and a QuantizeLinear is computed.
+*kernel*: on integers. *table*: by a look-up table of 256 bytes, which chains of functions share. *moved*:
+bytes are moved unchanged. *free*: no computation. *float*: converted to float32, computed, and converted
+back.
 
-A node that is none of these, or is used otherwise, is refused by its name before anything is searched:
-`mcudeploy check MODEL`. [coverage.md](coverage.md) has how many of ONNX's own tests pass, by operator.
+A node that is not listed, or is used in another way, is refused by name before the search starts:
+`mcudeploy check MODEL`. [coverage.md](coverage.md) lists how many of ONNX's own tests pass, by operator.
 """
 
 TYPES = {
-    "float32, int8, uint8": "as they are; uint8 as int8, less 128",
+    "float32, int8, uint8": "unchanged; uint8 as int8, minus 128",
     "bool": "int8, 0 or 1",
     "int32, int64": "int32; moved, chosen by indices, cast, and computed with by "
     f"{', '.join(INTEGER_OPERATORS)}: what does not fit 32 bits wraps around; so are int8 and uint8 without "
@@ -52,7 +54,7 @@ TYPES = {
     "file: 4 bytes of RAM for each element, no integer kernels",
     "int4, uint4, int2, uint2 weights": "int8, with one scale for a tensor or an output channel",
     "weights quantised in blocks, com.microsoft::MatMulNBits": "float32: 4 bytes of flash for each weight",
-    "weights with a zero point": "int8 where weight less zero point fits (uint8 around 128), else the layer "
+    "weights with a zero point": "int8 if weight minus zero point fits (uint8 around 128), else the layer "
     "is computed in float32",
     "sparse initializers": "written out",
 }
@@ -72,15 +74,15 @@ FREE = frozenset({*VIEWS, "DequantizeLinear", "Dropout", "QuantizeLinear"})
 
 RESTRICTIONS = {
     **dict.fromkeys(BITWISE, "of integers"),
-    "Attention": "nonpad_kv_seqlen constant; qk_matmul_output_mode 2 only where nothing is hidden",
+    "Attention": "nonpad_kv_seqlen constant; qk_matmul_output_mode 2 only if nothing is hidden",
     "BatchNormalization": "inference",
-    "Cast": "to float32, int32, int64, bool, to float16 where a Cast follows; of floats beyond 32 bits the "
+    "Cast": "to float32, int32, int64, bool, to float16 if a Cast follows; of floats beyond 32 bits the "
     "nearest integer, of NaN 0",
     "CausalConvWithState": "weights constant",
     "CenterCropPad": "sizes constant",
     "Compress": "condition constant",
-    "Concat": "constants at the ends, which take as much flash as the result",
-    "Conv": "weights constant; 3-D: float32, by 2-D ones",
+    "Concat": "constants at the ends, which take the flash of the whole result",
+    "Conv": "weights constant; 3-D: float32, by 2-D convolutions",
     "ConvInteger": "weights and zero points constant; read by Cast to float32",
     "ConvTranspose": "1-D and 2-D; weights constant float32; dilations 1",
     "CumProd": "of float32; axis constant",
@@ -98,7 +100,7 @@ RESTRICTIONS = {
     "LpNormalization": "p 1 or 2",
     "MatMulInteger": "zero points constant; read by Cast to float32",
     "MaxPool": "indices of 1-D and 2-D",
-    "MaxUnpool": "output_shape as the kernel gives it",
+    "MaxUnpool": "output_shape equal to that of the kernel",
     "Mod": "of floats with fmod=1",
     "OneHot": "depth constant, or the shape of the result known",
     "Pad": "amounts and value constant",
