@@ -1,6 +1,6 @@
 """mcudeploy: runs an ONNX model on a microcontroller.
 
-`plan`, `build`, `run`, `check` and `fit` do from Python what the commands of these names do: docs/python.md.
+`load` reads a model, and the functions do from Python what the commands of their names do: docs/python.md.
 """
 
 from __future__ import annotations
@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mcudeploy.boards.board import list_boards
+    from mcudeploy.commands.keywords import Choices
+    from mcudeploy.commands.loaded import LoadedModel, load
+    from mcudeploy.commands.ondevice import flash, measure, quantize, tune
     from mcudeploy.commands.python import (
         BuildResult,
-        Choices,
         PlanResult,
         RunResult,
         build,
@@ -19,26 +22,72 @@ if TYPE_CHECKING:
         plan,
         run,
     )
+    from mcudeploy.common.errors import (
+        BoardNotFoundError,
+        BuildError,
+        ConfigError,
+        DeployError,
+        FitError,
+        FlashError,
+        LatencyError,
+        ModelError,
+        OutputsDifferError,
+        PortError,
+        ProtocolError,
+        UsageError,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
+    "BoardNotFoundError",
+    "BuildError",
     "BuildResult",
     "Choices",
+    "ConfigError",
+    "DeployError",
+    "FitError",
+    "FlashError",
+    "LatencyError",
+    "LoadedModel",
+    "ModelError",
+    "OutputsDifferError",
     "PlanResult",
+    "PortError",
+    "ProtocolError",
     "RunResult",
+    "UsageError",
     "__version__",
     "build",
     "check",
     "fit",
+    "flash",
+    "list_boards",
+    "load",
+    "measure",
     "plan",
+    "quantize",
     "run",
+    "tune",
 ]
+_HOMES = {
+    "list_boards": "boards.board",
+    "Choices": "commands.keywords",
+    **dict.fromkeys(("LoadedModel", "load"), "commands.loaded"),
+    **dict.fromkeys(("flash", "measure", "quantize", "tune"), "commands.ondevice"),
+    **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "common.errors"),
+}
+"""The modules of these names; those of all others are in commands.python."""
 
 
 def __getattr__(name: str) -> Any:
-    """The functions, imported when the first of them is asked for: the command line starts without them."""
+    """A name of `__all__`, imported on first use: the command line starts without it."""
     if name in __all__:
         from importlib import import_module  # noqa: PLC0415
 
-        return getattr(import_module("mcudeploy.commands.python"), name)
+        return getattr(import_module(f"mcudeploy.{_HOMES.get(name, 'commands.python')}"), name)
     raise AttributeError(f"module 'mcudeploy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is offered, for completion in a notebook."""
+    return __all__

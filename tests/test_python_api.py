@@ -1,16 +1,20 @@
-"""`import mcudeploy`: the commands as functions, on a small model."""
+"""`import mcudeploy`: models loaded, and the commands as functions, on a small model."""
 
 from __future__ import annotations
 
+import gc
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from models import fully_connected
 
 import mcudeploy
+import mcudeploy as md
 from mcudeploy.common.errors import BoardNotFoundError, FitError, UsageError
 
 
@@ -32,15 +36,75 @@ def test_a_model_is_planned_built_and_run(model: Path, tmp_path: Path) -> None:
     assert result.verified and result.milliseconds >= 0 and len(result.outputs) == 2
     assert all(it["y"].shape == (1, 4) and it["y"].dtype == np.float32 for it in result.outputs)
     assert result.report["outputs"][1]["values"] == pytest.approx(result.outputs[1]["y"].ravel().tolist())
+    with pytest.raises(KeyError, match="2 samples"):
+        result.outputs["y"]
 
     built = mcudeploy.build(model, "mps2-an386", tmp_path / "out", kind="rust", verify=False, time_limit=1)
     assert built.verified is None and tmp_path / "out" / "Cargo.toml" in built.files
 
 
+def test_a_loaded_model_becomes_a_plan_a_run_and_a_library(model: Path, tmp_path: Path) -> None:
+    proto = onnx.load(model)
+    for source in (str(model), model.read_bytes(), proto):
+        loaded = md.load(source)
+        assert repr(loaded).count("\n") == 0 and "2 operators" in repr(loaded), repr(loaded)
+    plan = md.load(proto).plan("host", time_limit=1, max_overhead=5)
+    gc.collect()  # the model's file lasts as long as the plan
+    assert repr(plan).startswith("<plan of model.onnx for host: arena ") and "\n" not in repr(plan)
+    assert plan.arena_bytes == md.plan(model, "host", time_limit=1).arena_bytes
+    assert plan.splits == plan.deployment.plan.splits
+    assert plan.latency is None or plan.latency["unit"] == "us"  # if it was measured before
+    assert "srcdoc" in plan._repr_html_() and "model.onnx on host" in plan._repr_html_()
+
+    sample = np.ones((1, 8), np.float32)
+    result = plan.run(inputs=[sample])
+    assert result.verified and result.outputs["y"].shape == (1, 4)
+    assert result.outputs["y"] is result.outputs[0]["y"]
+    assert {it["name"] for it in result.profile} and "verified" in repr(result)
+    with pytest.raises(KeyError, match="no output 'z'; there are 'y'"):
+        result.outputs["z"]
+
+    built = plan.build(tmp_path / "library", layout="cmake")
+    assert built.verified and tmp_path / "library" / "CMakeLists.txt" in built.files
+    assert built.report["arena_bytes"] == plan.arena_bytes
+    folder = plan.deployment.model.path.parent
+    del plan
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_shapes_of_a_loaded_model_hold_for_its_plans(model: Path) -> None:
+    proto = onnx.load(model)
+    proto.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "features"
+    with pytest.raises(md.DeployError, match="features"):
+        md.load(proto)
+    name = proto.graph.input[0].name
+    plan = md.load(proto, shapes={name: (1, 8)}).plan("host", time_limit=1)
+    assert plan.run(inputs=[np.zeros((1, 8), np.float32)]).verified
+    with pytest.raises(UsageError, match="not int"):
+        md.load(3)  # type: ignore[arg-type]
+
+
 def test_what_can_be_deployed_and_where(model: Path) -> None:
-    assert mcudeploy.check(model)["supported"]
+    assert mcudeploy.check(model)["supported"] and md.load(model).check("stm32f405")["fits"]
     report = mcudeploy.fit(model, ["microbit", "stm32f405"])
     assert {it["board"] for it in report["boards"]} == {"microbit", "stm32f405"}
+    assert "stm32f405" in {board.name for board in md.list_boards()}
+
+
+def test_devices_from_python(model: Path) -> None:
+    assert {it["kernel"] for it in md.measure(model, time_limit=1)["operators"]}
+    tuned = md.tune(model, "host", time_limit=1)
+    assert tuned.report["measurers"] == 1 and tuned.run().verified
+    with pytest.raises(UsageError, match="nothing is flashed"):
+        md.flash(model, "host")
+
+
+def test_a_model_is_quantised(model: Path, tmp_path: Path) -> None:
+    samples = np.random.default_rng(0).normal(size=(8, 1, 8)).astype(np.float32)
+    np.save(tmp_path / "samples.npy", samples)
+    md.quantize(model, tmp_path / "samples.npy", tmp_path / "int8.onnx", method="minmax")
+    assert md.load(tmp_path / "int8.onnx").check()["supported"]
 
 
 def test_errors_are_those_of_the_command_line(model: Path) -> None:
@@ -48,12 +112,39 @@ def test_errors_are_those_of_the_command_line(model: Path) -> None:
         mcudeploy.plan(model, "nope")
     with pytest.raises(FitError):
         mcudeploy.plan(model, "microbit", ram_limit=8, time_limit=1)
-    with pytest.raises(UsageError, match="float64"):
-        mcudeploy.run(model, inputs=[np.zeros((1, 8))])
-    with pytest.raises(TypeError, match="no such option: speed"):
-        mcudeploy.plan(model, "microbit", speed=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="no such option: xyz; there are max_overhead"):
+        mcudeploy.plan(model, "microbit", xyz=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="max_overhed; did you mean 'max_overhead'"):
+        md.load(model).plan("microbit", max_overhed=1)  # type: ignore[call-arg]
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         mcudeploy.nope  # noqa: B018
+    assert md.FitError is FitError and all(getattr(md, name) for name in md.__all__)
+
+
+def test_errors_name_the_input_and_no_file(model: Path) -> None:
+    with pytest.raises(UsageError, match=r"^inputs\[0\] holds float64"):
+        mcudeploy.run(model, inputs=[np.zeros((1, 8))])
+    with pytest.raises(UsageError, match=r"^inputs\[1\] has the shape \[1, 7\]"):
+        mcudeploy.run(model, inputs=[np.zeros((1, 8), np.float32), np.zeros((1, 7), np.float32)])
+
+
+def test_sizes_are_numbers_or_texts(model: Path) -> None:
+    with pytest.raises(FitError) as text:
+        md.plan(model, "microbit", ram_limit="8", time_limit=1)
+    with pytest.raises(FitError) as number:
+        md.plan(model, "microbit", ram_limit=8, time_limit=1)
+    assert str(text.value) == str(number.value)
+    plan = md.plan(model, "stm32f405", ram_limit="1k", memory={"ccm": "0", "sram": "20k"}, time_limit=1)
+    assert plan.report["memory_limits"]["sram"] <= 20480 and plan.latency is not None
+    with pytest.raises(UsageError, match="ram_limit: '20x' is not a size"):
+        md.plan(model, "microbit", ram_limit="20x")
+
+
+def test_help_shows_the_keywords() -> None:
+    for function in (md.plan, md.check, md.fit, md.build, md.run, md.tune, md.measure, md.LoadedModel.plan):
+        parameters = inspect.signature(function).parameters
+        assert parameters["max_overhead"].default == 5.0 and "ram_limit" in parameters
+        assert set(md.Choices.__annotations__) <= set(parameters)
 
 
 def test_importing_it_loads_nothing_else() -> None:

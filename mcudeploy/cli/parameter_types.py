@@ -10,8 +10,9 @@ from typing import Any
 
 import rich_click as click
 
-from mcudeploy.cli.config import parse_cores, parse_limit, parse_shape, parse_size
+from mcudeploy.cli.config import parse_cores, parse_limit, parse_shape
 from mcudeploy.common.formats import way_in
+from mcudeploy.common.sizes import parse_size
 
 
 class SizeType(click.ParamType[int]):

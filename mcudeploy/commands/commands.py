@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.ports import attached_by, find_port
 from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
-from mcudeploy.verify.samples import Sample, load_samples
+from mcudeploy.verify.samples import Sample, ValueSource, load_samples
 from mcudeploy.verify.verdict import Verdict, judge
 
 JsonObject = dict[str, Any]
@@ -254,8 +254,8 @@ def run_model(
     target: Target,
     options: Options,
     *,
-    inputs: list[Path],
-    expected: list[Path],
+    inputs: Sequence[ValueSource],
+    expected: Sequence[ValueSource],
     reading: Preprocessing = AS_USUAL,
     labels: Path | None = None,
     timing: Timing = "instructions",

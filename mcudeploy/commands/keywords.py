@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict, TypeVar
 
 from mcudeploy.boards.board import Board, load_board
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.sizes import parse_size
 from mcudeploy.planner.planner import Options
 
 Named = str | Board
@@ -14,12 +19,14 @@ Named = str | Board
 
 
 class Choices(TypedDict, total=False):
-    """What may be chosen; sizes are bytes, `max_overhead` is percent, `time_limit` seconds."""
+    """Options of a search. Sizes are bytes or texts such as "20k", `max_overhead` is percent, `time_limit`
+    seconds.
+    """
 
     max_overhead: float
     time_limit: float
-    ram_limit: int
-    memory: Mapping[str, int]
+    ram_limit: int | str
+    memory: Mapping[str, int | str]
     dma_io: bool
     split: bool
     stream_input: bool
@@ -35,20 +42,51 @@ class Choices(TypedDict, total=False):
 
 
 def options_of(choices: Choices) -> Options:
-    """The options of a search. Raises TypeError for a name that is none of them."""
-    given = dict(choices)
-    unknown = given.keys() - Choices.__annotations__
-    if unknown:
-        raise TypeError(f"no such option: {', '.join(sorted(unknown))}; see mcudeploy.Choices")
-    plan = choices.get("plan")
+    """The options of a search. Raises TypeError for an unknown name, UsageError for what is no size."""
+    for name in choices.keys() - Choices.__annotations__:
+        near = difflib.get_close_matches(name, Choices.__annotations__, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(Choices.__annotations__)}"
+        raise TypeError(f"no such option: {name}; {hint}")
+    plan, ram_limit = choices.get("plan"), choices.get("ram_limit")
     renamed = {
-        "memory_limits": tuple(choices.get("memory", {}).items()),
+        "ram_limit": None if ram_limit is None else _size("ram_limit", ram_limit),
+        "memory_limits": tuple(
+            (name, _size(f"memory[{name!r}]", size)) for name, size in choices.get("memory", {}).items()
+        ),
         "shapes": tuple(choices.get("shapes", {}).items()),
         "cores": choices.get("parallel"),
         "plan_file": None if plan is None else Path(plan),
     }
-    same = given.keys() - {"memory", "shapes", "parallel", "plan"}
+    given = dict(choices)
+    same = given.keys() - {"ram_limit", "memory", "shapes", "parallel", "plan"}
     return Options(**{name: given[name] for name in same}, **renamed)  # type: ignore[arg-type]
+
+
+def _size(name: str, size: int | str) -> int:
+    """Bytes of a number, which may be 0, or of a text."""
+    if not isinstance(size, str):
+        return size
+    try:
+        return 0 if size.strip() == "0" else parse_size(size)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def with_keywords(function: _Function) -> _Function:
+    """Shows the names of `Choices` with their defaults in the function's signature, for `help()`."""
+    defaults = {field.name: field.default for field in dataclasses.fields(Options)}
+    signature = inspect.signature(function)
+    own = [it for it in signature.parameters.values() if it.kind is not it.VAR_KEYWORD]
+    shown = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind)
+        for name, kind in Choices.__annotations__.items()
+        if name not in signature.parameters
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]
+    return function
 
 
 def board_of(board: Named) -> Board:

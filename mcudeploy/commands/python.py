@@ -1,15 +1,17 @@
-"""What `import mcudeploy` offers: models planned, built and run from Python, with typed results.
+"""The functions of `import mcudeploy`: models checked, planned, built and run, with typed results.
 
 Errors are those of the command line, classes of `mcudeploy.common.errors`; `str(error)` is its message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import html
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Unpack
+from typing import Any, SupportsIndex, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,27 +20,117 @@ from mcudeploy.codegen.exporters import Kind
 from mcudeploy.commands import build as building
 from mcudeploy.commands import checking
 from mcudeploy.commands import commands as api
-from mcudeploy.commands.keywords import Choices, Named, board_of, options_of
+from mcudeploy.commands.keywords import Choices, Named, board_of, options_of, with_keywords
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.running import Ran
+from mcudeploy.ir.plan import Split
 from mcudeploy.ops.host_io import from_device
-
-__all__ = ["BuildResult", "Choices", "PlanResult", "RunResult", "build", "check", "fit", "plan", "run"]
+from mcudeploy.report import html as pages
+from mcudeploy.verify.samples import NamedArray, ValueSource
 
 Array = NDArray[Any]
 Report = Mapping[str, Any]
 """The JSON object of the command of that name."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class SampleOutputs(tuple[Mapping[str, Array], ...]):
+    """The outputs of every sample by name, in the model's own shapes and types. A name instead of a number
+    selects an output of the only sample.
+    """
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, key: str) -> Array: ...
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Mapping[str, Array]: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Mapping[str, Array], ...]: ...
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if len(self) != 1:
+            raise KeyError(f"there are {len(self)} samples: outputs[0][{key!r}] is of the first")
+        if key not in self[0]:
+            raise KeyError(f"no output {key!r}; there are {', '.join(map(repr, self[0]))}")
+        return self[0][key]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RunResult:
+    """A run on a device. `milliseconds`: at the board's clock, by the source that
+    `report["latency"]["milliseconds_by"]` names.
+    """
+
+    verified: bool
+    outputs: SampleOutputs
+    milliseconds: float
+    arena_bytes: int
+    flash_bytes: int
+    ram_bytes: int
+    report: Report
+
+    def __repr__(self) -> str:
+        """One line."""
+        verdict = "verified" if self.verified else "NOT verified"
+        sizes = f"{self.milliseconds:.3g} ms, {self.ram_bytes:,} B of RAM"
+        return f"<run on {self.report['board']}: {verdict}, {sizes}>"
+
+    @property
+    def profile(self) -> Sequence[Report]:
+        """The time of each operator, as `report["operators"]` has it."""
+        return self.report["operators"]  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """A library that was written. `verified`: None if the program was not run."""
+
+    files: tuple[Path, ...]
+    verified: bool | None
+    report: Report
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlanResult:
-    """A plan of a model for a board. `report`: all that `mcudeploy plan --json` says."""
+    """A plan of a model for a board. `report`: the object of `mcudeploy plan --json`. `choices` are the
+    options that the plan is run and built with. `source` keeps the model's file if it is a temporary one.
+    """
 
     arena_bytes: int
     unsplit_arena_bytes: int
     report: Report
     deployment: Deployment
+    choices: Choices
+    source: object = None
+
+    def __repr__(self) -> str:
+        """One line."""
+        made = self.deployment
+        return (
+            f"<plan of {made.model.path.name} for {made.board.name}: arena {self.arena_bytes:,} B, "
+            f"unsplit {self.unsplit_arena_bytes:,} B, {len(self.splits)} splits>"
+        )
+
+    def _repr_html_(self) -> str:
+        """The report of `mcudeploy plan --report`, in a frame of a notebook."""
+        made = self.deployment
+        command = ("plan", str(made.model.path), "--board", made.board.name)
+        subject = pages.Subject(made, dict(self.report), made.measured())
+        page = html.escape(pages.page(made.model.path, [subject], command))
+        return f'<iframe sandbox="allow-scripts" width="100%" height="800" srcdoc="{page}"></iframe>'
+
+    @property
+    def latency(self) -> Report | None:
+        """The measured latency of this plan, else the estimated one; None if neither is known."""
+        known: Report | None = self.report["latency"] or self.report["estimated_latency"]
+        return known
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """The operators that are computed in rows together."""
+        return self.deployment.plan.splits
 
     def save(self, path: str | Path) -> None:
         """Write the plan, for `plan=` and `--plan`."""
@@ -48,48 +140,59 @@ class PlanResult:
         """Draw the arena over steps, as .svg or .html."""
         api.save_chart(self.deployment, Path(path))
 
+    def run(self, inputs: Sequence[Array | str | Path] = (), device: str | None = None) -> RunResult:
+        """Run the plan, and verify its outputs: in the emulator, or on the board at the port `device`. A plan
+        for the host runs on this computer.
+        """
+        made = self.deployment
+        with self._stored() as choices:
+            return run(
+                made.model.path, made.board, inputs=inputs, emulate=device is None, port=device, **choices
+            )
 
-@dataclass(frozen=True, slots=True)
-class BuildResult:
-    """A library that was written. `verified`: None where the program was not run."""
+    def build(
+        self, folder: str | Path, *, layout: Kind | None = None, verify: bool = True, force: bool = False
+    ) -> BuildResult:
+        """Write the C library of the plan, laid out for the build system `layout`."""
+        made = self.deployment
+        with self._stored() as choices:
+            return build(
+                made.model.path, made.board, folder, kind=layout, verify=verify, force=force, **choices
+            )
 
-    files: tuple[Path, ...]
-    verified: bool | None
-    report: Report
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RunResult:
-    """A run on a device. `outputs`: of every sample the outputs by name, in the model's own shapes and types;
-    `milliseconds`: at the board's clock, by what `report["latency"]["milliseconds_by"]` says.
-    """
-
-    verified: bool
-    outputs: tuple[Mapping[str, Array], ...]
-    milliseconds: float
-    arena_bytes: int
-    flash_bytes: int
-    ram_bytes: int
-    report: Report
+    @contextmanager
+    def _stored(self) -> Iterator[Choices]:
+        """The choices with the plan in a file, while the block runs."""
+        with TemporaryDirectory(prefix="mcudeploy-") as folder:
+            path = Path(folder, "plan.json")
+            self.save(path)
+            choices = self.choices.copy()
+            choices["plan"] = path
+            yield choices
 
 
+@with_keywords
 def check(model: str | Path, board: Named | None = None, **choices: Unpack[Choices]) -> Report:
-    """What of a model can be deployed, and its sizes; with a board, whether it fits."""
-    return checking.check_model(Path(model), None if board is None else board_of(board), options_of(choices))
+    """Which operators are unsupported, and why, and the model's sizes; with a board, whether it fits."""
+    named = None if board is None else board_of(board)
+    return checking.check_model(Path(model), named, options_of(choices))
 
 
+@with_keywords
 def fit(model: str | Path, boards: Iterable[Named], **choices: Unpack[Choices]) -> Report:
     """How a model suits each of these boards, the best first."""
     return checking.fit_model(Path(model), [board_of(board) for board in boards], options_of(choices))
 
 
+@with_keywords
 def plan(model: str | Path, board: Named, **choices: Unpack[Choices]) -> PlanResult:
-    """Order and place all tensors of a model on a board. Raises FitError where there is no room."""
+    """Order and place all tensors of a model on a board. Raises FitError if there is no room."""
     made = api.plan_model(Path(model), board_of(board), options_of(choices))
     report = api.plan_report(made)
-    return PlanResult(report["arena_bytes"], report["unsplit_arena_bytes"], report, made)
+    return PlanResult(report["arena_bytes"], report["unsplit_arena_bytes"], report, made, choices)
 
 
+@with_keywords
 def build(
     model: str | Path,
     board: Named,
@@ -101,8 +204,8 @@ def build(
     force: bool = False,
     **choices: Unpack[Choices],
 ) -> BuildResult:
-    """Write the C library of a model, laid out for the build system `kind`. Firmware comes with it, where the
-    board has any, if not `library_only`. Raises OutputsDifferError where the program is wrong.
+    """Write the C library of a model, laid out for the build system `kind`. Firmware comes with it if the
+    board has any and `library_only` is false. Raises OutputsDifferError if the program is wrong.
     """
     report = building.build_models(
         [Path(model)],
@@ -117,6 +220,7 @@ def build(
     return BuildResult(tuple(map(Path, report["files"])), report["verified"], report)
 
 
+@with_keywords
 def run(
     model: str | Path,
     board: Named = "host",
@@ -128,14 +232,14 @@ def run(
 ) -> RunResult:
     """Build a model, run it on the board, its emulator, or this computer, and verify its outputs.
 
-    `inputs`: arrays in the model's shapes and types, or files as `--input` takes them, one for each input, as
-    often as there are samples; one sample is drawn where there are none.
+    `inputs`: arrays in the model's shapes and types, or files as `--input` takes them, one for each input and
+    sample. Without any, one sample is drawn.
     """
-    found: list[Mapping[str, Array]] = []
+    outputs: list[Mapping[str, Array]] = []
 
     def keep(ran: Ran) -> None:
         graph = ran.made.plan.graph
-        found.extend(
+        outputs.extend(
             {
                 border.name: from_device(border, graph.tensors[border.tensor], stored[border.tensor])
                 for border in graph.own_outputs()
@@ -143,19 +247,17 @@ def run(
             for stored in ran.observed.outputs
         )
 
-    with TemporaryDirectory(prefix="mcudeploy-") as folder:
-        files = [_file(value, Path(folder, f"{number}.npy")) for number, value in enumerate(inputs)]
-        report = api.run_model(
-            Path(model),
-            Target(board_of(board), port, emulate),
-            options_of(choices),
-            inputs=files,
-            expected=[],
-            told=keep,
-        )
+    report = api.run_model(
+        Path(model),
+        Target(board_of(board), port, emulate),
+        options_of(choices),
+        inputs=[_source(value, f"inputs[{number}]") for number, value in enumerate(inputs)],
+        expected=[],
+        told=keep,
+    )
     return RunResult(
         verified=report["verified"],
-        outputs=tuple(found),
+        outputs=SampleOutputs(outputs),
         milliseconds=report["latency"]["milliseconds"],
         arena_bytes=report["arena_bytes"],
         flash_bytes=report["flash_bytes"],
@@ -164,8 +266,5 @@ def run(
     )
 
 
-def _file(value: Array | str | Path, path: Path) -> Path:
-    if isinstance(value, str | Path):
-        return Path(value)
-    np.save(path, value, allow_pickle=False)
-    return path
+def _source(value: Array | str | Path, name: str) -> ValueSource:
+    return Path(value) if isinstance(value, str | Path) else NamedArray(name, np.asarray(value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,10 +41,26 @@ class Sample:
     expected: Mapping[str, Array]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedArray:
+    """Values that a caller has in memory, and how messages name them."""
+
+    name: str
+    values: Array
+
+
+ValueSource = Path | NamedArray
+"""A file as `--input` takes it, or an array."""
+
+
 def load_samples(
-    graph: Graph, inputs: list[Path], expected: list[Path], seed: int, reading: Preprocessing = AS_USUAL
+    graph: Graph,
+    inputs: Sequence[ValueSource],
+    expected: Sequence[ValueSource],
+    seed: int,
+    reading: Preprocessing = AS_USUAL,
 ) -> list[Sample]:
-    """Read samples from files: one file per model input, in order, repeated for each sample. `reading`
+    """Read samples from files or arrays: one per model input, in order, repeated for each sample. `reading`
     describes the conversion of pictures.
 
     Without files one sample is drawn, or several for a model with states: numbers of the whole range for int8
@@ -73,18 +89,25 @@ def load_samples(
 
 
 def _groups(
-    graph: Graph, borders: tuple[GraphIO, ...], files: list[Path], what: str, reading: Preprocessing
+    graph: Graph,
+    borders: tuple[GraphIO, ...],
+    files: Sequence[ValueSource],
+    what: str,
+    reading: Preprocessing,
 ) -> list[dict[str, Array]]:
     if len(files) % len(borders):
+        unit = "array" if any(isinstance(it, NamedArray) for it in files) else "file"
         raise UsageError(
-            f"the model has {count_text(len(borders), what)}; {count_text(len(files), 'file')} "
+            f"the model has {count_text(len(borders), what)}; {count_text(len(files), unit)} "
             f"{agree(len(files), 'is', 'are')} not a multiple of it"
         )
     step = len(borders)
     return [
         {
-            border.name: _fit(border, read_values(path, wanted_of(graph, border), reading), path)
-            for border, path in zip(borders, files[i : i + step], strict=True)
+            border.name: _fit(border, source.values, source.name)
+            if isinstance(source, NamedArray)
+            else _fit(border, read_values(source, wanted_of(graph, border), reading), str(source))
+            for border, source in zip(borders, files[i : i + step], strict=True)
         }
         for i in range(0, len(files), step)
     ]
@@ -95,7 +118,7 @@ def wanted_of(graph: Graph, border: GraphIO) -> Wanted:
     return Wanted(border, None if border.dtype == "bool" else graph.tensors[border.tensor].quantization)
 
 
-def _fit(border: GraphIO, value: Array, path: Path) -> Array:
+def _fit(border: GraphIO, value: Array, name: str) -> Array:
     declared = border.declared
     if declared is not None and value.dtype.name == declared.dtype:
         value = dequantize(value.astype(np.int64), declared.quantization)
@@ -103,15 +126,15 @@ def _fit(border: GraphIO, value: Array, path: Path) -> Array:
         either = (
             border.dtype if declared is None else f"{declared.dtype}, or the {border.dtype} it stands for"
         )
-        raise UsageError(f"{path} holds {value.dtype.name}, {border.name} of the model is {either}")
+        raise UsageError(f"{name} holds {value.dtype.name}, {border.name} of the model is {either}")
     if value.shape != border.shape:
         raise UsageError(
-            f"{path} has the shape {list(value.shape)}, {border.name} of the model {list(border.shape)}"
+            f"{name} has the shape {list(value.shape)}, {border.name} of the model {list(border.shape)}"
         )
     if value.dtype.kind == "f" and not np.isfinite(value).all():
-        raise UsageError(f"{path} has values that are not finite: nothing could be verified with them")
+        raise UsageError(f"{name} has values that are not finite: nothing could be verified with them")
     if value.dtype == np.int64 and not np.array_equal(value, value.astype(np.int32)):
-        raise UsageError(f"{path} has integers beyond 32 bits, in which {border.name} of the model is held")
+        raise UsageError(f"{name} has integers beyond 32 bits, in which {border.name} of the model is held")
     return value
 
 

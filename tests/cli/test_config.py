@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from mcudeploy.cli.config import load_settings, parse_size
+from mcudeploy.cli.config import load_settings
 from mcudeploy.common.errors import ConfigError
+from mcudeploy.common.sizes import parse_size
 from tests.cli.conftest import Deploy
 
 Invoke = Callable[[str], Result]

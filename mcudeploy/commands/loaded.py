@@ -1,0 +1,93 @@
+"""`mcudeploy.load`: a model from a file or from memory, to be planned for boards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol, Unpack
+
+from mcudeploy.commands import python
+from mcudeploy.commands.keywords import Choices, Named, options_of, with_keywords
+from mcudeploy.common.errors import UsageError
+from mcudeploy.ir.graph import GraphIO
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.planner import read_model
+
+_TFLITE = b"TFL3"
+"""Bytes 4 to 7 of a .tflite file."""
+
+
+class Serializable(Protocol):
+    """An `onnx.ModelProto`."""
+
+    def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
+        """The bytes of its file."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LoadedModel:
+    """A model that can be deployed. `choices`: how it was read; its plans are read the same way."""
+
+    path: Path
+    model: Model
+    choices: Choices
+    folder: TemporaryDirectory[str] | None = None
+    """The folder of the file if the model came from memory; it is removed with the last plan of the model."""
+
+    def __repr__(self) -> str:
+        """One line."""
+        graph = self.model.graph
+        sizes = f"{len(graph.operators)} operators, {self.model.macs:,} MACs"
+        return f"<model {self.path.name}: {sizes}, inputs {_shapes(graph.own_inputs())}>"
+
+    @with_keywords
+    def check(self, board: Named | None = None, **choices: Unpack[Choices]) -> python.Report:
+        """The sizes of the model; with a board, whether it fits."""
+        return python.check(self.path, board, **self._with(choices))
+
+    @with_keywords
+    def fit(self, boards: Iterable[Named], **choices: Unpack[Choices]) -> python.Report:
+        """How the model suits each of these boards, the best first."""
+        return python.fit(self.path, boards, **self._with(choices))
+
+    @with_keywords
+    def plan(self, board: Named, **choices: Unpack[Choices]) -> python.PlanResult:
+        """Order and place all tensors on a board. Raises FitError if there is no room."""
+        return replace(python.plan(self.path, board, **self._with(choices)), source=self.folder)
+
+    def _with(self, choices: Choices) -> Choices:
+        return {**self.choices, **choices}
+
+
+def load(
+    model: str | Path | bytes | Serializable,
+    *,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    float_io: bool = False,
+    stateful: bool = False,
+) -> LoadedModel:
+    """Read a model: the path of an .onnx or .tflite file, the bytes of one, or an `onnx.ModelProto`. `shapes`
+    are those of inputs with open dimensions. Raises ModelError, which lists all unsupported nodes.
+    """
+    choices: Choices = {"shapes": dict(shapes or {}), "float_io": float_io, "stateful": stateful}
+    path, folder = _file(model)
+    return LoadedModel(path, read_model(path, options_of(choices)), choices, folder)
+
+
+def _file(model: str | Path | bytes | Serializable) -> tuple[Path, TemporaryDirectory[str] | None]:
+    """The file of a model, and the folder that was made for it."""
+    if isinstance(model, str | Path):
+        return Path(model), None
+    if not isinstance(model, bytes) and not hasattr(model, "SerializeToString"):
+        raise UsageError(f"a model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}")
+    content = model if isinstance(model, bytes) else model.SerializeToString()
+    folder = TemporaryDirectory(prefix="mcudeploy-")
+    path = Path(folder.name, "model.tflite" if content[4:8] == _TFLITE else "model.onnx")
+    path.write_bytes(content)
+    return path, folder
+
+
+def _shapes(borders: Iterable[GraphIO]) -> str:
+    return ", ".join(f"{it.name} {list(it.shape)}" for it in borders)

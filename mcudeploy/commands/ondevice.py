@@ -1,0 +1,87 @@
+"""`mcudeploy.tune`, `measure`, `flash` and `quantize`: what these commands do, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Unpack
+
+from mcudeploy.commands import commands as api
+from mcudeploy.commands import tune as tuning
+from mcudeploy.commands.keywords import Choices, Named, board_of, options_of, with_keywords
+from mcudeploy.commands.python import PlanResult, Report
+from mcudeploy.device.target import Target
+
+
+@with_keywords
+def tune(
+    model: str | Path,
+    board: Named,
+    *,
+    emulate: bool = False,
+    port: str | None = None,
+    **choices: Unpack[Choices],
+) -> PlanResult:
+    """Search for the plan with the least RAM, timing parts of the model on the device. Raises FitError if
+    there is no room.
+    """
+    target = Target(board_of(board), port, emulate)
+    made, report = tuning.tune_model(Path(model), [target], options_of(choices))
+    return PlanResult(report["arena_bytes"], report["unsplit_arena_bytes"], report, made, choices)
+
+
+@with_keywords
+def measure(
+    model: str | Path,
+    board: Named = "host",
+    *,
+    emulate: bool = False,
+    port: str | None = None,
+    timing: Literal["instructions", "cycles-model", "traffic"] = "instructions",
+    **choices: Unpack[Choices],
+) -> Report:
+    """Time every operator of a model on the device: the object of `measure --json`."""
+    target = Target(board_of(board), port, emulate)
+    return api.measure_model(Path(model), target, options_of(choices), timing=timing)
+
+
+@with_keywords
+def flash(
+    model: str | Path | None,
+    board: Named,
+    *,
+    emulate: bool = False,
+    port: str | None = None,
+    dry_run: bool = False,
+    **choices: Unpack[Choices],
+) -> Report:
+    """Write a model's firmware to the board, or with None the measurer alone: the object of `flash --json`.
+    `dry_run` builds it, and lists the commands that would write the board.
+    """
+    target = Target(board_of(board), port, emulate)
+    return api.flash_board(None if model is None else Path(model), target, options_of(choices), dry_run)
+
+
+def quantize(
+    model: str | Path,
+    data: str | Path,
+    output: str | Path,
+    *,
+    labels: str | Path | None = None,
+    method: Literal["auto", "minmax", "entropy", "percentile"] = "auto",
+    samples: int = 200,
+    keep_float: Sequence[str] = (),
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    seed: int = 0,
+) -> Report:
+    """Turn a float model into int8, calibrated with the samples of `data`, and write it to `output`: the
+    object of `quantize --json`.
+    """
+    # ONNX Runtime's quantiser loads slowly
+    from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model  # noqa: PLC0415
+
+    classes = None if labels is None else Path(labels)
+    request = QuantizeRequest(
+        Path(data), classes, method, samples, seed, tuple(keep_float), dict(shapes or {})
+    )
+    return quantize_model(Path(model), request, Path(output))
