@@ -56,7 +56,7 @@ def test_ticks_may_be_fractions() -> None:
 )
 def test_waiting_for_ever_is_an_error(lanes: tuple[Lane, ...]) -> None:
     ticks = [[1] * sum(isinstance(entry, WorkSlice) for entry in lane) for lane in lanes]
-    with pytest.raises(ValueError, match=r"core \d waits for ever: CoreWait\("):
+    with pytest.raises(ValueError, match=r"core \d waits for ever: Sync\("):
         critical_path(lanes, ticks)
 
 
