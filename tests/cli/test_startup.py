@@ -29,7 +29,7 @@ except SystemExit as end:
 
 
 def loaded(names: tuple[str, ...], *arguments: str) -> str:
-    """Return the modules of the modules that a command imports, and its exit code, as text."""
+    """Return those of the modules `names` that a command imports, and its exit code, as text."""
     command = [sys.executable, "-c", _SCRIPT, " ".join(names), *arguments]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     return run.stderr.splitlines()[-1]
