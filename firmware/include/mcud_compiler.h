@@ -1,9 +1,10 @@
 /* What compilers do differently: byte order, blocks of assembler, words that several cores share.
  *
- * Blocks are inline assembler that needs all registers of a core but the stack pointer. GCC allocates them. Clang and
- * its family (armclang, Zephyr's LLVM, Zig) take a register for every operand in memory, keep one for the frame, and
- * refuse: they get MCUD_BLOCKS 0, for which the same instructions are written as functions or intrinsics of C. Small
- * assembler, a few operands each, is for both. Other compilers, and builds without optimisation, get portable C. */
+ * A block is inline assembler with an operand in every register that a compiler can give. GCC and Clang take those of
+ * the DSP extension; GCC alone those of the vector extension and of Cortex-M0, for which Clang gets intrinsics, and
+ * portable C. With MCUD_BLOCKS 0 all blocks are C: so where Clang keeps r9 for itself (-frwpi), or if you define it
+ * because a compiler says that assembler needs more registers than there are. Assembler of a few operands is used
+ * nevertheless. Builds without optimisation, and compilers that are not of these two families, get portable C. */
 #ifndef MCUD_COMPILER_H
 #define MCUD_COMPILER_H
 
@@ -19,7 +20,7 @@
 #endif
 
 #ifndef MCUD_BLOCKS
-#if defined(__GNUC__) && !(defined(__clang__) && defined(__APCS_RWPI))
+#if defined(__GNUC__) && !(defined(__clang__) && defined(__ARM_RWPI))
 #define MCUD_BLOCKS 1
 #else
 #define MCUD_BLOCKS 0

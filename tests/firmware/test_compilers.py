@@ -68,6 +68,14 @@ def test_no_assembler_needs_the_register_of_position_independent_code(
 
 
 @needs_clang
+@pytest.mark.parametrize("name", ["cortex-m4", "cortex-m55"])
+def test_a_reserved_register_is_left_alone(name: str, includes: list[Path], tmp_path: Path) -> None:
+    kernels = [kernel for kernel in SPECIAL if "conv" in kernel.stem]
+    command = [*CORES[name].compiler("clang"), "-O2", "-frwpi"]
+    assert not complaints_of(command, kernels, includes, tmp_path / "objects")
+
+
+@needs_clang
 @pytest.mark.parametrize("name", CORES)
 def test_what_clang_compiles_computes_the_same_bits(name: str, tmp_path: Path) -> None:
     core = CORES[name]
@@ -78,9 +86,14 @@ def test_what_clang_compiles_computes_the_same_bits(name: str, tmp_path: Path) -
         library = build(model, core.board, tmp_path / model.stem)
         assert library is not None
         said = []
-        for compiler, level in (("gcc", "-O2"), ("clang", "-O2"), ("clang", "-Os")):
-            objects = tmp_path / f"{model.stem}{compiler}{level}"
-            assert not compiled([*core.compiler(compiler), level], library, objects)
+        for compiler, *flags in (
+            ("gcc", "-O2"),
+            ("clang", "-O2"),
+            ("clang", "-Os"),
+            ("clang", "-O2", "-DMCUD_BLOCKS=0"),
+        ):
+            objects = tmp_path / "".join((model.stem, compiler, *flags))
+            assert not compiled([*core.compiler(compiler), *flags], library, objects)
             status, printed = run_on_core(core, library, objects)
             assert status == 0, printed
             said.append(printed)
