@@ -17,6 +17,7 @@ static inline void mcud_product_lines(const mcud_product_s8 *what, const int8_t 
     int32_t s2 = sums[2];
     int32_t s3 = sums[3];
     int32_t a_sum = 0;
+#if MCUD_BLOCKS && !defined(__clang__)
     int16x8_t x;
     int16x8_t w;
     __asm__("dlstp.16 lr, %[length]\n"
@@ -37,6 +38,17 @@ static inline void mcud_product_lines(const mcud_product_s8 *what, const int8_t 
               [s1] "+Te"(s1), [s2] "+Te"(s2), [s3] "+Te"(s3), [a_sum] "+Te"(a_sum), [x] "=&w"(x), [w] "=&w"(w)
             : [length] "r"(length), [zero] "r"(what->a_zero_point)
             : "lr", "memory");
+#else
+    for (int32_t left = length; left > 0; left -= 8, a += 8, b0 += 8, b1 += 8, b2 += 8, b3 += 8) {
+        const mve_pred16_t some = vctp16q((uint32_t)left);
+        const int16x8_t x = vsubq_n_s16(vldrbq_z_s16(a, some), (int16_t)what->a_zero_point);
+        s0 = vmladavaq_p_s16(s0, x, vldrbq_z_s16(b0, some), some);
+        s1 = vmladavaq_p_s16(s1, x, vldrbq_z_s16(b1, some), some);
+        s2 = vmladavaq_p_s16(s2, x, vldrbq_z_s16(b2, some), some);
+        s3 = vmladavaq_p_s16(s3, x, vldrbq_z_s16(b3, some), some);
+        a_sum = vaddvaq_p_s16(a_sum, x, some);
+    }
+#endif
     const int32_t shared = a_sum * what->b_zero_point;
     sums[0] = s0 - shared;
     sums[1] = s1 - shared;
