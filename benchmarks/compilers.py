@@ -31,7 +31,7 @@ STRICT = (
     *("-ffp-contract=off", "-ffunction-sections", "-fdata-sections"),
 )
 _LINKED = "-nostartfiles -Wl,--gc-sections -Wl,--no-relax -lm"
-_RUN_S = 60
+_RUN_S = 900
 
 
 @dataclass(frozen=True, slots=True)

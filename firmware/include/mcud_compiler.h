@@ -27,13 +27,19 @@
 #endif
 #endif
 
-/* A word that another core has written, and what that core wrote before it. Clang would call a library on a
- * Cortex-M0, whose loads and stores of a word are atomic. */
+/* Clang calls a library for words that Cortex-M0, and RISC-V without its A extension, load and store at once. */
+#if defined(__clang__) && (defined(__ARM_ARCH_6M__) || (defined(__riscv) && !defined(__riscv_atomic)))
+#define MCUD_FENCES 1
+#else
+#define MCUD_FENCES 0
+#endif
+
+/* A word that another core has written, and what that core wrote before it. */
 static inline uint32_t mcud_load_acquire(const uint32_t *word)
 {
-#if defined(__clang__) && defined(__ARM_ARCH_6M__)
+#if MCUD_FENCES
     const uint32_t value = *(const volatile uint32_t *)word;
-    __asm__ volatile("dmb" ::: "memory");
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return value;
 #else
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -43,8 +49,8 @@ static inline uint32_t mcud_load_acquire(const uint32_t *word)
 /* Writes a word for another core, after all that was written before. */
 static inline void mcud_store_release(uint32_t *word, uint32_t value)
 {
-#if defined(__clang__) && defined(__ARM_ARCH_6M__)
-    __asm__ volatile("dmb" ::: "memory");
+#if MCUD_FENCES
+    __atomic_thread_fence(__ATOMIC_RELEASE);
     *(volatile uint32_t *)word = value;
 #else
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
