@@ -30,9 +30,10 @@ analyse: $(VENV)/.ready $(VENV)/.packages ## gcc -fanalyzer, cppcheck with MISRA
 	$(BIN)/python benchmarks/analyse.py
 
 .PHONY: lint
-lint: $(VENV)/.ready ## ruff and mypy
+lint: $(VENV)/.ready ## ruff, mypy and the phrases that docs/glossary.md bans
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	.ci/wording
 
 .PHONY: docs
 docs: $(VENV)/.ready ## the documentation site, in site/; fails for links that lead nowhere

@@ -89,5 +89,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What is offered, for completion in a notebook."""
+    """List the public names, for completion in a notebook."""
     return __all__

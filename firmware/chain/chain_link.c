@@ -242,7 +242,7 @@ void chain_links_start(const chain_ends *ends, uint32_t session, uint32_t resend
     memset(&links.received, 0, sizeof links.received);
     /* An ACK is due at once: the board before may wait already. */
     links.in = (receiver){ends->before ? in : NULL, 0, 0, true, false};
-    links.out = (sender){ends->behind ? out : NULL, 0, 0, 1, 0, resend_ticks, 0, 0};
+    links.out = (sender){ends->after ? out : NULL, 0, 0, 1, 0, resend_ticks, 0, 0};
     links.counts = (chain_counts){0, 0};
     links.resend_ticks = resend_ticks;
     __asm__ volatile("" ::: "memory");

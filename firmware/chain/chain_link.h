@@ -28,7 +28,7 @@ typedef struct {
     chain_buffer *in;
     chain_buffer *out;
     bool before;
-    bool behind;
+    bool after;
 } chain_ends;
 
 /* Empties both buffers, forgets all that was under way, and ignores packets of other sessions from now on. `session` is

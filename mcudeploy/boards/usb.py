@@ -44,7 +44,7 @@ def kind_of(usb_id: str, product: str) -> UsbKind | None:
     return next((it for it in usb_kinds() if it.covers(usb_id, product)), None)
 
 
-def boards_behind(usb_id: str, product: str) -> tuple[str, ...]:
+def boards_reached_by(usb_id: str, product: str) -> tuple[str, ...]:
     """Return the names of the boards that a device may be, or lead to."""
     kind = kind_of(usb_id, product)
     families = kind.families if kind else ()

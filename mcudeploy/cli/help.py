@@ -1,4 +1,4 @@
-"""What `--help` shows beside the options: an example of each command, and commands and options in groups."""
+"""Layout of `--help`: an example of each command, and commands and options in groups."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def _spell_out() -> None:
 
 
 def _long_name(option: click.Parameter) -> str:
-    """What the settings call an option: its long name without the dashes."""
+    """Name of an option in the settings: its long name without the dashes."""
     return option.opts[-1].removeprefix("--")
 
 

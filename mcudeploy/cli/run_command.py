@@ -61,7 +61,7 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
 @click.option(
     "--guards/--no-guards",
     default=False,
-    help="Put 16 bytes behind each arena; fail where the run overwrites them or the end of the stack.",
+    help="Place 16 guard bytes after each arena and fail if the run overwrites them or the end of the stack.",
 )
 @planning_options
 @files_option

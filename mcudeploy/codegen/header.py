@@ -1,4 +1,4 @@
-"""What the header of a program shows: its arena map, and its inputs and outputs."""
+"""Contents of a program's header: the arena map, the inputs and the outputs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class BorderText:
 
 @dataclass(frozen=True, slots=True)
 class StateText:
-    """What is kept between runs, and its first values, no lines for zeros."""
+    """Lines for the states and their first values; none for zeros."""
 
     border: BorderText
     lines: list[str]
@@ -162,7 +162,7 @@ def borders_text(plan: Plan, borders: tuple[GraphIO, ...], kind: str) -> list[Bo
 
 
 def states_text(plan: Plan) -> list[StateText]:
-    """What is kept between runs."""
+    """States: tensors that are kept between runs."""
     states = plan.graph.states
     borders = borders_text(plan, tuple(state.before for state in states), "state")
     return [
@@ -172,7 +172,7 @@ def states_text(plan: Plan) -> list[StateText]:
 
 
 def _border_layout(border: GraphIO, tensor: Tensor) -> str:
-    """What an index means: "ONNX x float32 [1,3,32,32] as [32][32][3], channels last"."""
+    """Meaning of an index: "ONNX x float32 [1,3,32,32] as [32][32][3], channels last"."""
     sizes = ",".join(str(size) for size in border.shape)
     if np.array_equal(border.order, np.arange(border.order.size)):
         order = "in the same order"

@@ -1,4 +1,4 @@
-"""What the templates print of a program's tables and records."""
+"""Text of a program's tables and records, for the templates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TensorText:
     row_bytes: int
     block_rows: int
     shift: int = 0
-    """Bytes that it begins behind its offsets: the scratch of a further core, some columns of each row."""
+    """Bytes from its offsets to its begin: for the scratch of a further core, or some columns of each row."""
 
     @property
     def is_whole(self) -> bool:
@@ -99,7 +99,7 @@ class MovesText:
 
 @dataclass(frozen=True, slots=True)
 class WaitsText:
-    """The record of the waits for an engine: of each how many transfers may be unfinished behind it."""
+    """The record of the waits for an engine: how many transfers may be unfinished after each wait."""
 
     name: str
     summary: str

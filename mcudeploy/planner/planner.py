@@ -48,11 +48,11 @@ Placement = Literal["blocks", "tags"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user may choose. `plan_file` replaces the search; with `resume` the search begins there.
+    """Choices of the user. `plan_file` replaces the search; with `resume` the search begins there.
 
-    `assign` has the rules of `units.functions.assign`, `memory_limits` the bytes that arenas may take in
+    `assign` contains the rules of `cores.functions.assign`, `memory_limits` the bytes that arenas may take in
     memories of the board, by name. `placement`: blocks lie where there is room, or, in an unsplit plan,
-    tensors share memory by their tags. `cores`: so many run the plan together, 0: all
+    tensors share memory by their tags. `cores`: the number of cores that run the plan together; 0: all
     that the board has; None: one, or as many as a stored plan is for. `float_io`, `keep_constant`,
     `shapes` and `stateful` are those of the front end. `dma_io`: inputs and outputs stay out of memories that
     no DMA reaches. `objective`: what emulated and estimated times are in.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcudeploy.boards.board import Board, family, list_boards
 from mcudeploy.boards.flashers import OpenOcd
-from mcudeploy.boards.usb import boards_behind, kind_of
+from mcudeploy.boards.usb import boards_reached_by, kind_of
 from mcudeploy.common.errors import BoardNotFoundError
 from mcudeploy.common.programs import find_program
 from mcudeploy.toolchain.ports import SERIAL, list_serial_ports
@@ -63,7 +63,7 @@ def _device(usb_id: str, serial: str, product: str) -> AttachedDevice:
         kind.kind if kind else "serial port",
         usb_id,
         serial,
-        boards=boards_behind(usb_id, product) if usb_id else (),
+        boards=boards_reached_by(usb_id, product) if usb_id else (),
     )
 
 

@@ -86,7 +86,7 @@ class _Rewrite:
         self._tensors, self._references = dict(graph.tensors), dict(graph.references)
         self._elsewhere = dict(assignment.elsewhere)
         self._operators = {operator.name for operator in graph.operators}
-        self._behind: dict[int, list[Operator]] = {}
+        self._after: dict[int, list[Operator]] = {}
         self._reads: dict[tuple[int, str], str] = {}
         self._makes: dict[str, str] = {}
         self._known: dict[tuple[str, str], str] = {}
@@ -99,12 +99,12 @@ class _Rewrite:
         for operator in graph.operators:
             if not operator.op.is_view:
                 self._cross(operator.output, self._assignment.unit(operator.name), readers[operator.output])
-        operators = list(self._behind.get(_APPLICATION, ()))
+        operators = list(self._after.get(_APPLICATION, ()))
         for position, operator in enumerate(graph.operators):
             inputs = tuple(self._reads.get((position, name), name) for name in operator.inputs)
             output = self._makes.get(operator.output, operator.output)
             operators.append(replace(operator, inputs=inputs, output=output))
-            operators += self._behind.get(position, ())
+            operators += self._after.get(position, ())
         made = replace(
             graph,
             tensors=self._tensors,
@@ -195,6 +195,6 @@ class _Rewrite:
         while name in self._operators:
             name += "_"
         self._operators.add(name)
-        self._behind.setdefault(position, []).append(Operator(name, op, (source,), output))
+        self._after.setdefault(position, []).append(Operator(name, op, (source,), output))
         if unit != self._assignment.first:
             self._elsewhere[name] = unit

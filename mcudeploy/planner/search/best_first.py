@@ -33,7 +33,7 @@ ALIKE = 3
 """Candidates kept for one peak at one operator: they usually pack the same."""
 
 PATIENCE = 2000
-"""So many states in a row without a gain end a phase of the search: what is left are variants of the best."""
+"""Number of states in a row without a gain that ends a phase: the rest are variants of the best."""
 
 SEEDING_SHARE = 0.5
 """At most this share of the effort goes into seeds."""
@@ -116,7 +116,7 @@ def search(
 
 
 def _best_of(runs: Sequence[_Run]) -> SearchResult:
-    """What the run with the least peak found, the last of several; the figures are those of all."""
+    """Result of the run with the lowest peak, the last of several; the figures are those of all runs."""
     best = min(reversed(runs), key=lambda run: run.best[0].peak_bytes)
     counts = [run.counts() for run in runs]
     total = Search(
@@ -185,14 +185,14 @@ class _Run:
                 self._try_all(self.space.moves(scored.state, scored.peak_operator))
 
     def found(self) -> SearchResult:
-        """What there is so far."""
+        """Best candidates so far."""
         if self.unsplit is None:
             raise ValueError("the search has not begun")
         kept = self.best if self.unsplit in self.best else [*self.best, self.unsplit]
         return SearchResult(tuple(self._candidate(one) for one in kept), self.counts())
 
     def _prefixes(self) -> Iterator[State]:
-        """One cut from the input on, where what is whole behind it leaves hope of a gain."""
+        """One cut from the input on, if the whole tensors after it allow a gain."""
         for state in self.space.prefixes():
             if self._segments.border_bytes[state[0].last + 1] <= self.best[0].peak_bytes:
                 yield state

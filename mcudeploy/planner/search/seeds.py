@@ -16,13 +16,13 @@ from mcudeploy.planner.search.ordered_graph import Segment
 from mcudeploy.planner.search.segments import Segments
 
 _REACH = (1, 2, 3, 4, 6, 8, 12)
-"""A segment ends at one of so many borders further on. A place where more than the bound is alive is none."""
+"""Distances, in borders, at which a segment may end. A place with more live bytes than the bound is none."""
 
 _NEAR = 2
-"""Operators that fit uncut may be cut so many places before one that does not: they hand it rows."""
+"""Number of operators before a misfit that may be cut though they fit uncut: they hand it rows."""
 
 _FINE = 64
-"""The bisection ends where the bound is known to one part in so many."""
+"""The bisection ends when the bound is known to 1 part in 64."""
 
 
 _Way = tuple[float, State]
@@ -69,7 +69,7 @@ class Seeds:
     def _least_time(self, bound: int, hopeful: bool) -> State | None:
         """The cuts that fit into a bound, of least time; None where that is over the limit.
 
-        A node is a border, and whether what is in front of it is cut, so that its rows can die one by one.
+        A node is a border, and whether the operator before it is cut, so that its rows can die one by one.
         `hopeful`: as if they always could.
         """
         borders = [place for place, load in enumerate(self._segments.border_bytes) if load <= bound]
@@ -85,17 +85,17 @@ class Seeds:
                 for further in _REACH:
                     if index + further >= len(borders):
                         break
-                    behind = borders[index + further]
-                    if behind == first + 1 and self._segments.alone(self._singles[first], in_rows) <= bound:
-                        self._offer(ways, (behind, False), (way[0] + self._whole_ticks[first], way[1]))
-                    near = behind + _NEAR if further == 1 else behind
+                    after = borders[index + further]
+                    if after == first + 1 and self._segments.alone(self._singles[first], in_rows) <= bound:
+                        self._offer(ways, (after, False), (way[0] + self._whole_ticks[first], way[1]))
+                    near = after + _NEAR if further == 1 else after
                     fit = misfits[min(near, len(self._whole))] == misfits[first]
-                    if behind - first == further and fit:
+                    if after - first == further and fit:
                         continue  # one by one they fit uncut, and take less time
-                    cut = self._cheapest(first, behind, bound, in_rows)
+                    cut = self._cheapest(first, after, bound, in_rows)
                     if cut is not None:
-                        added = Cut(first, behind - 1, cut[1], apart=True)
-                        self._offer(ways, (behind, True), (way[0] + cut[0], (*way[1], added)))
+                        added = Cut(first, after - 1, cut[1], apart=True)
+                        self._offer(ways, (after, True), (way[0] + cut[0], (*way[1], added)))
         last = len(self._whole)
         found = min((ways[last, cut] for cut in (False, True) if (last, cut) in ways), default=None)
         return None if found is None or found[0] > self._limit else found[1]
@@ -105,26 +105,26 @@ class Seeds:
         if node not in ways or way[0] < ways[node][0]:
             ways[node] = way
 
-    def _cheapest(self, first: int, behind: int, bound: int, in_rows: bool) -> tuple[float, int] | None:
+    def _cheapest(self, first: int, after: int, bound: int, in_rows: bool) -> tuple[float, int] | None:
         """Time and rows of the largest parts that fit, as if larger parts never needed less."""
-        most = max(self._most[first:behind])
+        most = max(self._most[first:after])
         tried = [rows for rows in ROWS_TRIED if rows < most]
         low, high = -1, len(tried)
         while high - low > 1:
             middle = (low + high) // 2 if low >= 0 else 0
             if self._stopped():
                 raise _StoppedError
-            if self._segments.alone(self._segment(first, behind, tried[middle]), in_rows) <= bound:
+            if self._segments.alone(self._segment(first, after, tried[middle]), in_rows) <= bound:
                 low = middle
             else:
                 high = middle
         if low < 0:
             return None
-        return self._ticks(self._segment(first, behind, tried[low])), tried[low]
+        return self._ticks(self._segment(first, after, tried[low])), tried[low]
 
-    def _segment(self, first: int, behind: int, rows: int) -> Segment:
+    def _segment(self, first: int, after: int, rows: int) -> Segment:
         return first, tuple(
-            rows if rows < self._most[place] else self._whole[place] for place in range(first, behind)
+            rows if rows < self._most[place] else self._whole[place] for place in range(first, after)
         )
 
     def _ticks(self, segment: Segment) -> float:

@@ -34,7 +34,7 @@ RUNGS = (0.005, 0.05)
 """Latency overheads, as fractions of the unsplit latency, that are tried before the user's, if lower."""
 
 _SEARCH_SHARE = 0.5
-"""Of the effort, for the search; what it leaves is for the stages behind it."""
+"""Of the effort, for the search; the rest is for the later stages."""
 
 _STAGE_SHARE = 0.3
 """Of the effort that is left, for one of these stages."""
@@ -46,7 +46,7 @@ _PACKING_SHARE = 0.05
 """Of the time, for arenas that are shown while the search goes on."""
 
 _REORDERED = 6
-"""So many candidates get other orders: all of them would take too long."""
+"""Number of candidates that get other orders: all would take too long."""
 
 _PLAN_UNITS = 150
 """Effort of a plan by first fit, for each of its steps."""
@@ -74,7 +74,7 @@ def split_plans(
 ) -> Splits:
     """Search, from a stored plan on if it has the model's form, and make plans of what was found."""
     if stored is not None and stored.form != task.model.form:
-        stored = None  # it is not cut, or cut in a way that has operators of its own
+        stored = None  # it is not cut, or its cuts need other operators
     found = _searched(task, effort.part(_SEARCH_SHARE), stored, told)
     interrupted = found.interrupted
     if found.hurried and not interrupted:
@@ -315,7 +315,7 @@ def _with_moves(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
 
 
 def _in_proven_order(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
-    """The plan in a better order if one is found and packs no worse; with what is proven of its own else."""
+    """The plan in a better order if one packs no worse; else the plan, with what is proven of its order."""
     tiled = task.tiled(plan)
     found = placing.reordered(task.lean, tiled, plan.schedule, effort)
     if plan.estimate.peak_bytes > found.lower_bound_bytes and found.steps != plan.schedule.steps:
