@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-import mcudeploy
+from mcudeploy import commands
 from mcudeploy.common.errors import ProtocolError
 from mcudeploy.device.target import Target
 from tests.cli.conftest import Deploy
@@ -33,7 +33,7 @@ def targets(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> list[Target]:
     tuning = ModuleType("mcudeploy.commands.tune")
     tuning.tune_model = tune_model  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, tuning.__name__, tuning)
-    monkeypatch.setattr(mcudeploy, "tuning", tuning, raising=False)
+    monkeypatch.setattr(commands, "tune", tuning, raising=False)
     return seen
 
 
