@@ -106,7 +106,7 @@ def test_what_instructions_push(line: str, pushed: int) -> None:
 def test_a_stack_pointer_that_is_set_to_anything_is_refused(line: str) -> None:
     instruction = parse(line)
     assert instruction is not None
-    with pytest.raises(BuildError, match="in f says nothing"):
+    with pytest.raises(BuildError, match="in f sets an unknown depth"):
         pushed_bytes(instruction, "f")
 
 
