@@ -32,6 +32,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "analyse": [["quick", "--only", "softmax"]],
     "chips": [["rp2040", "--model", "model.onnx"]],
     "commands": [["--check"]],
+    "compilers": [["models", "--limit", "1", "--levels=-O1"]],
     "constant_channels": [["model.onnx", "--inputs", "2"]],
     "cost_table": [["--check", "model.onnx", *ON_M4]],
     "distributions": [["--output", "dist"]],
