@@ -20,7 +20,6 @@ from mutant_wire import FrameSubject
 from mutate_onnx import mutated_model
 from mutate_values import INTEGERS, TEXTS, mutated_bytes, mutated_value, mutated_words, toml_text
 
-from mcudeploy import layout, schedule
 from mcudeploy.boards.board import Board, list_boards, load_board, read_board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.codegen.render import render_firmware
@@ -28,6 +27,7 @@ from mcudeploy.common.resources import resource_dir
 from mcudeploy.cost.database import Database, RunKey, TileKey
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Measurement, OperatorTime
+from mcudeploy.planner import order, place
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.toolchain.project import assemble
@@ -56,7 +56,7 @@ def generated(model: Model, board: Board, options: Options) -> None:
 
 def _compile() -> None:
     """Compile the search's inner loops, which takes long if no earlier run did so."""
-    for package in (schedule, layout):
+    for package in (order, place):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
 
