@@ -94,7 +94,7 @@ def test_a_board_of_platformio_gets_a_sketch(tmp_path: Path) -> None:
     member = LibraryModel(made.program, made.plan, made.source)
     files = starter_files(member, "m", board, "m.onnx", emulate=False)
     assert "board = esp32dev\nframework = arduino\n" in str(files["platformio.ini"])
-    assert str(files["src/main.cpp"]).startswith("#include <Arduino.h>\n")
+    assert "\n#include <Arduino.h>\n" in str(files["src/main.cpp"])
     assert 'board = "pio:esp32dev"' in str(files["mcudeploy.toml"])
     assert "pio run -t upload -t monitor" in str(files["README.md"])
 
