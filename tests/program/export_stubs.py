@@ -86,31 +86,32 @@ void setup();
 void loop();
 int main() { setup(); loop(); }
 """
-"""pub struct Build(std::process::Command, Vec<String>);
+CC = """
+pub struct Build(std::process::Command, Vec<String>);
 impl Build {
-pub fn new() -> Self { Build(std::process::Command::new("gcc"), Vec::new()) }
-pub fn files<'a>(&mut self, files: impl IntoIterator<Item = &'a str>) -> &mut Self {
-self.1.extend(files.into_iter().map(String::from));
-self
-}
-pub fn include(&mut self, folder: &str) -> &mut Self { self.0.arg(format!("-I{folder}")); self }
-pub fn flag(&mut self, flag: &str) -> &mut Self { self.0.arg(flag); self }
-pub fn opt_level(&mut self, level: u32) -> &mut Self { assert!(level < 4); self }
-pub fn compile(&mut self, name: &str) {
-let out = std::env::var("OUT_DIR").unwrap();
-let root = std::env::current_dir().unwrap();
-self.0.args(["-Wall", "-Wextra", "-Werror", "-fPIC", "-c"]).current_dir(&out);
-for file in &self.1 { self.0.arg(root.join(file)); }
-self.0.arg(format!("-I{}", root.join("csrc").display()));
-self.0.arg(format!("-I{}", root.join("csrc/include").display()));
-assert!(self.0.status().unwrap().success());
-let objects = std::fs::read_dir(&out).unwrap().map(|it| it.unwrap().path());
-let objects: Vec<_> = objects.filter(|it| it.extension().is_some_and(|end| end == "o")).collect();
-let archive = format!("{out}/lib{name}.a");
-assert!(std::process::Command::new("ar").arg("rcs").arg(archive).args(objects).status().unwrap().success());
-println!("cargo:rustc-link-search=native={out}");
-println!("cargo:rustc-link-lib=static={name}");
-}
+    pub fn new() -> Self { Build(std::process::Command::new("gcc"), Vec::new()) }
+    pub fn files<'a>(&mut self, files: impl IntoIterator<Item = &'a str>) -> &mut Self {
+        self.1.extend(files.into_iter().map(String::from));
+        self
+    }
+    pub fn include(&mut self, folder: &str) -> &mut Self { self.0.arg(format!("-I{folder}")); self }
+    pub fn flag(&mut self, flag: &str) -> &mut Self { self.0.arg(flag); self }
+    pub fn opt_level(&mut self, level: u32) -> &mut Self { assert!(level < 4); self }
+    pub fn compile(&mut self, name: &str) {
+        let out = std::env::var("OUT_DIR").unwrap();
+        let root = std::env::current_dir().unwrap();
+        self.0.args(["-Wall", "-Wextra", "-Werror", "-fPIC", "-c"]).current_dir(&out);
+        for file in &self.1 { self.0.arg(root.join(file)); }
+        self.0.arg(format!("-I{}", root.join("csrc").display()));
+        self.0.arg(format!("-I{}", root.join("csrc/include").display()));
+        assert!(self.0.status().unwrap().success());
+        let objects = std::fs::read_dir(&out).unwrap().map(|it| it.unwrap().path());
+        let objects: Vec<_> = objects.filter(|it| it.extension().is_some_and(|end| end == "o")).collect();
+        let archive = format!("{out}/lib{name}.a");
+        assert!(std::process::Command::new("ar").arg("rcs").arg(archive).args(objects).status().unwrap().success());
+        println!("cargo:rustc-link-search=native={out}");
+        println!("cargo:rustc-link-lib=static={name}");
+    }
 }
 """
 VECTORS = """
