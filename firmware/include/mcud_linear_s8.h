@@ -28,10 +28,12 @@ static inline float mcud_linear_product(float a, float b)
 static inline int32_t mcud_linear_tie(const mcud_resize_linear_s8_params *params, const mcud_square_s8 *at)
 {
     /* At the last row and column the reference takes half of it twice, which rounds differently. */
-    const float row_share = (float)params->row_fractions[at->row] / 4294967296.0f;
-    const float col_share = (float)params->col_fractions[at->col] / 4294967296.0f;
-    const float row_fraction = params->rows[at->row] == params->last_row ? 0.5f : row_share;
-    const float col_fraction = params->cols[at->col] == params->last_col ? 0.5f : col_share;
+    /* Chosen before they are converted: GCC 12 writes a conditional conversion that no assembler takes for MVE. */
+    const uint32_t half = UINT32_C(1) << 31;
+    const uint32_t row = params->rows[at->row] == params->last_row ? half : params->row_fractions[at->row];
+    const uint32_t col = params->cols[at->col] == params->last_col ? half : params->col_fractions[at->col];
+    const float row_fraction = (float)row / 4294967296.0f;
+    const float col_fraction = (float)col / 4294967296.0f;
     const float row_rest = 1.0f - row_fraction;
     const float col_rest = 1.0f - col_fraction;
     const float scale = params->input_scale;

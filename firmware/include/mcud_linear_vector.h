@@ -41,9 +41,12 @@ static inline int8_t mcud_linear_channel(const mcud_resize_linear_s8_params *par
  *
  * The upper halves of two products, and of the input's zero point by the weights, are less than 3 units too low
  * together. That is little beside the distance from a tie that is asked for: where 3 more at its upper end make no
- * difference, the exact sum is as far away. */
-static inline uint32_t mcud_linear_run(const mcud_resize_linear_s8_params *params, const mcud_pixel_s8 *at,
-                                       int32_t first, int32_t count, int8_t *out)
+ * difference, the exact sum is as far away.
+ *
+ * Not inlined: at -O1, GCC finds no registers for it beside the caller's values. */
+static __attribute__((noinline)) uint32_t mcud_linear_run(const mcud_resize_linear_s8_params *params,
+                                                          const mcud_pixel_s8 *at, int32_t first, int32_t count,
+                                                          int8_t *out)
 {
     const int32_t shift = params->shift - 32;
     const int32_t near_tie = (int32_t)1 << (shift - 12);

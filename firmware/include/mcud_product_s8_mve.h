@@ -16,14 +16,16 @@ static inline void mcud_product_lines(const mcud_product_s8 *what, const int8_t 
     int32_t s1 = sums[1];
     int32_t s2 = sums[2];
     int32_t s3 = sums[3];
-    int32_t a_sum = 0;
 #if MCUD_BLOCKS && !defined(__clang__)
+    const int16x8_t zero = vdupq_n_s16((int16_t)what->a_zero_point);
+    int32_t a_sum = length; /* at first, for want of registers */
     int16x8_t x;
     int16x8_t w;
-    __asm__("dlstp.16 lr, %[length]\n"
+    __asm__("dlstp.16 lr, %[a_sum]\n\t"
+            "mov %[a_sum], #0\n"
             "1:\n\t"
             "vldrb.s16 %q[x], [%[a]], #8\n\t"
-            "vsub.i16 %q[x], %q[x], %[zero]\n\t"
+            "vsub.i16 %q[x], %q[x], %q[zero]\n\t"
             "vldrb.s16 %q[w], [%[b0]], #8\n\t"
             "vmladava.s16 %[s0], %q[x], %q[w]\n\t"
             "vldrb.s16 %q[w], [%[b1]], #8\n\t"
@@ -36,9 +38,10 @@ static inline void mcud_product_lines(const mcud_product_s8 *what, const int8_t 
             "letp lr, 1b"
             : [a] "+l"(a), [b0] "+l"(b0), [b1] "+l"(b1), [b2] "+l"(b2), [b3] "+l"(b3), [s0] "+Te"(s0),
               [s1] "+Te"(s1), [s2] "+Te"(s2), [s3] "+Te"(s3), [a_sum] "+Te"(a_sum), [x] "=&w"(x), [w] "=&w"(w)
-            : [length] "r"(length), [zero] "r"(what->a_zero_point)
+            : [zero] "w"(zero)
             : "lr", "memory");
 #else
+    int32_t a_sum = 0;
     for (int32_t left = length; left > 0; left -= 8, a += 8, b0 += 8, b1 += 8, b2 += 8, b3 += 8) {
         const mve_pred16_t some = vctp16q((uint32_t)left);
         const int16x8_t x = vsubq_n_s16(vldrbq_z_s16(a, some), (int16_t)what->a_zero_point);

@@ -245,6 +245,8 @@ static inline void mcud_vector_add(const int8_t *a, const int8_t *b, int8_t *out
 {
     const int32x4_t constant = vdupq_n_s32(addition->constant);
     const int32x4_t one = vdupq_n_s32(1);
+    const int32x4_t below_half = vdupq_n_s32((1 << (addition->shift - 1)) - 1);
+    const int16x8_t zero = vdupq_n_s16((int16_t)addition->zero_point);
     int32x4_t v;
     int32x4_t x;
     __asm__ volatile("wlstp.32 lr, %[count], 2f\n"
@@ -257,11 +259,11 @@ static inline void mcud_vector_add(const int8_t *a, const int8_t *b, int8_t *out
                      "vmov %q[x], %q[v]\n\t"
                      "vshl.s32 %q[x], %[left]\n\t"
                      "vand %q[x], %q[x], %q[one]\n\t"
-                     "vadd.i32 %q[v], %q[v], %[below_half]\n\t"
+                     "vadd.i32 %q[v], %q[v], %q[below_half]\n\t"
                      "vadd.i32 %q[v], %q[v], %q[x]\n\t"
                      "vshl.s32 %q[v], %[left]\n\t"
                      "vqmovnb.s32 %q[v], %q[v]\n\t"
-                     "vqadd.s16 %q[v], %q[v], %[zero]\n\t"
+                     "vqadd.s16 %q[v], %q[v], %q[zero]\n\t"
                      "vqmovnb.s16 %q[v], %q[v]\n\t"
                      "vstrb.32 %q[v], [%[out]], #4\n\t"
                      "letp lr, 1b\n"
@@ -269,8 +271,7 @@ static inline void mcud_vector_add(const int8_t *a, const int8_t *b, int8_t *out
                      : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out), [v] "=&w"(v), [x] "=&w"(x)
                      : [count] "r"(count), [constant] "w"(constant), [one] "w"(one),
                        [a_multiplier] "r"(addition->a_multiplier), [b_multiplier] "r"(addition->b_multiplier),
-                       [left] "r"(-addition->shift), [below_half] "r"((1 << (addition->shift - 1)) - 1),
-                       [zero] "r"(addition->zero_point)
+                       [left] "r"(-addition->shift), [below_half] "w"(below_half), [zero] "w"(zero)
                      : "lr", "memory");
 }
 

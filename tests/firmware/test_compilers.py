@@ -56,6 +56,17 @@ def test_every_kernel_compiles(name: str, level: str, includes: list[Path], tmp_
     assert not complaints_of([*CORES[name].compiler("clang"), level], kernels, includes, tmp_path / "objects")
 
 
+@pytest.mark.parametrize("level", ["-O1", "-O3", "-Os"])
+def test_vectors_compile_at_every_level(level: str, includes: list[Path], tmp_path: Path) -> None:
+    core = CORES["cortex-m55"]
+    if shutil.which(core.gcc) is None:
+        pytest.skip(f"{core.gcc} is not installed")
+    kernels = [
+        it for it in SPECIAL if it.stem.endswith(("_mve", "_bt")) or it.stem in ("lut_s8", "softmax_s8")
+    ]
+    assert not complaints_of([*core.compiler("gcc"), level], kernels, includes, tmp_path / "objects")
+
+
 @pytest.mark.parametrize("name", ["cortex-m0", "cortex-m4", "cortex-m55"])
 def test_no_assembler_needs_the_register_of_position_independent_code(
     name: str, includes: list[Path], tmp_path: Path
