@@ -46,7 +46,6 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts
 from mcudeploy.planner.planner import Options
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import Functions
 
@@ -252,7 +251,7 @@ def check(models: Iterable[Path], boards: Iterable[str], *, streamed: bool) -> I
 
 def predicted_ticks(made: Deployment) -> dict[str, float]:
     """Return the shipped table's prediction for every operator of a plan, without views and fed rows."""
-    graph, tiled = made.plan.graph, TiledGraph(Dataflow.of(made.plan.graph), made.plan.block_rows)
+    graph, tiled = made.plan.graph, TiledGraph.of(made.plan)
     costs = Costs(tiled.flow, estimated_tile_time(graph, made.model.calls, made.board.core))
     steps = Counter(step.operator for step in made.plan.schedule.steps)
     ticks = {}

@@ -11,7 +11,6 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import lives
 from tests.residing import Move, elsewhere, moving, offsets_of
 
@@ -36,7 +35,7 @@ class _Mover:
 
     def moved(self, share: float) -> Plan:
         steps = self.plan.schedule.steps
-        self.tiled = TiledGraph(Dataflow.of(self.plan.graph), self.plan.block_rows)
+        self.tiled = TiledGraph.of(self.plan)
         self.ids, self.lives = self.tiled.block_ids(), lives(self.tiled, steps)
         ((self.memory, self.base),) = self.plan.layout.arenas.items()
         self.movable = set(self._movable())

@@ -12,7 +12,6 @@ from mcudeploy.ir.plan import Layout, Plan, Residence, Residences, Schedule, Tra
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes, lives
 
 
@@ -87,7 +86,7 @@ def moving(plan: Plan, *moves: Move, **arenas: int) -> Plan:
 
 def with_arenas(plan: Plan, layout: Layout, work: WorkBytes, board: Board) -> Plan:
     """The plan in a layout whose arenas are as large as what lies in them."""
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     ends: dict[str, int] = {}
     for place, size in places_of(layout, tiled, work):
         ends[place.memory] = max(ends.get(place.memory, 0), place.offset + size)

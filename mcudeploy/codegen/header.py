@@ -74,7 +74,7 @@ def entries_of(plan: Plan) -> list[int]:
 
 def arena_map(plan: Plan, work: WorkBytes) -> list[MapLine]:
     """A line for each tensor, then for the scratch of each operator; live ranges are in tape entries."""
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     found = lives(tiled, plan.schedule.steps)
     at_peak = _peak_bytes(plan, tiled, work)
     moves = Counter(transfer.tensor for transfer in plan.layout.transfers)

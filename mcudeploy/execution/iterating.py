@@ -35,7 +35,6 @@ from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.solve import estimate
 from mcudeploy.planner.search.placing import moves_ticks
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.verify.samples import Sample
 
 _LOG = logging.getLogger(__name__)
@@ -127,7 +126,7 @@ class Loop:
     ) -> Loop:
         """Return the loop of a deployment."""
         board = made.board.limited(made.planned.limits)
-        tiled = TiledGraph(Dataflow.of(made.plan.graph), made.plan.block_rows)
+        tiled = TiledGraph.of(made.plan)
         return cls(made, board, target, samples[:1], effort, progress, _price(made), tiled)
 
     def run(self) -> Iterator[Iteration]:
@@ -205,7 +204,7 @@ class Loop:
 def with_times(made: Deployment, observed: Observation) -> Deployment:
     """Return a deployment whose plan has the ticks and stalls of the observed step times."""
     plan, board = made.plan, made.board.limited(made.planned.limits)
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     cycles, price = step_times(plan, observed.entries), _price(made)
     waits = stalls(plan, tiled, board, made.model.work, Pace(cycles, price))
     ticks = sum(cycles) + moves_ticks(plan, tiled, price)

@@ -21,7 +21,6 @@ from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 
 SEARCH_S, _PLACING_S = 1.0, 0.3
 """Effort of each search for the boards of a core, and of placing a plan in a board's memories.
@@ -231,7 +230,7 @@ def _moved_into(layout: Layout, memory: Memory) -> Layout:
 def _spread(plan: Plan, model: Model, board: Board) -> Plan:
     """Return a plan placed again in all memories of a board."""
     costs = estimated(load_costs(board.core))
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     times = shared_costs(model, tiled.flow, costs(plan.graph, ()))
     relocation = Budget(move_price(costs), Effort.of(_PLACING_S), times)
     ways = (

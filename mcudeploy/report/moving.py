@@ -7,7 +7,6 @@ from typing import Any
 
 from mcudeploy.ir.plan import Measurement, Plan, Sync, WorkSlice
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 from mcudeploy.tiling.traffic import by_core
 
@@ -21,7 +20,7 @@ def transfers(plan: Plan, measured: Measurement | None) -> JsonObject:
     Waits are in steps, for the core's copies, and for engines. `percent`: of the latency, measured or else
     estimated.
     """
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     counts, sizes, engines = Counter[str](), Counter[str](), Counter[str]()
     for transfer in plan.layout.transfers:
         old, new = plan.layout.way(transfer)
@@ -46,14 +45,14 @@ def transfers(plan: Plan, measured: Measurement | None) -> JsonObject:
 
 def predicted(plan: Plan, work: WorkBytes) -> JsonObject:
     """Report predicted bytes that the core loads and stores, by memory; counterpart of `traffic_counted`."""
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     found = by_core(tiled, plan.schedule.steps, work, plan.layout)
     return {name: {"loaded": loaded, "stored": stored} for name, (loaded, stored) in found.items()}
 
 
 def moves(plan: Plan) -> JsonObject:
     """Report all transfers, within a memory and between memories, and the bytes that they move in total."""
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     moved = sum(tiled.block_bytes(each.tensor, each.block) for each in plan.layout.transfers)
     return {"moves": len(plan.layout.transfers), "moved_bytes": moved}
 

@@ -13,7 +13,6 @@ from mcudeploy.ir.clock import milliseconds, source_of, time_text
 from mcudeploy.ir.plan import Measurement
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ def latency_text(ticks: float, unit: str, board: Board) -> str:
 def step_times(made: Deployment, measured: Measurement | None) -> StepTimes:
     """Return the times of a plan's steps; a measured operator's time is divided by the estimates."""
     plan, costs = made.plan, best_costs(made.board.core)
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     times = shared_costs(made.model, tiled.flow, estimated(costs)(plan.graph, ()))
     ticks = step_ticks(tiled, plan.schedule.steps, times)
     if measured is None:

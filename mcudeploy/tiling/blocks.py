@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Step
+from mcudeploy.ir.plan import Plan, Step
 from mcudeploy.tiling.dataflow import Dataflow
 
 BlockId = tuple[str, int]
@@ -48,6 +48,11 @@ class TiledGraph:
         self.first_block = dict(zip(owners, [0, *ends], strict=False))
         self.blocks = ends[-1] if ends else 0
         self.reads = self._all_reads()
+
+    @classmethod
+    def of(cls, plan: Plan) -> TiledGraph:
+        """Return the cut graph of a plan."""
+        return cls(Dataflow.of(plan.graph), plan.block_rows)
 
     def _all_reads(self) -> list[tuple[tuple[int, int], ...]]:
         """Return, for each step and input, the range of blocks that it reads."""

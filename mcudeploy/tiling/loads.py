@@ -8,7 +8,6 @@ from itertools import accumulate
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Residence
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 
 
@@ -32,7 +31,7 @@ def live_in(plan: Plan, work: WorkBytes) -> dict[str, tuple[int, ...]]:
 
 def _used(plan: Plan, work: WorkBytes) -> Iterator[tuple[Residence, int]]:
     """Yield every residence with its bytes."""
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     for name, blocks in plan.layout.blocks.items():
         for number, block in enumerate(blocks):
             yield from ((each, tiled.block_bytes(name, number)) for each in block)

@@ -25,7 +25,6 @@ from mcudeploy.ir.plan import Entry, Plan, Run, Step
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.locations import BlockTable, Locations
 from mcudeploy.verify.difference import Difference, difference, operator_stands
 
@@ -62,7 +61,7 @@ class Storage:
     @classmethod
     def of(cls, plan: Plan) -> Storage:
         """The storage of a plan."""
-        return cls(plan, TiledGraph(Dataflow.of(plan.graph), plan.block_rows), Locations.of(plan.layout))
+        return cls(plan, TiledGraph.of(plan), Locations.of(plan.layout))
 
     def made_at(self, block_id: BlockId, time: int) -> Place:
         """Place of a block at the step that writes it; before all steps, at -1, the place that the

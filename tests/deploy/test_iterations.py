@@ -24,7 +24,6 @@ from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.solve import estimate
 from mcudeploy.planner.planner import Options
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 
 BOARD = load_board("mps2-an505")
 LIMITS = (("sram", 33 * 1024),)
@@ -42,7 +41,7 @@ def made(model: Path) -> Deployment:
 
 @pytest.fixture(scope="module")
 def stage(made: Deployment) -> Iterations:
-    tiled = TiledGraph(Dataflow.of(made.plan.graph), made.plan.block_rows)
+    tiled = TiledGraph.of(made.plan)
     found = Iterations.of(tiled, made.plan, made.model.work, BOARD.limited(dict(LIMITS)), relocation())
     assert found is not None
     return found

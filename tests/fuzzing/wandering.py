@@ -14,7 +14,6 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Layout, Plan, Residence, Residences, Transfer
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 from tests.residing import inserted, places_of, with_arenas, with_block, with_life
 
@@ -82,7 +81,7 @@ class _Draft:
     random: Random
 
     def __post_init__(self) -> None:
-        self.tiled = TiledGraph(Dataflow.of(self.plan.graph), self.plan.block_rows)
+        self.tiled = TiledGraph.of(self.plan)
         self.ids = self.tiled.block_ids()
 
     def changed(self, way: Callable[[_Draft], Layout | None]) -> bool:

@@ -25,7 +25,6 @@ from mcudeploy.planner.place.solve import spread
 from mcudeploy.planner.planfile import plan_text
 from mcudeploy.planner.planner import Options, find_plans
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 
 
 def models(folder: Path) -> list[Path]:
@@ -73,7 +72,7 @@ def plans(folder: Path) -> list[tuple[Model, Board, str]]:
 
 def _repeated(plan: Plan, model: Model) -> Plan:
     """The plan with two blocks rematerialised at their place."""
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     first = plan.graph.operators[0].output
     schedule = repeating(tiled, plan.schedule, (first, 0), (first, 1))
     layout, estimate = spread(tiled, schedule, model.with_kernels(plan.kernels).work, load_board("host"))

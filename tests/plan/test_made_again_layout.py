@@ -12,7 +12,6 @@ from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Schedule
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from tests.one_memory import lay_out
 from tests.residing import Move, lying, moving, repeating
 
@@ -21,7 +20,7 @@ from tests.residing import Move, lying, moving, repeating
 def again() -> Plan:
     """`two_rows` with a step that rematerialises block 0 of a before its last read."""
     plan = two_rows()
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     schedule = repeating(tiled, plan.schedule, ("a", 0))
     layout, estimate = lay_out(tiled, schedule, WORK, "sram", 4)
     made_again = replace(plan, schedule=schedule, layout=layout, estimate=estimate)

@@ -125,7 +125,7 @@ def line(length: int) -> Graph:
 def test_one_memory_with_room_gives_the_plan_for_that_memory() -> None:
     two = board(Unit(name="core"), memories=("one", "two"))
     plan = planned(line(4), two, (), 1)
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     layout, estimate = lay_out(tiled, plan.schedule, no_work(plan), "one", 8)
     assert (plan.layout, plan.estimate) == (layout, estimate)
 

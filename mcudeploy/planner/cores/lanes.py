@@ -18,7 +18,6 @@ from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan, Residence, Run, Sync, Transfer, Wait, WorkSlice
 from mcudeploy.planner.cores.parts import WorkSharing
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import core_scratch
 from mcudeploy.tiling.locations import BlockTable, Locations
 
@@ -138,7 +137,7 @@ class _ByteAccesses:
 
     def __init__(self, plan: Plan, calls: Mapping[str, KernelCall]) -> None:
         self._plan, self._calls = plan, calls
-        self.tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+        self.tiled = TiledGraph.of(plan)
         self._tensors, self._scratch = Locations.of(plan.layout), Locations(plan.layout.scratch)
         self._begun: list[Transfer] = []
 

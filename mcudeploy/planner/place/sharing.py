@@ -13,7 +13,6 @@ from mcudeploy.planner.cores.requirements import unit_names, users
 from mcudeploy.planner.place.arena import pack
 from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import Buffer, WorkBytes, buffers, joined, lives
 
 
@@ -56,7 +55,7 @@ class _Apart:
 
     def __init__(self, plan: Plan, board: Board, work: WorkBytes) -> None:
         self._board = board
-        self._tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+        self._tiled = TiledGraph.of(plan)
         self._buffers = buffers(self._tiled, plan.schedule.steps, work)
         self._lives = lives(self._tiled, plan.schedule.steps)
         self._unit_of = unit_names(plan.graph, board, plan.functions)

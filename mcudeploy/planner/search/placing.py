@@ -28,7 +28,6 @@ from mcudeploy.planner.place.solve import spread
 from mcudeploy.planner.place.tagged import Tags, tag_schedule, tags_of
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph, whole
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.traffic import step_loads
 
 QUICK = ("chain_dfs", "refine", "beam")
@@ -172,7 +171,7 @@ def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: Copy
     The ticks are those of its steps by the kernels of `model`, and of its moves.
     """
     steps = plan.schedule.steps
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     costs = _costs(plan, tiled, model, tiles)
     once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
     ticks = costs.ticks(tiled.step_rows) + schedule_ticks(tiled, steps, costs) - once
@@ -183,7 +182,7 @@ def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: Copy
 
 def step_times(plan: Plan, model: Model, tiles: TileSource) -> list[float]:
     """Return the ticks of each step of a plan, without stalls for slow memories."""
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     return step_ticks(tiled, plan.schedule.steps, _costs(plan, tiled, model, tiles))
 
 
@@ -223,7 +222,7 @@ def latency_bound(plan: Plan, model: Model, board: Board) -> float:
         return 0.0
     room = sum(board.room(memory) for memory in board.memories if memory.is_fast)
     excess = max(0, plan.estimate.peak_bytes - room)
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     loads = [max(each, default=1.0) for each in step_loads(tiled, model.work)]
     direct = 0.0
     for step in plan.schedule.steps:

@@ -18,7 +18,6 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Run, Step, Transfer, Wait
 from mcudeploy.planner.cores.requirements import unit_names
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.locations import BlockTable, Locations
 
 WORD_BYTES = 4
@@ -89,7 +88,7 @@ class _Versions:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self.tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+        self.tiled = TiledGraph.of(plan)
         self._tensors, self._scratch = Locations.of(plan.layout), Locations(plan.layout.scratch)
 
     def find(self, named: NamedRange) -> tuple[Locations, BlockTable]:

@@ -10,7 +10,6 @@ from mcudeploy.common.text import count_text
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Residence, memories_of
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 from mcudeploy.tiling.loads import live_in
 
@@ -81,7 +80,7 @@ class Drawing:
 
 def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
     """Return the drawing of a plan; `work` is scratch and state of every operator, `model` its name."""
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     steps = max(len(plan.schedule.steps), 1)
     colours = {name: number for number, name in enumerate(tiled.first_block)}
     loads = live_in(plan, work)

@@ -8,7 +8,6 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.report.chart.drawing import Drawing
 from mcudeploy.report.chart.svg import scales, visible
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 
 
 def blocks_of(made: Deployment, drawing: Drawing) -> dict[str, Any]:
@@ -17,7 +16,7 @@ def blocks_of(made: Deployment, drawing: Drawing) -> dict[str, Any]:
     A block is its name, row range [first, end) (-1, -1: scratch), step range [first, end), offset, and bytes.
     """
     plan = made.plan
-    tiled = TiledGraph(Dataflow.of(plan.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     work = made.model.work
     names = [*plan.layout.blocks, *plan.layout.scratch]
     first_scratch = len(plan.layout.blocks)
