@@ -37,7 +37,7 @@ def outputs(path: Path, options: Options, count: int) -> list[bytes]:
     """Return the stored outputs of the program on this computer, for random inputs."""
     target = Target(load_board("host"))
     planned = find_plans(read_model(path, options), target.board, options)
-    made = Deployment.of(planned, planned.unsplit, target.board, options)
+    made = Deployment.of(planned, planned.baseline, target.board, options)
     storage, graph = Storage.of(made.plan), made.plan.graph
     found = []
     with open_device(target, made.build(target)) as device:

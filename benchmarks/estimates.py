@@ -119,7 +119,7 @@ def row(name: str, path: Path, target: Target, options: Options) -> tuple[tuple[
     try:
         model = load_model(path, vectors=target.board.vectors)
         planned = find_plans(model, target.board, options)
-        made = Deployment.of(planned, planned.plans[0], target.board, options)
+        made = Deployment.of(planned, planned.choices[0], target.board, options)
         samples = load_samples(made.model.graph, [], [], options.seed)
         _, observed = run_on(made, target, samples, SILENT)
     except DeployError as error:

@@ -61,7 +61,7 @@ def main() -> None:
                 print(f"| {path.parent.name} | {how} | {error} |||||||||", flush=True)
                 continue
             seconds = time.monotonic() - start
-            for plan in planned.plans if arguments.all else best_of_each(planned.plans):
+            for plan in planned.choices if arguments.all else best_of_each(planned.choices):
                 peak, arena = plan.estimate.peak_bytes, plan.layout.arena_bytes
                 least = align_up(peak, ARENA_GRAIN_BYTES)
                 greedy = greedy_bytes(plan, planned.model_of(plan), board)

@@ -81,7 +81,7 @@ def plans(paths: list[Path], board_name: str, seconds: float) -> Made:
     for path in paths:
         for way in ("whole", "streamed"):
             options = Options(stream_input=way == "streamed", time_limit=seconds)
-            plan = find_plans(load_model(path), board, options).plans[0]
+            plan = find_plans(load_model(path), board, options).choices[0]
             arenas[f"{path.parent.name}/{path.stem}", way] = plan.layout.arena_bytes
             moves += len(plan.layout.transfers)
     return Made(arenas, moves, time.process_time() - start)

@@ -26,7 +26,7 @@ def least_us(model: Path, cores: int, runs: int) -> float:
     """Return the shortest run of the unsplit plan."""
     target, options = Target(load_board("host")), Options(split=False, cores=cores)
     planned = find_plans(load_model(model), target.board, options)
-    made = Deployment.of(planned, planned.unsplit, target.board, options)
+    made = Deployment.of(planned, planned.baseline, target.board, options)
     sample = load_samples(made.model.graph, [], [], 0)[0]
     storage = Storage.of(made.plan)
     with open_device(target, made.build(target)) as device:

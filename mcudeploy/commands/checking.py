@@ -46,12 +46,12 @@ def check_model(path: Path, board: Board | None, options: Options) -> JsonObject
     options = replace(options, time_limit=_CHECK_S)
     known = known_times(board, options.objective)
     split = search_plans(model, board, options, known=known)
-    best = {"unsplit": (split, split.unsplit)}
+    best = {"unsplit": (split, split.baseline)}
     if split.search.candidates:  # else the weights alone are too large
         streamed = search_plans(model, board, replace(options, stream_input=True), known=known)
-        best |= {"split": (split, split.plans[0]), "streamed": (streamed, streamed.plans[0])}
+        best |= {"split": (split, split.choices[0]), "streamed": (streamed, streamed.choices[0])}
     plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
-    found = support.check(model, parameters, split.unsplit.layout.arena_bytes)
+    found = support.check(model, parameters, split.baseline.layout.arena_bytes)
     return found | support.fits(board, plans)
 
 

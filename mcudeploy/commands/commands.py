@@ -65,7 +65,7 @@ def _planned(path: Path, board: Board, options: Options, progress: Progress) -> 
     model = read_model(path, options, vectors=board.vectors)
     tell_notes(model)
     planned = plans_by_estimates(model, board, options, progress)
-    return through(lambda: Deployment.of(planned, planned.plans[0], board, options))
+    return through(lambda: Deployment.of(planned, planned.choices[0], board, options))
 
 
 def plans_by_estimates(model: Model, board: Board, options: Options, progress: Progress) -> Planned:

@@ -124,7 +124,7 @@ def _search(model: Model, fleet: Fleet, options: Options, progress: Progress) ->
         begun = plans_by_estimates(model, board, options, progress)
         if begun.interrupted:
             return begun
-        start = begun.plans[0]
+        start = begun.choices[0]
     paces = per_instruction(board.core, options.objective if emulated else "instructions")
     progress.stage(f"building the measurer for {board.name}")
     with measured_tiles(fleet) as measured:
@@ -163,9 +163,9 @@ def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress
     def deployed(plan: Plan) -> Deployment:
         return Deployment.of(planned, plan, fleet.first.board, options)
 
-    base = deployed(planned.unsplit)
+    base = deployed(planned.baseline)
     samples = load_samples(base.model.graph, [], [], options.seed)
-    waiting = [plan for plan in planned.plans if plan is not planned.unsplit]
+    waiting = list(planned.candidates)
     bases = [base] if base.fits else []
     first = max(1, len(fleet) - len(bases))
     batch, waiting = [deployed(plan) for plan in waiting[:first]], waiting[first:]
@@ -189,7 +189,7 @@ def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress
         batch = [deployed(plan) for plan in waiting[: len(fleet)]]
         waiting = waiting[len(fleet) :]
         observed = _run_all(batch, fleet, samples, progress)
-    if unsplit is not None and planned.unsplit in planned.plans:
+    if unsplit is not None and planned.offers_baseline:
         return Tuned(base, unsplit, unsplit, tried + 1)
     what = f"the plan of {options.plan_file}" if options.plan_file else "the fastest plan within --ram-limit"
     raise LatencyError(

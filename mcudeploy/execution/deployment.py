@@ -52,10 +52,6 @@ class Deployment:
         return replace(self, model=model, plan=plan, program=program)
 
     @property
-    def unsplit(self) -> Plan:
-        return self.planned.unsplit
-
-    @property
     def fits(self) -> bool:
         """Whether the board has room for the plan."""
         return not footprint.missing(self.plan, self.model.calls, self.board, None)
@@ -63,7 +59,7 @@ class Deployment:
     @property
     def estimated_overhead(self) -> float | None:
         """Percent over the latency of the unsplit plan; None if that was not estimated."""
-        ticks, unsplit = self.plan.estimate.ticks, self.unsplit.estimate.ticks
+        ticks, unsplit = self.plan.estimate.ticks, self.planned.baseline.estimate.ticks
         return 100 * (ticks / unsplit - 1) if ticks and unsplit else None
 
     @property
@@ -126,7 +122,7 @@ class Deployment:
         """Return the unsplit plan's measurement; None on a host, whose times depend on the system load."""
         if self.board.is_host:
             return None
-        return self.with_plan(self.unsplit).measured()
+        return self.with_plan(self.planned.baseline).measured()
 
     def _run_keys(self, forms: Sequence[bool]) -> list[RunKey]:
         files = render_firmware(self.program, self.plan, self.source)

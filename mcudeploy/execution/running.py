@@ -7,7 +7,7 @@ load.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,8 @@ from mcudeploy.execution.cycles.marks import count_lanes
 from mcudeploy.execution.cycles.plugin import Counts
 from mcudeploy.execution.cycles.profile import core_of, profile
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.ir.plan import MODEL_UNIT, PATH_UNIT, CoresTime, Measurement, OperatorTime
+from mcudeploy.ir.plan import MODEL_UNIT, PATH_UNIT, CoresTime, Measurement, OperatorTime, Plan
+from mcudeploy.planner.planner import Planned
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import StackBound, stack_bound
 from mcudeploy.verify.compare import Storage, fed_runs, run_once
@@ -69,63 +70,73 @@ def run_within_limit(
 ) -> Ran:
     """Run plans, the least arena first, until one keeps the limit; each miss causes a warning.
 
-    The unsplit plan, the last one, always keeps it. If it is not among the plans (a stored plan) or does not
-    fit the board, the last plan is taken.
+    The baseline always keeps it. If the baseline is no choice, the last candidate is taken.
     """
     unsplit = _unsplit(made, target, samples, progress)
-    last = made.planned.plans[-1]
-    for plan in made.planned.plans:
+    planned = made.planned
+    ran: Ran | None = None
+    for left, plan in _counted_down(planned):
         one = made.with_plan(plan)
-        known = None if target.board.is_host or plan is last else one.measured(target.emulated)
-        if known is not None and _misses(one, known.overhead(unsplit), max_overhead):
+        known = None if target.board.is_host or not left else one.measured(target.emulated)
+        if known is not None and _misses(one, known.overhead(unsplit), max_overhead, left):
             continue
         ran = Ran(one, *run_on(one, target, samples, progress), unsplit)
-        overhead = ran.observed.measurement.overhead(unsplit)
-        if not _misses(one, overhead, max_overhead):
-            break
+        if not _misses(one, ran.observed.measurement.overhead(unsplit), max_overhead, left):
+            return ran
+    if planned.offers_baseline or ran is None:
+        base = made.with_plan(planned.baseline)
+        return Ran(base, *run_on(base, target, samples, progress), unsplit)
     return ran
+
+
+def _counted_down(planned: Planned) -> Iterator[tuple[int, Plan]]:
+    """Yield each candidate with the number of choices after it."""
+    last = len(planned.choices) - 1
+    return ((last - index, plan) for index, plan in enumerate(planned.candidates))
 
 
 def known_within_limit(made: Deployment, max_overhead: float) -> Deployment:
     """Return the first plan that is not known to miss the limit, by measurement or else by estimate."""
     unsplit = made.baseline()
-    for plan in made.planned.plans:
+    one = made
+    for left, plan in _counted_down(made.planned):
         one = made.with_plan(plan)
         known = None if unsplit is None else one.measured()
         overhead = None if known is None else known.overhead(unsplit)
         if overhead is None:
-            missed = _misses(one, one.estimated_overhead, max_overhead, "as estimated")
+            missed = _misses(one, one.estimated_overhead, max_overhead, left, "as estimated")
         else:
-            missed = _misses(one, overhead, max_overhead)
+            missed = _misses(one, overhead, max_overhead, left)
         if not missed:
-            break
-    return one
+            return one
+    return made.with_plan(made.planned.baseline) if made.planned.offers_baseline else one
 
 
 def _unsplit(
     made: Deployment, target: Target, samples: list[Sample], progress: Progress
 ) -> Measurement | None:
     """Return the unsplit plan's ticks on the device, measured now if unknown; None if impossible."""
-    base = made.with_plan(made.unsplit)
+    base = made.with_plan(made.planned.baseline)
     if target.board.is_host or not base.fits:
         return None
     found = base.measured(target.emulated)
-    if found is None and made.planned.plans[0] is not made.unsplit:
+    if found is None and made.planned.candidates:
         progress.stage("measuring the unsplit plan")
         found = run_on(base, target, samples[:1], progress)[1].measurement
     return found
 
 
-def _misses(made: Deployment, overhead: float | None, limit: float, how: str = "as measured") -> bool:
-    """Whether a split plan takes too long; warns the user."""
-    if made.plan is made.unsplit or overhead is None or overhead <= limit + 1e-9:
+def _misses(
+    made: Deployment, overhead: float | None, limit: float, left: int, how: str = "as measured"
+) -> bool:
+    """Whether a candidate takes too long; warns the user. `left`: the number of choices after it."""
+    if overhead is None or overhead <= limit + 1e-9:
         return False
-    way_out = made.planned.plans[-1] is not made.plan
     _LOG.warning(
         "warning: the plan with an arena of %s B takes %.2f %% longer than the unsplit plan, %s; the limit "
         "is %g %% (--max-overhead). %s",
         f"{made.plan.layout.arena_bytes:,}", overhead, how, limit,
-        "Trying the next plan" if way_out else "There is no other plan",
+        "Trying the next plan" if left else "There is no other plan",
     )  # fmt: skip
     return True
 

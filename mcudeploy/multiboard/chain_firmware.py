@@ -89,7 +89,7 @@ def planned(number: int, stage: Stage, target: Target, options: Options, progres
         found = find_plans(stage.model, board, own, progress=progress, known=known_times(board))
     except FitError as error:
         raise FitError(f"board {number + 1}: {error}") from error
-    return ChainBoard(number, stage, target, home.name, Deployment.of(found, found.plans[0], board, own))
+    return ChainBoard(number, stage, target, home.name, Deployment.of(found, found.choices[0], board, own))
 
 
 def _home(board: Board, size: int) -> Memory | None:

@@ -236,6 +236,6 @@ def _verdict(model: Model, samples: list[Sample], options: Options, progress: Pr
     """Return the verdict on the whole model on this computer, against ONNX Runtime."""
     host = Target(load_board("host"))
     found = find_plans(model, host.board, replace(options, split=False, memory_limits=(), ram_limit=None))
-    whole = Deployment.of(found, found.unsplit, host.board, options)
+    whole = Deployment.of(found, found.baseline, host.board, options)
     with open_device(host, whole.build(host), whole.patience_s) as machine:
         return judge(machine, whole.plan, model.path, samples, progress, shapes=model.shapes)

@@ -190,7 +190,7 @@ def _roomy(boards: Sequence[Board]) -> Board:
 
 def _on_board(name: str, planned: Planned, board: Board) -> Way:
     """Return a plan in the memories of a board, and what that board lacks."""
-    plan = planned.unsplit if name == "unsplit" else planned.plans[0]
+    plan = planned.baseline if name == "unsplit" else planned.choices[0]
     model = planned.model_of(plan)
     memory = _memory_for(plan.layout.arena_bytes, board)
     if memory is not None:

@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -31,7 +30,7 @@ from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.search.kernels import alternatives, fastest
 from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
-from mcudeploy.planner.search.splitting import front, split_plans
+from mcudeploy.planner.search.splitting import front, sort_key, split_plans
 from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
@@ -98,24 +97,31 @@ def read_model(path: Path, options: Options, *, vectors: bool = False) -> Model:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """Plans of a model that fit the board, the least arena first, each faster than those before it. The last
-    is the unsplit one, of whatever latency, if it fits and no plan was given.
+    """Plans of a model that fit the board.
 
-    `costs_of`: the core whose costs of kernels the times are estimated from; None where they were measured.
+    `candidates`: cut or stored plans, smallest arena first, each faster than the previous one. `baseline`:
+    the unsplit plan, which is the last choice if `offers_baseline`: it fits, and no plan was given.
+    `costs_of`: the core whose costs of kernels the times are estimated from; None if they were measured.
     `interrupted`: Ctrl-C ended the search, or what comes after it. `limits`: the bytes that arenas may
     take in memories of the board, by name. `objective`: see `Options`. `points`: bytes of the arena and
     latency of every split plan that was made.
     """
 
     models: Mapping[Rewrites, Model]
-    plans: tuple[Plan, ...]
-    unsplit: Plan
+    candidates: tuple[Plan, ...]
+    baseline: Plan
     search: Search
     costs_of: str | None = None
     interrupted: bool = False
     limits: Mapping[str, int] = field(default_factory=dict)
     objective: Unit = "instructions"
     points: tuple[tuple[int, float], ...] = ()
+    offers_baseline: bool = True
+
+    @property
+    def choices(self) -> tuple[Plan, ...]:
+        """The candidates and, if it is offered, the baseline."""
+        return (*self.candidates, self.baseline) if self.offers_baseline else self.candidates
 
     def model_of(self, plan: Plan) -> Model:
         """The model in the form of one of the plans, by its kernels."""
@@ -183,9 +189,8 @@ def _on_cores(planned: Planned) -> Planned:
         model = planned.model_of(plan)
         return plan if plan.lanes else on_cores(plan, model.calls, model.cores)
 
-    made = {id(plan): shared_out(plan) for plan in (*planned.plans, planned.unsplit)}
-    plans = tuple(made[id(plan)] for plan in planned.plans)
-    return replace(planned, plans=plans, unsplit=made[id(planned.unsplit)])
+    candidates = tuple(shared_out(plan) for plan in planned.candidates)
+    return replace(planned, candidates=candidates, baseline=shared_out(planned.baseline))
 
 
 def search_plans(
@@ -240,7 +245,8 @@ def search_plans(
         if costs_of and stored is not None:
             kernels = models[stored.form].with_kernels(stored.kernels)
             stored = timed(stored, kernels, board, source, move_price(source))
-        return Planned(models, (stored or unsplit,), unsplit, Search(), costs_of)
+        given = tuple(plan for plan in (stored,) if plan is not None)
+        return Planned(models, given, unsplit, Search(), costs_of, offers_baseline=not given)
     unsplit = timed(unsplit, base, board, source, move_price(source))
     task = SearchTask.of(
         fastest_in(Rewrites(options.stream_input, accumulating=True)),
@@ -253,9 +259,10 @@ def search_plans(
     )
 
     split = split_plans(task, effort, stored or start, told=told, progress=progress)
-    better = takewhile(lambda plan: plan is not unsplit, front((*split.plans, unsplit), board))
-    plans, interrupted = (*better, unsplit), split.interrupted
-    return Planned(models, plans, unsplit, split.search, costs_of, interrupted, points=split.points)
+    limit = sort_key(unsplit, board)
+    candidates = tuple(plan for plan in front(split.plans, board) if sort_key(plan, board) <= limit)
+    interrupted, points = split.interrupted, split.points
+    return Planned(models, candidates, unsplit, split.search, costs_of, interrupted, points=points)
 
 
 def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
@@ -264,26 +271,36 @@ def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
     def missing(plan: Plan) -> list[str]:
         return footprint.missing(plan, planned.model_of(plan).calls, board, ram_limit)
 
-    fitting = tuple(plan for plan in planned.plans if not missing(plan))
-    if not fitting:
-        raise FitError(" ".join(missing(planned.plans[0])))
-    return replace(planned, plans=fitting)
+    candidates = tuple(plan for plan in planned.candidates if not missing(plan))
+    offers_baseline = planned.offers_baseline and not missing(planned.baseline)
+    if not candidates and not offers_baseline:
+        raise FitError(" ".join(missing(planned.choices[0])))
+    return replace(planned, candidates=candidates, offers_baseline=offers_baseline)
 
 
 def _without_faults(planned: Planned, board: Board) -> Planned:
     """The same without plans that the checker refuses. Raises PlanFaultError if one is the unsplit plan."""
-    sound: list[Plan] = []
-    for plan in planned.plans:
+    way = f"Please report this with the model, the command line, and mcudeploy {__version__}"
+
+    def fault(plan: Plan) -> PlanFaultError | None:
         try:
             check_plan(plan, planned.model_of(plan).work, board)
-            sound.append(plan)
         except PlanFaultError as error:
-            fault = f"the checker refuses a plan with an arena of {plan.layout.arena_bytes:,} B: {error}"
-            way = f"Please report this with the model, the command line, and mcudeploy {__version__}"
-            if plan is planned.unsplit:
-                raise PlanFaultError(f"defect: {fault}. It is the unsplit one. {way}") from error
-            _LOG.warning("warning: defect: %s. It is passed over. %s", fault, way)
-    return replace(planned, plans=tuple(sound))
+            arena = f"{plan.layout.arena_bytes:,} B"
+            return PlanFaultError(f"defect: the checker refuses a plan with an arena of {arena}: {error}")
+        return None
+
+    sound: list[Plan] = []
+    for plan in planned.candidates:
+        error = fault(plan)
+        if error is None:
+            sound.append(plan)
+        else:
+            _LOG.warning("warning: %s. It is passed over. %s", error, way)
+    error = fault(planned.baseline) if planned.offers_baseline else None
+    if error is not None:
+        raise PlanFaultError(f"{error}. It is the unsplit one. {way}")
+    return replace(planned, candidates=tuple(sound))
 
 
 def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:

@@ -74,7 +74,7 @@ class WaysOut:
         """Return the proposal of these options if they work."""
         planned, fitting = self._search(options)
         plan = min(fitting, key=_ticks, default=None)
-        ticks = planned.unsplit.estimate.ticks
+        ticks = planned.baseline.estimate.ticks
         if plan is None:
             return []
         return [Proposal(option, _at_cost(plan, ticks) if ticks and plan.splits else _arena(plan))]
@@ -84,9 +84,9 @@ class WaysOut:
         if options.max_overhead >= _OVERHEADS[-1]:
             return []
         planned, fitting = self._search(replace(options, max_overhead=_OVERHEADS[-1]))
-        if not fitting or not planned.unsplit.estimate.ticks:
+        if not fitting or not planned.baseline.estimate.ticks:
             return []
-        ticks = planned.unsplit.estimate.ticks
+        ticks = planned.baseline.estimate.ticks
         least = min(_percent(plan, ticks) for plan in fitting)
         for limit in (limit for limit in _OVERHEADS if limit >= max(least, options.max_overhead + 0.01)):
             plan = self._fastest(replace(options, max_overhead=limit))
@@ -152,13 +152,13 @@ class WaysOut:
         board = options.limited(self.board)
         planned = search_plans(self.model, board, replace(options, time_limit=_SEARCH_S))
 
-        self._arenas += [plan.layout.arena_bytes for plan in planned.plans]
+        self._arenas += [plan.layout.arena_bytes for plan in planned.choices]
 
         def fits(plan: Plan) -> bool:
             calls = planned.model_of(plan).calls
             return not footprint.missing(plan, calls, board, options.ram_limit)
 
-        return planned, [plan for plan in planned.plans if fits(plan)]
+        return planned, [plan for plan in planned.choices if fits(plan)]
 
 
 def _arena(plan: Plan) -> str:

@@ -39,7 +39,7 @@ def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
         "peak_bytes": found.estimate.peak_bytes,
         "lower_bound_bytes": found.estimate.lower_bound_bytes,
         "state_bytes": sum(found.graph.tensors[state.tensor].size_bytes for state in found.graph.states),
-        "unsplit_arena_bytes": made.unsplit.layout.arena_bytes,
+        "unsplit_arena_bytes": made.planned.baseline.layout.arena_bytes,
         "tables_bytes": tables_bytes(found, made.model.calls, made.board),
         "order_status": found.schedule.status,
         "order_lower_bound_bytes": found.schedule.lower_bound_bytes or None,

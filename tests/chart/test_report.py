@@ -37,7 +37,7 @@ HEADLESS = (str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--ena
 def deployed(path: Path, board: str, **options: object) -> Deployment:
     chosen = Options(time_limit=1, **options)  # type: ignore[arg-type]
     planned = find_plans(load_model(path), load_board(board), chosen)
-    return Deployment.of(planned, planned.plans[0], load_board(board), chosen)
+    return Deployment.of(planned, planned.choices[0], load_board(board), chosen)
 
 
 def subject(made: Deployment) -> html.Subject:

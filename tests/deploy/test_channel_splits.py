@@ -46,12 +46,12 @@ def test_split_outputs_are_the_unsplit_ones(
     path = fully_connected(tmp_path / "dense.onnx", sizes, quantised=quantised)
     size = 1 if quantised else 4
     planned = find_plans(load_model(path), HOST.board, ROOMY)
-    best = planned.plans[0]
-    assert planned.unsplit.layout.arena_bytes == size * max(map(sum, pairwise(sizes)))
+    best = planned.choices[0]
+    assert planned.baseline.layout.arena_bytes == size * max(map(sum, pairwise(sizes)))
     assert best.layout.arena_bytes <= size * values + 4 * sums
-    assert best.estimate.ticks <= 1.6 * planned.unsplit.estimate.ticks
+    assert best.estimate.ticks <= 1.6 * planned.baseline.estimate.ticks
     outputs = []
-    for plan in (planned.unsplit, best):
+    for plan in (planned.baseline, best):
         made = Deployment.of(planned, plan, HOST.board, ROOMY)
         samples = load_samples(made.model.graph, [], [], 0)
         _, observed = run_on(made, HOST, samples, SILENT)

@@ -120,7 +120,7 @@ def test_a_plan_keeps_its_variants_in_its_file(path: Path, model: Model, tmp_pat
         return lambda operator, call, rows: float(call.variant not in quick)
 
     planned = find_plans(model, HOST, Options(split=False), known=known)
-    plan = planned.plans[0]
+    plan = planned.choices[0]
     assert set(plan.kernels.values()) == quick
     planfile.save_plan(plan, model.sha256, tmp_path / "plan.json")
     assert json.loads((tmp_path / "plan.json").read_text())["kernels"] == dict(plan.kernels)

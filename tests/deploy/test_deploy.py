@@ -184,8 +184,8 @@ def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
     for module in (api, tuning):
         monkeypatch.setattr(module, "find_plans", search)
     made, report = tuning.tune_model(model, [target], Options(stream_input=stream, time_limit=20))
-    assert starts == [None, searches[0].plans[0]]  # it begins with what `plan` gives, and is never worse
-    assert report["arena_bytes"] <= searches[0].plans[0].layout.arena_bytes
+    assert starts == [None, searches[0].choices[0]]  # it begins with what `plan` gives, and is never worse
+    assert report["arena_bytes"] <= searches[0].choices[0].layout.arena_bytes
     assert report["overhead_percent"] <= 5 and report["streamed"] is stream
     assert report["arena_bytes"] < report["unsplit_arena_bytes"]
     assert report["search"]["measured"] + report["search"]["cache_hits"] > 0

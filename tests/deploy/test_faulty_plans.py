@@ -48,7 +48,7 @@ def test_a_plan_that_the_checker_refuses_is_passed_over_and_told_of(
     refuse(monkeypatch, unsplit=False)
     with caplog.at_level(logging.WARNING):
         made = api.plan_model(model, board, Options(time_limit=5, max_overhead=50))
-    assert made.plan is made.unsplit
+    assert made.plan is made.planned.baseline
     assert "warning: defect: " in caplog.text and "needs what is overwritten" in caplog.text
     assert "report this with the model, the command line, and mcudeploy" in caplog.text
 

@@ -51,13 +51,13 @@ class Device:
 def with_several_plans(model: Path, board: Board = BOARD) -> api.Deployment:
     """Two split plans, and the unsplit one."""
     made = api._planned(model, board, OPTIONS, SILENT)
-    least, *_, unsplit = made.planned.plans
+    least = made.planned.candidates[0]
     second = replace(least, layout=replace(least.layout, arenas={"sram": least.layout.arena_bytes + 8}))
-    return replace(made, planned=replace(made.planned, plans=(least, second, unsplit)))
+    return replace(made, planned=replace(made.planned, candidates=(least, second)))
 
 
 def arenas(made: api.Deployment) -> list[int]:
-    return [plan.layout.arena_bytes for plan in made.planned.plans]
+    return [plan.layout.arena_bytes for plan in made.planned.choices]
 
 
 def run(made: api.Deployment, limit: float) -> Ran:
@@ -76,7 +76,7 @@ def test_the_first_plan_that_keeps_the_limit_is_taken(
     sizes = arenas(made)
     device = Device(dict(zip(sizes, (*times, 1000), strict=True)), monkeypatch)
     ran = run(made, 5.0)
-    assert ran.made.plan is made.planned.plans[taken]
+    assert ran.made.plan is made.planned.choices[taken]
     assert ran.unsplit == Measurement(1000, "instructions")
     assert device.ran == [sizes[2], *sizes[: taken + 1]]
     for size, ticks in zip(sizes[:taken], times, strict=False):
@@ -95,7 +95,7 @@ def test_a_stored_plan_is_taken_as_it_is_with_a_warning(
     path = tmp_path / "plan.json"
     api.save_plan(api._planned(model, BOARD, OPTIONS, SILENT), path)
     made = api._planned(model, BOARD, Options(plan_file=path), SILENT)
-    sizes = [made.plan.layout.arena_bytes, made.unsplit.layout.arena_bytes]
+    sizes = [made.plan.layout.arena_bytes, made.planned.baseline.layout.arena_bytes]
     Device(dict(zip(sizes, (1060, 1000), strict=True)), monkeypatch)
     assert run(made, 5.0).made.plan is made.plan
     assert "6.00 % longer than the unsplit plan, as measured" in caplog.text
@@ -106,9 +106,9 @@ def test_nothing_is_compared_with_an_unsplit_plan_that_does_not_fit(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = with_several_plans(model)
-    least, second, unsplit = made.planned.plans
+    (least, _), unsplit = made.planned.candidates, made.planned.baseline
     large = replace(unsplit, layout=replace(unsplit.layout, arenas={"sram": 1 << 20}))
-    made = replace(made, planned=replace(made.planned, unsplit=large, plans=(least, second)))
+    made = replace(made, planned=replace(made.planned, baseline=large, offers_baseline=False))
     device = Device({least.layout.arena_bytes: 5000}, monkeypatch)
     ran = run(made, 5.0)
     assert ran.made.plan is least and ran.unsplit is None and len(device.ran) == 1
@@ -156,11 +156,10 @@ def test_tune_without_a_plan_that_keeps_the_limit(
     made = with_several_plans(model)
     monkeypatch.setattr(tuning, "_run_all", observed_by({True: 1100, False: 1000}))
     monkeypatch.setattr(tuning, "_require_same", lambda *_: None)
-    split = tuple(plan for plan in made.planned.plans if plan is not made.unsplit)
-    planned = made.planned if fits else replace(made.planned, plans=split)
+    planned = replace(made.planned, offers_baseline=fits)
     targets = Fleet((Target(BOARD, emulate=True),))
     if fits:
-        assert tuning._choose(planned, targets, Options(), SILENT).made.plan is made.unsplit
+        assert tuning._choose(planned, targets, Options(), SILENT).made.plan is made.planned.baseline
         return
     with pytest.raises(LatencyError, match=r"within --ram-limit takes \+10\.00 %"):
         tuning._choose(planned, targets, Options(), SILENT)

@@ -159,7 +159,7 @@ def test_a_split_plan_that_fits_the_fast_memory_is_taken(model: Path) -> None:
     options = Options(time_limit=5, max_overhead=50, memory_limits=(("sram", 1300),))
     made = api.plan_model(model, load_board("mps2-an386"), options)
     assert set(made.plan.layout.arenas) == {"sram"} and made.plan.splits
-    assert set(made.unsplit.layout.arenas) == {"sram", "psram"}
+    assert set(made.planned.baseline.layout.arenas) == {"sram", "psram"}
 
 
 @pytest.mark.parametrize(

@@ -66,9 +66,9 @@ def test_of_plans_with_one_arena_the_fastest_and_then_the_smallest_is_taken() ->
 
 
 def test_a_start_is_among_the_plans(model: Path) -> None:
-    first = find_plans(load_model(model), BOARD, Options(max_overhead=50)).plans[0]
+    first = find_plans(load_model(model), BOARD, Options(max_overhead=50)).choices[0]
     again = find_plans(load_model(model), BOARD, Options(max_overhead=50, time_limit=1e-9), start=first)
-    best = again.plans[0]
+    best = again.choices[0]
     assert first.splits and (best.layout, best.schedule.steps) == (first.layout, first.schedule.steps)
 
 
@@ -95,8 +95,8 @@ def test_the_unsplit_order_is_solved_once(model: Path, monkeypatch: pytest.Monke
 
 def test_no_plan_is_over_the_latency_limit(model: Path) -> None:
     found = find_plans(load_model(model), BOARD, Options(max_overhead=10))
-    assert len(found.plans) > 1
-    assert all(plan.estimate.ticks <= 1.1 * found.unsplit.estimate.ticks for plan in found.plans)
+    assert len(found.choices) > 1
+    assert all(plan.estimate.ticks <= 1.1 * found.baseline.estimate.ticks for plan in found.choices)
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
             raise KeyboardInterrupt
 
     found = find_plans(load_model(model), BOARD, Options(), told=interrupt)
-    assert found.plans[0].layout.arena_bytes < found.unsplit.layout.arena_bytes
+    assert found.choices[0].layout.arena_bytes < found.baseline.layout.arena_bytes
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_an_interrupt_in_any_stage_keeps_the_plans(
     found = find_plans(load_model(model), BOARD, Options(), progress=Interrupting())
     assert found.interrupted
     assert "interrupted: the search ends with the best plan so far" in caplog.messages
-    assert found.plans[0].layout.arena_bytes < found.unsplit.layout.arena_bytes
+    assert found.choices[0].layout.arena_bytes < found.baseline.layout.arena_bytes
 
 
 def test_an_arena_that_is_shown_can_be_had(model: Path) -> None:
@@ -139,14 +139,14 @@ def test_an_arena_that_is_shown_can_be_had(model: Path) -> None:
     options = Options(max_overhead=1000)
     found = find_plans(load_model(model), BOARD, options, told=lambda _, size, __: shown.append(size))
     assert shown == sorted(shown, reverse=True)
-    assert found.plans[0].layout.arena_bytes <= shown[-1] <= found.unsplit.layout.arena_bytes
-    assert found.plans[0].estimate.peak_bytes < shown[-1]
+    assert found.choices[0].layout.arena_bytes <= shown[-1] <= found.baseline.layout.arena_bytes
+    assert found.choices[0].estimate.peak_bytes < shown[-1]
 
 
 def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcudeploy.planner.search.splitting.recompute", lambda *_: pytest.fail("recomputed"))
     found = find_plans(load_model(model), BOARD, Options(ram_limit=1700))
-    assert found.plans[0].layout.arena_bytes <= 1700
+    assert found.choices[0].layout.arena_bytes <= 1700
 
 
 def test_a_slow_machine_makes_the_same_plan(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,5 +156,5 @@ def test_a_slow_machine_makes_the_same_plan(model: Path, monkeypatch: pytest.Mon
     slowed = lambda: start + 10 * (time.process_time() - start)  # noqa: E731
     monkeypatch.setattr("mcudeploy.common.effort.process_time", slowed)
     again = find_plans(load_model(model), BOARD, Options(max_overhead=50, time_limit=2))
-    texts = [[plan_text(plan, "") for plan in found.plans] for found in (first, again)]
+    texts = [[plan_text(plan, "") for plan in found.choices] for found in (first, again)]
     assert texts[0] == texts[1]

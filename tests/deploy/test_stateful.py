@@ -231,7 +231,7 @@ def test_a_plan_without_the_state_is_none_of_the_model(tmp_path: Path) -> None:
 
 def test_the_checker_refuses_a_second_step_with_the_same_state(tmp_path: Path) -> None:
     model = read_model(saved(network("GRU"), tmp_path), STATEFUL)
-    plan = find_plans(model, HOST.board, STATEFUL).unsplit
+    plan = find_plans(model, HOST.board, STATEFUL).baseline
     (step,) = plan.schedule.steps
     twice = replace(plan, schedule=replace(plan.schedule, steps=(step, step)))
     with pytest.raises(PlanFaultError, match="goes on with its state a second time"):

@@ -88,7 +88,7 @@ def in_blocks(model: Model, rows: int) -> Plan:
 def test_the_example_runs_on_both_cores(tmp_path: Path) -> None:
     options = Options(split=False)
     planned = find_plans(load_model(EXAMPLE), BOARD, options)
-    plan = in_blocks(planned.models[planned.unsplit.form], 8)
+    plan = in_blocks(planned.models[planned.baseline.form], 8)
     alone = Deployment.of(planned, plan, BOARD, options)
     made = Deployment.of(planned, on_two_units(plan), BOARD, options)
     handed = handed_over(made.plan, BOARD)

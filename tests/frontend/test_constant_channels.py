@@ -37,7 +37,7 @@ def _outputs(model: Model, samples: list[dict[str, Array]]) -> list[bytes]:
     """Stored outputs of the model's unsplit program on this computer, for stored inputs."""
     options = Options(split=False, time_limit=1)
     found = find_plans(model, HOST.board, options)
-    made = Deployment.of(found, found.unsplit, HOST.board, options)
+    made = Deployment.of(found, found.baseline, HOST.board, options)
     storage = Storage.of(made.plan)
     results = []
     with open_device(HOST, made.build(HOST)) as device:

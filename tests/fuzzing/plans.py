@@ -68,7 +68,7 @@ HOST = _board()
 def unsplit(model: Model) -> Made:
     """The plan that all others are compared with."""
     planned = find_plans(model, HOST, Options(split=False))
-    return Made("unsplit", planned.unsplit, planned.model_of(planned.unsplit), HOST)
+    return Made("unsplit", planned.baseline, planned.model_of(planned.baseline), HOST)
 
 
 def others(model: Model, base: Made, seed: int) -> Iterator[tuple[str, Callable[[], Made]]]:
@@ -93,7 +93,7 @@ def others(model: Model, base: Made, seed: int) -> Iterator[tuple[str, Callable[
 def searched(way: str, model: Model, board: Board, options: Options) -> Made:
     """The plan with the least arena that the search finds."""
     planned = find_plans(model, board, options)
-    plan = planned.plans[0]
+    plan = planned.choices[0]
     return Made(way, plan, planned.model_of(plan), board)
 
 

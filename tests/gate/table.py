@@ -31,7 +31,7 @@ def figures(name: str, way: str, folder: Path) -> Figures:
     board = load_board(BOARD)
     model = load_model(save(NETWORKS[name](), folder))
     planned = find_plans(model, board, Options(stream_input=way == "streamed", time_limit=SECONDS))
-    plan = planned.plans[0]
+    plan = planned.choices[0]
     calls = planned.model_of(plan).calls
     flash_bytes = weights_bytes(calls) + tables_bytes(plan, calls, board)
     return plan.layout.arena_bytes, round(plan.estimate.ticks), flash_bytes

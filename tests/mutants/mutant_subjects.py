@@ -48,7 +48,7 @@ def generated(model: Model, board: Board, options: Options) -> None:
         if options.plan_file is None:
             raise WrongError(str(error)) from error
         raise
-    made = Deployment.of(planned, planned.plans[0], board, options)
+    made = Deployment.of(planned, planned.choices[0], board, options)
     files = render_firmware(made.program, made.plan, made.source)
     if not board.facts_only:
         assemble(board, files, made.program.kernels, emulate=board.emulated_only)

@@ -21,7 +21,7 @@ MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 def test_it_is_what_the_elf_has(board: str, options: Options) -> None:
     target = Target(load_board(board), emulate=True)
     planned = find_plans(load_model(MODEL), target.board, options)
-    made = Deployment.of(planned, planned.plans[0], target.board, options)
+    made = Deployment.of(planned, planned.choices[0], target.board, options)
     built = made.build(target).sizes.tables_bytes
     padding = built - plan_report(made)["tables_bytes"]
     # The linker may put two bytes after each of the two tables of 16-bit numbers.

@@ -59,7 +59,7 @@ def subject_view(subject: Subject) -> View:
     return _about(board) | {
         "fits": True,
         "arena": f"{made.plan.layout.arena_bytes:,} B",
-        "unsplit_arena": f"{made.unsplit.layout.arena_bytes:,} B",
+        "unsplit_arena": f"{made.planned.baseline.layout.arena_bytes:,} B",
         "saved": _saved(made),
         "flash": f"{weights_bytes(made.model.calls) + report['tables_bytes']:,} B",
         "latency": latency_text(spent, clocks.unit, board) or f"{ticks:,.0f} {times.unit}",
@@ -89,7 +89,7 @@ def _about(board: Board) -> View:
 
 
 def _saved(made: Deployment) -> str:
-    whole, arena = made.unsplit.layout.arena_bytes, made.plan.layout.arena_bytes
+    whole, arena = made.planned.baseline.layout.arena_bytes, made.plan.layout.arena_bytes
     return f"{100 * (1 - arena / whole):.0f} % less than {whole:,} B unsplit" if arena < whole else ""
 
 
@@ -125,8 +125,8 @@ def _curve(subject: Subject) -> Curve:
     planned = made.planned
     unit = planned.objective if planned.costs_of else "ticks"
     found = None
-    if report.get("overhead_source") == "measured" and made.unsplit.estimate.ticks:
-        ticks = made.unsplit.estimate.ticks * (1 + report["overhead_percent"] / 100)
+    if report.get("overhead_source") == "measured" and made.planned.baseline.estimate.ticks:
+        ticks = made.planned.baseline.estimate.ticks * (1 + report["overhead_percent"] / 100)
         found = (made.plan.layout.arena_bytes, ticks)
 
     def point(plan: Any) -> tuple[int, float]:
@@ -134,8 +134,8 @@ def _curve(subject: Subject) -> Curve:
 
     return Curve(
         candidates=planned.points,
-        front=tuple(point(plan) for plan in planned.plans if plan.estimate.ticks),
-        unsplit=point(made.unsplit),
+        front=tuple(point(plan) for plan in planned.choices if plan.estimate.ticks),
+        unsplit=point(made.planned.baseline),
         chosen=point(made.plan),
         measured=found,
         unit=f"{unit}, {'estimated' if planned.costs_of else 'by measured tiles'}",
