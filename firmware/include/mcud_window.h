@@ -16,7 +16,7 @@ typedef struct {
     int32_t dilation_cols;
     int32_t pad_top;
     int32_t pad_left;
-} mcud_sliding;
+} mcud_window;
 
 /* The taps [first, end) of one dimension of a window; first <= end. */
 typedef struct {
@@ -42,13 +42,13 @@ static inline mcud_taps mcud_taps_inside(int32_t start, int32_t step, int32_t co
 }
 
 /* The rows of a window from row `top` on that lie in the input's. */
-static inline mcud_taps mcud_row_taps(const mcud_sliding *window, int32_t top, int32_t input_rows)
+static inline mcud_taps mcud_row_taps(const mcud_window *window, int32_t top, int32_t input_rows)
 {
     return mcud_taps_inside(top, window->dilation_rows, window->kernel_rows, 0, input_rows);
 }
 
 /* The same of columns. */
-static inline mcud_taps mcud_col_taps(const mcud_sliding *window, int32_t left, int32_t input_cols)
+static inline mcud_taps mcud_col_taps(const mcud_window *window, int32_t left, int32_t input_cols)
 {
     return mcud_taps_inside(left, window->dilation_cols, window->kernel_cols, 0, input_cols);
 }
@@ -93,11 +93,12 @@ typedef struct {
     int32_t tap_bytes; /* what one tap contributes to a patch */
     int32_t tap_pitch; /* from one tap's values in the input to the next one's */
     int32_t fill;      /* byte that stands for padding */
-} mcud_window;
+} mcud_patch_source;
 
 /* Copies the values under a window to patch[kernel_rows][kernel_cols][tap_bytes]. Tap cols.first lies at
  * byte `first_byte` of the input rows; what is not in window->rows and `cols` is padding. */
-static inline void mcud_gather_window(const mcud_window *window, mcud_taps cols, int32_t first_byte, uint8_t *patch)
+static inline void mcud_gather_window(const mcud_patch_source *window, mcud_taps cols, int32_t first_byte,
+                                      uint8_t *patch)
 {
     const int32_t left = cols.first * window->tap_bytes;
     const int32_t inside = (cols.end - cols.first) * window->tap_bytes;

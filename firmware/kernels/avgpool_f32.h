@@ -17,7 +17,7 @@ typedef struct {
     int32_t input_cols;
     int32_t channels;
     int32_t output_cols;
-    mcud_sliding window;
+    mcud_window window;
     int32_t counted_top; /* positions that the divisor counts: rows [counted_top, counted_bottom) */
     int32_t counted_left;
     int32_t counted_bottom;

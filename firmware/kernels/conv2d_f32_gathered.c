@@ -15,7 +15,7 @@ static void multiply(const mcud_channels_f32 *to, const float *patches, int32_t 
 }
 
 /* All pixels of one group; `out` is the group's first channel of the first one. */
-static void convolve(const mcud_op *op, const mcud_channels_f32 *to, mcud_window *window, int32_t first_row,
+static void convolve(const mcud_op *op, const mcud_channels_f32 *to, mcud_patch_source *window, int32_t first_row,
                      int32_t end_row, float *out)
 {
     const mcud_conv2d_f32_gathered_params *params = op->params;
@@ -56,7 +56,7 @@ void mcud_conv2d_f32_gathered(const mcud_op *op, int32_t first_row, int32_t end_
         .low = params->low,
         .high = params->high,
     };
-    mcud_window window = {
+    mcud_patch_source window = {
         .memory = op->in[0]->memory,
         .offsets = mcud_row(op->scratch, first_row),
         .kernel_rows = params->window.kernel_rows,

@@ -13,7 +13,7 @@ void mcud_conv2d_s8_deep(const mcud_op *op, int32_t first_row, int32_t end_row)
     int8_t *const patch = (int8_t *)(offsets + params->window.kernel_rows);
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
-    mcud_window window = {
+    mcud_patch_source window = {
         .offsets = offsets,
         .kernel_rows = params->window.kernel_rows,
         .kernel_cols = params->window.kernel_cols,

@@ -21,7 +21,7 @@ typedef struct {
     int32_t input_channels;
     int32_t output_cols;
     int32_t output_channels;
-    mcud_sliding window;
+    mcud_window window;
     int32_t groups;
     int32_t group_inputs;     /* input_channels / groups */
     int32_t group_outputs;    /* output_channels / groups */

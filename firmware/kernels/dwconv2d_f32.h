@@ -20,7 +20,7 @@ typedef struct {
     int32_t input_channels;
     int32_t output_cols;
     int32_t output_channels;
-    mcud_sliding window;
+    mcud_window window;
     int32_t multiplier; /* output channels of each input channel */
     float low;
     float high;

@@ -20,7 +20,7 @@ typedef struct {
     int32_t input_cols;
     int32_t channels;
     int32_t output_cols;
-    mcud_sliding window;
+    mcud_window window;
     int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
     int32_t output_zero_point; /* -128..127, as the following ones */
     int32_t low;

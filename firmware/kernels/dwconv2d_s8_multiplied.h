@@ -23,7 +23,7 @@ typedef struct {
     int32_t input_channels;
     int32_t output_cols;
     int32_t output_channels;
-    mcud_sliding window;
+    mcud_window window;
     int32_t multiplier; /* output channels of each input channel */
     int32_t left;       /* sums are times 2^left before their multiplier; 0..30 */
     int32_t input_zero_point; /* -128..127, as the following ones */

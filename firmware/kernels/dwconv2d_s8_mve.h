@@ -26,7 +26,7 @@ typedef struct {
     int32_t input_cols;
     int32_t channels;
     int32_t output_cols;
-    mcud_sliding window;
+    mcud_window window;
     int32_t first_inside; /* output columns [first_inside, end_inside) have windows without padding */
     int32_t end_inside;
     int32_t pixels; /* side by side in a vector; 1 if their windows are apart, or channels fill vectors */

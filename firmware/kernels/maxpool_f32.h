@@ -16,7 +16,7 @@ typedef struct {
     int32_t input_cols;
     int32_t channels;
     int32_t output_cols;
-    mcud_sliding window;
+    mcud_window window;
 } mcud_maxpool_f32_params;
 
 mcud_kernel mcud_maxpool_f32;

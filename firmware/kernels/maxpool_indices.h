@@ -14,7 +14,7 @@ typedef struct {
     int32_t input_cols;
     int32_t channels;
     int32_t output_cols;
-    mcud_sliding window;
+    mcud_window window;
     int32_t row_step; /* from one element to the next in the model's order */
     int32_t col_step;
     int32_t channel_step;

@@ -52,7 +52,7 @@ from mcudeploy.ops.unary import Unary, UnaryFunction
 KERNELS = resource_dir("firmware") / "kernels"
 INCLUDE = resource_dir("firmware") / "include"
 IMAGE: Shape = (6, 6, 4)
-STRUCTS = {"mcud_sliding": "mcud_window.h", "mcud_broadcast": "mcud_operand.h"}
+STRUCTS = {"mcud_window": "mcud_window.h", "mcud_broadcast": "mcud_operand.h"}
 ELEMENT_TYPES = {
     "int8_t": "int8",
     "int32_t": "int32",
