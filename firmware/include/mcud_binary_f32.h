@@ -5,13 +5,13 @@
 #include "mcud.h"
 #include "mcud_clamp_f32.h"
 #include "mcud_operand.h"
+#include "mcud_params.h"
 
 typedef struct {
     const float *a; /* constant operand, or NULL */
     const float *b; /* constant operand, or NULL */
     mcud_broadcast broadcast;
-    float low;
-    float high;
+    mcud_act_f32 act;
 } mcud_binary_f32_params;
 
 typedef float mcud_binary_f32_function(float a, float b);
@@ -24,8 +24,8 @@ static inline void mcud_binary_f32_pixel(const mcud_binary_f32_params *params,
     /* Copies, since the compiler must expect a store to out to change *params. */
     const int32_t a_step = params->broadcast.a_channel_step;
     const int32_t b_step = params->broadcast.b_channel_step;
-    const float low = params->low;
-    const float high = params->high;
+    const float low = params->act.min;
+    const float high = params->act.max;
     for (const float *end = out + params->broadcast.channels; out < end; out++) {
         *out = mcud_clamp_f32(function(*a, *b), low, high);
         a += a_step;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mcud_clamp_f32.h"
+#include "mcud_params.h"
 #include "mcud_simd_f32.h"
 
 /* The output channels that pixels are multiplied to, in blocks of four. */
@@ -14,8 +15,7 @@ typedef struct {
     const float *bias;    /* [blocks][4] */
     int32_t channels;
     int32_t depth;
-    float low;
-    float high;
+    mcud_act_f32 act;
 } mcud_channels_f32;
 
 /* The biases of one block as the first sums of `pixels` pixels. */
@@ -30,11 +30,11 @@ static inline void mcud_begin_f32(const float bias[4], int32_t pixels, float *su
 static inline void mcud_finish_f32(const mcud_channels_f32 *to, const float sums[4], int32_t channels, float *y)
 {
     if (channels >= 4) {
-        mcud_clamp_4_f32(sums, to->low, to->high, y);
+        mcud_clamp_4_f32(sums, to->act.min, to->act.max, y);
         return;
     }
     for (int32_t c = 0; c < channels; c++) {
-        y[c] = mcud_clamp_f32(sums[c], to->low, to->high);
+        y[c] = mcud_clamp_f32(sums[c], to->act.min, to->act.max);
     }
 }
 
@@ -47,8 +47,8 @@ static inline void mcud_pixel_f32(const mcud_channels_f32 *to, const float *x, f
         float sums[8];
         memcpy(sums, to->bias + k, sizeof sums);
         mcud_add_1x8_f32(x, w, to->depth, sums);
-        mcud_clamp_4_f32(sums, to->low, to->high, y + k);
-        mcud_clamp_4_f32(sums + 4, to->low, to->high, y + k + 4);
+        mcud_clamp_4_f32(sums, to->act.min, to->act.max, y + k);
+        mcud_clamp_4_f32(sums + 4, to->act.min, to->act.max, y + k + 4);
     }
     for (; k < to->channels; k += 4, w += 4 * to->depth) {
         float sums[4];

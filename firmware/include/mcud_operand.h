@@ -5,18 +5,7 @@
 #include <stddef.h>
 
 #include "mcud.h"
-
-/* How operands go through the output [rows][cols][channels]. Steps are in elements; 0 if it broadcasts. */
-typedef struct {
-    int32_t cols;
-    int32_t channels;
-    int32_t a_row_step;
-    int32_t a_col_step;
-    int32_t a_channel_step; /* 0 or 1 */
-    int32_t b_row_step;
-    int32_t b_col_step;
-    int32_t b_channel_step; /* 0 or 1 */
-} mcud_broadcast;
+#include "mcud_params.h"
 
 /* Of a binary operator; NULL for an operand that is a constant. */
 typedef struct {

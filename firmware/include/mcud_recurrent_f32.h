@@ -7,6 +7,7 @@
 
 #include "mcud.h"
 #include "mcud_dot_f32.h"
+#include "mcud_params.h"
 
 /* Weights are packed as mcud_dot_f32.h wants them. Scratch is h[hidden], c[hidden], and the gates, whose number is the
  * kernel's affair; each is filled up to whole groups of four. A state that is kept where it comes from has no scratch. */
@@ -26,8 +27,7 @@ typedef struct {
     int32_t reset_after; /* 0 or 1: the reset gate applies to the product with h */
     int32_t states;      /* 0; 1: in[1] is the first h; 2: and in[2] the first c */
     int32_t keeps;       /* 0 or 1: they are left there as they are after the last step */
-    float low;
-    float high;
+    mcud_act_f32 act;
     float cell_clip; /* c stays in [-cell_clip, cell_clip] */
     int32_t saturates; /* 0 or 1: a gate that is NaN or beyond FLT_MAX is FLT_MAX to its function */
 } mcud_recurrent_f32_params;
@@ -47,7 +47,7 @@ static inline int32_t mcud_in_fours(int32_t count)
 static inline void mcud_gates_f32(const mcud_recurrent_f32_params *params, const float *weights, const float *bias,
                                   const float *x, int32_t depth, int32_t results, float *y)
 {
-    const mcud_channels_f32 to = {weights, bias, results, depth, params->low, params->high};
+    const mcud_channels_f32 to = {weights, bias, results, depth, params->act};
     mcud_pixel_f32(&to, x, y);
 }
 

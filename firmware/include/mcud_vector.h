@@ -6,16 +6,8 @@
 #ifndef MCUD_VECTOR_H
 #define MCUD_VECTOR_H
 
+#include "mcud_params.h"
 #include "mcud_simd.h"
-
-/* A sum of two operands, see add_s8.h. */
-typedef struct {
-    int32_t a_multiplier;
-    int32_t b_multiplier;
-    int32_t constant;
-    int32_t shift;
-    int32_t zero_point;
-} mcud_vector_addition;
 
 /* Without optimisation there are too few registers for the blocks. */
 #if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__)

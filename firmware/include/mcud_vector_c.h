@@ -108,7 +108,7 @@ static inline void mcud_vector_find_taps(const int8_t **taps, int32_t count, int
 
 /* out[count] = a[count] * a_multiplier + b[count] * b_multiplier, requantised as add_s8.h states. */
 static inline void mcud_vector_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t count,
-                                   const mcud_vector_addition *addition)
+                                   const mcud_sum_quant *addition)
 {
     for (int32_t i = 0; i < count; i++) {
         const int32_t sum = a[i] * addition->a_multiplier + b[i] * addition->b_multiplier + addition->constant;

@@ -241,7 +241,7 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
 
 /* out[count] = a[count] * a_multiplier + b[count] * b_multiplier, requantised as add_s8.h states. */
 static inline void mcud_vector_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t count,
-                                   const mcud_vector_addition *addition)
+                                   const mcud_sum_quant *addition)
 {
     const int32x4_t constant = vdupq_n_s32(addition->constant);
     const int32x4_t one = vdupq_n_s32(1);

@@ -5,18 +5,7 @@
 #include <string.h>
 
 #include "mcud.h"
-
-/* A window of a convolution or a pool, and how it slides. */
-typedef struct {
-    int32_t kernel_rows;
-    int32_t kernel_cols;
-    int32_t stride_rows;
-    int32_t stride_cols;
-    int32_t dilation_rows;
-    int32_t dilation_cols;
-    int32_t pad_top;
-    int32_t pad_left;
-} mcud_window;
+#include "mcud_params.h"
 
 /* The taps [first, end) of one dimension of a window; first <= end. */
 typedef struct {

@@ -1,6 +1,7 @@
 #include "add_s8.h"
 
 #include "mcud_clip_s8.h"
+#include "mcud_operand.h"
 #include "mcud_simd.h"
 
 static void add(const mcud_add_s8_params *params, const int8_t *a, const int8_t *b, int8_t *out)
@@ -8,11 +9,11 @@ static void add(const mcud_add_s8_params *params, const int8_t *a, const int8_t 
     /* Copies, since the compiler must expect a store to out to change *params. */
     const int32_t a_step = params->broadcast.a_channel_step;
     const int32_t b_step = params->broadcast.b_channel_step;
-    const int32_t a_multiplier = params->a_multiplier;
-    const int32_t b_multiplier = params->b_multiplier;
-    const int32_t constant = params->constant;
-    const int32_t shift = params->shift;
-    const int32_t zero_point = params->output_zero_point;
+    const int32_t a_multiplier = params->quant.a_multiplier;
+    const int32_t b_multiplier = params->quant.b_multiplier;
+    const int32_t constant = params->quant.constant;
+    const int32_t shift = params->quant.shift;
+    const int32_t zero_point = params->quant.zero_point;
     for (const int8_t *end = out + params->broadcast.channels; out < end; out++) {
         const int32_t sum = *a * a_multiplier + *b * b_multiplier + constant;
         *out = mcud_saturate_s8(zero_point + mcud_round_even(sum, shift));
@@ -38,5 +39,5 @@ void mcud_add_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
         }
     }
     const int32_t made = (end_row - first_row) * params->broadcast.cols * params->broadcast.channels;
-    mcud_clip_s8(first, made, params->low, params->high);
+    mcud_clip_s8(first, made, params->act.min, params->act.max);
 }

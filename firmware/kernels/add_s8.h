@@ -6,7 +6,7 @@
  * Steps are in elements; 0 if the operand broadcasts.
  *
  *   sum = a * a_multiplier + b * b_multiplier + constant
- *   q = clamp(output_zero_point + sum / 2^shift, low, high), half to even: if both scales are the
+ *   q = clamp(quant.zero_point + sum / 2^shift, act.min, act.max), half to even: if both scales are the
  *       output's times a power of two every other sum may be a tie, and the reference rounds it so
  *
  * The multipliers are scale ratios times 2^shift, the operands' zero points are part of the constant;
@@ -16,19 +16,14 @@
 #define MCUD_ADD_S8_H
 
 #include "mcud.h"
-#include "mcud_operand.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int8_t *a; /* constant operand, or NULL */
     const int8_t *b; /* constant operand, or NULL */
     mcud_broadcast broadcast;
-    int32_t a_multiplier;
-    int32_t b_multiplier; /* negative for a subtraction */
-    int32_t constant;
-    int32_t shift; /* 1..30 */
-    int32_t output_zero_point;
-    int32_t low;
-    int32_t high;
+    mcud_sum_quant quant;
+    mcud_act_s8 act;
 } mcud_add_s8_params;
 
 mcud_kernel mcud_add_s8;

@@ -7,8 +7,7 @@
 void mcud_add_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_add_s8_mve_params *params = op->params;
-    const mcud_vector_addition addition = {params->a_multiplier, params->b_multiplier, params->constant,
-                                           params->shift, params->output_zero_point};
+    const mcud_sum_quant addition = params->quant;
     const mcud_operands tensors = mcud_find_operands(op, params->a, params->b);
     for (int32_t row = first_row; row < end_row; row++) {
         const int8_t *a = mcud_operand_s8(params->a, tensors.a, row, params->broadcast.a_row_step);
@@ -19,6 +18,6 @@ void mcud_add_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
             a += params->broadcast.a_col_step;
             b += params->broadcast.b_col_step;
         }
-        mcud_clip_s8(out, params->broadcast.cols * params->broadcast.channels, params->low, params->high);
+        mcud_clip_s8(out, params->broadcast.cols * params->broadcast.channels, params->act.min, params->act.max);
     }
 }

@@ -7,8 +7,8 @@ static void scale_pixel(const mcud_affine_s8_params *params, const int8_t *in, i
 {
     /* Copies, since the compiler must expect a store to out to change *params. */
     const int32_t *record = params->records;
-    const int32_t low = params->low;
-    const int32_t high = params->high;
+    const int32_t low = params->act.min;
+    const int32_t high = params->act.max;
     for (const int8_t *end = in + params->channels; in < end; in++, out++) {
         *out = (int8_t)mcud_clamp((*in * record[0] + record[1]) >> record[2], low, high);
         record += 3;

@@ -10,13 +10,13 @@
 #define MCUD_AFFINE_S8_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int32_t *records; /* [channels]: m, b, shift */
     int32_t cols;
     int32_t channels;
-    int32_t low;
-    int32_t high;
+    mcud_act_s8 act;
 } mcud_affine_s8_params;
 
 mcud_kernel mcud_affine_s8;

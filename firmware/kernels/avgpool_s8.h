@@ -13,14 +13,11 @@
 #define MCUD_AVGPOOL_S8_H
 
 #include "mcud.h"
-#include "mcud_window.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int32_t *multipliers; /* [rows - least_rows][cols - least_cols], of factor_cols columns */
-    int32_t input_rows;
-    int32_t input_cols;
-    int32_t channels;
-    int32_t output_cols;
+    mcud_plane_dims dims;
     mcud_window window;
     int32_t counted_top; /* positions that the divisor counts: rows [counted_top, counted_bottom) */
     int32_t counted_left;

@@ -35,7 +35,7 @@ void mcud_avgpool_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_r
     }
     int8_t *out = mcud_row(op->out, 0);
     for (int32_t c = 0; c < channels; c++) {
-        const int32_t mean = mcud_scale_even(sums[c], params->multiplier, params->shift);
-        out[c] = (int8_t)mcud_clamp(mean + params->output_zero_point, INT8_MIN, INT8_MAX);
+        const int32_t mean = mcud_scale_even(sums[c], params->quant.multiplier, params->quant.shift);
+        out[c] = (int8_t)mcud_clamp(mean + params->quant.zero_point, INT8_MIN, INT8_MAX);
     }
 }

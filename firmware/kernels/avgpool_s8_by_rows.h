@@ -10,14 +10,13 @@
 #define MCUD_AVGPOOL_S8_BY_ROWS_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     int32_t input_cols;
     int32_t channels;
     int32_t bias;       /* minus the input zero point times the number of pixels */
-    int32_t multiplier; /* with the divisor in it */
-    int32_t shift;      /* 1..62 */
-    int32_t output_zero_point;
+    mcud_quant quant;
 } mcud_avgpool_s8_by_rows_params;
 
 mcud_kernel mcud_avgpool_s8_by_rows;

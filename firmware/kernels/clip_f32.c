@@ -6,8 +6,8 @@ void mcud_clip_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_clip_f32_params *params = op->params;
     /* Copies, since the compiler must expect a store to out to change *params. */
-    const float low = params->low;
-    const float high = params->high;
+    const float low = params->act.min;
+    const float high = params->act.max;
     for (int32_t row = first_row; row < end_row; row++) {
         const float *in = mcud_row(op->in[0], row);
         float *out = mcud_row(op->out, row);

@@ -1,6 +1,7 @@
 #include "conv2d_f32.h"
 
 #include "mcud_dot_f32.h"
+#include "mcud_window.h"
 
 /* The windows of one row of the output, for one group of channels. */
 typedef struct {
@@ -18,8 +19,8 @@ static void convolve(const window *from, int32_t pixels, mcud_taps cols, int32_t
     const int32_t taps = cols.end - cols.first;
     const int32_t runs = params->one_run ? 1 : taps;
     const int32_t values = params->one_run ? taps * params->group_inputs : params->group_inputs;
-    const int32_t run_pitch = params->window.dilation_cols * params->input_channels;
-    const int32_t step = params->window.stride_cols * params->input_channels;
+    const int32_t run_pitch = params->window.dilation_cols * params->dims.input_channels;
+    const int32_t step = params->window.stride_cols * params->dims.input_channels;
     const int32_t row_weights = 4 * params->window.kernel_cols * params->group_inputs;
     const float *block = from->to.weights + 4 * cols.first * params->group_inputs;
     for (int32_t k = 0; k < from->to.channels; k += 4, block += 4 * from->to.depth) {
@@ -27,7 +28,7 @@ static void convolve(const window *from, int32_t pixels, mcud_taps cols, int32_t
         mcud_begin_f32(from->to.bias + k, pixels, sums);
         for (int32_t r = from->rows.first; r < from->rows.end; r++) {
             const void *row = from->memory + from->offsets[r];
-            const float *x = (const float *)row + first * params->input_channels;
+            const float *x = (const float *)row + first * params->dims.input_channels;
             const float *w = block + r * row_weights;
             for (int32_t run = 0; run < runs; run++, x += run_pitch, w += 4 * values) {
                 if (pixels == 1) {
@@ -38,7 +39,7 @@ static void convolve(const window *from, int32_t pixels, mcud_taps cols, int32_t
             }
         }
         for (int32_t pixel = 0; pixel < pixels; pixel++) {
-            float *const to = y + pixel * params->output_channels + k;
+            float *const to = y + pixel * params->dims.output_channels + k;
             mcud_finish_f32(&from->to, sums + 4 * pixel, from->to.channels - k, to);
         }
     }
@@ -51,17 +52,17 @@ static void convolve_row(const window *from, float *out)
     const int32_t reach =
         (params->window.kernel_cols - 1) * params->window.dilation_cols + 3 * params->window.stride_cols;
     int32_t left = -params->window.pad_left;
-    for (int32_t col = 0; col < params->output_cols;) {
+    for (int32_t col = 0; col < params->dims.output_cols;) {
         int32_t pixels = 1;
         mcud_taps cols = {0, params->window.kernel_cols};
-        if (left >= 0 && left + reach < params->input_cols && col + 4 <= params->output_cols) {
+        if (left >= 0 && left + reach < params->dims.input_cols && col + 4 <= params->dims.output_cols) {
             pixels = 4;
         } else {
-            cols = mcud_col_taps(&params->window, left, params->input_cols);
+            cols = mcud_col_taps(&params->window, left, params->dims.input_cols);
         }
         convolve(from, pixels, cols, left + cols.first * params->window.dilation_cols, out);
         left += pixels * params->window.stride_cols;
-        out += pixels * params->output_channels;
+        out += pixels * params->dims.output_channels;
         col += pixels;
     }
 }
@@ -76,17 +77,17 @@ void mcud_conv2d_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
     float *out = mcud_row(op->out, first_row);
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->window.stride_rows - params->window.pad_top;
-        from.rows = mcud_row_taps(&params->window, top, params->input_rows);
+        from.rows = mcud_row_taps(&params->window, top, params->dims.input_rows);
         mcud_window_rows(op->in[0], top, params->window.dilation_rows, from.rows, offsets);
         from.memory = op->in[0]->memory;
         from.to = (mcud_channels_f32){params->weights, params->bias, params->group_outputs, depth,
-                                      params->low,     params->high};
+                                      params->act};
         for (int32_t group = 0; group < params->groups; group++) {
             convolve_row(&from, out + group * params->group_outputs);
             from.to.weights += padded_outputs * depth;
             from.to.bias += padded_outputs;
             from.memory += params->group_inputs * (int32_t)sizeof(float);
         }
-        out += params->output_cols * params->output_channels;
+        out += params->dims.output_cols * params->dims.output_channels;
     }
 }

@@ -11,23 +11,18 @@
 #define MCUD_CONV2D_F32_H
 
 #include "mcud.h"
-#include "mcud_window.h"
+#include "mcud_params.h"
 
 typedef struct {
     const float *weights; /* [groups][fours of channels][kernel_rows][kernel_cols][group_inputs][4] */
     const float *bias;    /* [groups][fours of channels][4] */
-    int32_t input_rows;
-    int32_t input_cols;
-    int32_t input_channels;
-    int32_t output_cols;
-    int32_t output_channels;
+    mcud_conv_dims dims;
     mcud_window window;
     int32_t groups;
     int32_t group_inputs;  /* input_channels / groups */
     int32_t group_outputs; /* output_channels / groups */
     int32_t one_run;       /* 1 if the taps of a window's row are contiguous */
-    float low;
-    float high;
+    mcud_act_f32 act;
 } mcud_conv2d_f32_params;
 
 mcud_kernel mcud_conv2d_f32;

@@ -23,18 +23,17 @@ void mcud_conv2d_f32_1x1(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_channels_f32 to = {
         .weights = params->weights,
         .bias = params->bias,
-        .channels = params->output_channels,
-        .depth = params->input_channels,
-        .low = params->low,
-        .high = params->high,
+        .channels = params->dims.output_channels,
+        .depth = params->dims.input_channels,
+        .act = params->act,
     };
     float *out = mcud_row(op->out, first_row);
     for (int32_t row = first_row; row < end_row;) {
         const float *in = mcud_row(op->in[0], row * params->stride_rows);
         const int32_t run_end = params->rows_join ? mcud_run_end(op->in[0], row, end_row) : row + 1;
-        const int32_t pixels = (run_end - row) * params->output_cols;
+        const int32_t pixels = (run_end - row) * params->dims.output_cols;
         multiply(&to, in, params->pixel_step, pixels, out);
-        out += pixels * params->output_channels;
+        out += pixels * params->dims.output_channels;
         row = run_end;
     }
 }

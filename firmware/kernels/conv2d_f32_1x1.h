@@ -10,18 +10,16 @@
 #define MCUD_CONV2D_F32_1X1_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     const float *weights; /* [fours of channels][input_channels][4] */
     const float *bias;    /* [fours of channels][4] */
-    int32_t input_channels;
-    int32_t output_cols;
-    int32_t output_channels;
+    mcud_pixel_dims dims;
     int32_t stride_rows;
     int32_t pixel_step; /* values from one output column's pixel to the next one's */
     int32_t rows_join;  /* 1 if all strides are 1: the next row's pixels lie after these, in a block */
-    float low;
-    float high;
+    mcud_act_f32 act;
 } mcud_conv2d_f32_1x1_params;
 
 mcud_kernel mcud_conv2d_f32_1x1;

@@ -10,14 +10,14 @@
 #define MCUD_CONV2D_F32_BY_ROWS_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     const float *weights; /* [fours of channels][op->rows][row_values][4] */
     const float *bias;    /* [fours of channels][4] */
     int32_t row_values;   /* input columns * input channels */
     int32_t output_channels;
-    float low;
-    float high;
+    mcud_act_f32 act;
 } mcud_conv2d_f32_by_rows_params;
 
 mcud_kernel mcud_conv2d_f32_by_rows;

@@ -11,6 +11,7 @@
 #define MCUD_CONV2D_F32_FULL_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     const float *weights; /* [fours of channels][input_rows][row_values][4] */
@@ -18,8 +19,7 @@ typedef struct {
     int32_t input_rows;
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;
-    float low;
-    float high;
+    mcud_act_f32 act;
 } mcud_conv2d_f32_full_params;
 
 mcud_kernel mcud_conv2d_f32_full;

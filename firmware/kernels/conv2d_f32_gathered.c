@@ -1,6 +1,7 @@
 #include "conv2d_f32_gathered.h"
 
 #include "mcud_dot_f32.h"
+#include "mcud_window.h"
 
 /* Multiplies `count` gathered windows, at most four. */
 static void multiply(const mcud_channels_f32 *to, const float *patches, int32_t count, int32_t pitch, float *y)
@@ -19,27 +20,27 @@ static void convolve(const mcud_op *op, const mcud_channels_f32 *to, mcud_patch_
                      int32_t end_row, float *out)
 {
     const mcud_conv2d_f32_gathered_params *params = op->params;
-    const int32_t pixel_bytes = params->input_channels * (int32_t)sizeof(float);
+    const int32_t pixel_bytes = params->dims.input_channels * (int32_t)sizeof(float);
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     float *const patches = (float *)(void *)(offsets + params->window.kernel_rows);
     int32_t gathered = 0;
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->window.stride_rows - params->window.pad_top;
-        window->rows = mcud_row_taps(&params->window, top, params->input_rows);
+        window->rows = mcud_row_taps(&params->window, top, params->dims.input_rows);
         mcud_window_rows(op->in[0], top, params->window.dilation_rows, window->rows, offsets);
         int32_t left = -params->window.pad_left;
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->window.stride_cols) {
-            const mcud_taps cols = mcud_col_taps(&params->window, left, params->input_cols);
+        for (int32_t col = 0; col < params->dims.output_cols; col++, left += params->window.stride_cols) {
+            const mcud_taps cols = mcud_col_taps(&params->window, left, params->dims.input_cols);
             const int32_t first_col = left + cols.first * params->window.dilation_cols;
             mcud_gather_window(window, cols, first_col * pixel_bytes, (uint8_t *)(patches + gathered * to->depth));
             if (++gathered == 4) {
-                multiply(to, patches, 4, params->output_channels, out);
-                out += 4 * params->output_channels;
+                multiply(to, patches, 4, params->dims.output_channels, out);
+                out += 4 * params->dims.output_channels;
                 gathered = 0;
             }
         }
     }
-    multiply(to, patches, gathered, params->output_channels, out);
+    multiply(to, patches, gathered, params->dims.output_channels, out);
 }
 
 void mcud_conv2d_f32_gathered(const mcud_op *op, int32_t first_row, int32_t end_row)
@@ -53,8 +54,7 @@ void mcud_conv2d_f32_gathered(const mcud_op *op, int32_t first_row, int32_t end_
         .bias = params->bias,
         .channels = params->group_outputs,
         .depth = params->patch_values,
-        .low = params->low,
-        .high = params->high,
+        .act = params->act,
     };
     mcud_patch_source window = {
         .memory = op->in[0]->memory,
@@ -62,7 +62,7 @@ void mcud_conv2d_f32_gathered(const mcud_op *op, int32_t first_row, int32_t end_
         .kernel_rows = params->window.kernel_rows,
         .kernel_cols = params->window.kernel_cols,
         .tap_bytes = group_bytes,
-        .tap_pitch = params->window.dilation_cols * params->input_channels * (int32_t)sizeof(float),
+        .tap_pitch = params->window.dilation_cols * params->dims.input_channels * (int32_t)sizeof(float),
         .fill = 0,
     };
     for (int32_t group = 0; group < params->groups; group++) {

@@ -8,14 +8,14 @@
 #define MCUD_CONV2D_F32_TO_ROWS_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     const float *weights; /* [op->rows][fours of channels][input_channels][4] */
     const float *bias;    /* [op->rows][fours of channels][4] */
     int32_t input_channels;
     int32_t row_channels;
-    float low;
-    float high;
+    mcud_act_f32 act;
 } mcud_conv2d_f32_to_rows_params;
 
 mcud_kernel mcud_conv2d_f32_to_rows;

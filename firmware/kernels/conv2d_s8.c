@@ -1,6 +1,7 @@
 #include "conv2d_s8.h"
 
 #include "mcud_dot_s8.h"
+#include "mcud_window.h"
 
 /* Where the window of a pixel lies, and what is written where it lies outside. */
 typedef struct {
@@ -30,7 +31,7 @@ static int16_t *expand_padding(const window *from, int32_t values, int16_t *x)
 static int16_t *expand_run(const window *from, const uint8_t *row, mcud_taps cols, int32_t first, int16_t *x)
 {
     const mcud_conv2d_s8_params *params = from->params;
-    const int32_t channels = params->input_channels;
+    const int32_t channels = params->dims.input_channels;
     const int32_t before = cols.first * channels;
     const int32_t inside = (cols.end - cols.first) * channels;
     const void *source = row + first;
@@ -55,7 +56,7 @@ static int16_t *expand_taps(const window *from, const uint8_t *row, mcud_taps co
         }
         const void *source = row + first;
         x = expand_values(from, source, params->run_values, x);
-        first += params->window.dilation_cols * params->input_channels;
+        first += params->window.dilation_cols * params->dims.input_channels;
     }
     return x;
 }
@@ -65,7 +66,7 @@ static void expand_window(const window *from, int32_t left, int16_t *x)
 {
     const mcud_conv2d_s8_params *params = from->params;
     if (left >= 0 && left <= from->last_left) {
-        const uint8_t *const first = from->memory + left * params->input_channels;
+        const uint8_t *const first = from->memory + left * params->dims.input_channels;
         for (int32_t r = 0; r < params->window.kernel_rows; r++) {
             if (r < from->rows.first || r >= from->rows.end) {
                 x = expand_padding(from, params->run_values, x);
@@ -76,8 +77,8 @@ static void expand_window(const window *from, int32_t left, int16_t *x)
         }
         return;
     }
-    const mcud_taps cols = mcud_col_taps(&params->window, left, params->input_cols);
-    const int32_t first = (left + cols.first * params->window.dilation_cols) * params->input_channels;
+    const mcud_taps cols = mcud_col_taps(&params->window, left, params->dims.input_cols);
+    const int32_t first = (left + cols.first * params->window.dilation_cols) * params->dims.input_channels;
     for (int32_t r = 0; r < params->window.kernel_rows; r++) {
         if (r < from->rows.first || r >= from->rows.end || cols.first == cols.end) {
             for (int32_t run = 0; run < params->row_runs; run++) {
@@ -98,23 +99,23 @@ static void convolve(const mcud_op *op, const mcud_channels_s8 *to, window *from
     const mcud_conv2d_s8_params *params = op->params;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     int16_t *const x = (int16_t *)(void *)(offsets + params->window.kernel_rows);
-    int32_t pixels = (end_row - first_row) * params->output_cols; /* not multiplied yet */
+    int32_t pixels = (end_row - first_row) * params->dims.output_cols; /* not multiplied yet */
     int32_t block = mcud_next_pixels(pixels, params->most_pixels);
     int32_t expanded = 0;
     from->places = block == 3 ? 3 : 2;
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->window.stride_rows - params->window.pad_top;
-        from->rows = mcud_row_taps(&params->window, top, params->input_rows);
+        from->rows = mcud_row_taps(&params->window, top, params->dims.input_rows);
         mcud_window_rows(op->in[0], top, params->window.dilation_rows, from->rows, offsets);
         int32_t left = -params->window.pad_left;
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->window.stride_cols) {
+        for (int32_t col = 0; col < params->dims.output_cols; col++, left += params->window.stride_cols) {
             expand_window(from, left, x + 2 * expanded);
             expanded++;
             if (expanded < block) {
                 continue;
             }
             mcud_multiply_s8(to, x, block, out);
-            out += block * params->output_channels;
+            out += block * params->dims.output_channels;
             pixels -= block;
             block = mcud_next_pixels(pixels, params->most_pixels);
             expanded = 0;
@@ -133,13 +134,13 @@ void mcud_conv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
         .records = params->records,
         .channels = params->group_outputs,
         .groups = params->patch_groups,
-        .finish = {params->output_zero_point, params->left, params->output_channels},
+        .finish = {params->quant.zero_point, params->quant.left_shift, params->dims.output_channels},
     };
     window from = {
         .params = params,
         .memory = op->in[0]->memory,
         .offsets = offsets,
-        .last_left = params->row_runs > 1 ? -1 : params->input_cols - params->window.kernel_cols,
+        .last_left = params->row_runs > 1 ? -1 : params->dims.input_cols - params->window.kernel_cols,
         .run = (int8_t *)(offsets + params->window.kernel_rows + 2 * params->most_pixels * params->patch_groups),
     };
     for (int32_t group = 0; group < params->groups; group++) {
@@ -147,6 +148,6 @@ void mcud_conv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
         to.records += group_words;
         from.memory += params->group_inputs;
     }
-    const int32_t made = (end_row - first_row) * params->output_cols * params->output_channels;
-    mcud_clip_s8(out, made, params->low, params->high);
+    const int32_t made = (end_row - first_row) * params->dims.output_cols * params->dims.output_channels;
+    mcud_clip_s8(out, made, params->act.min, params->act.max);
 }

@@ -13,15 +13,11 @@
 #define MCUD_CONV2D_S8_H
 
 #include "mcud.h"
-#include "mcud_window.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int32_t *records; /* [groups][pairs of a group's outputs], see mcud_simd.h */
-    int32_t input_rows;
-    int32_t input_cols;
-    int32_t input_channels;
-    int32_t output_cols;
-    int32_t output_channels;
+    mcud_conv_dims dims;
     mcud_window window;
     int32_t groups;
     int32_t group_inputs;  /* input_channels / groups */
@@ -30,11 +26,9 @@ typedef struct {
     int32_t run_values;
     int32_t patch_groups;     /* kernel_rows * row_runs * (run_values / 4, rounded up) */
     int32_t most_pixels;      /* taken at a time: 2 or 3, 3 where that leaves over none of a row */
-    int32_t left;             /* sums are times 2^left before their multiplier; 0..30 */
-    int32_t input_zero_point; /* -128..127, as the following ones */
-    int32_t output_zero_point;
-    int32_t low;
-    int32_t high;
+    int32_t input_zero_point; /* -128..127 */
+    mcud_channel_quant quant;
+    mcud_act_s8 act;
 } mcud_conv2d_s8_params;
 
 mcud_kernel mcud_conv2d_s8;

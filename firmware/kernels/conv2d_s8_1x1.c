@@ -19,7 +19,7 @@ static const int8_t *next_pixel(pixel_walk *walk)
     walk->cols_left--;
     if (walk->cols_left == 0 && ++walk->row < walk->end_row) {
         walk->pixel = mcud_row(walk->op->in[0], walk->row * params->stride_rows);
-        walk->cols_left = params->output_cols;
+        walk->cols_left = params->dims.output_cols;
     }
     return pixel;
 }
@@ -29,17 +29,17 @@ void mcud_conv2d_s8_1x1(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_conv2d_s8_1x1_params *params = op->params;
     const mcud_channels_s8 to = {
         .records = params->records,
-        .channels = params->output_channels,
+        .channels = params->dims.output_channels,
         .groups = params->groups,
-        .finish = {params->output_zero_point, params->left, params->output_channels},
+        .finish = {params->quant.zero_point, params->quant.left_shift, params->dims.output_channels},
     };
-    const int32_t depth = params->input_channels;
+    const int32_t depth = params->dims.input_channels;
     pixel_walk walk = {op, mcud_row(op->in[0], first_row * params->stride_rows), first_row, end_row,
-                       params->output_cols};
+                       params->dims.output_cols};
     int16_t *x = mcud_row(op->scratch, first_row);
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
-    int32_t left = (end_row - first_row) * params->output_cols;
+    int32_t left = (end_row - first_row) * params->dims.output_cols;
     for (; left > 4 || left == 3; left -= 3) { /* 4 are 2 and 2 */
         for (int32_t p = 0; p < 3; p++) {
             mcud_expand(x + 2 * p, next_pixel(&walk), depth, 3);
@@ -59,5 +59,5 @@ void mcud_conv2d_s8_1x1(const mcud_op *op, int32_t first_row, int32_t end_row)
         mcud_multiply_s8(&to, x, 1, y);
         y += to.channels;
     }
-    mcud_clip_s8(out, (int32_t)(y - out), params->low, params->high);
+    mcud_clip_s8(out, (int32_t)(y - out), params->act.min, params->act.max);
 }

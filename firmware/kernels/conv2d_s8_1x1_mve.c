@@ -8,12 +8,12 @@ void mcud_conv2d_s8_1x1_mve(const mcud_op *op, int32_t first_row, int32_t end_ro
     const mcud_conv2d_s8_1x1_mve_params *params = op->params;
     const mcud_vector_channels to = {
         .records = params->records,
-        .channels = params->output_channels,
-        .pitch = params->output_channels,
-        .depth = params->input_channels,
-        .finish = {params->output_zero_point, params->left, 0},
+        .channels = params->dims.output_channels,
+        .pitch = params->dims.output_channels,
+        .depth = params->dims.input_channels,
+        .finish = {params->quant.zero_point, params->quant.left_shift, 0},
     };
-    const int32_t cols = params->output_cols;
+    const int32_t cols = params->dims.output_cols;
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
     int32_t row = first_row;
@@ -36,5 +36,5 @@ void mcud_conv2d_s8_1x1_mve(const mcud_op *op, int32_t first_row, int32_t end_ro
         y += count * to.channels;
         left -= count;
     }
-    mcud_clip_s8(out, (int32_t)(y - out), params->low, params->high);
+    mcud_clip_s8(out, (int32_t)(y - out), params->act.min, params->act.max);
 }

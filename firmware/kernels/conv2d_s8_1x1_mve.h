@@ -8,18 +8,15 @@
 #define MCUD_CONV2D_S8_1X1_MVE_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int32_t *records; /* [pairs of output channels], see mcud_dot_vector_s8.h */
-    int32_t input_channels;
-    int32_t output_cols;
-    int32_t output_channels;
+    mcud_pixel_dims dims;
     int32_t stride_rows;
     int32_t pixel_step;        /* bytes from an input pixel to the next one used */
-    int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
-    int32_t output_zero_point; /* -128..127, as the following ones */
-    int32_t low;
-    int32_t high;
+    mcud_channel_quant quant;
+    mcud_act_s8 act;
 } mcud_conv2d_s8_1x1_mve_params;
 
 mcud_kernel mcud_conv2d_s8_1x1_mve;

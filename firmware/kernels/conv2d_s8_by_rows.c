@@ -8,7 +8,7 @@
 void mcud_conv2d_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_by_rows_params *params = op->params;
-    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+    const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t row_words = (int32_t)((uint32_t)params->row_values + 3) / 4 * 4;
     const int32_t record_words = 4 + (int32_t)op->rows * row_words + 4;
     int32_t *const sums = mcud_row(op->scratch, first_row);
@@ -38,5 +38,5 @@ void mcud_conv2d_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_ro
         mcud_finish_row_s8(sums + k, multipliers, &finish, params->output_channels - k, out + k);
         record += record_words;
     }
-    mcud_clip_s8(out, params->output_channels, params->low, params->high);
+    mcud_clip_s8(out, params->output_channels, params->act.min, params->act.max);
 }

@@ -10,16 +10,15 @@
 #define MCUD_CONV2D_S8_BY_ROWS_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int32_t *records; /* [padded_outputs / 4], see mcud_simd.h */
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;
     int32_t padded_outputs;    /* the next multiple of 4 */
-    int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
-    int32_t output_zero_point; /* -128..127, as the following ones */
-    int32_t low;
-    int32_t high;
+    mcud_channel_quant quant;
+    mcud_act_s8 act;
 } mcud_conv2d_s8_by_rows_params;
 
 mcud_kernel mcud_conv2d_s8_by_rows;

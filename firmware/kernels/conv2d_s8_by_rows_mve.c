@@ -6,7 +6,7 @@
 void mcud_conv2d_s8_by_rows_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_by_rows_mve_params *params = op->params;
-    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+    const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t row_words = (params->row_values + 15) / 16 * 8;
     const int32_t record_words = 4 + (int32_t)op->rows * row_words;
     int32_t *const sums = mcud_row(op->scratch, first_row);
@@ -31,5 +31,5 @@ void mcud_conv2d_s8_by_rows_mve(const mcud_op *op, int32_t first_row, int32_t en
         out[k] = mcud_requantize_s8(sums[k], multipliers[k % 2], &finish);
         multipliers += k % 2 * record_words;
     }
-    mcud_clip_s8(out, params->output_channels, params->low, params->high);
+    mcud_clip_s8(out, params->output_channels, params->act.min, params->act.max);
 }

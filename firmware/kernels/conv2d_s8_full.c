@@ -6,7 +6,7 @@
 /* An input that lies in several pieces, or whose rows are no whole groups. */
 static void multiply_rows(const mcud_conv2d_s8_full_params *params, const mcud_tensor *in, int8_t *y)
 {
-    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+    const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t *at = params->records;
     for (int32_t left = params->output_channels; left > 0; left -= 4) {
         int32_t sums[4] = {at[0], at[1], at[2], at[3]};
@@ -27,11 +27,11 @@ void mcud_conv2d_s8_full(const mcud_op *op, int32_t first_row, int32_t end_row)
     int8_t *const out = mcud_row(op->out, first_row);
     const int32_t rows = params->input_rows;
     if (rows == 1 || (params->row_values % 4 == 0 && mcud_run_end(op->in[0], 0, rows) == rows)) {
-        const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+        const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
         const int32_t values = rows * params->row_values;
         mcud_pixel_s8(&finish, params->records, params->output_channels, mcud_row(op->in[0], 0), values, out);
     } else {
         multiply_rows(params, op->in[0], out);
     }
-    mcud_clip_s8(out, params->output_channels, params->low, params->high);
+    mcud_clip_s8(out, params->output_channels, params->act.min, params->act.max);
 }

@@ -7,7 +7,7 @@ void mcud_conv2d_s8_full_mve(const mcud_op *op, int32_t first_row, int32_t end_r
 {
     (void)end_row; /* there is one row */
     const mcud_conv2d_s8_full_mve_params *params = op->params;
-    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+    const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t depth = params->row_values;
     const int32_t *record = params->records;
     int8_t *const out = mcud_row(op->out, first_row);
@@ -23,5 +23,5 @@ void mcud_conv2d_s8_full_mve(const mcud_op *op, int32_t first_row, int32_t end_r
         }
         record += 2;
     }
-    mcud_clip_s8(out, params->output_channels, params->low, params->high);
+    mcud_clip_s8(out, params->output_channels, params->act.min, params->act.max);
 }

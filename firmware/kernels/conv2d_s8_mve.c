@@ -2,6 +2,7 @@
 
 #include "mcud_clip_s8.h"
 #include "mcud_dot_vector_s8.h"
+#include "mcud_window.h"
 
 /* The source of gathered windows. */
 typedef struct {
@@ -16,9 +17,9 @@ static void gather(const window *from, int32_t left, int8_t *patch)
 {
     const mcud_conv2d_s8_mve_params *params = from->params;
     const int32_t values = params->group_inputs;
-    const int32_t pitch = params->window.dilation_cols * params->input_channels;
-    const mcud_taps cols = mcud_col_taps(&params->window, left, params->input_cols);
-    const int32_t first = (left + cols.first * params->window.dilation_cols) * params->input_channels;
+    const int32_t pitch = params->window.dilation_cols * params->dims.input_channels;
+    const mcud_taps cols = mcud_col_taps(&params->window, left, params->dims.input_cols);
+    const int32_t first = (left + cols.first * params->window.dilation_cols) * params->dims.input_channels;
     const int32_t inside = (from->rows.end - from->rows.first) * (cols.end - cols.first);
     if (inside < params->window.kernel_rows * params->window.kernel_cols) {
         mcud_vector_fill(patch, params->input_zero_point, params->patch_values);
@@ -44,24 +45,24 @@ static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *
     const mcud_conv2d_s8_mve_params *params = op->params;
     int8_t *const patch = (int8_t *)(offsets + params->window.kernel_rows);
     const int8_t *const patches[3] = {patch, patch + params->patch_values, patch + 2 * params->patch_values};
-    const int32_t step = params->window.stride_cols * params->input_channels;
-    int32_t pixels = (end_row - first_row) * params->output_cols; /* not multiplied yet */
+    const int32_t step = params->window.stride_cols * params->dims.input_channels;
+    int32_t pixels = (end_row - first_row) * params->dims.output_cols; /* not multiplied yet */
     int32_t block = mcud_vector_next_pixels(pixels, params->pixels);
     int32_t waiting = 0; /* windows gathered */
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->window.stride_rows - params->window.pad_top;
-        from->rows = mcud_row_taps(&params->window, top, params->input_rows);
+        from->rows = mcud_row_taps(&params->window, top, params->dims.input_rows);
         mcud_window_rows(op->in[0], top, params->window.dilation_rows, from->rows, offsets);
         const int32_t end_inside =
             from->rows.end - from->rows.first == params->window.kernel_rows ? params->end_inside : 0;
-        for (int32_t col = 0; col < params->output_cols;) {
+        for (int32_t col = 0; col < params->dims.output_cols;) {
             const int32_t left = col * params->window.stride_cols - params->window.pad_left;
             int8_t *const place = patch + waiting * params->patch_values;
             int32_t taken = 1;
             if (col >= params->first_inside && col < end_inside) {
                 const int32_t inside = end_inside - col;
                 taken = inside < block - waiting ? inside : block - waiting;
-                mcud_vector_gather(place, from->memory + left * params->input_channels, step, taken, offsets,
+                mcud_vector_gather(place, from->memory + left * params->dims.input_channels, step, taken, offsets,
                                    params->window.kernel_rows, params->row_values);
             } else {
                 gather(from, left, place);
@@ -70,7 +71,7 @@ static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *
             waiting += taken;
             if (waiting == block) {
                 mcud_vector_pixels(to, patches, block, out);
-                out += block * params->output_channels;
+                out += block * params->dims.output_channels;
                 pixels -= block;
                 block = mcud_vector_next_pixels(pixels, params->pixels);
                 waiting = 0;
@@ -87,9 +88,9 @@ void mcud_conv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
     mcud_vector_channels to = {
         .records = params->records,
         .channels = params->group_outputs,
-        .pitch = params->output_channels,
+        .pitch = params->dims.output_channels,
         .depth = params->patch_values,
-        .finish = {params->output_zero_point, params->left, 0},
+        .finish = {params->quant.zero_point, params->quant.left_shift, 0},
     };
     window from = {
         .params = params,
@@ -101,6 +102,6 @@ void mcud_conv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
         to.records += params->group_words;
         from.memory += params->group_inputs;
     }
-    const int32_t made = (end_row - first_row) * params->output_cols * params->output_channels;
-    mcud_clip_s8(out, made, params->low, params->high);
+    const int32_t made = (end_row - first_row) * params->dims.output_cols * params->dims.output_channels;
+    mcud_clip_s8(out, made, params->act.min, params->act.max);
 }

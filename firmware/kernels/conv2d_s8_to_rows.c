@@ -6,7 +6,7 @@
 void mcud_conv2d_s8_to_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_to_rows_params *params = op->params;
-    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+    const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t channels = params->row_channels;
     const int8_t *x = mcud_row(op->in[0], 0);
     const int32_t *record = params->records + first_row * params->row_words;
@@ -18,5 +18,5 @@ void mcud_conv2d_s8_to_rows(const mcud_op *op, int32_t first_row, int32_t end_ro
         record = mcud_pixel_s8(&finish, record, together * channels, x, params->input_channels, y);
         y += together * channels;
     }
-    mcud_clip_s8(out, (end_row - first_row) * channels, params->low, params->high);
+    mcud_clip_s8(out, (end_row - first_row) * channels, params->act.min, params->act.max);
 }

@@ -8,16 +8,15 @@
 #define MCUD_CONV2D_S8_TO_ROWS_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int32_t *records; /* [op->rows][fours of row_channels], see mcud_simd.h */
     int32_t input_channels;
     int32_t row_channels;
     int32_t row_words;         /* of a row's records */
-    int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
-    int32_t output_zero_point; /* -128..127, as the following ones */
-    int32_t low;
-    int32_t high;
+    mcud_channel_quant quant;
+    mcud_act_s8 act;
 } mcud_conv2d_s8_to_rows_params;
 
 mcud_kernel mcud_conv2d_s8_to_rows;

@@ -1,4 +1,4 @@
-/* out = clip(a / b, low, high), float.
+/* out = clip(a / b, act.min, act.max), float.
  *
  * in       the operands that are not constants, in order
  * out      float [rows][cols][channels]; may be an operand that does not broadcast

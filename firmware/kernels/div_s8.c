@@ -1,5 +1,6 @@
 #include "div_s8.h"
 
+#include "mcud_operand.h"
 #include "mcud_quant_f32.h"
 
 static void divide(const mcud_div_s8_params *params, const int8_t *a, const int8_t *b, int8_t *out)
@@ -8,7 +9,7 @@ static void divide(const mcud_div_s8_params *params, const int8_t *a, const int8
         const float dividend = params->a_scale * (float)(*a - params->a_zero_point);
         const float divisor = params->b_scale * (float)(*b - params->b_zero_point);
         out[i] = (int8_t)mcud_quantized(dividend / divisor, params->output_scale, params->output_zero_point,
-                                       params->low, params->high);
+                                       params->act.min, params->act.max);
         a += params->broadcast.a_channel_step;
         b += params->broadcast.b_channel_step;
     }

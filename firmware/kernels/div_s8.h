@@ -5,13 +5,13 @@
  *
  * Steps are in elements; 0 if the operand broadcasts.
  *
- * x / 0 saturates by the sign of x; 0 / 0 gives `low`.
+ * x / 0 saturates by the sign of x; 0 / 0 gives `act.min`.
  */
 #ifndef MCUD_DIV_S8_H
 #define MCUD_DIV_S8_H
 
 #include "mcud.h"
-#include "mcud_operand.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int8_t *a; /* constant operand, or NULL */
@@ -20,8 +20,7 @@ typedef struct {
     int32_t a_zero_point;
     int32_t b_zero_point;
     int32_t output_zero_point;
-    int32_t low;
-    int32_t high;
+    mcud_act_s8 act;
     float a_scale;
     float b_scale;
     float output_scale;

@@ -10,20 +10,15 @@
 #define MCUD_DWCONV2D_F32_H
 
 #include "mcud.h"
-#include "mcud_window.h"
+#include "mcud_params.h"
 
 typedef struct {
     const float *weights; /* [kernel_rows][kernel_cols][output_channels] */
     const float *bias;    /* [output_channels] */
-    int32_t input_rows;
-    int32_t input_cols;
-    int32_t input_channels;
-    int32_t output_cols;
-    int32_t output_channels;
+    mcud_conv_dims dims;
     mcud_window window;
     int32_t multiplier; /* output channels of each input channel */
-    float low;
-    float high;
+    mcud_act_f32 act;
 } mcud_dwconv2d_f32_params;
 
 mcud_kernel mcud_dwconv2d_f32;

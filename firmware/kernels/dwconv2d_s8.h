@@ -11,20 +11,15 @@
 #define MCUD_DWCONV2D_S8_H
 
 #include "mcud.h"
-#include "mcud_window.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int32_t *records; /* [fours of channels], see mcud_simd.h */
     const int8_t *padding;  /* [channels], all the input's zero point */
-    int32_t input_rows;
-    int32_t input_cols;
-    int32_t channels;
-    int32_t output_cols;
+    mcud_plane_dims dims;
     mcud_window window;
-    int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
-    int32_t output_zero_point; /* -128..127, as the following ones */
-    int32_t low;
-    int32_t high;
+    mcud_channel_quant quant;
+    mcud_act_s8 act;
 } mcud_dwconv2d_s8_params;
 
 mcud_kernel mcud_dwconv2d_s8;

@@ -79,8 +79,8 @@ static int32_t between(int32_t value, int32_t low, int32_t high)
 static void expand_columns(const mcud_dwconv2d_s8_3x3_params *params, const window_rows *window, int32_t first,
                            int32_t count, int32_t channels, int32_t *to)
 {
-    const int32_t inside = between(first, 0, params->input_cols);
-    const int32_t end = between(first + count, 0, params->input_cols);
+    const int32_t inside = between(first, 0, params->dims.input_cols);
+    const int32_t end = between(first + count, 0, params->dims.input_cols);
     to = expand_padding(window, inside - first, to);
     to = window->inside && channels == 4 ? expand_inside(window, inside, end, to)
                                          : expand(window, inside, end, channels, to);
@@ -104,12 +104,12 @@ static void expand_record(const int32_t *record, int32_t *to)
 static void four_channels(const mcud_dwconv2d_s8_3x3_params *params, const window_rows *window,
                           const int32_t *record, int32_t channels, int32_t *columns, int8_t *y)
 {
-    const int32_t stride = params->stride_cols;
+    const int32_t stride = params->window.stride_cols;
     const int32_t most = (MCUD_COLUMNS - 3) / stride + 1;
-    const mcud_finish_s8 finish = {params->output_zero_point, params->left, params->channels};
-    for (int32_t col = 0; col < params->output_cols;) {
-        const int32_t count = params->output_cols - col < most ? params->output_cols - col : most;
-        expand_columns(params, window, col * stride - params->pad_left, (count - 1) * stride + 3, channels,
+    const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, params->dims.channels};
+    for (int32_t col = 0; col < params->dims.output_cols;) {
+        const int32_t count = params->dims.output_cols - col < most ? params->dims.output_cols - col : most;
+        expand_columns(params, window, col * stride - params->window.pad_left, (count - 1) * stride + 3, channels,
                        columns);
         if (channels == 4) {
             mcud_columns_s8(columns, stride, record, count, &finish, y);
@@ -117,10 +117,10 @@ static void four_channels(const mcud_dwconv2d_s8_3x3_params *params, const windo
             for (int32_t i = 0; i < count; i++) {
                 int8_t four[4];
                 mcud_columns_s8(columns + i * stride * MCUD_COLUMN_WORDS, stride, record, 1, &finish, four);
-                memcpy(y + i * params->channels, four, (uint32_t)channels);
+                memcpy(y + i * params->dims.channels, four, (uint32_t)channels);
             }
         }
-        y += count * params->channels;
+        y += count * params->dims.channels;
         col += count;
     }
 }
@@ -135,24 +135,24 @@ void mcud_dwconv2d_s8_3x3(const mcud_op *op, int32_t first_row, int32_t end_row)
     window_rows window;
     memset(&window.padding, params->input_zero_point, sizeof window.padding);
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
         const int8_t *bases[3];
         for (int32_t r = 0; r < 3; r++) {
-            const bool inside = top + r >= 0 && top + r < params->input_rows;
+            const bool inside = top + r >= 0 && top + r < params->dims.input_rows;
             bases[r] = inside ? mcud_row(op->in[0], top + r) : NULL;
-            window.steps[r] = inside ? params->channels : 0;
+            window.steps[r] = inside ? params->dims.channels : 0;
         }
         window.inside = bases[0] != NULL && bases[1] != NULL && bases[2] != NULL;
         const int32_t *stored = params->records;
-        for (int32_t at = 0; at < params->channels; at += 4, stored += STORED_WORDS) {
+        for (int32_t at = 0; at < params->dims.channels; at += 4, stored += STORED_WORDS) {
             expand_record(stored, record);
             for (int32_t r = 0; r < 3; r++) {
                 window.rows[r] = bases[r] != NULL ? bases[r] + at : (const int8_t *)&window.padding;
             }
-            const int32_t left = params->channels - at;
+            const int32_t left = params->dims.channels - at;
             four_channels(params, &window, record, left < 4 ? left : 4, columns, y + at);
         }
-        y += params->output_cols * params->channels;
+        y += params->dims.output_cols * params->dims.channels;
     }
-    mcud_clip_s8(out, (int32_t)(y - out), params->low, params->high);
+    mcud_clip_s8(out, (int32_t)(y - out), params->act.min, params->act.max);
 }

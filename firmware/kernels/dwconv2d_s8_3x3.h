@@ -11,24 +11,17 @@
 #define MCUD_DWCONV2D_S8_3X3_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 enum { MCUD_COLUMNS = 14 };
 
 typedef struct {
     const int32_t *records; /* [fours of channels]: 4 biases, weights [3 columns][3 rows][4] as bytes, 4 multipliers */
-    int32_t input_rows;
-    int32_t input_cols;
-    int32_t channels;
-    int32_t output_cols;
-    int32_t stride_rows;
-    int32_t stride_cols;
-    int32_t pad_top;
-    int32_t pad_left;
-    int32_t input_zero_point;  /* -128..127 */
-    int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
-    int32_t output_zero_point; /* -128..127, as the following ones */
-    int32_t low;
-    int32_t high;
+    mcud_plane_dims dims;
+    mcud_window_steps window;
+    int32_t input_zero_point; /* -128..127 */
+    mcud_channel_quant quant;
+    mcud_act_s8 act;
 } mcud_dwconv2d_s8_3x3_params;
 
 mcud_kernel mcud_dwconv2d_s8_3x3;

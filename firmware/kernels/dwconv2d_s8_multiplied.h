@@ -12,24 +12,18 @@
 #define MCUD_DWCONV2D_S8_MULTIPLIED_H
 
 #include "mcud.h"
-#include "mcud_window.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int8_t *weights;      /* [kernel_rows][kernel_cols][output_channels] */
     const int32_t *bias;        /* [output_channels], minus input zero point times the sum of the weights */
     const int32_t *multipliers; /* [output_channels] */
-    int32_t input_rows;
-    int32_t input_cols;
-    int32_t input_channels;
-    int32_t output_cols;
-    int32_t output_channels;
+    mcud_conv_dims dims;
     mcud_window window;
     int32_t multiplier; /* output channels of each input channel */
-    int32_t left;       /* sums are times 2^left before their multiplier; 0..30 */
-    int32_t input_zero_point; /* -128..127, as the following ones */
-    int32_t output_zero_point;
-    int32_t low;
-    int32_t high;
+    int32_t input_zero_point; /* -128..127 */
+    mcud_channel_quant quant;
+    mcud_act_s8 act;
 } mcud_dwconv2d_s8_multiplied_params;
 
 mcud_kernel mcud_dwconv2d_s8_multiplied;

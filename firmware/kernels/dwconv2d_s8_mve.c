@@ -2,6 +2,7 @@
 
 #include "mcud_clip_s8.h"
 #include "mcud_vector.h"
+#include "mcud_window.h"
 
 /* The taps of a window, in the input from column `left` on, or in the padding, whose values stand in flash; rows and
  * columns are those inside the input. */
@@ -9,9 +10,9 @@ static void find_taps(const mcud_op *op, const uint32_t *offsets, mcud_taps rows
                       const int8_t **taps)
 {
     const mcud_dwconv2d_s8_mve_params *params = op->params;
-    const int32_t pitch = params->window.dilation_cols * params->channels;
+    const int32_t pitch = params->window.dilation_cols * params->dims.channels;
     const uint8_t *const memory =
-        op->in[0]->memory + (left + cols.first * params->window.dilation_cols) * params->channels;
+        op->in[0]->memory + (left + cols.first * params->window.dilation_cols) * params->dims.channels;
     for (int32_t r = 0; r < params->window.kernel_rows; r++, taps += params->window.kernel_cols) {
         const int inside = r >= rows.first && r < rows.end;
         const void *x = inside ? memory + offsets[r] : NULL;
@@ -23,9 +24,9 @@ static void find_taps(const mcud_op *op, const uint32_t *offsets, mcud_taps rows
 void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_dwconv2d_s8_mve_params *params = op->params;
-    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+    const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t tap_count = params->window.kernel_rows * params->window.kernel_cols;
-    const int32_t channels = params->channels;
+    const int32_t channels = params->dims.channels;
     const int32_t step = params->pixels * params->window.stride_cols * channels;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     const int8_t **taps = mcud_pointers(offsets + params->window.kernel_rows);
@@ -33,13 +34,13 @@ void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
     int8_t *y = out;
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->window.stride_rows - params->window.pad_top;
-        const mcud_taps rows = mcud_row_taps(&params->window, top, params->input_rows);
+        const mcud_taps rows = mcud_row_taps(&params->window, top, params->dims.input_rows);
         mcud_window_rows(op->in[0], top, params->window.dilation_rows, rows, offsets);
-        for (int32_t col = 0; col < params->output_cols;) {
+        for (int32_t col = 0; col < params->dims.output_cols;) {
             const int32_t left = col * params->window.stride_cols - params->window.pad_left;
             mcud_taps cols = {0, params->window.kernel_cols};
             if (col < params->first_inside || col >= params->end_inside) {
-                cols = mcud_col_taps(&params->window, left, params->input_cols);
+                cols = mcud_col_taps(&params->window, left, params->dims.input_cols);
             }
             find_taps(op, offsets, rows, cols, left, taps);
             int32_t count = 1; /* of the pixels that the taps found are good for */
@@ -58,5 +59,5 @@ void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
             }
         }
     }
-    mcud_clip_s8(out, (int32_t)(y - out), params->low, params->high);
+    mcud_clip_s8(out, (int32_t)(y - out), params->act.min, params->act.max);
 }

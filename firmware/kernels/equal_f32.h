@@ -1,4 +1,4 @@
-/* out = clip(1 if a and b are equal, else 0; low, high), float.
+/* out = clip(1 if a and b are equal, else 0; act.min, act.max), float.
  *
  * in       the operands that are not constants, in order
  * out      float [rows][cols][channels]; may be an operand that does not broadcast

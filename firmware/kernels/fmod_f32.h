@@ -1,4 +1,4 @@
-/* out = clip(a modulo b, with the sign of a, low, high), float.
+/* out = clip(a modulo b, with the sign of a, act.min, act.max), float.
  *
  * in       the operands that are not constants, in order
  * out      float [rows][cols][channels]; may be an operand that does not broadcast

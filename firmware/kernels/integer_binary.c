@@ -1,5 +1,7 @@
 #include "integer_binary.h"
 
+#include "mcud_operand.h"
+
 /* Arithmetic is on uint32_t, which wraps around in C as well. */
 static int32_t add(int32_t a, int32_t b)
 {

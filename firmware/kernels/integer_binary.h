@@ -9,7 +9,7 @@
 #define MCUD_INTEGER_BINARY_H
 
 #include "mcud.h"
-#include "mcud_operand.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int32_t *a; /* constant operand, or NULL */

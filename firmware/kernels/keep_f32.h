@@ -1,4 +1,4 @@
-/* out = clip(b if a is not 0, else 0; low, high), float.
+/* out = clip(b if a is not 0, else 0; act.min, act.max), float.
  *
  * in       the operands that are not constants, in order
  * out      float [rows][cols][channels]; may be an operand that does not broadcast

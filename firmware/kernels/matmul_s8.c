@@ -19,7 +19,8 @@ static void multiply(const mcud_op *op, const int8_t *a, const int8_t *matrix, i
             mcud_product_columns(&what, a + line, b + j, end - line, columns, sums);
             line = end;
         }
-        mcud_product_finish(sums, columns, params->multiplier, params->shift, params->output_zero_point, out + j);
+        mcud_product_finish(sums, columns, params->quant.multiplier, params->quant.shift, params->quant.zero_point,
+                            out + j);
     }
 }
 

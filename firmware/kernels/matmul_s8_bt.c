@@ -17,7 +17,8 @@ static void multiply(const mcud_op *op, const int8_t *a, const int8_t *matrix, i
         }
         int32_t sums[MCUD_PRODUCT_LINES] = {0};
         mcud_product_lines(&what, a, b, params->k, sums);
-        mcud_product_finish(sums, count, params->multiplier, params->shift, params->output_zero_point, out + j);
+        mcud_product_finish(sums, count, params->quant.multiplier, params->quant.shift, params->quant.zero_point,
+                            out + j);
     }
 }
 

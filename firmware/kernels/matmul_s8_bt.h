@@ -10,6 +10,7 @@
 #define MCUD_MATMUL_S8_BT_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     int32_t batched; /* 1: each row has its own matrix; 0: m is 1 and rows are the rows of the matrices */
@@ -18,9 +19,7 @@ typedef struct {
     int32_t n;
     int32_t a_zero_point;
     int32_t b_zero_point;
-    int32_t output_zero_point;
-    int32_t multiplier;
-    int32_t shift; /* 1..62 */
+    mcud_quant quant;
 } mcud_matmul_s8_bt_params;
 
 mcud_kernel mcud_matmul_s8_bt;

@@ -1,4 +1,4 @@
-/* out = clip(max(a, b), low, high), float; NaN if a or b is.
+/* out = clip(max(a, b), act.min, act.max), float; NaN if a or b is.
  *
  * in       the operands that are not constants, in order
  * out      float [rows][cols][channels]; may be an operand that does not broadcast

@@ -2,6 +2,8 @@
 
 #include <stddef.h>
 
+#include "mcud_window.h"
+
 /* The taps of a window that lie in the image, and where its first one would be. */
 typedef struct {
     int32_t top;
@@ -36,7 +38,7 @@ static int32_t index_of_largest(const mcud_op *op, const window *seen, int32_t c
         place here = {mcud_row(op->in[0], row), 0};
         for (int32_t s = seen->cols.first; s < seen->cols.end; s++) {
             const int32_t col = seen->left + s * params->window.dilation_cols;
-            here.at = col * params->channels + channel;
+            here.at = col * params->dims.channels + channel;
             if (best.row == NULL || larger(params->element, here, best)) {
                 best = here;
                 index = row * params->row_step + col * params->col_step;
@@ -54,11 +56,11 @@ void mcud_maxpool_indices(const mcud_op *op, int32_t first_row, int32_t end_row)
         window seen = {
             row * params->window.stride_rows - params->window.pad_top, -params->window.pad_left, {0, 0}, {0, 0}};
         seen.rows =
-            mcud_row_taps(&params->window, seen.top, params->input_rows);
-        for (int32_t col = 0; col < params->output_cols; col++, seen.left += params->window.stride_cols) {
+            mcud_row_taps(&params->window, seen.top, params->dims.input_rows);
+        for (int32_t col = 0; col < params->dims.output_cols; col++, seen.left += params->window.stride_cols) {
             seen.cols =
-                mcud_col_taps(&params->window, seen.left, params->input_cols);
-            for (int32_t channel = 0; channel < params->channels; channel++) {
+                mcud_col_taps(&params->window, seen.left, params->dims.input_cols);
+            for (int32_t channel = 0; channel < params->dims.channels; channel++) {
                 *out++ = index_of_largest(op, &seen, channel);
             }
         }

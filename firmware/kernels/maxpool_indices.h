@@ -7,13 +7,10 @@
 #define MCUD_MAXPOOL_INDICES_H
 
 #include "mcud.h"
-#include "mcud_window.h"
+#include "mcud_params.h"
 
 typedef struct {
-    int32_t input_rows;
-    int32_t input_cols;
-    int32_t channels;
-    int32_t output_cols;
+    mcud_plane_dims dims;
     mcud_window window;
     int32_t row_step; /* from one element to the next in the model's order */
     int32_t col_step;

@@ -8,13 +8,10 @@
 #define MCUD_MAXPOOL_S8_H
 
 #include "mcud.h"
-#include "mcud_window.h"
+#include "mcud_params.h"
 
 typedef struct {
-    int32_t input_rows;
-    int32_t input_cols;
-    int32_t channels;
-    int32_t output_cols;
+    mcud_plane_dims dims;
     mcud_window window;
 } mcud_maxpool_s8_params;
 

@@ -2,6 +2,7 @@
 
 #include "mcud_bytes.h"
 #include "mcud_clip_s8.h"
+#include "mcud_operand.h"
 #include "mcud_quant.h"
 
 /* Any operands and scale. */
@@ -12,11 +13,11 @@ static void multiply(const mcud_mul_s8_params *params, const int8_t *a, const in
     const int32_t b_step = params->broadcast.b_channel_step;
     const int32_t a_zero_point = params->a_zero_point;
     const int32_t b_zero_point = params->b_zero_point;
-    const int32_t multiplier = params->multiplier;
-    const int32_t shift = params->shift;
-    const int32_t zero_point = params->output_zero_point;
-    const int32_t low = params->low;
-    const int32_t high = params->high;
+    const int32_t multiplier = params->quant.multiplier;
+    const int32_t shift = params->quant.shift;
+    const int32_t zero_point = params->quant.zero_point;
+    const int32_t low = params->act.min;
+    const int32_t high = params->act.max;
     for (const int8_t *end = out + params->broadcast.channels; out < end; out++) {
         const int32_t product = (*a - a_zero_point) * (*b - b_zero_point);
         *out = (int8_t)mcud_clamp(zero_point + mcud_scale(product, multiplier, shift), low, high);
@@ -29,8 +30,8 @@ void mcud_mul_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_mul_s8_params *params = op->params;
     const mcud_operands tensors = mcud_find_operands(op, params->a, params->b);
-    const mcud_byte_product product = {params->a_zero_point, params->b_zero_point, 32 - params->shift,
-                                       params->multiplier, params->output_zero_point};
+    const mcud_byte_product product = {params->a_zero_point, params->b_zero_point, 32 - params->quant.shift,
+                                       params->quant.multiplier, params->quant.zero_point};
     const int32_t by_one = params->broadcast.a_channel_step * params->broadcast.b_channel_step == 1;
     const int32_t usual = by_one && product.left >= 0 && product.left <= 14;
     for (int32_t row = first_row; row < end_row; row++) {
@@ -40,7 +41,7 @@ void mcud_mul_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
         for (int32_t col = 0; col < params->broadcast.cols; col++) {
             if (usual) {
                 mcud_multiply_bytes(a, b, out, params->broadcast.channels, &product);
-                mcud_clip_s8(out, params->broadcast.channels, params->low, params->high);
+                mcud_clip_s8(out, params->broadcast.channels, params->act.min, params->act.max);
             } else {
                 multiply(params, a, b, out);
             }

@@ -9,7 +9,7 @@
 #define MCUD_MUL_S8_H
 
 #include "mcud.h"
-#include "mcud_operand.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int8_t *a; /* constant operand, or NULL */
@@ -17,11 +17,8 @@ typedef struct {
     mcud_broadcast broadcast;
     int32_t a_zero_point;
     int32_t b_zero_point;
-    int32_t output_zero_point;
-    int32_t multiplier;
-    int32_t shift; /* 1..62 */
-    int32_t low;
-    int32_t high;
+    mcud_quant quant;
+    mcud_act_s8 act;
 } mcud_mul_s8_params;
 
 mcud_kernel mcud_mul_s8;

@@ -1,4 +1,4 @@
-/* out = clip(a to the power of b, low, high), float.
+/* out = clip(a to the power of b, act.min, act.max), float.
  *
  * in       the operands that are not constants, in order
  * out      float [rows][cols][channels]; may be an operand that does not broadcast

@@ -8,6 +8,7 @@
 #define MCUD_REDUCE_MEAN_S8_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     int32_t rows; /* 1 if rows are not averaged */
@@ -18,9 +19,7 @@ typedef struct {
     int32_t col_step;
     int32_t channels;
     int32_t bias; /* -zero_point of the input, once per element summed */
-    int32_t multiplier; /* input_scale / (output_scale * elements summed) */
-    int32_t shift; /* 1..62 */
-    int32_t output_zero_point;
+    mcud_quant quant;
 } mcud_reduce_mean_s8_params;
 
 mcud_kernel mcud_reduce_mean_s8;

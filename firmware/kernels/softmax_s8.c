@@ -30,7 +30,7 @@ void mcud_softmax_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_softmax_s8_params *params = op->params;
     const mcud_softmax_group softmax = {params->table, params->count, params->step,
-                                        params->multiplier, params->shift, params->output_zero_point};
+                                        params->quant.multiplier, params->quant.shift, params->quant.zero_point};
     for (int32_t row = first_row; row < end_row; row++) {
         const int8_t *in = mcud_row(op->in[0], row);
         int8_t *out = mcud_row(op->out, row);

@@ -12,6 +12,7 @@
 #define MCUD_SOFTMAX_S8_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     const uint32_t *table; /* [256]: exp(-scale * (max - q)), fixed point */
@@ -19,9 +20,7 @@ typedef struct {
     int32_t step;
     int32_t groups; /* in a row */
     int32_t group_step;
-    int32_t multiplier;
-    int32_t shift; /* 1..62 */
-    int32_t output_zero_point;
+    mcud_quant quant;
 } mcud_softmax_s8_params;
 
 mcud_kernel mcud_softmax_s8;

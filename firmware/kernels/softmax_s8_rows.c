@@ -26,9 +26,9 @@ void mcud_softmax_s8_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
         for (int32_t row = first_row; row < end_row; row++) {
             const uint32_t exponential = params->table[max - value_at(in, row, element)];
             const int32_t probability = mcud_probability(exponential, reciprocal);
-            const int32_t scaled = mcud_scale(probability, params->multiplier, params->shift);
+            const int32_t scaled = mcud_scale(probability, params->quant.multiplier, params->quant.shift);
             int8_t *out = mcud_row(op->out, row);
-            out[element] = (int8_t)mcud_clamp(params->output_zero_point + scaled, -128, 127);
+            out[element] = (int8_t)mcud_clamp(params->quant.zero_point + scaled, -128, 127);
         }
     }
 }

@@ -12,14 +12,13 @@
 #define MCUD_SOFTMAX_S8_ROWS_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     const uint32_t *table; /* [256]: exp(-scale * (max - q)), fixed point */
     int32_t rows;
     int32_t row_elements;
-    int32_t multiplier;
-    int32_t shift; /* 1..62 */
-    int32_t output_zero_point;
+    mcud_quant quant;
 } mcud_softmax_s8_rows_params;
 
 mcud_kernel mcud_softmax_s8_rows;

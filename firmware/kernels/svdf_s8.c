@@ -30,7 +30,7 @@ void mcud_svdf_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
             state += memory;
             weights += memory;
         }
-        const int32_t scaled = mcud_scale(sum, params->multiplier, params->shift);
-        out[unit] = (int8_t)mcud_clamp(params->zero_point + scaled, -128, 127);
+        const int32_t scaled = mcud_scale(sum, params->quant.multiplier, params->quant.shift);
+        out[unit] = (int8_t)mcud_clamp(params->quant.zero_point + scaled, -128, 127);
     }
 }

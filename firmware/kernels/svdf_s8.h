@@ -10,6 +10,7 @@
 #define MCUD_SVDF_S8_H
 
 #include "mcud.h"
+#include "mcud_params.h"
 
 typedef struct {
     const int8_t *weights; /* [units * rank][memory] */
@@ -17,9 +18,7 @@ typedef struct {
     int32_t units;
     int32_t rank; /* filters of a unit */
     int32_t memory;
-    int32_t zero_point; /* of out */
-    int32_t multiplier;
-    int32_t shift; /* 1..62 */
+    mcud_quant quant;
 } mcud_svdf_s8_params;
 
 mcud_kernel mcud_svdf_s8;

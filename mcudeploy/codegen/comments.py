@@ -23,7 +23,7 @@ from mcudeploy.ops.unary import Unary
 from mcudeploy.planner.tape.tape import Tape
 
 _CODES_PER_LINE = 6
-_WIDTH = 110
+LINE_WIDTH = 110
 _INPUTS_SHOWN = 4
 
 
@@ -138,7 +138,7 @@ def _run_text(
     steps = f"step {first}" if len(codes) == 1 else f"steps {first}..{first + len(codes) - 1}"
     starts = range(0, len(codes), _CODES_PER_LINE)
     return ScheduleRun(
-        textwrap.wrap(f"{steps}: {'; '.join(said)}", _WIDTH),
+        textwrap.wrap(f"{steps}: {'; '.join(said)}", LINE_WIDTH),
         [", ".join(codes[start : start + _CODES_PER_LINE]) for start in starts],
     )
 

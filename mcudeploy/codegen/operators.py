@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 
+from mcudeploy.codegen.comments import LINE_WIDTH
 from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type
 from mcudeploy.codegen.texts import ConstantText, LaneText, OperatorText, TensorText
-from mcudeploy.ir.opdef import ArrayPointer, ConstantArray, KernelCall, Symbol
+from mcudeploy.ir.opdef import ArrayPointer, ConstantArray, KernelCall, ParamValue, Symbol
 from mcudeploy.planner.tape.core_tables import PartEntry, PartRecord
+
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 class ConstantPool:
@@ -34,24 +39,49 @@ class ConstantPool:
         return self._names[key]
 
 
-def params_text(operator: str, call: KernelCall, constants: ConstantPool) -> list[tuple[str, str]]:
-    """The parameters of a call by name."""
-    params: list[tuple[str, str]] = []
-    for name, value in call.params.items():
-        if value is None:
-            text = "0"
-        elif isinstance(value, Symbol):
-            text = value.name
-        elif isinstance(value, ArrayPointer):
-            text = f"{constants.name_of(f'{operator}_{name}', value.array)} + {value.first}"
-        elif isinstance(value, np.ndarray):
-            text = constants.name_of(f"{operator}_{name}", value)
-        elif isinstance(value, float):
-            text = c_float(value)
-        else:
-            text = c_int(int(value))
-        params.append((name, text))
-    return params
+def params_lines(operator: str, call: KernelCall, constants: ConstantPool) -> list[str]:
+    """The initialisers of a call's parameters: a line for each array, each group, and the numbers between."""
+    lines: list[str] = []
+    for (group, _), params in groupby(call.params.items(), _line_of):
+        fields = [
+            f".{name.removeprefix(f'{group}.')} = {_value_text(f'{operator}_{name}', value, constants)}"
+            for name, value in params
+        ]
+        lines += _wrapped(f".{group} = {{", fields, "},") if group else _wrapped("", fields, ",")
+    return lines
+
+
+def _line_of(param: tuple[str, ParamValue]) -> tuple[str, str]:
+    """The group of a parameter, and its name if it has a line by itself."""
+    name, value = param
+    is_number = isinstance(value, int | float)
+    return name.rpartition(".")[0], "" if is_number else name
+
+
+def _value_text(wanted: str, value: ParamValue, constants: ConstantPool) -> str:
+    match value:
+        case None:
+            return "0"
+        case Symbol():
+            return value.name
+        case ArrayPointer():
+            return f"{constants.name_of(wanted, value.array)} + {value.first}"
+        case np.ndarray():
+            return constants.name_of(wanted, value)
+        case float():
+            return c_float(value)
+        case _:
+            return c_int(int(value))
+
+
+def _wrapped(start: str, fields: Sequence[str], end: str) -> list[str]:
+    """Initialisers in lines that break between fields only."""
+    unbroken = [field.replace(" ", _NO_BREAK) for field in fields]
+    text = start.replace(" ", _NO_BREAK) + ", ".join(unbroken) + end
+    lines = textwrap.wrap(
+        text, LINE_WIDTH, subsequent_indent=" " * len(start), break_long_words=False, break_on_hyphens=False
+    )
+    return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
 def part_text(
@@ -82,7 +112,7 @@ def part_text(
     scratch = base.scratch
     if scratch != "0":
         scratch = "&" + shifted("s", scratch[1:], part.scratch_shift)
-    params = params_text(base.name, part.call, constants) if part.call else []
+    params = params_lines(base.name, part.call, constants) if part.call else []
     return replace(
         base,
         params=params,

@@ -24,7 +24,7 @@ from mcudeploy.codegen.header import (
     states_text,
 )
 from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, RUN_CORES, START
-from mcudeploy.codegen.operators import ConstantPool, each_once, lane_text, params_text, part_text
+from mcudeploy.codegen.operators import ConstantPool, each_once, lane_text, params_lines, part_text
 from mcudeploy.codegen.texts import (
     ArenaText,
     ConstantText,
@@ -121,7 +121,7 @@ class Program:
     def is_infinite(self) -> bool:
         """Whether a parameter is infinite: the macro is in math.h."""
         records = (*self.operators, *self.part_operators)
-        return any("INFINITY" in text for record in records for _, text in record.params)
+        return any("INFINITY" in text for record in records for text in record.params)
 
 
 def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board: Board) -> Program:
@@ -288,7 +288,7 @@ def _operator_text(
     plan, record = tape.plan, tape.records[at]
     operator = plan.graph.operators[record.operator]
     call = calls[operator.name]
-    params = params_text(operator.name, call, constants)
+    params = params_lines(operator.name, call, constants)
     touched = [_stored_symbol(tape, *each) for each in record.touched]
     count = len(operator.inputs)
     return OperatorText(

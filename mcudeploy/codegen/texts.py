@@ -58,16 +58,16 @@ class ArenaText:
 class OperatorText:
     """An operator's record. `unit`: the number of the compute unit that runs it, 0 for the first.
 
-    `params`: those that it brings along, as `params_symbol`; none where another record has them. `tensors`:
-    what it brings of those that it touches. `about`: which parts it is for, where it is for some alone.
-    `summary`: the comment of its entry in the table of operators.
+    `params`: the lines of those that it brings along, as `params_symbol`; none if another record has them.
+    `tensors`: what it brings of those that it touches. `about`: which parts it is for, where it is for some
+    alone. `summary`: the comment of its entry in the table of operators.
     """
 
     name: str
     number: int
     summary: str
     kernel: str
-    params: list[tuple[str, str]]
+    params: list[str]
     params_symbol: str
     tensors: list[TensorText]
     about: str

@@ -67,9 +67,9 @@ def counts_of(graph: Graph, operator: Operator, loops: LoopNest, call: KernelCal
 
 def _is_clipped(call: KernelCall, output: Tensor) -> bool:
     """Return whether a separate pass clips int8 results; see mcud_clip_s8.h."""
-    if output.dtype is not DType.INT8 or "low" not in call.params:
+    if output.dtype is not DType.INT8 or "act.min" not in call.params:
         return False
-    return (call.params["low"], call.params["high"]) != (-128, 127)
+    return (call.params["act.min"], call.params["act.max"]) != (-128, 127)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class Affine:
             raise ValueError(f"{operator.name}: its factors are too large for the scales of input and output")
         low, high = clamp_bounds(target, self.low, self.high)
         size: dict[str, ParamValue] = {"cols": output.shape[1], "channels": output.shape[2]}
-        return KernelCall("affine_s8", {"records": records.ravel(), **size, "low": low, "high": high})
+        return KernelCall("affine_s8", {"records": records.ravel(), **size, "act.min": low, "act.max": high})
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return the input, whose memory the output may take."""

@@ -12,14 +12,14 @@ from mcudeploy.ir.opdef import ArrayPointer, KernelCall, ParamValue
 from mcudeploy.ops.conv_constants import FOUR
 from mcudeploy.ops.conv_kernels import PAIR
 
-_BY_WINDOWS = frozenset({
+BY_WINDOWS = frozenset({
     "conv2d_s8", "conv2d_s8_deep", "conv2d_f32", "conv2d_f32_gathered",
     "dwconv2d_s8", "dwconv2d_s8_3x3", "dwconv2d_s8_multiplied", "dwconv2d_f32",
 })  # fmt: skip
 """Kernels whose windows begin `pad_left` to the left of an input row."""
-_BY_PIXELS = frozenset({"conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_f32_1x1"})
+BY_PIXELS = frozenset({"conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_f32_1x1"})
 """Kernels that advance by `pixel_step` values between pixels of an input row."""
-_BY_CHANNELS = _BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full"}
+_BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full"}
 """Kernels whose constants are stored by blocks of output channels, in sequence."""
 _BLOCKED = ("records", "weights", "bias")
 
@@ -30,7 +30,7 @@ def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:
     """
     if output.shape[1] == 1:
         return FOUR if call.kernel in _BY_CHANNELS else 0
-    if call.kernel not in _BY_WINDOWS | _BY_PIXELS:
+    if call.kernel not in BY_WINDOWS | BY_PIXELS:
         return 0
     return next(count for count in range(1, part_bytes + 1) if count * output.cell_bytes % part_bytes == 0)
 
@@ -41,8 +41,8 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
     """
     if output.shape[1] == 1:
         return replace(call, params=_channels(call, cells)), 0
-    params = dict(call.params) | {"output_cols": len(cells)}
-    if call.kernel in _BY_PIXELS:
+    params = dict(call.params) | {"dims.output_cols": len(cells)}
+    if call.kernel in BY_PIXELS:
         return replace(call, params=params), cells.lo * _whole(call, "pixel_step")
     first = cells.lo * _whole(call, "window.stride_cols")
     params["window.pad_left"] = _whole(call, "window.pad_left") - first
@@ -52,8 +52,9 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
 def _channels(call: KernelCall, channels: Interval) -> dict[str, ParamValue]:
     """The parameters for output channels from a multiple of four onwards."""
     block = PAIR if call.kernel == "conv2d_s8_1x1" else FOUR
-    blocks = -(-_whole(call, "output_channels") // block)
-    params = dict(call.params) | {"output_channels": len(channels)}
+    count = "dims.output_channels" if call.kernel in BY_PIXELS else "output_channels"
+    blocks = -(-_whole(call, count) // block)
+    params = dict(call.params) | {count: len(channels)}
     for name in _BLOCKED:
         array = call.params.get(name)
         if array is not None:

@@ -82,7 +82,7 @@ def numbers_of(
             np.ascontiguousarray(operator.constants["weights"], np.float32),
             np.ascontiguousarray(operator.constants["bias"], np.float32),
         )
-        return floats, {"low": low, "high": high}
+        return floats, {"act.min": low, "act.max": high}
     read, made = requantize.quantization_of(source), requantize.quantization_of(output)
     weights = np.ascontiguousarray(operator.constants["weights"], np.int8)
     bias = fold_zero_point(operator.name, weights, operator.constants["bias"], read.zero_point)
@@ -93,10 +93,10 @@ def numbers_of(
     bias = requantize.exact_bias(weights, bias, scales, multipliers, left)
     low_q, high_q = requantize.clamp_bounds(made, conv.low, conv.high)
     scalars: dict[str, ParamValue] = {
-        "left": left,
-        "output_zero_point": made.zero_point,
-        "low": low_q,
-        "high": high_q,
+        "quant.left_shift": left,
+        "quant.zero_point": made.zero_point,
+        "act.min": low_q,
+        "act.max": high_q,
     }
     return ConvConstants(weights, bias, multipliers), scalars
 

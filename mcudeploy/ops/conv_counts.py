@@ -38,11 +38,11 @@ def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
 
 def pointwise(fields: Fields) -> CountsOf:
     """conv2d_s8_1x1: pixels of all rows are expanded, three or two at a time, and multiplied."""
-    depth, cols = fields["input_channels"], fields["output_cols"]
+    depth, cols = fields["dims.input_channels"], fields["dims.output_cols"]
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * cols
-        products = _multiplied(pixel_blocks(pixels, 3), fields["output_channels"], fields["groups"])
+        products = _multiplied(pixel_blocks(pixels, 3), fields["dims.output_channels"], fields["groups"])
         return {"calls": 1, "rows": len(rows)} | merged(products, scaled(_expanded(depth), pixels))
 
     return counts
@@ -50,7 +50,7 @@ def pointwise(fields: Fields) -> CountsOf:
 
 def general(fields: Fields) -> CountsOf:
     """conv2d_s8: windows are expanded, `most_pixels` at a time and across rows, and multiplied."""
-    values, channels = fields["run_values"], fields["input_channels"]
+    values, channels = fields["run_values"], fields["dims.input_channels"]
     all_groups = -(-values // GROUP)
     in_one_run = fields["row_runs"] == 1
     windows = Windows(fields)
@@ -76,7 +76,7 @@ def general(fields: Fields) -> CountsOf:
     def counts(rows: Interval) -> Counts:
         inside = windows.rows(rows)
         reading = int(inside.sum())
-        blocks = pixel_blocks(len(rows) * fields["output_cols"], fields["most_pixels"])
+        blocks = pixel_blocks(len(rows) * fields["dims.output_cols"], fields["most_pixels"])
         each = merged(
             {"rows": len(rows), "row_taps": reading, "inner": len(rows) * inner, "border": len(rows) * outer},
             scaled(reached, reading),
@@ -94,7 +94,7 @@ def deep(fields: Fields) -> CountsOf:
     values = 4 * fields["patch_groups"]
 
     def counts(rows: Interval) -> Counts:
-        pixels = len(rows) * fields["output_cols"] * fields["groups"]
+        pixels = len(rows) * fields["dims.output_cols"] * fields["groups"]
         products = _fours(fields["group_outputs"], values)
         read = window_rows(windows, rows) | gathered(windows, fields, rows, moved, filled)
         return {"calls": 1} | read | scaled(products, pixels)
@@ -106,8 +106,8 @@ def direct(fields: Fields) -> CountsOf:
     """conv2d_s8_1x1_direct: each pixel is multiplied in place, to four channels at a time."""
 
     def counts(rows: Interval) -> Counts:
-        pixels = len(rows) * fields["output_cols"]
-        products = _fours(fields["output_channels"], fields["input_channels"])
+        pixels = len(rows) * fields["dims.output_cols"]
+        products = _fours(fields["dims.output_channels"], fields["dims.input_channels"])
         return {"calls": 1, "rows": len(rows), "pixels": pixels} | scaled(products, pixels)
 
     return counts
@@ -152,7 +152,7 @@ def depthwise(fields: Fields) -> CountsOf:
     """dwconv2d_s8: windows inside the input share a list of taps, which are multiplied in pairs."""
     windows = Windows(fields)
     kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
-    taps, channels = kernel_rows * kernel_cols, fields["channels"]
+    taps, channels = kernel_rows * kernel_cols, fields["dims.channels"]
     fours, rest = divmod(channels, 4)
     inner = int((windows.cols == kernel_cols).sum())
     lists_inside = windows.outputs - inner + min(inner, 1)
@@ -186,7 +186,8 @@ def depthwise(fields: Fields) -> CountsOf:
 
 def by_columns(fields: Fields) -> CountsOf:
     """dwconv2d_s8_3x3: of four channels columns are expanded for a stretch of outputs, then multiplied."""
-    channels, stride, outputs = fields["channels"], fields["window.stride_cols"], fields["output_cols"]
+    channels, outputs = fields["dims.channels"], fields["dims.output_cols"]
+    stride = fields["window.stride_cols"]
     windows, (fours, rest) = Windows(fields), divmod(channels, 4)
     most = (COLUMNS - 3) // stride + 1
     inside = beside = 0
@@ -194,7 +195,7 @@ def by_columns(fields: Fields) -> CountsOf:
     for col in starts:
         first = col * stride - fields["window.pad_left"]
         columns = (min(most, outputs - col) - 1) * stride + 3
-        within = sum(0 <= it < fields["input_cols"] for it in range(first, first + columns))
+        within = sum(0 <= it < fields["dims.input_cols"] for it in range(first, first + columns))
         inside, beside = inside + within, beside + columns - within
 
     def counts(rows: Interval) -> Counts:
@@ -222,7 +223,7 @@ def multiplied(fields: Fields) -> CountsOf:
     windows = Windows(fields)
     cols, taps = windows.cols, fields["window.kernel_rows"] * fields["window.kernel_cols"]
     lists_in_row = 1 + int((cols[1:] != cols[:-1]).sum())
-    outputs = fields["output_channels"]
+    outputs = fields["dims.output_channels"]
 
     def counts(rows: Interval) -> Counts:
         reading = int(windows.rows(rows).sum()) * int(cols.sum())
@@ -232,7 +233,7 @@ def multiplied(fields: Fields) -> CountsOf:
             "lists": len(rows) * lists_in_row,
             "listed": len(rows) * lists_in_row * taps,
             "pixels": pixels,
-            "pixel_channels": pixels * fields["input_channels"],
+            "pixel_channels": pixels * fields["dims.input_channels"],
             "outputs": pixels * outputs,
             "taps": reading * outputs,
             "padding": (pixels * taps - reading) * outputs,
@@ -319,7 +320,7 @@ def gathered(
     """
     kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
     values = fields["group_inputs"]
-    one_run = fields["window.dilation_cols"] * fields["input_channels"] == fields["group_inputs"]
+    one_run = fields["window.dilation_cols"] * fields["dims.input_channels"] == fields["group_inputs"]
     reading = int(windows.rows(rows).sum())
     missing = len(rows) * kernel_rows - reading
     copies = [

@@ -14,12 +14,12 @@ _PIXELS = 4
 
 def pointwise(fields: Fields) -> CountsOf:
     """conv2d_f32_1x1: four pixels at a time, across contiguous rows."""
-    channels, depth = fields["output_channels"], fields["input_channels"]
+    channels, depth = fields["dims.output_channels"], fields["dims.input_channels"]
     block, pixel = _block(channels, depth), _pixel(channels, depth)
 
     def counts(rows: Interval) -> Counts:
         runs = 1 if fields["rows_join"] else len(rows)
-        fours, ones = divmod(len(rows) // runs * fields["output_cols"], _PIXELS)
+        fours, ones = divmod(len(rows) // runs * fields["dims.output_cols"], _PIXELS)
         return {"calls": 1, "runs": runs} | merged(scaled(block, runs * fours), scaled(pixel, runs * ones))
 
     return counts
@@ -87,8 +87,8 @@ def patches(fields: Fields) -> CountsOf:
 def depthwise(fields: Fields) -> CountsOf:
     """dwconv2d_f32: eight channels at a time, the last ones singly, as are all with a multiplier."""
     windows = Windows(fields)
-    channels = fields["input_channels"]
-    blocks = {"ones": fields["output_channels"]}
+    channels = fields["dims.input_channels"]
+    blocks = {"ones": fields["dims.output_channels"]}
     if fields["multiplier"] == 1:
         blocks = {"eights": channels // 8, "ones": channels % 8}
     taps_in_row = int(windows.cols.sum())

@@ -26,10 +26,11 @@ def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
 
 def pointwise(fields: Fields) -> CountsOf:
     """conv2d_s8_1x1_mve: pixels of all rows, three or two at a time, in place."""
+    channels, depth = fields["dims.output_channels"], fields["dims.input_channels"]
 
     def counts(rows: Interval) -> Counts:
-        pixels = len(rows) * fields["output_cols"]
-        products = _multiplied(pixel_blocks(pixels, 3), fields["output_channels"], fields["input_channels"])
+        pixels = len(rows) * fields["dims.output_cols"]
+        products = _multiplied(pixel_blocks(pixels, 3), channels, depth)
         return {"calls": 1, "rows": len(rows), "pixels": pixels} | products
 
     return counts
@@ -107,7 +108,7 @@ def depthwise(fields: Fields) -> CountsOf:
     """
     windows = Windows(fields)
     kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
-    taps, channels, at_once = kernel_rows * kernel_cols, fields["channels"], fields["pixels"]
+    taps, channels, at_once = kernel_rows * kernel_cols, fields["dims.channels"], fields["pixels"]
     inner = fields["end_inside"] - fields["first_inside"]
     lists_inside = windows.outputs - inner + min(inner, 1)
 

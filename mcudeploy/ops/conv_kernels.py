@@ -10,7 +10,7 @@ import numpy as np
 from mcudeploy.ir import graph
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, conv_counts_f32, conv_mve, requantize
-from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
+from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES, within
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, check_constants, numbers_of, without
 from mcudeploy.ops.packing import GROUP, padded
 from mcudeploy.ops.windows import sliding
@@ -58,9 +58,9 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         return KernelCall("conv2d_s8_full", params, counts=counts, others=(vectors,))
     if _is_pointwise(conv):
         fields = {
-            "input_channels": channels,
-            "output_cols": output.shape[1],
-            "output_channels": conv.out_channels,
+            "dims.input_channels": channels,
+            "dims.output_cols": output.shape[1],
+            "dims.output_channels": conv.out_channels,
             "groups": -(-channels // GROUP),
             "stride_rows": conv.stride[0],
             "pixel_step": conv.stride[1] * channels,
@@ -87,11 +87,7 @@ def _general_kernel(
         "group_inputs": group_inputs,
         "group_outputs": conv.out_channels // conv.groups,
     }
-    zero_point: dict[str, ParamValue] = {
-        "left": numbers["left"],
-        "input_zero_point": requantize.quantization_of(source).zero_point,
-    }
-    numbers = without(numbers, "left")
+    zero_point: dict[str, ParamValue] = {"input_zero_point": requantize.quantization_of(source).zero_point}
     vectors = conv_mve.general(constants, numbers, fields | zero_point, conv.groups)
     in_one_run = _in_one_run(conv)
     row_runs, run_values = (1, kernel_cols * group_inputs) if in_one_run else (kernel_cols, group_inputs)
@@ -128,16 +124,13 @@ def _depthwise_kernel(
     scratch = conv.kernel_shape[0] * OFFSET_BYTES + taps * _TAP_BYTES
     fields = _window_fields(conv, source, output)
     if conv.out_channels > channels:
-        fields |= {
-            "multiplier": conv.out_channels // channels,
-            "left": numbers.pop("left"),
-            "input_zero_point": zero_point,
-        }
+        fields |= {"multiplier": conv.out_channels // channels, "input_zero_point": zero_point}
         arrays = constants.arrays() | {"weights": _by_tap(constants.weights)}
         params, counts = arrays | fields | numbers, conv_counts.multiplied(fields)
         return KernelCall("dwconv2d_s8_multiplied", params, scratch, counts=counts)
-    del fields["output_channels"]
-    fields = {("channels" if name == "input_channels" else name): value for name, value in fields.items()}
+    del fields["dims.output_channels"]
+    renamed = {"dims.input_channels": "dims.channels"}
+    fields = {renamed.get(name, name): value for name, value in fields.items()}
     padding = np.full(channels, zero_point, np.int8)
     arrays = constants.packed_taps() | {"padding": padding}
     scratch += OFFSET_BYTES
@@ -158,9 +151,9 @@ def _by_columns(
     """dwconv2d_s8_3x3, if it supports these windows."""
     if conv.kernel_shape != (3, 3) or conv.dilation != (1, 1) or conv.stride[1] > _MOST_COLUMN_STRIDE:
         return ()
-    own = {name.removeprefix("window."): value for name, value in fields.items()}
-    own = without(own, "kernel_rows", "kernel_cols", "dilation_rows", "dilation_cols")
-    params = constants.packed_columns() | own | {"input_zero_point": zero_point} | numbers
+    fixed = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
+    own = without(fields, *fixed) | {"input_zero_point": zero_point}
+    params = constants.packed_columns() | own | numbers
     counts = conv_counts.by_columns(fields)
     return (KernelCall("dwconv2d_s8_3x3", params, COLUMNS_BYTES, counts=counts),)
 
@@ -179,9 +172,9 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
         return KernelCall("dwconv2d_f32", params, scratch, form=form, counts=counts)
     if _is_pointwise(conv):
         fields = {
-            "input_channels": channels,
-            "output_cols": output.shape[1],
-            "output_channels": conv.out_channels,
+            "dims.input_channels": channels,
+            "dims.output_cols": output.shape[1],
+            "dims.output_channels": conv.out_channels,
             "stride_rows": conv.stride[0],
             "pixel_step": conv.stride[1] * channels,
             "rows_join": int(conv.stride == (1, 1)),
@@ -286,10 +279,11 @@ def _full_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:
 
 
 def _window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, ParamValue]:
-    return {
+    dims = {
         "input_rows": source.shape[0],
         "input_cols": source.shape[1],
         "input_channels": source.shape[2],
         "output_cols": output.shape[1],
         "output_channels": conv.out_channels,
-    } | sliding(conv.kernel_shape, conv.stride, conv.dilation, conv.pads)
+    }
+    return within("dims", dims) | sliding(conv.kernel_shape, conv.stride, conv.dilation, conv.pads)

@@ -47,7 +47,7 @@ def general(constants: ConvConstants, numbers: Params, fields: Params, groups: i
         "group_words": records["records"].size // groups,
         "in_runs": int(in_runs),
     } | inside
-    zero_point = {name: fields[name] for name in ("left", "input_zero_point")}
+    zero_point = {"input_zero_point": fields["input_zero_point"]}
 
     def by(pixels: int) -> KernelCall:
         known = without(fields, *zero_point) | {"patch_values": patch, "pixels": pixels} | facts | zero_point
@@ -101,9 +101,9 @@ def depthwise(
 
 def _columns_inside(fields: Mapping[str, Any]) -> dict[str, int]:
     """The output columns whose windows have no padding on the left and right."""
-    pad, step, outputs = fields["window.pad_left"], fields["window.stride_cols"], fields["output_cols"]
+    pad, step, outputs = fields["window.pad_left"], fields["window.stride_cols"], fields["dims.output_cols"]
     reach = (fields["window.kernel_cols"] - 1) * fields["window.dilation_cols"] + 1
-    last_start = fields["input_cols"] - reach + pad  # from the first window's start
+    last_start = fields["dims.input_cols"] - reach + pad  # from the first window's start
     end = min(last_start // step + 1, outputs) if last_start >= 0 else 0
     return {"first_inside": min(-(-pad // step), end), "end_inside": end}
 

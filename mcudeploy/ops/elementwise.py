@@ -20,7 +20,7 @@ from mcudeploy.ops.common import (
     spatial_axes,
     within,
 )
-from mcudeploy.ops.requantize import clamp_bounds, quantization_of, quantize_scale
+from mcudeploy.ops.requantize import clamp_bounds, quant, quantization_of, quantize_scale
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
@@ -122,16 +122,21 @@ class Binary:
         counts, spread = pixel_counts(strides), within("broadcast", strides)
         if not is_int8(output):
             lowest, highest = self.low, self.high
-            clip = {"low": lowest, "high": highest}
+            clip = {"act.min": lowest, "act.max": highest}
             return KernelCall(f"{self.function}_f32", {**pointers, **spread, **clip}, counts=counts)
         a, b = self._quantizations(inputs)
         target = quantization_of(output)
         low, high = clamp_bounds(target, self.low, self.high)
-        clamp = {"low": low, "high": high}
+        clamp = {"act.min": low, "act.max": high}
         match self.function:
             case "add" | "sub":
                 sign = 1 if self.function == "add" else -1
-                params = {**pointers, **spread, **_add_arithmetic(a, b, sign, target), **clamp}
+                params = {
+                    **pointers,
+                    **spread,
+                    **within("quant", _add_arithmetic(a, b, sign, target)),
+                    **clamp,
+                }
                 by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
                 vectors = KernelCall("add_s8_mve", params, needs_vectors=True, counts=counts)
                 return KernelCall("add_s8", params, counts=counts, others=(vectors,) if by_one else ())
@@ -224,7 +229,7 @@ def _add_arithmetic(a: Quantization, b: Quantization, sign: int, out: Quantizati
                 "b_multiplier": mb,
                 "constant": c,
                 "shift": shift,
-                "output_zero_point": out.zero_point,
+                "zero_point": out.zero_point,
             }
     raise ValueError(f"input scales {a.scale}, {b.scale} are too large for the output scale {out.scale}")
 
@@ -255,9 +260,7 @@ def _mul_arithmetic(a: Quantization, b: Quantization, out: Quantization) -> dict
     return {
         "a_zero_point": a.zero_point,
         "b_zero_point": b.zero_point,
-        "output_zero_point": out.zero_point,
-        "multiplier": multiplier,
-        "shift": shift,
+        **quant(multiplier, shift, out),
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
-from mcudeploy.ops.requantize import quantization_of, quantize_scale
+from mcudeploy.ops.requantize import quant, quantization_of, quantize_scale
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -91,7 +91,5 @@ def _arithmetic(inputs: tuple[Tensor, ...], output: Tensor, k: int) -> dict[str,
     return {
         "a_zero_point": a.zero_point,
         "b_zero_point": b.zero_point,
-        "output_zero_point": out.zero_point,
-        "multiplier": int(multipliers[0]),
-        "shift": shift,
+        **quant(int(multipliers[0]), shift, out),
     }

@@ -13,7 +13,7 @@ from mcudeploy.ir import graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Axis, AxisKind, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops import requantize
-from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
+from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES, within
 from mcudeploy.ops.packing import VECTOR
 from mcudeploy.ops.windows import Windows, sliding
 
@@ -65,7 +65,7 @@ def _window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
     A core either has vectors or not, so a table holds costs of one of them.
     """
     windows = Windows(fields)
-    channels = fields["channels"]
+    channels = fields["dims.channels"]
     blocks = {"fours": channels // 4, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
     if sums:
         blocks |= {"eights": channels // 8, "singles": channels % 8}
@@ -120,12 +120,13 @@ def _row_counts(shape: Shape, *, sums: bool) -> CountsOf:
 
 
 def window_fields(pool: MaxPool | AveragePool, source: Tensor) -> dict[str, ParamValue]:
-    return {
+    dims = {
         "input_rows": source.shape[0],
         "input_cols": source.shape[1],
         "channels": source.shape[2],
         "output_cols": pool.out_size[1],
-    } | sliding(pool.kernel_shape, pool.stride, pool.dilation, pool.pads)
+    }
+    return within("dims", dims) | sliding(pool.kernel_shape, pool.stride, pool.dilation, pool.pads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,9 +352,9 @@ class AveragePoolByRows:
         mean = _mean(operator, (source, output), np.array([taps], np.int64), self.ties)
         fields |= {
             "bias": -taps * mean.input_zero_point,
-            "multiplier": int(mean.multipliers[0]),
-            "shift": mean.shift,
-            "output_zero_point": mean.output_zero_point,
+            "quant.multiplier": int(mean.multipliers[0]),
+            "quant.shift": mean.shift,
+            "quant.zero_point": mean.output_zero_point,
         }
         return KernelCall(
             "avgpool_s8_by_rows", fields, state_bytes=state, counts=_row_counts(source.shape, sums=True)

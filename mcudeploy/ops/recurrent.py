@@ -109,8 +109,8 @@ class Recurrent:
             "reset_after": int(self.reset_after),
             "states": len(inputs) - 1,
             "keeps": int(self.keeps),
-            "low": -inf,
-            "high": inf,
+            "act.min": -inf,
+            "act.max": inf,
             "cell_clip": self.cell_clip,
             "saturates": int(self.saturates),
         }

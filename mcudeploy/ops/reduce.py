@@ -12,7 +12,7 @@ import numpy as np
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Axis, AxisKind, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import AXIS_NAMES, is_int8, require_same_dtype
-from mcudeploy.ops.requantize import quantization_of, quantize_scale
+from mcudeploy.ops.requantize import quant, quantization_of, quantize_scale
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -70,9 +70,7 @@ class Reduce:
             )
         rounding = {
             "bias": -source.zero_point * count,
-            "multiplier": int(multipliers[0]),
-            "shift": shift,
-            "output_zero_point": target.zero_point,
+            **quant(int(multipliers[0]), shift, target),
         }
         return KernelCall("reduce_mean_s8", {**size, **rounding}, counts=counts)
 

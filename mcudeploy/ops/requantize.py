@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Quantization, Tensor
+    from mcudeploy.ir.opdef import ParamValue
 
 INT32_MAX = 2**31 - 1
 STORED = np.arange(-128, 128, dtype=np.int32)
@@ -158,6 +159,11 @@ def quantize_value(value: float, quantization: Quantization) -> int:
 def clamp_bounds(quantization: Quantization, low: float, high: float) -> tuple[int, int]:
     """Clamp bounds in the quantised domain for a clip to [low, high] in real values."""
     return quantize_value(low, quantization), quantize_value(high, quantization)
+
+
+def quant(multiplier: int, shift: int, output: Quantization) -> dict[str, ParamValue]:
+    """The `quant` of a kernel's parameters: the output's quantisation, with one scale; see mcud_params.h."""
+    return {"quant.multiplier": multiplier, "quant.shift": shift, "quant.zero_point": output.zero_point}
 
 
 def check_accumulator(name: str, largest: NDArray[np.int64], scales: NDArray[np.float64]) -> None:

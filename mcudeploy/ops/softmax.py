@@ -18,7 +18,7 @@ from mcudeploy.ops.common import (
     require_same_dtype,
     spatial_axes,
 )
-from mcudeploy.ops.requantize import quantization_of, quantize_scale
+from mcudeploy.ops.requantize import quant, quantization_of, quantize_scale
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -71,7 +71,7 @@ class Softmax:
         table: dict[str, ParamValue] = {
             "table": exponentials(quantization_of(inputs[0]).scale, output.shape[self.axis])
         }
-        rounding = {"multiplier": int(multipliers[0]), "shift": shift, "output_zero_point": target.zero_point}
+        rounding = quant(int(multipliers[0]), shift, target)
         return KernelCall(f"softmax_s8{variant}", {**table, **size, **rounding}, counts=counts)
 
     def _row_counts(self, shape: Shape) -> CountsOf:

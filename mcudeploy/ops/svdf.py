@@ -9,7 +9,7 @@ import numpy as np
 
 from mcudeploy.ir.opdef import Axis, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
-from mcudeploy.ops.requantize import INT32_MAX, quantization_of, quantize_scale
+from mcudeploy.ops.requantize import INT32_MAX, quant, quantization_of, quantize_scale
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -101,8 +101,4 @@ def _arithmetic(
     multipliers, shift = quantize_scale(np.array([scale]))
     if (largest * int(multipliers[0])) >> shift >= 2**30:
         raise ValueError(f"the output scale {target.scale} is too small for its sums")
-    return folded.astype(np.int32), {
-        "zero_point": target.zero_point,
-        "multiplier": int(multipliers[0]),
-        "shift": shift,
-    }
+    return folded.astype(np.int32), quant(int(multipliers[0]), shift, target)

@@ -48,7 +48,7 @@ class Unary:
         size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
         if self.function in ("relu", "clip"):
             low, high = (0.0, inf) if self.function == "relu" else (self.alpha, self.beta)
-            return KernelCall("clip_f32", {**size, "low": low, "high": high})
+            return KernelCall("clip_f32", {**size, "act.min": low, "act.max": high})
         constants = {"alpha": float(self.alpha), "beta": float(self.beta)}
         return KernelCall(f"{self.function}_f32", {**size, **constants})
 

@@ -32,7 +32,7 @@ class Windows:
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = fields
-        self.outputs: int = fields["output_cols"]
+        self.outputs: int = fields["dims.output_cols"]
 
     def rows(self, rows: Interval) -> NDArray[np.int64]:
         """Number of rows of its windows inside the input, for each row of the output."""
@@ -52,7 +52,7 @@ class Windows:
     def _inside(self, along: str, before: str, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         size, count, step, stride = (
             self._fields[f"{name}_{along}"]
-            for name in ("input", "window.kernel", "window.dilation", "window.stride")
+            for name in ("dims.input", "window.kernel", "window.dilation", "window.stride")
         )
         starts = positions * stride - self._fields[f"window.pad_{before}"]
         return taps_inside(starts, size, count, step)

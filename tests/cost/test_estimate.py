@@ -112,7 +112,7 @@ def test_kernels_that_do_not_count_their_loops_cost_by_the_loop_nest() -> None:
 def test_results_are_clipped_once_by_an_operator_that_accumulates() -> None:
     graph = graph_of(AveragePoolByRows(), (8, 6, 4))
     (operator,) = graph.operators
-    call = KernelCall("some_s8", {"low": 0, "high": 127})
+    call = KernelCall("some_s8", {"act.min": 0, "act.max": 127})
     loops = graph.loops(operator)
     assert "clipped" not in counts_of(graph, operator, loops, call, Interval(2, 4))
     assert counts_of(graph, operator, loops, call, Interval(6, 8))["clipped"] == 4

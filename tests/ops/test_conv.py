@@ -321,7 +321,7 @@ def test_the_input_zero_point_is_folded_into_the_bias() -> None:
     assert fold_zero_point("conv", weights, np.array([100, 200], np.int32), -7).tolist() == [121, 207]
     params = _packed(weights, np.array([100, 200], np.int32)).params
     assert np.asarray(params["records"])[:2].tolist() == [91, 197]
-    assert (params["low"], params["high"], params["output_zero_point"]) == (-128, 127, -2)
+    assert (params["act.min"], params["act.max"], params["quant.zero_point"]) == (-128, 127, -2)
 
 
 def test_sums_that_could_overflow_are_refused() -> None:

@@ -41,12 +41,12 @@ def test_blocks_of_pixels_are_those_of_the_kernels(pixels: int) -> None:
 def fields(size: int, kernel: int, stride: int, dilation: int, pad: int) -> dict[str, int]:
     outputs = (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
     return {
-        **dict.fromkeys(("input_rows", "input_cols"), size),
+        **dict.fromkeys(("dims.input_rows", "dims.input_cols"), size),
         **dict.fromkeys(("window.kernel_rows", "window.kernel_cols"), kernel),
         **dict.fromkeys(("window.stride_rows", "window.stride_cols"), stride),
         **dict.fromkeys(("window.dilation_rows", "window.dilation_cols"), dilation),
         **dict.fromkeys(("window.pad_top", "window.pad_left"), pad),
-        "output_cols": outputs,
+        "dims.output_cols": outputs,
     }
 
 
@@ -69,9 +69,10 @@ def test_taps_inside_the_input(shape: tuple[int, int, int, int, int]) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_work_of_rows_adds_up_however_they_are_cut(shape: tuple[int, int, int, int, int]) -> None:
     """Counts that follow from rows and their taps add up; calls, and blocks of pixels across rows, do not."""
-    more = {"input_channels": 6, "output_channels": 6, "channels": 6, "multiplier": 1}
+    channels = dict.fromkeys(("dims.input_channels", "dims.output_channels", "dims.channels"), 6)
+    more = {**channels, "multiplier": 1}
     known = fields(*shape) | more
-    rows = known["output_cols"]
+    rows = known["dims.output_cols"]
     for counts in (
         conv_counts.depthwise(known),
         conv_counts.multiplied(known),

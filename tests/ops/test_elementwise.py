@@ -99,7 +99,7 @@ def test_the_clip_behind_an_operator_is_its_own() -> None:
     x = Tensor("x", (2, 3, 4), DType.INT8, q)
     add = Binary("add", low=0.0, high=6.0)
     call = add.kernel(None, (x, x), x)  # type: ignore[arg-type]
-    assert (call.params["low"], call.params["high"]) == (5, 65)
+    assert (call.params["act.min"], call.params["act.max"]) == (5, 65)
 
 
 def test_columns_and_channels_are_one_loop_where_they_can_be() -> None:

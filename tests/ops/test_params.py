@@ -17,11 +17,13 @@ from mcudeploy import ops
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue, Symbol
 from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.channel_rows import Conv2dToRows
+from mcudeploy.ops.columns import BY_PIXELS, BY_WINDOWS, part_of
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
@@ -52,7 +54,8 @@ from mcudeploy.ops.unary import Unary, UnaryFunction
 KERNELS = resource_dir("firmware") / "kernels"
 INCLUDE = resource_dir("firmware") / "include"
 IMAGE: Shape = (6, 6, 4)
-STRUCTS = {"mcud_window": "mcud_window.h", "mcud_broadcast": "mcud_operand.h"}
+GROUPS = "mcud_params.h"
+"""The header with the structs within params structs."""
 ELEMENT_TYPES = {
     "int8_t": "int8",
     "int32_t": "int32",
@@ -90,12 +93,11 @@ def _fields(text: str, struct: str, kernel: str) -> Iterator[Field]:
     found = re.search(rf"typedef\s+struct\s*\{{([^}}]*)\}}\s*{struct}\s*;", text)
     lines = (part.strip() for part in found[1].split(";")) if found else ()
     for line in filter(None, lines):
-        within = re.fullmatch(r"(\w+) (\w+)", line)
-        if within and within[1] in STRUCTS:
-            shared = _without_comments(INCLUDE / STRUCTS[within[1]])
-            yield from (
-                replace(it, name=f"{within[2]}.{it.name}") for it in _fields(shared, within[1], kernel)
-            )
+        within = re.fullmatch(r"(mcud_\w+) (\w+)", line)
+        if within:
+            inner = tuple(_fields(_without_comments(INCLUDE / GROUPS), within[1], kernel))
+            assert inner, f"{kernel}.h: {GROUPS} has no {within[1]}"
+            yield from (replace(it, name=f"{within[2]}.{it.name}") for it in inner)
             continue
         match = re.fullmatch(r"(const\s+)?(\w+)\s*(\*?)\s*(\w+)", line)
         assert match is not None, f"{kernel}.h: cannot read {line!r}"
@@ -258,6 +260,15 @@ def test_params_are_the_fields_of_the_header(call: KernelCall) -> None:
         )
     pointers = [field.is_pointer for field in fields]
     assert pointers == sorted(pointers, reverse=True), "pointers come first"
+
+
+@pytest.mark.parametrize(
+    "call", [it for it in sample_calls() if it.kernel in BY_WINDOWS | BY_PIXELS], ids=lambda call: call.kernel
+)
+def test_some_columns_of_a_row_are_a_call_with_the_same_parameters(call: KernelCall) -> None:
+    part, _ = part_of(call, _tensor("y", IMAGE, DType.INT8), Interval(2, 4))
+    assert list(part.params) == list(call.params)
+    assert part.params["dims.output_cols"] == 2
 
 
 def test_every_kernel_has_a_sample_call() -> None:

@@ -228,7 +228,7 @@ def test_kernels_bring_what_they_include_and_nothing_else() -> None:
     assert [path.name for path in kernel_files([])] == ["mcud.h", "mcud_compiler.h", "mcud_tape.c"]
     names = {path.name for path in kernel_files(["maxpool_f32"])}
     runtime = {"mcud.h", "mcud_compiler.h", "mcud_tape.c"}
-    assert names == {*runtime, "mcud_window.h", "maxpool_f32.c", "maxpool_f32.h"}
+    assert names == {*runtime, "mcud_params.h", "mcud_window.h", "maxpool_f32.c", "maxpool_f32.h"}
     project = assemble(load_board("host"), FILES, ["maxpool_f32"], emulate=True)
     assert names <= {Path(path).name for path in project.files}
     assert not [path for path in project.files if "conv" in path or "dot" in path]

@@ -103,9 +103,10 @@ def products(conv: Conv2d, weights: Array, given: Range) -> Range:
 def requantized(constants: ConvConstants, numbers: dict[str, Any], sums: Array) -> Array:
     """Apply the kernels' requantisation to sums with their bias, by channel; see mcud_quant.h."""
     assert constants.multipliers is not None
-    shifted = np.clip(sums.astype(np.int64) << numbers["left"], -INT32_MAX - 1, INT32_MAX)
+    shifted = np.clip(sums.astype(np.int64) << numbers["quant.left_shift"], -INT32_MAX - 1, INT32_MAX)
     scaled = (shifted * constants.multipliers + (1 << 31)) >> 32
-    return np.asarray(np.clip(scaled + numbers["output_zero_point"], numbers["low"], numbers["high"]))
+    results = scaled + numbers["quant.zero_point"]
+    return np.asarray(np.clip(results, numbers["act.min"], numbers["act.max"]))
 
 
 def _float_convolution(conv: Conv2d, operator: Operator, given: Range) -> Range:

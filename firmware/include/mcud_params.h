@@ -1,0 +1,99 @@
+/* Groups of parameters that kernels share: the sizes of tensors, the window, the requantisation, the activation. */
+#ifndef MCUD_PARAMS_H
+#define MCUD_PARAMS_H
+
+#include <stdint.h>
+
+/* Sizes of a convolution with a window; op->rows has the rows of its output. */
+typedef struct {
+    int32_t input_rows;
+    int32_t input_cols;
+    int32_t input_channels;
+    int32_t output_cols;
+    int32_t output_channels;
+} mcud_conv_dims;
+
+/* Sizes of a pool or a depthwise convolution: the output has the channels of the input. */
+typedef struct {
+    int32_t input_rows;
+    int32_t input_cols;
+    int32_t channels;
+    int32_t output_cols;
+} mcud_plane_dims;
+
+/* Sizes of a pointwise convolution, which computes an output pixel from one input pixel. */
+typedef struct {
+    int32_t input_channels;
+    int32_t output_cols;
+    int32_t output_channels;
+} mcud_pixel_dims;
+
+/* The window of a convolution or a pool, and how it slides. */
+typedef struct {
+    int32_t kernel_rows;
+    int32_t kernel_cols;
+    int32_t stride_rows;
+    int32_t stride_cols;
+    int32_t dilation_rows;
+    int32_t dilation_cols;
+    int32_t pad_top;
+    int32_t pad_left;
+} mcud_window;
+
+/* How a window of fixed size slides. */
+typedef struct {
+    int32_t stride_rows;
+    int32_t stride_cols;
+    int32_t pad_top;
+    int32_t pad_left;
+} mcud_window_steps;
+
+/* The loops of an operator with two operands. Steps count elements, and are 0 if the operand broadcasts. */
+typedef struct {
+    int32_t cols;
+    int32_t channels;
+    int32_t a_row_step;
+    int32_t a_col_step;
+    int32_t a_channel_step; /* 0 or 1 */
+    int32_t b_row_step;
+    int32_t b_col_step;
+    int32_t b_channel_step; /* 0 or 1 */
+} mcud_broadcast;
+
+/* The output's quantisation, with one scale: zero_point + sum * multiplier / 2^shift, see mcud_quant.h. */
+typedef struct {
+    int32_t multiplier;
+    int32_t shift;      /* 1..62 */
+    int32_t zero_point; /* -128..127 */
+} mcud_quant;
+
+/* The output's quantisation, with a multiplier for each channel, which is among the packed constants:
+ * zero_point + sum * 2^left_shift * multiplier / 2^32. */
+typedef struct {
+    int32_t left_shift; /* 0..30; not 0 only for scales of 0.5 and more */
+    int32_t zero_point; /* -128..127 */
+} mcud_channel_quant;
+
+/* The output's quantisation of a sum of two operands: zero_point + (a * a_multiplier + b * b_multiplier + constant)
+ * / 2^shift, see add_s8.h. */
+typedef struct {
+    int32_t a_multiplier;
+    int32_t b_multiplier; /* negative for a subtraction */
+    int32_t constant;
+    int32_t shift;      /* 1..30 */
+    int32_t zero_point; /* -128..127 */
+} mcud_sum_quant;
+
+/* The fused activation narrows results to [min, max]: [-128, 127] for none. */
+typedef struct {
+    int32_t min;
+    int32_t max;
+} mcud_act_s8;
+
+/* [-infinity, infinity] for none; a NaN stays. */
+typedef struct {
+    float min;
+    float max;
+} mcud_act_f32;
+
+#endif
