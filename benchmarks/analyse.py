@@ -22,8 +22,7 @@ from pathlib import Path
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
-from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, ON_UNIT, RUN_CORES
-from mcudeploy.common.resources import resource_dir
+from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, ON_UNIT, RUN_CORES, kernel_sources, source_folders
 from mcudeploy.toolchain.firmware_build import write_project
 from mcudeploy.toolchain.project import SoftEngine, assemble
 
@@ -69,9 +68,9 @@ def units(folder: Path) -> list[Unit]:
 
 def generated_units() -> list[Unit]:
     """Return the generated programs, as for the host."""
-    firmware = resource_dir("firmware")
+    headers = [f"-I{it}" for it in source_folders()]
     return [
-        Unit(file, ("gcc", "-std=c99", f"-I{golden}", f"-I{firmware}/include", f"-I{firmware}/kernels"))
+        Unit(file, ("gcc", "-std=c99", f"-I{golden}", *headers))
         for golden in GENERATED
         for file in sorted(golden.glob("*.c"))
     ]
@@ -79,11 +78,10 @@ def generated_units() -> list[Unit]:
 
 def kernel_units(folder: Path) -> list[Unit]:
     """Return the kernels as for the host, with the types of one generated program."""
-    firmware = resource_dir("firmware")
     write = folder / "mcud_config.h"
     write.write_text((GENERATED[0] / "mcud_config.h").read_text("utf-8"), "utf-8")
-    compiler = ("gcc", "-std=c99", f"-I{folder}", f"-I{firmware}/include", f"-I{firmware}/kernels")
-    return [Unit(file, compiler) for file in sorted((firmware / "kernels").glob("*.c"))]
+    compiler = ("gcc", "-std=c99", f"-I{folder}", *(f"-I{it}" for it in source_folders()))
+    return [Unit(file, compiler) for file in kernel_sources()]
 
 
 def commands(tool: str, unit: Unit) -> list[str]:

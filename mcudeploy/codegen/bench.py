@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcudeploy.codegen.kernelfiles import OF_THE_TAPE
+from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, kernel_sources
 from mcudeploy.codegen.render import render
-from mcudeploy.common.resources import resource_dir
 
 _KERNEL = re.compile(r"^void\s+mcud_(\w+)\s*\(\s*const\s+mcud_op\s*\*", re.MULTILINE)
 _ALIGNMENT = 4
@@ -21,7 +20,7 @@ def kernels_in(text: str) -> tuple[str, ...]:
 
 def all_kernels(folder: Path | None = None) -> tuple[str, ...]:
     """Return names of all kernels that compute, sorted; those of the C files in `folder` if it is given."""
-    sources = (folder or resource_dir("firmware") / "kernels").glob("*.c")
+    sources = folder.glob("*.c") if folder else kernel_sources()
     found = {name for source in sources for name in kernels_in(source.read_text("utf-8"))}
     return tuple(sorted(found - OF_THE_TAPE))
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
 import numpy as np
 
+from mcudeploy.codegen.kernelfiles import source_index
 from mcudeploy.common.errors import UsageError
-from mcudeploy.common.resources import resource_dir
 from mcudeploy.ir.opdef import ConstantArray
 
 _C_TYPES = {
@@ -116,10 +115,8 @@ def _taken(name: str) -> str:
     return ""
 
 
-@cache
-def _own_files() -> frozenset[str]:
-    firmware = resource_dir("firmware")
-    return frozenset(path.stem for folder in ("kernels", "include") for path in (firmware / folder).iterdir())
+def _own_files() -> set[str]:
+    return {path.stem for path in source_index().values()}
 
 
 def comment_text(text: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from operator import attrgetter
 from pathlib import Path
 
 from mcudeploy.common.errors import BuildError
@@ -20,29 +22,46 @@ RUN_CORES = "run_cores"
 """The file that runs the tapes of several cores, instead of the single-core one."""
 OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES})
 """All kernels that compute nothing."""
+_FOLDERS = ("include", "kernels")
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 
 
+@cache
+def source_index() -> Mapping[str, Path]:
+    """Return the C files of all kernels and their headers, by names that no two folders share."""
+    firmware = resource_dir("firmware")
+    found = (path for folder in _FOLDERS for path in (firmware / folder).rglob("*.[ch]"))
+    return {path.name: path for path in sorted(found, key=attrgetter("name"))}
+
+
+def source_folders() -> list[Path]:
+    """Return the folders of `source_index`, in which a compiler finds all headers."""
+    return sorted({path.parent for path in source_index().values()})
+
+
+def kernel_sources() -> list[Path]:
+    """Return the C sources of all kernels and of the tape, sorted by name."""
+    return [path for path in source_index().values() if path.suffix == ".c"]
+
+
 def kernel_files(kernels: Sequence[str]) -> list[Path]:
-    """Return the tape, the kernels of these names, and every header that they include; sorted by path.
+    """Return the tape, the kernels of these names, and every header that they include; sorted by name.
 
     Raises BuildError if a kernel is unknown.
     """
-    firmware = resource_dir("firmware")
-    pending = [firmware / "kernels" / f"{kernel}.c" for kernel in ("mcud_tape", *kernels)]
-    found: set[Path] = set()
+    index = source_index()
+    pending = [f"{kernel}.c" for kernel in ("mcud_tape", *kernels)]
+    found: dict[str, Path] = {}
     while pending:
-        path = pending.pop()
-        if path in found:
+        name = pending.pop()
+        if name in found:
             continue
-        found.add(path)
-        candidates = [
-            firmware / folder / name
-            for name in _INCLUDE.findall(read_source(path))
-            for folder in ("include", "kernels")
-        ]
-        pending += filter(Path.is_file, candidates)  # missing: a generated header
-    return sorted(found)
+        if name not in index:
+            raise BuildError(f"firmware source {name} does not exist")
+        found[name] = index[name]
+        included = _INCLUDE.findall(read_source(found[name]))
+        pending += (it for it in included if it in index)  # others are generated headers
+    return [found[name] for name in sorted(found)]
 
 
 def read_source(path: Path) -> str:

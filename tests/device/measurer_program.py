@@ -8,6 +8,7 @@ from pathlib import Path
 from bad_line import HASH
 
 from mcudeploy.codegen.bench import bench_sources
+from mcudeploy.codegen.kernelfiles import source_index
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.toolchain.firmware_build import HOST_FLAGS, SANITIZE_FLAGS
 
@@ -21,7 +22,7 @@ def build_program(folder: Path) -> Path:
     sources = [
         *sorted((firmware / "measurer").glob("*.c")),
         firmware / "hal" / "host" / "host.c",
-        firmware / "kernels" / "mcud_tape.c",
+        source_index()["mcud_tape.c"],
         Path(__file__).parent / "program.c",
     ]
     includes = [f"-I{path}" for path in (folder, firmware / "include", firmware / "measurer")]

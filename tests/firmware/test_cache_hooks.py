@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mcudeploy.codegen.kernelfiles import source_folders, source_index
 from mcudeploy.codegen.render import render
 
-FIRMWARE = Path(__file__).parents[2] / "firmware"
 PROGRAM = r"""
 #include <stdio.h>
 
@@ -68,8 +68,8 @@ def test_ranges(tmp_path: Path) -> None:
     config = render("config.h.j2", alignment=4, offset_bits=16, code_bits=8)
     (tmp_path / "mcud_config.h").write_text(config)
     (tmp_path / "main.c").write_text(PROGRAM)
-    sources = [FIRMWARE / "kernels" / f"{name}.c" for name in ("clean", "invalidate")]
-    folders = [f"-I{folder}" for folder in (tmp_path, FIRMWARE / "include", FIRMWARE / "kernels")]
+    sources = [source_index()[f"{name}.c"] for name in ("clean", "invalidate")]
+    folders = [f"-I{folder}" for folder in (tmp_path, *source_folders())]
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
     program = tmp_path / "program"
     files = map(str, (tmp_path / "main.c", *sources))

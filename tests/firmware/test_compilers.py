@@ -15,7 +15,7 @@ import pytest
 from models import fully_connected, quantised_convolutions
 
 from mcudeploy.codegen.bench import bench_sources
-from mcudeploy.codegen.kernelfiles import kernel_files
+from mcudeploy.codegen.kernelfiles import kernel_files, kernel_sources, source_folders
 from mcudeploy.common.resources import resource_dir
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from compilers import CORES, build, compiled, complaints_of, header_of, run_on_core
 
 FIRMWARE = resource_dir("firmware")
-ALL = sorted((FIRMWARE / "kernels").glob("*.c"))
+ALL = kernel_sources()
 ASSEMBLER = re.compile(r"__asm__|arm_mve\.h")
 PORTABLE_ON = {("cortex-m0", "-Os"), ("rv32", "-O2")}
 """The kernels that are the same C everywhere are compiled for these alone, to save time."""
@@ -44,7 +44,7 @@ SPECIAL = [kernel for kernel in ALL if own_headers(kernel)]
 @pytest.fixture
 def includes(tmp_path: Path) -> list[Path]:
     (tmp_path / "mcud_config.h").write_text(bench_sources(["add_s8"], 64)["mcud_config.h"], "utf-8")
-    return [FIRMWARE / "include", FIRMWARE / "kernels", tmp_path]
+    return [*source_folders(), tmp_path]
 
 
 @needs_clang

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, START, source_folders, source_index
 from mcudeploy.toolchain.project import SoftEngine, assemble
 
 FIRMWARE = Path(__file__).parents[2] / "firmware"
@@ -41,11 +42,9 @@ def run(mode: int, tmp_path_factory: pytest.TempPathFactory) -> Run:
         pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("transfers")
     (folder / "mcud_config.h").write_text(CONFIG)
-    kernels = [
-        FIRMWARE / "kernels" / f"{it}.c" for it in ("start_transfers", "await_transfers", "move_blocks")
-    ]
+    kernels = [source_index()[f"{it}.c"] for it in (START, AWAIT, MOVE)]
     engine = [f"-DMCUD_DMA_SOFT={mode}", str(FIRMWARE / "hal" / "dma_soft.c")] if mode else []
-    folders = [f"-I{it}" for it in (folder, FIRMWARE / "include", FIRMWARE / "kernels")]
+    folders = [f"-I{it}" for it in (folder, *source_folders())]
     sources = [str(it) for it in (Path(__file__).with_name("transfers.c"), *kernels)]
     command = [compiler, *STRICT, *SANITIZE, *folders, *sources, *engine, "-o", str(folder / "program")]
     subprocess.run(command, check=True)

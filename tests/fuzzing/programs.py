@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from mcudeploy.codegen.kernelfiles import MOVE, START
+from mcudeploy.codegen.kernelfiles import MOVE, START, kernel_sources
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import Source, render, render_model
 from mcudeploy.common.resources import resource_dir
@@ -105,7 +105,7 @@ def link(
     """
     firmware = resource_dir("firmware")
     others = [firmware / "hal" / name for name in ("one_unit.c", "host/threads.c")]
-    sources = [*sorted((firmware / "kernels").glob("*.c")), *others, _RUNNER, _YIELDS]
+    sources = [*kernel_sources(), *others, _RUNNER, _YIELDS]
     moving = [path for path in sources if engine is not None and path.stem in (MOVE, START)]
     moving += [firmware / "hal" / "dma_soft.c"] if engine is not None else []
     fixed = _all_compiled([path for path in sources if path not in moving], _compiler(None, threads))
@@ -133,7 +133,7 @@ def _all_compiled(sources: Sequence[Path], compiler: Compiler) -> list[Path]:
 def _compiler(engine: SoftEngine | None, threads: bool) -> Compiler:
     config = render("config.h.j2", alignment=OFFSET_UNIT, offset_bits=_TABLE_BITS, code_bits=_TABLE_BITS)
     defines = (f"-D{name}={value}" for name, value in engine_defines(engine).items())
-    return Compiler.of((*_flags(threads), *defines), resource_dir("firmware") / "kernels", config)
+    return Compiler.of((*_flags(threads), *defines), config)
 
 
 def _flags(threads: bool) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from mcudeploy.codegen.bench import bench_sources, kernels_in
+from mcudeploy.codegen.kernelfiles import kernel_sources, source_folders, source_index
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.session import Session
 from mcudeploy.device.tile import KernelTable
@@ -47,12 +48,12 @@ class Compiler:
     common: str
 
     @classmethod
-    def of(cls, flags: Sequence[str], kernels: Path, config: str) -> Compiler:
-        """With these flags; `config` is the text of mcud_config.h."""
+    def of(cls, flags: Sequence[str], config: str, kernels: Path | None = None) -> Compiler:
+        """With these flags; `config` is the text of mcud_config.h, `kernels` a folder of further headers."""
         firmware = resource_dir("firmware")
         folder = Path(tempfile.gettempdir()) / f"mcudeploy-bench-{os.getuid()}"
         folder.mkdir(exist_ok=True)
-        includes = [firmware / "include", firmware / "measurer", kernels]
+        includes = [*source_folders(), firmware / "measurer", *([kernels] if kernels else [])]
         headers = sorted(header for include in includes for header in include.glob("*.h"))
         common = _digest([*flags, *_FLAGS, *_DEFINES, config, *(header.read_text() for header in headers)])
         generated = folder / f"include-{_digest([config])}"
@@ -87,15 +88,15 @@ def build_bench(
     project's.
     """
     firmware = resource_dir("firmware")
-    sources = kernels or firmware / "kernels"
-    compiler = Compiler.of(flags, sources, bench_sources(["none"], arena_bytes)["mcud_config.h"])
-    kernel_files = {path: path.read_text() for path in sorted(sources.glob("*.c"))}
+    compiler = Compiler.of(flags, bench_sources(["none"], arena_bytes)["mcud_config.h"], kernels)
+    sources = sorted(kernels.glob("*.c")) if kernels else kernel_sources()
+    kernel_files = {path: path.read_text() for path in sources}
     fixed_files = [
         *sorted((firmware / "measurer").glob("*.c")),
         *(firmware / "hal" / name for name in ("host/host.c", "host/threads.c", "one_unit.c")),
     ]
     if kernels is not None:
-        fixed_files.append(firmware / "kernels" / "mcud_tape.c")
+        fixed_files.append(source_index()["mcud_tape.c"])
     objects = compiler.all_compiled(kernel_files)
     fixed = compiler.all_compiled({path: path.read_text() for path in fixed_files})
     broken, names = {}, []

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from mcudeploy import ops
-from mcudeploy.codegen.kernelfiles import OF_THE_TAPE
-from mcudeploy.common.resources import resource_dir
+from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, kernel_sources, source_index
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue, Symbol
@@ -51,8 +50,6 @@ from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary, UnaryFunction
 
-KERNELS = resource_dir("firmware") / "kernels"
-INCLUDE = resource_dir("firmware") / "include"
 IMAGE: Shape = (6, 6, 4)
 GROUPS = "mcud_params.h"
 """The header with the structs within params structs."""
@@ -78,14 +75,14 @@ def header_fields(kernel: str) -> tuple[Field, ...]:
     """The fields of mcud_<kernel>_params; fields of an inner struct are struct.field.
 
     None if the header has no such struct. A header may also name a struct that kernels share: typedef
-    mcud_<family>_params mcud_<kernel>_params, of a header in include/ or of another kernel.
+    mcud_<family>_params mcud_<kernel>_params, of a family's header or of another kernel.
     """
-    text = _without_comments(KERNELS / f"{kernel}.h")
+    text = _without_comments(source_index()[f"{kernel}.h"])
     shared = re.search(rf"typedef\s+mcud_(\w+)_params\s+mcud_{kernel}_params\s*;", text)
     name = shared[1] if shared else kernel
     if shared:
-        family = INCLUDE / f"mcud_{name}.h"
-        text = _without_comments(family if family.is_file() else KERNELS / f"{name}.h")
+        index = source_index()
+        text = _without_comments(index.get(f"mcud_{name}.h") or index[f"{name}.h"])
     return tuple(_fields(text, f"mcud_{name}_params", kernel))
 
 
@@ -95,7 +92,7 @@ def _fields(text: str, struct: str, kernel: str) -> Iterator[Field]:
     for line in filter(None, lines):
         within = re.fullmatch(r"(mcud_\w+) (\w+)", line)
         if within:
-            inner = tuple(_fields(_without_comments(INCLUDE / GROUPS), within[1], kernel))
+            inner = tuple(_fields(_without_comments(source_index()[GROUPS]), within[1], kernel))
             assert inner, f"{kernel}.h: {GROUPS} has no {within[1]}"
             yield from (replace(it, name=f"{within[2]}.{it.name}") for it in inner)
             continue
@@ -272,10 +269,9 @@ def test_some_columns_of_a_row_are_a_call_with_the_same_parameters(call: KernelC
 
 
 def test_every_kernel_has_a_sample_call() -> None:
-    kernels = {path.stem for path in KERNELS.glob("*.h")} - OF_THE_TAPE
-    headers = {name for name in kernels if header_fields(name)}
+    kernels = {path.stem for path in kernel_sources()} - OF_THE_TAPE
+    headers = {name for name in kernels if f"{name}.h" in source_index() and header_fields(name)}
     assert headers == {call.kernel for call in sample_calls()}
-    assert headers <= {path.stem for path in KERNELS.glob("*.c")}
 
 
 def test_the_table_has_every_family_of_the_package() -> None:

@@ -16,7 +16,7 @@ from test_golden import SOURCE, STRICT
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import check
-from mcudeploy.codegen.kernelfiles import AWAIT, START
+from mcudeploy.codegen.kernelfiles import AWAIT, START, source_folders, source_index
 from mcudeploy.codegen.library import library_files, write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import LibraryModel, render_firmware
@@ -288,9 +288,9 @@ def test_the_kernel_moves_over_itself(tmp_path: Path, poisoned: bool) -> None:
         "#define MCUD_OFFSET_BITS 16\n#define MCUD_CODE_BITS 16\n"
     )
     firmware = resource_dir("firmware")
-    includes = [f"-I{path}" for path in (tmp_path, firmware / "include", firmware / "kernels")]
+    includes = [f"-I{path}" for path in (tmp_path, *source_folders())]
     flags = [*STRICT, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    sources = [tmp_path / "main.c", firmware / "kernels" / "move_blocks.c"]
+    sources = [tmp_path / "main.c", source_index()["move_blocks.c"]]
     if poisoned:
         flags, sources = [*flags, "-DMCUD_DMA_SOFT=1"], [*sources, firmware / "hal" / "dma_soft.c"]
     subprocess.run(["gcc", *flags, *includes, *sources, "-o", tmp_path / "main"], check=True)

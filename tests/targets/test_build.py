@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import list_boards, load_board
-from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES, kernel_files
+from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES, kernel_files, source_index
 from mcudeploy.common.errors import BuildError, FitError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.toolchain import Firmware, build_firmware
@@ -232,6 +232,12 @@ def test_kernels_bring_what_they_include_and_nothing_else() -> None:
     project = assemble(load_board("host"), FILES, ["maxpool_f32"], emulate=True)
     assert names <= {Path(path).name for path in project.files}
     assert not [path for path in project.files if "conv" in path or "dot" in path]
+
+
+def test_kernels_and_headers_have_names_of_their_own_in_all_folders() -> None:
+    firmware = resource_dir("firmware")
+    files = [path for name in ("include", "kernels") for path in (firmware / name).rglob("*.[ch]")]
+    assert sorted(path.name for path in files) == list(source_index())
 
 
 def test_every_board_has_its_environment_and_a_project_only_its_own() -> None:
