@@ -22,7 +22,7 @@ RUN_CORES = "run_cores"
 """The file that runs the tapes of several cores, instead of the single-core one."""
 OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES})
 """All kernels that compute nothing."""
-_FOLDERS = ("include", "kernels")
+_FOLDERS = ("include", "kernels", "arith")
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 
 

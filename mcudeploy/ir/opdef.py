@@ -178,8 +178,8 @@ CountsOf = Callable[[Interval], Counts]
 class KernelCall:
     """The kernel call that the code generator prints for one operator.
 
-    The C function is `mcud_<kernel>` in firmware/kernels/<kernel>.c. Its parameters are the fields of
-    `mcud_<kernel>_params` in firmware/kernels/<kernel>.h, in the order of `params`: pointers first, then
+    The C function is `mcud_<kernel>` in firmware/kernels/*/<kernel>.c. Its parameters are the fields of
+    `mcud_<kernel>_params` in firmware/kernels/*/<kernel>.h, in the order of `params`: pointers first, then
     32-bit scalars. "window.pad_top" is a field of a nested struct. `scratch_bytes` is needed during one step
     of any number of rows. `state_bytes` is needed from the first step to the last, by operators that
     accumulate. A kernel has one of the two and finds it at op->scratch. `others` compute the same bits by

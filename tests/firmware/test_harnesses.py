@@ -20,8 +20,8 @@ FIRMWARE = resource_dir("firmware")
 SECONDS = 1
 SOURCES = {
     "frame_harness.c": ("measurer/frame.c",),
-    "command_harness.c": ("measurer/frame.c", "measurer/command.c", "kernels/mcud_tape.c"),
-    "rows_harness.c": ("kernels/mcud_tape.c",),
+    "command_harness.c": ("measurer/frame.c", "measurer/command.c", "kernels/tape/mcud_tape.c"),
+    "rows_harness.c": ("kernels/tape/mcud_tape.c",),
 }
 PROVED = {"rows_harness.c": 14}
 """CBMC's proofs, with the bound of their loops. The CRC of a whole frame is beyond it."""
