@@ -212,7 +212,7 @@ def test_further_memories_hold_arenas(cache: Path) -> None:
 
 
 def test_unknown_kernel_and_missing_form(cache: Path) -> None:
-    with pytest.raises(BuildError, match=r"kernels/conv9d\.c does not exist"):
+    with pytest.raises(BuildError, match=r"conv9d\.c does not exist"):
         build_firmware(load_board("stm32f405"), FILES, ["conv9d"], emulate=True, measurer=False)
     with pytest.raises(UsageError, match="mps2-an386: it exists only in the emulator: add --emulate"):
         build_firmware(load_board("mps2-an386"), FILES, [], emulate=False, measurer=False)
