@@ -21,7 +21,7 @@ BY_PIXELS = frozenset({"conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_f32_1x1"
 """Kernels that advance by `pixel_step` values between pixels of an input row."""
 _BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full"}
 """Kernels whose constants are stored by blocks of output channels, in sequence."""
-_BLOCKED = ("records", "weights", "bias")
+_BLOCKED = ("packed_weights", "weights", "bias")
 
 
 def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:

@@ -58,7 +58,7 @@ class ConvConstants:
 
     def _records(self, weights: NDArray[np.int32], groups: int, block: int) -> dict[str, ParamValue]:
         assert self.multipliers is not None
-        return {"records": pack_records(self.bias, weights, self.multipliers, groups, block)}
+        return {"packed_weights": pack_records(self.bias, weights, self.multipliers, groups, block)}
 
 
 def check_constants(operator: Operator, needed: tuple[int, ...]) -> None:

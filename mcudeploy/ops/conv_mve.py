@@ -44,7 +44,7 @@ def general(constants: ConvConstants, numbers: Params, fields: Params, groups: i
     inside = _columns_inside(fields) if in_runs else {"first_inside": 0, "end_inside": 0}
     facts = {
         "row_values": patch // kernel_shape[0],
-        "group_words": records["records"].size // groups,
+        "group_words": records["packed_weights"].size // groups,
         "in_runs": int(in_runs),
     } | inside
     zero_point = {"input_zero_point": fields["input_zero_point"]}
@@ -93,7 +93,7 @@ def depthwise(
     records = pack_vector_taps(
         np.tile(constants.bias, pixels), np.tile(weights, (pixels, 1)), np.tile(constants.multipliers, pixels)
     )
-    arrays: Params = {"records": records, "padding": padding}
+    arrays: Params = {"packed_weights": records, "padding": padding}
     params = arrays | fields | _columns_inside(fields) | {"pixels": pixels} | numbers
     counts = conv_counts_mve.depthwise(params)
     return (KernelCall("dwconv2d_s8_mve", params, scratch_bytes, needs_vectors=True, counts=counts),)
@@ -111,4 +111,4 @@ def _columns_inside(fields: Mapping[str, Any]) -> dict[str, int]:
 def _records(constants: ConvConstants, *, runs: int = 1, groups: int = 1) -> dict[str, NDArray[np.int32]]:
     assert constants.multipliers is not None
     weights = pack_blocks(constants.weights, groups, runs, _PAIR, VECTOR)
-    return {"records": pack_records(constants.bias, weights, constants.multipliers, groups, _PAIR)}
+    return {"packed_weights": pack_records(constants.bias, weights, constants.multipliers, groups, _PAIR)}

@@ -320,7 +320,7 @@ def test_the_input_zero_point_is_folded_into_the_bias() -> None:
     weights = np.array([[1, 2], [-3, 4]], np.int8).reshape(2, 1, 1, 2)
     assert fold_zero_point("conv", weights, np.array([100, 200], np.int32), -7).tolist() == [121, 207]
     params = _packed(weights, np.array([100, 200], np.int32)).params
-    assert np.asarray(params["records"])[:2].tolist() == [91, 197]
+    assert np.asarray(params["packed_weights"])[:2].tolist() == [91, 197]
     assert (params["act.min"], params["act.max"], params["quant.zero_point"]) == (-128, 127, -2)
 
 

@@ -131,7 +131,7 @@ void mcud_conv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
     int8_t *const out = mcud_row(op->out, first_row);
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     mcud_channels_s8 to = {
-        .records = params->records,
+        .records = params->packed_weights,
         .channels = params->group_outputs,
         .groups = params->patch_groups,
         .finish = {params->quant.zero_point, params->quant.left_shift, params->dims.output_channels},

@@ -28,7 +28,7 @@ void mcud_conv2d_s8_1x1(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_1x1_params *params = op->params;
     const mcud_channels_s8 to = {
-        .records = params->records,
+        .records = params->packed_weights,
         .channels = params->dims.output_channels,
         .groups = params->groups,
         .finish = {params->quant.zero_point, params->quant.left_shift, params->dims.output_channels},

@@ -14,7 +14,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *records; /* [pairs of output channels], see mcud_simd.h */
+    const int32_t *packed_weights; /* [pairs of output channels], see mcud_simd.h */
     mcud_pixel_dims dims;
     int32_t groups; /* of four input channels */
     int32_t stride_rows;

@@ -14,7 +14,7 @@ void mcud_conv2d_s8_1x1_direct(const mcud_op *op, int32_t first_row, int32_t end
     for (int32_t row = first_row; row < end_row; row++) {
         const int8_t *x = mcud_row(op->in[0], row * params->stride_rows);
         for (int32_t col = 0; col < params->dims.output_cols; col++) {
-            mcud_pixel_s8(&finish, params->records, channels, x, depth, y);
+            mcud_pixel_s8(&finish, params->packed_weights, channels, x, depth, y);
             x += params->pixel_step;
             y += channels;
         }

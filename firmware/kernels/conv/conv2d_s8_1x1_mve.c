@@ -7,7 +7,7 @@ void mcud_conv2d_s8_1x1_mve(const mcud_op *op, int32_t first_row, int32_t end_ro
 {
     const mcud_conv2d_s8_1x1_mve_params *params = op->params;
     const mcud_vector_channels to = {
-        .records = params->records,
+        .records = params->packed_weights,
         .channels = params->dims.output_channels,
         .pitch = params->dims.output_channels,
         .depth = params->dims.input_channels,

@@ -13,7 +13,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *records; /* [padded_outputs / 4], see mcud_simd.h */
+    const int32_t *packed_weights; /* [padded_outputs / 4], see mcud_simd.h */
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;
     int32_t padded_outputs;    /* the next multiple of 4 */

@@ -10,14 +10,14 @@ void mcud_conv2d_s8_by_rows_mve(const mcud_op *op, int32_t first_row, int32_t en
     const int32_t row_words = (params->row_values + 15) / 16 * 8;
     const int32_t record_words = 4 + (int32_t)op->rows * row_words;
     int32_t *const sums = mcud_row(op->scratch, first_row);
-    const int32_t *record = params->records;
+    const int32_t *record = params->packed_weights;
     for (int32_t k = 0; first_row == 0 && k < params->padded_outputs; k += 2, record += record_words) {
         sums[k] = record[0];
         sums[k + 1] = record[1];
     }
     for (int32_t row = first_row; row < end_row; row++) {
         const int8_t *x = mcud_row(op->in[0], row);
-        const int32_t *w = params->records + 2 + row * row_words;
+        const int32_t *w = params->packed_weights + 2 + row * row_words;
         for (int32_t k = 0; k < params->padded_outputs; k += 2, w += record_words) {
             mcud_vector_dot_1x2(x, params->row_values, w, sums + k);
         }
@@ -26,7 +26,7 @@ void mcud_conv2d_s8_by_rows_mve(const mcud_op *op, int32_t first_row, int32_t en
         return;
     }
     int8_t *const out = mcud_row(op->out, 0);
-    const int32_t *multipliers = params->records + record_words - 2;
+    const int32_t *multipliers = params->packed_weights + record_words - 2;
     for (int32_t k = 0; k < params->output_channels; k++) {
         out[k] = mcud_requantize_s8(sums[k], multipliers[k % 2], &finish);
         multipliers += k % 2 * record_words;

@@ -11,7 +11,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *records; /* [padded_outputs / 2], see conv2d_s8_full_mve.h */
+    const int32_t *packed_weights; /* [padded_outputs / 2], see conv2d_s8_full_mve.h */
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;
     int32_t padded_outputs;    /* the next multiple of 2 */

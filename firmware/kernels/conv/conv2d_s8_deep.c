@@ -30,7 +30,7 @@ void mcud_conv2d_s8_deep(const mcud_op *op, int32_t first_row, int32_t end_row)
         for (int32_t col = 0; col < params->dims.output_cols; col++, left += params->window.stride_cols) {
             const mcud_taps cols = mcud_col_taps(&params->window, left, params->dims.input_cols);
             const int32_t first_col = left + cols.first * params->window.dilation_cols;
-            const int32_t *record = params->records;
+            const int32_t *record = params->packed_weights;
             window.memory = op->in[0]->memory;
             for (int32_t group = 0; group < params->groups; group++) {
                 mcud_gather_window(&window, cols, first_col * pixel_bytes, (uint8_t *)patch);

@@ -7,7 +7,7 @@
 static void multiply_rows(const mcud_conv2d_s8_full_params *params, const mcud_tensor *in, int8_t *y)
 {
     const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
-    const int32_t *at = params->records;
+    const int32_t *at = params->packed_weights;
     for (int32_t left = params->output_channels; left > 0; left -= 4) {
         int32_t sums[4] = {at[0], at[1], at[2], at[3]};
         at += 4;
@@ -29,7 +29,7 @@ void mcud_conv2d_s8_full(const mcud_op *op, int32_t first_row, int32_t end_row)
     if (rows == 1 || (params->row_values % 4 == 0 && mcud_run_end(op->in[0], 0, rows) == rows)) {
         const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
         const int32_t values = rows * params->row_values;
-        mcud_pixel_s8(&finish, params->records, params->output_channels, mcud_row(op->in[0], 0), values, out);
+        mcud_pixel_s8(&finish, params->packed_weights, params->output_channels, mcud_row(op->in[0], 0), values, out);
     } else {
         multiply_rows(params, op->in[0], out);
     }

@@ -9,7 +9,7 @@ void mcud_conv2d_s8_full_mve(const mcud_op *op, int32_t first_row, int32_t end_r
     const mcud_conv2d_s8_full_mve_params *params = op->params;
     const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t depth = params->row_values;
-    const int32_t *record = params->records;
+    const int32_t *record = params->packed_weights;
     int8_t *const out = mcud_row(op->out, first_row);
     for (int32_t k = 0; k < params->output_channels; k += 2) {
         int32_t sums[2] = {record[0], record[1]};

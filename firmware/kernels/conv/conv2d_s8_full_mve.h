@@ -10,7 +10,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *records; /* [pairs of output channels], see mcud_dot_vector_s8.h */
+    const int32_t *packed_weights; /* [pairs of output channels], see mcud_dot_vector_s8.h */
     int32_t input_rows;
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;

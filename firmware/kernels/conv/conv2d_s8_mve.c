@@ -86,7 +86,7 @@ void mcud_conv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     int8_t *const out = mcud_row(op->out, first_row);
     mcud_vector_channels to = {
-        .records = params->records,
+        .records = params->packed_weights,
         .channels = params->group_outputs,
         .pitch = params->dims.output_channels,
         .depth = params->patch_values,

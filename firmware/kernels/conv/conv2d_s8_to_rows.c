@@ -9,7 +9,7 @@ void mcud_conv2d_s8_to_rows(const mcud_op *op, int32_t first_row, int32_t end_ro
     const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t channels = params->row_channels;
     const int8_t *x = mcud_row(op->in[0], 0);
-    const int32_t *record = params->records + first_row * params->row_words;
+    const int32_t *record = params->packed_weights + first_row * params->row_words;
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
     /* records of whole fours of channels are contiguous, and so are the rows of a block */

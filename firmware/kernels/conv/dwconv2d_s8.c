@@ -56,7 +56,7 @@ static void pixels(const mcud_dwconv2d_s8_params *params, const int8_t *const *t
     const int32_t in_fours = params->dims.channels & ~3;
     const int32_t step = params->window.stride_cols * params->dims.channels;
     for (int32_t first = 0; count > 0; count--, first += step) {
-        const int32_t *record = params->records;
+        const int32_t *record = params->packed_weights;
         int32_t at = first;
         for (; at < first + in_fours; at += 4, y += 4) {
             record = mcud_record_taps(taps, ends, odd, at, record, &finish, y);

@@ -143,7 +143,7 @@ void mcud_dwconv2d_s8_3x3(const mcud_op *op, int32_t first_row, int32_t end_row)
             window.steps[r] = inside ? params->dims.channels : 0;
         }
         window.inside = bases[0] != NULL && bases[1] != NULL && bases[2] != NULL;
-        const int32_t *stored = params->records;
+        const int32_t *stored = params->packed_weights;
         for (int32_t at = 0; at < params->dims.channels; at += 4, stored += STORED_WORDS) {
             expand_record(stored, record);
             for (int32_t r = 0; r < 3; r++) {

@@ -16,7 +16,8 @@
 enum { MCUD_COLUMNS = 14 };
 
 typedef struct {
-    const int32_t *records; /* [fours of channels]: 4 biases, weights [3 columns][3 rows][4] as bytes, 4 multipliers */
+    /* [fours of channels]: 4 biases, weights [3 columns][3 rows][4] as bytes, 4 multipliers */
+    const int32_t *packed_weights;
     mcud_plane_dims dims;
     mcud_window_steps window;
     int32_t input_zero_point; /* -128..127 */

@@ -52,7 +52,8 @@ void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
             for (int32_t at = 0; count > 0;) {
                 const int32_t windows = count < params->pixels ? 1 : count / params->pixels;
                 const int32_t pixels = count < params->pixels ? count : params->pixels;
-                mcud_vector_taps(taps, tap_count, at, step, windows, params->records, &finish, y, pixels * channels);
+                mcud_vector_taps(taps, tap_count, at, step, windows, params->packed_weights, &finish, y,
+                                 pixels * channels);
                 at += windows * step;
                 y += windows * pixels * channels;
                 count -= windows * pixels;

@@ -20,7 +20,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *records; /* [sixteens of channels] */
+    const int32_t *packed_weights; /* [sixteens of channels] */
     const int8_t *padding;  /* [channels], all the input's zero point */
     mcud_plane_dims dims;
     mcud_window window;

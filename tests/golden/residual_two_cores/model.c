@@ -62,7 +62,7 @@ static const mcud_tensor s_conv_c = {
 };
 
 static const mcud_conv2d_s8_params p_conv_a = {
-    .records = residual_conv_a_records,
+    .packed_weights = residual_conv_a_packed_weights,
     .dims = {.input_rows = 8, .input_cols = 8, .input_channels = 4, .output_cols = 8, .output_channels = 4},
     .window = {.kernel_rows = 3, .kernel_cols = 3, .stride_rows = 1, .stride_cols = 1, .dilation_rows = 1,
                .dilation_cols = 1, .pad_top = 1, .pad_left = 1},
@@ -76,7 +76,7 @@ static const mcud_tensor *const in_conv_a[] = {
 };
 
 static const mcud_conv2d_s8_params p_conv_b = {
-    .records = residual_conv_a_records,
+    .packed_weights = residual_conv_a_packed_weights,
     .dims = {.input_rows = 8, .input_cols = 8, .input_channels = 4, .output_cols = 8, .output_channels = 4},
     .window = {.kernel_rows = 3, .kernel_cols = 3, .stride_rows = 1, .stride_cols = 1, .dilation_rows = 1,
                .dilation_cols = 1, .pad_top = 1, .pad_left = 1},
@@ -90,7 +90,7 @@ static const mcud_tensor *const in_conv_b[] = {
 };
 
 static const mcud_conv2d_s8_params p_conv_c = {
-    .records = residual_conv_a_records,
+    .packed_weights = residual_conv_a_packed_weights,
     .dims = {.input_rows = 8, .input_cols = 8, .input_channels = 4, .output_cols = 8, .output_channels = 4},
     .window = {.kernel_rows = 3, .kernel_cols = 3, .stride_rows = 1, .stride_cols = 1, .dilation_rows = 1,
                .dilation_cols = 1, .pad_top = 1, .pad_left = 1},
@@ -119,7 +119,7 @@ static const mcud_tensor *const in_add[] = {
 
 /* conv_a, cells 0 to 3 of a row */
 static const mcud_conv2d_s8_params k0c0to4p_conv_a = {
-    .records = residual_conv_a_records,
+    .packed_weights = residual_conv_a_packed_weights,
     .dims = {.input_rows = 8, .input_cols = 8, .input_channels = 4, .output_cols = 4, .output_channels = 4},
     .window = {.kernel_rows = 3, .kernel_cols = 3, .stride_rows = 1, .stride_cols = 1, .dilation_rows = 1,
                .dilation_cols = 1, .pad_top = 1, .pad_left = 1},
@@ -134,7 +134,7 @@ static const mcud_tensor *const k0c0to4in_conv_a[] = {
 
 /* conv_b, cells 0 to 3 of a row */
 static const mcud_conv2d_s8_params k0c0to4p_conv_b = {
-    .records = residual_conv_a_records,
+    .packed_weights = residual_conv_a_packed_weights,
     .dims = {.input_rows = 8, .input_cols = 8, .input_channels = 4, .output_cols = 4, .output_channels = 4},
     .window = {.kernel_rows = 3, .kernel_cols = 3, .stride_rows = 1, .stride_cols = 1, .dilation_rows = 1,
                .dilation_cols = 1, .pad_top = 1, .pad_left = 1},
@@ -149,7 +149,7 @@ static const mcud_tensor *const k0c0to4in_conv_b[] = {
 
 /* conv_c, cells 0 to 3 of a row */
 static const mcud_conv2d_s8_params k0c0to4p_conv_c = {
-    .records = residual_conv_a_records,
+    .packed_weights = residual_conv_a_packed_weights,
     .dims = {.input_rows = 8, .input_cols = 8, .input_channels = 4, .output_cols = 4, .output_channels = 4},
     .window = {.kernel_rows = 3, .kernel_cols = 3, .stride_rows = 1, .stride_cols = 1, .dilation_rows = 1,
                .dilation_cols = 1, .pad_top = 1, .pad_left = 1},
@@ -170,7 +170,7 @@ static const mcud_tensor k1c4to8ss_conv_a = {
     arena_sram.bytes + 160, &offsets[11], .row_bytes = 0u, .block_rows = MCUD_WHOLE,
 };
 static const mcud_conv2d_s8_params k1c4to8p_conv_a = {
-    .records = residual_conv_a_records,
+    .packed_weights = residual_conv_a_packed_weights,
     .dims = {.input_rows = 8, .input_cols = 8, .input_channels = 4, .output_cols = 4, .output_channels = 4},
     .window = {.kernel_rows = 3, .kernel_cols = 3, .stride_rows = 1, .stride_cols = 1, .dilation_rows = 1,
                .dilation_cols = 1, .pad_top = 1, .pad_left = -3},
@@ -199,7 +199,7 @@ static const mcud_tensor k1c4to8ss_conv_b = {
     arena_sram.bytes + 160, &offsets[12], .row_bytes = 0u, .block_rows = 3u,
 };
 static const mcud_conv2d_s8_params k1c4to8p_conv_b = {
-    .records = residual_conv_a_records,
+    .packed_weights = residual_conv_a_packed_weights,
     .dims = {.input_rows = 8, .input_cols = 8, .input_channels = 4, .output_cols = 4, .output_channels = 4},
     .window = {.kernel_rows = 3, .kernel_cols = 3, .stride_rows = 1, .stride_cols = 1, .dilation_rows = 1,
                .dilation_cols = 1, .pad_top = 1, .pad_left = -3},
@@ -228,7 +228,7 @@ static const mcud_tensor k1c4to8ss_conv_c = {
     arena_sram.bytes + 160, &offsets[15], .row_bytes = 0u, .block_rows = 3u,
 };
 static const mcud_conv2d_s8_params k1c4to8p_conv_c = {
-    .records = residual_conv_a_records,
+    .packed_weights = residual_conv_a_packed_weights,
     .dims = {.input_rows = 8, .input_cols = 8, .input_channels = 4, .output_cols = 4, .output_channels = 4},
     .window = {.kernel_rows = 3, .kernel_cols = 3, .stride_rows = 1, .stride_cols = 1, .dilation_rows = 1,
                .dilation_cols = 1, .pad_top = 1, .pad_left = -3},

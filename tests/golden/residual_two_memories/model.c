@@ -102,7 +102,7 @@ static const mcud_tensor move_to_dma0_ram = {
 };
 
 static const mcud_conv2d_s8_params p_conv_a = {
-    .records = residual_conv_a_records,
+    .packed_weights = residual_conv_a_packed_weights,
     .dims = {.input_rows = 8, .input_cols = 8, .input_channels = 4, .output_cols = 8, .output_channels = 4},
     .window = {.kernel_rows = 3, .kernel_cols = 3, .stride_rows = 1, .stride_cols = 1, .dilation_rows = 1,
                .dilation_cols = 1, .pad_top = 1, .pad_left = 1},
@@ -116,7 +116,7 @@ static const mcud_tensor *const in_conv_a[] = {
 };
 
 static const mcud_conv2d_s8_params p_conv_b = {
-    .records = residual_conv_a_records,
+    .packed_weights = residual_conv_a_packed_weights,
     .dims = {.input_rows = 8, .input_cols = 8, .input_channels = 4, .output_cols = 8, .output_channels = 4},
     .window = {.kernel_rows = 3, .kernel_cols = 3, .stride_rows = 1, .stride_cols = 1, .dilation_rows = 1,
                .dilation_cols = 1, .pad_top = 1, .pad_left = 1},
@@ -130,7 +130,7 @@ static const mcud_tensor *const in_conv_b[] = {
 };
 
 static const mcud_conv2d_s8_params p_conv_c = {
-    .records = residual_conv_a_records,
+    .packed_weights = residual_conv_a_packed_weights,
     .dims = {.input_rows = 8, .input_cols = 8, .input_channels = 4, .output_cols = 8, .output_channels = 4},
     .window = {.kernel_rows = 3, .kernel_cols = 3, .stride_rows = 1, .stride_cols = 1, .dilation_rows = 1,
                .dilation_cols = 1, .pad_top = 1, .pad_left = 1},

@@ -4,6 +4,6 @@
 
 #include <stdint.h>
 
-extern const int32_t residual_conv_a_records[44];
+extern const int32_t residual_conv_a_packed_weights[44];
 
 #endif
