@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 from generated import write_or_check
 
-from mcudeploy.cli.config import Settings
+from mcudeploy.cli.config import all_settings
 from mcudeploy.cli.help import EXAMPLES, leaves
 from mcudeploy.cli.main import cli
 
@@ -98,7 +98,7 @@ def usage(name: str) -> str:
 
 def unset() -> list[str]:
     """Return the options that exist only on the command line."""
-    settings = {f"--{field.removeprefix('as_').replace('_', '-')}" for field in Settings.model_fields}
+    settings = {f"--{name}" for name in all_settings(cli.commands)}
     names = {it.opts[-1] for command in COMMANDS.values() for it in options(command)} - settings
     told = "These stand on the command line only, all others in [settings](usage.md#settings) as well:"
     return [told, ", ".join(f"`{name}`" for name in sorted(names)) + "."]

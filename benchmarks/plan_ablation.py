@@ -18,8 +18,9 @@ from unittest.mock import patch
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.options import Options
 from mcudeploy.planner.place import compaction as relocation
-from mcudeploy.planner.planner import Options, find_plans
+from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search import best_first, splitting
 from mcudeploy.planner.search.cuts import Space
 from mcudeploy.planner.search.seeds import Seeds

@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcudeploy.boards.board import Board, load_board
-from mcudeploy.cli.parameter_types import Limit
 from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError
+from mcudeploy.common.sizes import parse_limit
 from mcudeploy.device.target import Target
-from mcudeploy.planner.planner import Options
+from mcudeploy.planner.options import Options
 
 COLUMNS = (
     "model", "limits", "unsplit instructions", "instructions", "stalls, cycles", "of the unsplit latency",
@@ -29,7 +29,7 @@ COLUMNS = (
 
 def row(model: Path, limits: str, board: Board, options: Options) -> tuple[str, ...]:
     """Return a line of the table."""
-    named = tuple(Limit().convert(limit, None, None) for limit in limits.split(","))
+    named = tuple(map(parse_limit, limits.split(",")))
     target = Target(board, emulate=True)
     try:
         unsplit = run_model(model, target, replace(options, split=False), inputs=[], expected=[])

@@ -16,7 +16,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.commands.tune import tune_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.target import Target
-from mcudeploy.planner.planner import Options
+from mcudeploy.planner.options import Options
 
 COLUMNS = (
     "model", "input", "unsplit arena", "arena", "peak", "steps", "unsplit instructions", "overhead %",
@@ -62,7 +62,9 @@ def main() -> int:
         print("| " + " | ".join(line) + " |")
     for model in arguments.models:
         for stream in (False, True):
-            options = Options(arguments.max_overhead, arguments.time_limit, stream_input=stream)
+            options = Options(
+                max_overhead=arguments.max_overhead, time_limit=arguments.time_limit, stream_input=stream
+            )
             line = row(model, target, options)
             failed |= line[-1].startswith("FAILED")
             print("| " + " | ".join(line) + " |", flush=True)

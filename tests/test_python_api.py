@@ -16,6 +16,7 @@ from models import fully_connected
 import mcudeploy
 import mcudeploy as md
 from mcudeploy.common.errors import BoardNotFoundError, FitError, UsageError
+from mcudeploy.planner.options import OPTIONS
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +146,7 @@ def test_help_shows_the_keywords() -> None:
         parameters = inspect.signature(function).parameters
         assert parameters["max_overhead"].default == 5.0 and "ram_limit" in parameters
         assert set(md.Choices.__annotations__) <= set(parameters)
+    assert set(md.Choices.__annotations__) == {spec.keyword for spec in OPTIONS} | {"name"}
 
 
 def test_importing_it_loads_nothing_else() -> None:

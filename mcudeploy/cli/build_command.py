@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcudeploy.codegen.arenas import ArenaKind
     from mcudeploy.codegen.exporters import Kind
     from mcudeploy.device.target import Target
-    from mcudeploy.planner.planner import Options
+    from mcudeploy.planner.options import Options
 
 
 @click.command()
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     default=False,
     help="Also write sbom.cdx.json: models, kernels and files with hashes and licences, as CycloneDX 1.5.",
 )
-@planning_options
+@planning_options()
 @output_options
 def build(
     *,
@@ -120,7 +120,7 @@ def build(
 @click.option(
     "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
 )
-@planning_options
+@planning_options()
 @output_options
 def init(
     *,
@@ -147,7 +147,7 @@ def init(
 @click.command()
 @device_options
 @click.argument("model", required=False, type=InputModel())
-@planning_options
+@planning_options()
 @click.option("--dry-run", is_flag=True, help="Build, then print the commands that would write the board.")
 @output_options
 def flash(*, model: Path | None, target: Target, options: Options, dry_run: bool, output: Output) -> None:

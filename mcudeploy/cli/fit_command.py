@@ -9,11 +9,12 @@ import rich_click as click
 from rich.console import Console
 
 from mcudeploy.cli.latencies import milliseconds_text
-from mcudeploy.cli.options import model_argument, output_options, overhead_option, reading_options
+from mcudeploy.cli.options import model_argument, output_options, planning_options
 from mcudeploy.cli.output import Output, Values, cell
 from mcudeploy.cli.table_grids import table_of
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.ir.clock import LEAST
+from mcudeploy.planner.options import READING, Options
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -30,8 +31,7 @@ _CODE_BYTES = 24 * 1024
     metavar="NAME,NAME,...",
     help="Boards to compare, or files of boards; by default all that `mcudeploy boards` lists.",
 )
-@overhead_option
-@reading_options
+@planning_options("max_overhead", *READING)
 @output_options
 @click.pass_context
 def fit(
@@ -39,8 +39,7 @@ def fit(
     *,
     model: Path,
     boards: str | None,
-    max_overhead: float,
-    model_options: dict[str, Any],
+    options: Options,
     output: Output,
 ) -> None:
     """Rank boards: whether the model fits, its RAM and flash, and its estimated latency.
@@ -49,9 +48,7 @@ def fit(
     `mcudeploy plan` searches longer, up to --time-limit. Exit code 5: the model fits none of the boards.
     """
     from mcudeploy.commands import checking
-    from mcudeploy.planner.planner import Options
 
-    options = Options(max_overhead=max_overhead, **model_options)
     with output.progress() as progress:
         report = checking.fit_model(model, _named(boards), options, progress)
     output.result(report, table)

@@ -36,7 +36,7 @@ from mcudeploy.cli import (
     run_command as run,
 )
 from mcudeploy.cli.compiling import compiled_code_kept
-from mcudeploy.cli.config import load_settings
+from mcudeploy.cli.config import load_settings, settable
 from mcudeploy.cli.help import describe as describe_help
 from mcudeploy.cli.output import describe, print_error
 from mcudeploy.cli.proposed import with_commands
@@ -45,12 +45,6 @@ from mcudeploy.common.errors import DeployError, FitError
 
 _COMPLETING = "_MCUDEPLOY_COMPLETE"
 """The variable by which a shell asks for completions."""
-
-_OTHER_MEANING = {
-    *(("order", "memory"), ("schedule", "memory"), ("pipeline", "objective"), ("quantize", "method")),
-    *(("boards", "output"), ("fit", "boards")),
-}
-"""Options of commands that are not what the settings mean by that name."""
 
 
 class CommandLine(click.RichGroup):
@@ -63,7 +57,7 @@ class CommandLine(click.RichGroup):
         as_json = "--json" in arguments
         try:
             aside = _COMPLETING in os.environ or not {"-h", "--help", "--version"}.isdisjoint(arguments)
-            settings = {} if aside else load_settings(Path.cwd(), os.environ)
+            settings = {} if aside else load_settings(Path.cwd(), os.environ, self.commands)
             as_json = as_json or bool(settings.get("json"))
             extra |= {
                 "prog_name": "mcudeploy",
@@ -100,8 +94,8 @@ def _defaults(commands: Mapping[str, click.Command], settings: Mapping[str, obje
         if isinstance(command, click.Group)
         else {
             str(option.name): settings[key]
-            for option in command.params
-            if (key := _long_name(option)) in settings and (name, key) not in _OTHER_MEANING
+            for key, option in settable(name, command).items()
+            if key in settings
         }
         for name, command in commands.items()
     }
@@ -123,11 +117,6 @@ def _spell_out() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="mcudeploy")
-
-
-def _long_name(option: click.Parameter) -> str:
-    """Name of an option in the settings: its long name without the dashes."""
-    return option.opts[-1].removeprefix("--")
 
 
 def _usage(error: click.ClickException) -> str:

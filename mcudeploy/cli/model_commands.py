@@ -17,25 +17,24 @@ from mcudeploy.cli.options import (
     output_options,
     plan_file_options,
     planning_options,
-    reading_options,
 )
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.pages import Pages, page_options
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import FitError, ModelError, UsageError
+from mcudeploy.planner.options import READING, Options
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
     from mcudeploy.device.target import Target
-    from mcudeploy.planner.planner import Options
     from mcudeploy.report.html import Misfit, Subject
 
 
 @click.command()
 @model_argument
 @board_option(required=False)
-@reading_options
+@planning_options(*READING)
 @output_options
 @click.pass_context
 def check(
@@ -43,14 +42,13 @@ def check(
     *,
     model: Path,
     board: Board | None,
-    model_options: dict[str, Any],
+    options: Options,
     output: Output,
 ) -> None:
     """List which operators are unsupported, and why, and the model's sizes."""
     from mcudeploy.commands import checking
-    from mcudeploy.planner.planner import Options
 
-    report = checking.check_model(model, board, Options(**model_options))
+    report = checking.check_model(model, board, options)
     output.result(report, tables.check)
     if not report["supported"]:
         context.exit(ModelError.exit_code)
@@ -61,7 +59,7 @@ def check(
 @click.command()
 @model_argument
 @boards_option
-@planning_options
+@planning_options()
 @plan_file_options
 @page_options
 @click.option(
@@ -154,7 +152,7 @@ def _with_commands(error: FitError, board: str = "") -> FitError:
 @click.command()
 @model_argument
 @devices_options
-@planning_options
+@planning_options()
 @plan_file_options
 @page_options
 @output_options

@@ -5,30 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import rich_click as click
 from click import get_current_context
 
 from mcudeploy.cli.config import FILE_NAME
 from mcudeploy.cli.output import Output, tell_commands
-from mcudeploy.cli.parameter_types import (
-    Cores,
-    Finite,
-    InputFile,
-    InputModel,
-    InputShape,
-    Limit,
-    NewFile,
-    SizeType,
-)
+from mcudeploy.cli.parameter_types import Finite, InputFile, InputModel, NewFile, Parsed
 from mcudeploy.common.errors import UsageError
+from mcudeploy.planner.options import OPTIONS, Options, OptionSpec
 
 Command = Callable[..., None]
-_PLAN_HELP = (
-    "Use this plan, written by `mcudeploy plan -o`. `plan` and `tune` continue the search from it, unless "
-    "--no-split is given."
-)
 
 
 def model_argument(command: Command) -> Command:
@@ -36,206 +24,63 @@ def model_argument(command: Command) -> Command:
     return click.argument("model", type=InputModel())(command)
 
 
-def float_io_option(command: Command) -> Command:
-    """Add --float-io as `float_io: bool`."""
+def planning_options(*names: str) -> Callable[[Command], Command]:
+    """Add the options that set these fields of `Options`, all if none is named, packed as `options`."""
+    specs = [spec for spec in OPTIONS if not names or spec.field in names]
+
+    def decorated(command: Command) -> Command:
+        @functools.wraps(command)
+        def packed(*args: Any, **values: Any) -> None:
+            given = {spec.field: values.pop(spec.field) for spec in specs}
+            for spec in specs:
+                if spec.field in ("memory_limits", "shapes"):
+                    _require_once(spec.flag, [name for name, _ in given[spec.field]])
+            options = Options(**given)
+            if options.placement == "tags" and (options.split or options.plan_file is not None):
+                raise UsageError(
+                    "--placement tags places whole tensors: add --no-split, and leave out --plan"
+                )
+            command(*args, options=options, **values)
+
+        result: Command = packed
+        for spec in reversed(specs):
+            result = _option(spec)(result)
+        return result
+
+    return decorated
+
+
+def _option(spec: OptionSpec) -> Callable[[Command], Command]:
+    default = getattr(Options(), spec.field)
     return click.option(
-        "--float-io/--no-float-io",
-        default=False,
-        help="Keep the float inputs and outputs of a quantised model; by default the caller converts.",
-    )(command)
-
-
-def shape_option(command: Command) -> Command:
-    """Add --shape as `shapes: tuple[tuple[str, Sizes], ...]`."""
-
-    @click.option(
-        "--shape",
-        "shapes",
-        metavar="NAME=SIZE,SIZE,...",
-        type=InputShape(),
-        multiple=True,
-        help="Shape of an input that has open dimensions, or replaces the file's shape. Once for each input.",
+        f"--{spec.flag}/--no-{spec.flag}" if spec.kind is bool else f"--{spec.flag}",
+        spec.field,
+        metavar=spec.metavar,
+        type=_type_of(spec),
+        multiple=isinstance(default, tuple),
+        default=default,
+        show_default=default not in (None, ()) and default is not False,
+        help=spec.help,
     )
-    @functools.wraps(command)
-    def checked(*args: Any, shapes: tuple[tuple[str, tuple[int, ...]], ...], **rest: Any) -> None:
-        names = [name for name, _ in shapes]
-        twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
-        if twice is not None:
-            raise UsageError(f"--shape {twice} is given twice")
-        command(*args, shapes=shapes, **rest)
-
-    return checked
 
 
-def reading_options(command: Command) -> Command:
-    """Add the options for reading a model, packed as `model_options`: fields of `planner.Options`."""
-
-    @float_io_option
-    @click.option(
-        "--keep-constant-channels/--no-keep-constant-channels",
-        "keep_constant",
-        default=False,
-        help="Keep constant and unused channels instead of removing them.",
-    )
-    @shape_option
-    @click.option(
-        "--stateful/--no-stateful",
-        default=False,
-        help="Keep the states of LSTM, GRU and RNN between runs: each run continues from the previous one.",
-    )
-    @functools.wraps(command)
-    def packed(
-        *args: Any,
-        float_io: bool,
-        keep_constant: bool,
-        shapes: tuple[tuple[str, tuple[int, ...]], ...],
-        stateful: bool,
-        **rest: Any,
-    ) -> None:
-        model_options = {
-            "float_io": float_io,
-            "keep_constant": keep_constant,
-            "shapes": shapes,
-            "stateful": stateful,
-        }
-        command(*args, model_options=model_options, **rest)
-
-    return packed
+def _type_of(spec: OptionSpec) -> click.ParamType[Any] | None:
+    """Return the type of an option's value; None for a flag, and for any text."""
+    if isinstance(spec.kind, tuple):
+        return click.Choice(spec.kind)
+    if spec.kind is int:
+        return click.IntRange(min=int(spec.least or 0))
+    if spec.kind is float:
+        return Finite(min=spec.least, min_open=spec.above)
+    if spec.kind is Path:
+        return InputFile()
+    return None if spec.kind in (bool, str) else Parsed(spec.kind)
 
 
-def overhead_option(command: Command) -> Command:
-    """Add --max-overhead as `max_overhead: float`."""
-    return click.option(
-        "--max-overhead",
-        metavar="PERCENT",
-        type=Finite(min=0),
-        default=5.0,
-        show_default=True,
-        help="Maximum slowdown of a plan against the unsplit plan, in percent.",
-    )(command)
-
-
-def planning_options(command: Command) -> Command:
-    """Add the options of the search, packed as `options: deploy.Options`."""
-
-    @click.option("--plan", "plan_file", type=InputFile(), help=_PLAN_HELP)
-    @overhead_option
-    @click.option(
-        "--time-limit",
-        metavar="SECONDS",
-        type=Finite(min=0, min_open=True),
-        default=60.0,
-        show_default=True,
-        help="Time limit for planning on an ordinary PC. Work is counted, not timed: a busy machine takes "
-        "longer and finds the same plan.",
-    )
-    @click.option(
-        "--ram-limit", type=SizeType(), help="Bytes that the arena may take, such as 96k, 64KiB or 1M."
-    )
-    @click.option(
-        "--memory",
-        "memory_limits",
-        metavar="NAME=SIZE",
-        type=Limit(),
-        multiple=True,
-        help="Maximum arena size in this memory, 0 for none. Once for each memory.",
-    )
-    @click.option(
-        "--dma-io/--no-dma-io",
-        default=True,
-        show_default=True,
-        help="Keep inputs and outputs out of memories that no DMA engine reaches.",
-    )
-    @click.option("--split/--no-split", default=True, show_default=True, help="Cut operators into rows.")
-    @click.option(
-        "--stream-input/--no-stream-input",
-        default=False,
-        help="The application delivers the input row by row while the model runs.",
-    )
-    @click.option(
-        "--assign",
-        metavar="UNIT=PATTERN[,PATTERN...]",
-        multiple=True,
-        help="Run operators with these names (globs) or of these kinds on this compute unit of the board; "
-        "`auto` follows the board's rules. Several times for several units.",
-    )
-    @click.option(
-        "--placement",
-        type=click.Choice(["blocks", "tags"]),
-        default="blocks",
-        show_default=True,
-        help="With --no-split: place tensors at free offsets, or let those with one memory tag share memory.",
-    )
-    @click.option(
-        "--parallel",
-        metavar="N|auto",
-        type=Cores(),
-        help="Number of the board's cores that run the model together, each a part of every step; "
-        "`auto` uses all cores.  [default: 1]",
-    )
-    @click.option(
-        "--objective",
-        type=click.Choice(["instructions", "cycles"]),
-        default="instructions",
-        show_default=True,
-        help="Metric to optimise on emulated boards: instruction count or modelled cycles. Hardware always "
-        "uses measured cycles.",
-    )
-    @click.option(
-        "--seed",
-        metavar="N",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="Seed of every random choice.",
-    )
-    @reading_options
-    @functools.wraps(command)
-    def packed(
-        *args: Any,
-        plan_file: Path | None,
-        max_overhead: float,
-        time_limit: float,
-        ram_limit: int | None,
-        memory_limits: tuple[tuple[str, int], ...],
-        dma_io: bool,
-        split: bool,
-        stream_input: bool,
-        assign: tuple[str, ...],
-        placement: Literal["blocks", "tags"],
-        parallel: int | None,
-        objective: Literal["instructions", "cycles"],
-        seed: int,
-        model_options: dict[str, Any],
-        **rest: Any,
-    ) -> None:
-        from mcudeploy.planner.planner import Options
-
-        memories = [name for name, _ in memory_limits]
-        twice = next((name for index, name in enumerate(memories) if name in memories[:index]), None)
-        if twice is not None:
-            raise UsageError(f"--memory {twice} is given twice")
-        if placement == "tags" and (split or plan_file is not None):
-            raise UsageError("--placement tags places whole tensors: add --no-split, and leave out --plan")
-        options = Options(
-            max_overhead=max_overhead,
-            time_limit=time_limit,
-            ram_limit=ram_limit,
-            memory_limits=memory_limits,
-            dma_io=dma_io,
-            split=split,
-            stream_input=stream_input,
-            assign=assign,
-            placement=placement,
-            cores=parallel,
-            objective=objective,
-            seed=seed,
-            plan_file=plan_file,
-            **model_options,
-        )
-        command(*args, options=options, **rest)
-
-    return packed
+def _require_once(flag: str, names: list[str]) -> None:
+    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    if twice is not None:
+        raise UsageError(f"--{flag} {twice} is given twice")
 
 
 def plan_file_options(command: Command) -> Command:

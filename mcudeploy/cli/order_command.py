@@ -10,8 +10,9 @@ import rich_click as click
 from mcudeploy.cli import graphtables
 from mcudeploy.cli.options import files_option, output_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, Percent
+from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, Parsed
 from mcudeploy.common.errors import UsageError
+from mcudeploy.common.sizes import parse_percent
 
 if TYPE_CHECKING:
     from mcudeploy.planner.plain.limited import Limits
@@ -48,7 +49,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "ref
     "--memory",
     "percent",
     metavar="P%",
-    type=Percent(),
+    type=Parsed(parse_percent),
     help="Plan for a fast memory of so much of the peak: tensors leave it and come back, or are made again.",
 )
 @click.option(

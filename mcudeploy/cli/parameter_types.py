@@ -1,76 +1,32 @@
-"""Types of option values: sizes, limits for memories, files to write, finite numbers."""
+"""Types of option values: parsed texts, files to read and to write, finite numbers."""
 
 from __future__ import annotations
 
 import math
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
-from mcudeploy.cli.config import parse_cores, parse_limit, parse_shape
 from mcudeploy.common.formats import way_in
-from mcudeploy.common.sizes import parse_size
 
 
-class SizeType(click.ParamType[int]):
-    """A number of bytes: 49152, 96k, 64KiB, 1M."""
+class Parsed(click.ParamType[Any]):
+    """A text that a function parses, such as `parse_size`: its ValueError becomes a usage error."""
 
-    name = "size"
+    def __init__(self, parse: Callable[[str], Any]) -> None:
+        self.name = parse.__name__.strip("_").removeprefix("parse_")
+        self._parse = parse
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the bytes; fail with a usage error for other text."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the parsed value."""
         try:
-            return parse_size(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class Limit(click.ParamType[tuple[str, int]]):
-    """A memory and the maximum arena size there: sram=64k, psram=0."""
-
-    name = "limit"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int]:
-        """Return name and bytes; fail with a usage error for other text."""
-        try:
-            return value if isinstance(value, tuple) else parse_limit(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class Cores(click.ParamType[int]):
-    """A number of cores; 0 for `auto`."""
-
-    name = "cores"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number of cores. Raises BadParameter unless it is above 0 or `auto`."""
-        try:
-            return parse_cores(value)
+            return value if isinstance(value, tuple) else self._parse(str(value))
         except ValueError as error:
             self.fail(f"{error}.", param, ctx)
-
-
-class Percent(click.ParamType[float]):
-    """A share above 0: 25%, 12.5%."""
-
-    name = "percent"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number before the sign; fail with a usage error for other text."""
-        text = str(value).strip()
-        try:
-            number = float(text.removesuffix("%")) if text.endswith("%") else math.nan
-        except ValueError:
-            number = math.nan
-        if not 0 < number < math.inf:
-            self.fail(f"{value!r} is not a percentage above 0, such as 25%.", param, ctx)
-        return number
 
 
 class InputFile(click.Path):
@@ -110,23 +66,6 @@ class InputData(InputFile):
         """Return the path; fail with a usage error for a device, a socket, a pipe, or a missing path."""
         path = Path(os.fsdecode(click.Path.convert(self, value, param, ctx)))
         return path if path.is_dir() or path.is_file() else self.fail(f"{path} is no file.", param, ctx)
-
-
-class InputShape(click.ParamType[tuple[str, tuple[int, ...]]]):
-    """An input and its shape: input=1,3,96,96."""
-
-    name = "shape"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, tuple[int, ...]]:
-        """Return name and sizes; fail with a usage error for other text."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            return parse_shape(str(value))
-        except ValueError as error:
-            self.fail(f"{error}.", param, ctx)
 
 
 class NewFile(click.Path):

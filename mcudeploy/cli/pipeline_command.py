@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from rich.console import Console
 
-from mcudeploy.cli.options import files_option, float_io_option, model_argument, output_options, shape_option
+from mcudeploy.cli.options import files_option, model_argument, output_options, planning_options
 from mcudeploy.cli.output import Output, cell, plain
 from mcudeploy.cli.parameter_types import InputFile, NewFile
 from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.errors import UsageError
+from mcudeploy.planner.options import Options
 
 if TYPE_CHECKING:
     from mcudeploy.multiboard.pipeline.division import Mode
@@ -52,8 +53,7 @@ _HEADINGS = ("stage", "operators", "units>", "ticks>", "busy>", "RAM>", "flash>"
 @click.option(
     "--chart", metavar="FILE.svg", type=NewFile(), help="Draw the placement, and the stages over time."
 )
-@float_io_option
-@shape_option
+@planning_options("float_io", "shapes")
 @files_option
 @output_options
 def pipeline(
@@ -64,8 +64,7 @@ def pipeline(
     objective: Objective,
     destination: Path | None,
     chart: Path | None,
-    float_io: bool,
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    options: Options,
     output: Output,
 ) -> None:
     """Divide a model among compute units that share nothing but links, as a pipeline. Times are modelled."""
@@ -74,14 +73,13 @@ def pipeline(
     from mcudeploy.multiboard.pipeline.division import plan_pipeline
     from mcudeploy.multiboard.pipeline.pipeline_report import gantt_text, grid_text, report, report_text
     from mcudeploy.multiboard.pipeline.topology import load_topology
-    from mcudeploy.planner.planner import Options
 
     if chart and chart.suffix.lower() != ".svg":
         raise UsageError(f"this chart is written as .svg, not as {chart.name}")
     units = load_topology(topology)
     with output.progress() as progress:
         progress.stage(f"dividing {model.name} among {units.width} x {units.height} units")
-        found = plan_pipeline(model, units, mode, objective, Options(float_io=float_io, shapes=shapes))
+        found = plan_pipeline(model, units, mode, objective, options)
     told = report(found)
     if destination:
         write_file(destination, report_text(found.model.sha256, told))

@@ -9,13 +9,16 @@ import rich_click as click
 from mcudeploy.cli import graphtables
 from mcudeploy.cli.options import files_option, output_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, SizeType
+from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, Parsed
+from mcudeploy.common.sizes import parse_size
 from mcudeploy.common.text import count_text
 
 
 @click.command()
 @click.argument("rects", type=InputFile(pipes=True))
-@click.option("--capacity", type=SizeType(), required=True, help="Bytes there are, such as 96k, 64KiB or 1M.")
+@click.option(
+    "--capacity", type=Parsed(parse_size), required=True, help="Bytes there are, such as 96k, 64KiB or 1M."
+)
 @click.option(
     "--time-limit",
     metavar="SECONDS",

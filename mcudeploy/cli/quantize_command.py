@@ -8,12 +8,13 @@ from typing import Literal
 import rich_click as click
 
 from mcudeploy.cli import quantizetable
-from mcudeploy.cli.options import files_option, model_argument, output_options, shape_option
+from mcudeploy.cli.options import files_option, model_argument, output_options, planning_options
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import InputData, InputFile, NewFile
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import same_file
+from mcudeploy.planner.options import Options
 
 
 @click.command()
@@ -63,7 +64,7 @@ from mcudeploy.common.files import same_file
     multiple=True,
     help="Nodes that stay float, by name (globs) or operator; the table names the worst.",
 )
-@shape_option
+@planning_options("shapes")
 @click.option(
     "--seed",
     metavar="N",
@@ -83,7 +84,7 @@ def quantize(
     method: Literal["auto", "minmax", "entropy", "percentile"],
     samples: int,
     keep_float: tuple[str, ...],
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    options: Options,
     seed: int,
     output: Output,
 ) -> None:
@@ -95,7 +96,7 @@ def quantize(
     if destination.resolve().parent == data.resolve() or same_file(destination, data):
         raise UsageError(f"--output {destination} is among the samples of --data: choose another file")
     kept = tuple(name.strip() for text in keep_float for name in text.split(",") if name.strip())
-    asked = QuantizeRequest(data, labels, method, samples, seed, kept, dict(shapes))
+    asked = QuantizeRequest(data, labels, method, samples, seed, kept, dict(options.shapes))
     with output.progress() as progress:
         report = quantize_model(model, asked, destination, progress)
         interrupts.close()

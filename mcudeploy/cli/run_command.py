@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcudeploy.execution.counted import Timing
     from mcudeploy.execution.running import Ran
     from mcudeploy.multiboard.run import ChainRequest
-    from mcudeploy.planner.planner import Options
+    from mcudeploy.planner.options import Options
     from mcudeploy.verify.preprocessing import Preprocessing
 
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @model_argument
 @device_options
 @timing_option
-@planning_options
+@planning_options()
 @output_options
 def measure(*, model: Path, target: Target, timing: Timing, options: Options, output: Output) -> None:
     """Time every operator of a model on the device."""
@@ -63,7 +63,7 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
     default=False,
     help="Place 16 guard bytes after each arena and fail if the run overwrites them or the end of the stack.",
 )
-@planning_options
+@planning_options()
 @files_option
 @page_options
 @output_options

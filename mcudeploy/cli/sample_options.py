@@ -8,45 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from mcudeploy.cli.config import parse_numbers, parse_range
 from mcudeploy.cli.options import Command
-from mcudeploy.cli.parameter_types import InputFile
+from mcudeploy.cli.parameter_types import InputFile, Parsed
+from mcudeploy.common.sizes import parse_numbers, parse_range
 
 if TYPE_CHECKING:
     from mcudeploy.verify.preprocessing import Resize
 
 
-class _Range(click.ParamType[tuple[float, float]]):
-    """Two numbers: -1..1."""
-
-    name = "range"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, float]:
-        """Return the ends of a range; fail with a usage error for other text."""
-        try:
-            return value if isinstance(value, tuple) else parse_range(str(value))
-        except ValueError as error:
-            self.fail(f"{error}.", param, ctx)
-
-
-class _Numbers(click.ParamType[tuple[float, ...]]):
-    """Numbers separated by commas: 0.485,0.456,0.406."""
-
-    name = "numbers"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, ...]:
-        """Return the numbers; fail with a usage error for other text, or if a divisor is 0."""
-        try:
-            found = value if isinstance(value, tuple) else parse_numbers(str(value))
-        except ValueError as error:
-            self.fail(f"{error}.", param, ctx)
-        if 0 in found and param is not None and param.name == "std":
-            self.fail("pixels cannot be divided by 0.", param, ctx)
-        return found
+def _divisors(text: str) -> tuple[float, ...]:
+    numbers = parse_numbers(text)
+    if 0 in numbers:
+        raise ValueError("pixels cannot be divided by 0")
+    return numbers
 
 
 def sample_options(command: Command) -> Command:
@@ -75,21 +49,21 @@ def sample_options(command: Command) -> Command:
     @click.option(
         "--pixels",
         metavar="A..B",
-        type=_Range(),
+        type=Parsed(parse_range),
         help="Values that pixels 0 and 255 of a picture stand for, such as -1..1.  "
         "[default: 0..1; 0..255 for integers without a scale]",
     )
     @click.option(
         "--mean",
         metavar="M[,M,M]",
-        type=_Numbers(),
+        type=Parsed(parse_numbers),
         default="0",
         help="Mean to subtract from the pixels, one number or one for each channel.",
     )
     @click.option(
         "--std",
         metavar="S[,S,S]",
-        type=_Numbers(),
+        type=Parsed(_divisors),
         default="1",
         help="Divisor of the pixels after the mean is subtracted.",
     )

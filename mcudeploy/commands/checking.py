@@ -17,7 +17,9 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.known import known_times
 from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.planner.fit import rank_boards
-from mcudeploy.planner.planner import Options, read_model, search_plans
+from mcudeploy.planner.model.model import read_model
+from mcudeploy.planner.options import Options
+from mcudeploy.planner.planner import search_plans
 from mcudeploy.planner.search.placing import unsplit_plan, unsplit_schedule
 from mcudeploy.report import support
 

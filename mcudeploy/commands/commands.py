@@ -27,8 +27,9 @@ from mcudeploy.execution.running import Ran, known_within_limit, run_within_limi
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.planner import planfile
 from mcudeploy.planner.fit import estimated_latency, longest_step
-from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.planner import Options, Planned, find_plans, read_model
+from mcudeploy.planner.model.model import Model, read_model
+from mcudeploy.planner.options import Options
+from mcudeploy.planner.planner import Planned, find_plans
 from mcudeploy.planner.search.kernels import alternatives
 from mcudeploy.planner.suggest import WaysOut
 from mcudeploy.planner.tape import footprint

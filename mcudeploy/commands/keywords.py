@@ -1,8 +1,7 @@
-"""The keyword arguments of `mcudeploy.plan`, `build` and `run`: the command line's options by their names."""
+"""The keyword arguments of `mcudeploy.plan`, `build` and `run`: the options of the table `OPTIONS`."""
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import inspect
 from collections.abc import Callable, Mapping
@@ -11,8 +10,8 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import UsageError
-from mcudeploy.common.sizes import parse_size
-from mcudeploy.planner.planner import Options
+from mcudeploy.common.sizes import parse_limit, parse_shape, parse_size
+from mcudeploy.planner.options import OPTIONS, Options, OptionSpec
 
 Named = str | Board
 """A board, or the name of one, of a family, or of a board file."""
@@ -31,10 +30,12 @@ class Choices(TypedDict, total=False):
     split: bool
     stream_input: bool
     assign: tuple[str, ...]
+    placement: Literal["blocks", "tags"]
     parallel: int
     objective: Literal["instructions", "cycles"]
     seed: int
     float_io: bool
+    keep_constant_channels: bool
     stateful: bool
     shapes: Mapping[str, tuple[int, ...]]
     plan: str | Path
@@ -47,19 +48,20 @@ def options_of(choices: Choices) -> Options:
         near = difflib.get_close_matches(name, Choices.__annotations__, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(Choices.__annotations__)}"
         raise TypeError(f"no such option: {name}; {hint}")
-    plan, ram_limit = choices.get("plan"), choices.get("ram_limit")
-    renamed = {
-        "ram_limit": None if ram_limit is None else _size("ram_limit", ram_limit),
-        "memory_limits": tuple(
-            (name, _size(f"memory[{name!r}]", size)) for name, size in choices.get("memory", {}).items()
-        ),
-        "shapes": tuple(choices.get("shapes", {}).items()),
-        "cores": choices.get("parallel"),
-        "plan_file": None if plan is None else Path(plan),
-    }
-    given = dict(choices)
-    same = given.keys() - {"ram_limit", "memory", "shapes", "parallel", "plan"}
-    return Options(**{name: given[name] for name in same}, **renamed)  # type: ignore[arg-type]
+    given: Mapping[str, Any] = choices
+    found = {spec.field: _value(spec, given[spec.keyword]) for spec in OPTIONS if spec.keyword in given}
+    return Options(**found, name=choices.get("name"))
+
+
+def _value(spec: OptionSpec, value: Any) -> Any:
+    """Return the value of a field of `Options`."""
+    if spec.kind is parse_size and value is not None:
+        return _size(spec.keyword, value)
+    if spec.kind is parse_limit:
+        return tuple((name, _size(f"{spec.keyword}[{name!r}]", size)) for name, size in value.items())
+    if spec.kind is parse_shape:
+        return tuple(value.items())
+    return Path(value) if spec.kind is Path and value is not None else value
 
 
 def _size(name: str, size: int | str) -> int:
@@ -77,7 +79,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def with_keywords(function: _Function) -> _Function:
     """Shows the names of `Choices` with their defaults in the function's signature, for `help()`."""
-    defaults = {field.name: field.default for field in dataclasses.fields(Options)}
+    defaults = {spec.keyword: getattr(Options(), spec.field) for spec in OPTIONS}
     signature = inspect.signature(function)
     own = [it for it in signature.parameters.values() if it.kind is not it.VAR_KEYWORD]
     shown = [

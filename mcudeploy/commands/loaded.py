@@ -12,8 +12,7 @@ from mcudeploy.commands import python
 from mcudeploy.commands.keywords import Choices, Named, options_of, with_keywords
 from mcudeploy.common.errors import UsageError
 from mcudeploy.ir.graph import GraphIO
-from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.planner import read_model
+from mcudeploy.planner.model.model import Model, read_model
 
 _TFLITE = b"TFL3"
 """Bytes 4 to 7 of a .tflite file."""

@@ -30,8 +30,9 @@ from mcudeploy.execution.iterating import Iteration, Loop, between_memories, ite
 from mcudeploy.execution.running import Observation, Place, keep, observe, retimed
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Search
-from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.planner import Options, Planned, find_plans, read_model
+from mcudeploy.planner.model.model import Model, read_model
+from mcudeploy.planner.options import Options
+from mcudeploy.planner.planner import Planned, find_plans
 from mcudeploy.report import objects
 from mcudeploy.toolchain import Firmware
 from mcudeploy.verify.samples import Sample, load_samples

@@ -1,7 +1,8 @@
-"""Sizes in bytes as people write them."""
+"""Values as people write them: sizes in bytes, limits, shapes, ranges."""
 
 from __future__ import annotations
 
+import math
 import re
 
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
@@ -16,3 +17,67 @@ def parse_size(text: str | int) -> int:
             f"{str(text)!r} is not a size: a whole number above 0, alone (bytes) or with k, M or G (of 1024)"
         )
     return size
+
+
+def parse_cores(value: object) -> int:
+    """Return a number of cores, or 0 for `auto`. Raises ValueError."""
+    text = str(value)
+    if text == "auto":
+        return 0
+    if isinstance(value, bool) or not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**31:
+        raise ValueError(f"{text!r} is neither a number of cores nor auto")
+    return int(text)
+
+
+def parse_limit(text: str) -> tuple[str, int]:
+    """Return name and bytes of a memory limit such as `sram=64k`; the size may be 0. Raises ValueError."""
+    name, equals, size = text.partition("=")
+    if not (name.strip() and equals):
+        raise ValueError(f"{text!r} is not a limit for a memory: NAME=SIZE, such as sram=64k or psram=0")
+    try:
+        return name.strip(), 0 if size.strip() == "0" else parse_size(size)
+    except ValueError as error:
+        raise ValueError(f"{error}; 0 keeps {name.strip()} free of arenas") from error
+
+
+def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """Return an input and its shape, such as `input=1,3,96,96`. Raises ValueError."""
+    name, _, sizes = text.rpartition("=")
+    parts = [part.strip() for part in sizes.split(",")]
+    if not (name and all(re.fullmatch("[1-9][0-9]{0,8}", part) for part in parts)):
+        raise ValueError(f"{text!r} is no shape: NAME=SIZE,SIZE,..., such as input=1,3,96,96")
+    return name, tuple(map(int, parts))
+
+
+def parse_range(text: str) -> tuple[float, float]:
+    """Return two different numbers such as `-1..1`. Raises ValueError."""
+    low, dots, high = text.partition("..")
+    try:
+        ends = parse_numbers(low) + parse_numbers(high) if dots else ()
+    except ValueError:
+        ends = ()
+    if len(ends) != 2 or ends[0] == ends[1]:
+        raise ValueError(f"{text!r} is no range: LOW..HIGH, such as 0..1 or -1..1")
+    return ends[0], ends[1]
+
+
+def parse_numbers(text: str) -> tuple[float, ...]:
+    """Return finite numbers separated by commas, such as `0.485,0.456,0.406`. Raises ValueError."""
+    try:
+        found = tuple(map(float, text.split(",")))
+    except ValueError:
+        found = ()
+    if not found or not all(map(math.isfinite, found)):
+        raise ValueError(f"{text!r} is no list of numbers, such as 0.485,0.456,0.406")
+    return found
+
+
+def parse_percent(text: str) -> float:
+    """Return a share above 0 such as `12.5%`, in percent. Raises ValueError."""
+    try:
+        number = float(text.strip().removesuffix("%")) if text.strip().endswith("%") else math.nan
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise ValueError(f"{text!r} is not a percentage above 0, such as 25%")
+    return number

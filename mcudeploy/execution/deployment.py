@@ -18,7 +18,8 @@ from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Measurement, Plan
 from mcudeploy.planner import planfile
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.planner import Options, Planned
+from mcudeploy.planner.options import Options
+from mcudeploy.planner.planner import Planned
 from mcudeploy.planner.tape import footprint
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain.firmware_build import firmware_hash

@@ -22,8 +22,9 @@ from mcudeploy.multiboard.chain_firmware import ChainBoard, built, planned
 from mcudeploy.multiboard.frames import BoardStatus, Chain, RunningBoard
 from mcudeploy.multiboard.link import WINDOW_BYTES, UartLink
 from mcudeploy.multiboard.stages import stages_of
-from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.planner import Options, find_plans, read_model
+from mcudeploy.planner.model.model import Model, read_model
+from mcudeploy.planner.options import Options
+from mcudeploy.planner.planner import find_plans
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.toolchain import Firmware
 from mcudeploy.verify.compare import as_array

@@ -15,8 +15,9 @@ from mcudeploy.cost.tiles import move_price
 from mcudeploy.ir.clock import LEAST, milliseconds, source_of
 from mcudeploy.ir.plan import MODEL_UNIT, Layout, Plan, Residences
 from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.options import Options
 from mcudeploy.planner.place.arena import Budget
-from mcudeploy.planner.planner import Options, Planned, search_plans
+from mcudeploy.planner.planner import Planned, search_plans
 from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from mcudeploy import __version__
 from mcudeploy.boards.board import Board
@@ -20,13 +19,13 @@ from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import Unit, estimated, load_costs
 from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
-from mcudeploy.frontend.onnx.shapes import Sizes
 from mcudeploy.ir.plan import Plan, Rewrites, Run, Search, WorkSlice
 from mcudeploy.planner import planfile
 from mcudeploy.planner.cores.functions import Assignment, assign
 from mcudeploy.planner.cores.lanes import on_cores
 from mcudeploy.planner.cores.parts import WorkSharing
-from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.options import Options
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.search.kernels import alternatives, fastest
 from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
@@ -40,59 +39,6 @@ _LOG = logging.getLogger(__name__)
 
 _UNSPLIT_SHARE = 0.2
 """Share of the effort for the order of the unsplit plan, and again for its moves. Both need far less."""
-
-
-Placement = Literal["blocks", "tags"]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Choices of the user. `plan_file` replaces the search; with `resume` the search begins there.
-
-    `assign` contains the rules of `cores.functions.assign`, `memory_limits` the bytes that arenas may take in
-    memories of the board, by name. `placement`: blocks lie where there is room, or, in an unsplit plan,
-    tensors share memory by their tags. `cores`: the number of cores that run the plan together; 0: all
-    that the board has; None: one, or as many as a stored plan is for. `float_io`, `keep_constant`,
-    `shapes` and `stateful` are those of the front end. `dma_io`: inputs and outputs stay out of memories that
-    no DMA reaches. `objective`: what emulated and estimated times are in.
-    """
-
-    max_overhead: float = 5.0
-    time_limit: float = 60.0
-    ram_limit: int | None = None
-    memory_limits: tuple[tuple[str, int], ...] = ()
-    split: bool = True
-    stream_input: bool = False
-    float_io: bool = False
-    keep_constant: bool = False
-    stateful: bool = False
-    seed: int = 0
-    name: str | None = None
-    plan_file: Path | None = None
-    resume: bool = False
-    assign: tuple[str, ...] = ()
-    placement: Placement = "blocks"
-    cores: int | None = None
-    objective: Unit = "instructions"
-    shapes: tuple[tuple[str, Sizes], ...] = ()
-    dma_io: bool = True
-
-    def limited(self, board: Board) -> Board:
-        """The board with the memories that arenas, inputs and outputs may use."""
-        board = board if self.dma_io else board.with_dma_everywhere()
-        return board.limited(dict(self.memory_limits))
-
-
-def read_model(path: Path, options: Options, *, vectors: bool = False) -> Model:
-    """The model of a file as the user wants it read; see `load_model`."""
-    return load_model(
-        path,
-        options.float_io,
-        vectors=vectors,
-        keep_constant=options.keep_constant,
-        shapes=dict(options.shapes),
-        stateful=options.stateful,
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

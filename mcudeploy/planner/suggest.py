@@ -11,7 +11,8 @@ from mcudeploy.common.errors import Proposal
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.fit import rank_boards
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.planner import Options, Planned, search_plans
+from mcudeploy.planner.options import Options
+from mcudeploy.planner.planner import Planned, search_plans
 from mcudeploy.planner.tape import footprint
 
 _SEARCH_S = 1.0

@@ -10,6 +10,7 @@ import pytest
 from click.testing import Result
 
 from mcudeploy.cli.config import load_settings
+from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.sizes import parse_size
 from tests.cli.conftest import Deploy
@@ -145,34 +146,36 @@ def test_help_does_not_mind_a_wrong_file(folder: Path, mcudeploy_command: Invoke
 def test_a_file_that_is_no_text_exits_3(content: bytes, folder: Path) -> None:
     (folder / "mcudeploy.toml").write_bytes(content)
     with pytest.raises(ConfigError, match="not valid TOML"):
-        load_settings(folder, {})
+        load_settings(folder, {}, cli.commands)
 
 
 def test_a_folder_in_the_place_of_the_file(folder: Path) -> None:
     (folder / "mcudeploy.toml").mkdir()
     with pytest.raises(ConfigError, match="cannot be read"):
-        load_settings(folder, {})
+        load_settings(folder, {}, cli.commands)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_pipe_in_the_place_of_the_file_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "mcudeploy.toml")
     with pytest.raises(ConfigError, match="cannot be read: not a file"):
-        load_settings(folder, {})
+        load_settings(folder, {}, cli.commands)
 
 
 def test_a_wrong_variable_is_named(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"^MCUDEPLOY_SEED: "):
-        load_settings(folder, {"MCUDEPLOY_SEED": "x"})
+        load_settings(folder, {"MCUDEPLOY_SEED": "x"}, cli.commands)
     with pytest.raises(ConfigError, match=r"^MCUDEPLOY_RAM_LIMT: no such option; did you mean 'ram-limit'"):
-        load_settings(folder, {"MCUDEPLOY_RAM_LIMT": "9k"})
+        load_settings(folder, {"MCUDEPLOY_RAM_LIMT": "9k"}, cli.commands)
 
 
 def test_other_variables_are_left_alone(folder: Path) -> None:
-    assert load_settings(folder, {"MCUDEPLOY_CACHE_DIR": "x", "PATH": "y"}) == {}
+    assert load_settings(folder, {"MCUDEPLOY_CACHE_DIR": "x", "PATH": "y"}, cli.commands) == {}
 
 
 def test_an_empty_variable_counts_as_unset(folder: Path) -> None:
     (folder / "mcudeploy.toml").write_text('board = "microbit"')
     names = ("BOARD", "RAM_LIMIT", "SEED", "EMULATE", "INPUT", "PLAN", "JSON", "TIME_LIMIT")
-    assert load_settings(folder, {f"MCUDEPLOY_{name}": "" for name in names}) == {"board": "microbit"}
+    assert load_settings(folder, {f"MCUDEPLOY_{name}": "" for name in names}, cli.commands) == {
+        "board": "microbit"
+    }

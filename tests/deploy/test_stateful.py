@@ -24,7 +24,9 @@ from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.multiboard.link import line_of
 from mcudeploy.multiboard.run import ChainRequest, plan_chain
-from mcudeploy.planner.planner import Options, find_plans, read_model
+from mcudeploy.planner.model.model import read_model
+from mcudeploy.planner.options import Options
+from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.samples import load_samples
 
 HOST = Target(load_board("host"))

@@ -24,7 +24,8 @@ from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.planner import Options, find_plans
+from mcudeploy.planner.options import Options
+from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.compare import Storage, run_once
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"

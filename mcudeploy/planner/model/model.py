@@ -17,6 +17,7 @@ from mcudeploy.ir.plan import Function, Rewrites
 from mcudeploy.planner.cores.functions import Assignment, partition, require_types
 from mcudeploy.planner.cores.routes import with_transfers
 from mcudeploy.planner.model.forms import in_form
+from mcudeploy.planner.options import Options
 from mcudeploy.tiling.live import WorkBytes, scratch_bytes, work_bytes
 
 
@@ -146,6 +147,18 @@ def load_model(
     sha256 = _digest(path, shapes)
     variants = kernel_variants(graph, vectors)
     return Model(path, sha256, graph, Rewrites(), variants, _first(variants), vectors, shapes=shapes)
+
+
+def read_model(path: Path, options: Options, *, vectors: bool = False) -> Model:
+    """Return the model of a file as the user wants it read; see `load_model`."""
+    return load_model(
+        path,
+        options.float_io,
+        vectors=vectors,
+        keep_constant=options.keep_constant,
+        shapes=dict(options.shapes),
+        stateful=options.stateful,
+    )
 
 
 def _digest(path: Path, shapes: Shapes) -> str:

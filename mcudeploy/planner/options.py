@@ -1,0 +1,173 @@
+"""The options of reading and planning: one table for command line, settings and Python's keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mcudeploy.common.sizes import parse_cores, parse_limit, parse_shape, parse_size
+
+if TYPE_CHECKING:
+    from mcudeploy.boards.board import Board
+    from mcudeploy.cost.estimate import Unit
+
+Placement = Literal["blocks", "tags"]
+Kind = Callable[[str], Any] | tuple[str, ...]
+"""The type of a value, its texts, or the function that parses one; Path is a file to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSpec:
+    """An option as users see it: of `field` in `Options`, with a long name, and a keyword in Python."""
+
+    field: str
+    kind: Kind
+    help: str
+    metavar: str | None = None
+    named: str = ""
+    """The long name if it is not the field's."""
+    keyword_named: str = ""
+    """The keyword if it is not the long name."""
+    least: float | None = None
+    above: bool = False
+    """Whether a value has to be above `least`."""
+
+    @property
+    def flag(self) -> str:
+        return (self.named or self.field).replace("_", "-")
+
+    @property
+    def keyword(self) -> str:
+        return self.keyword_named or self.flag.replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Choices of the user: those of `OPTIONS`, and `name`, the prefix of names in C.
+
+    `plan_file` replaces the search; with `resume` the search begins there. `cores`: 0 for all that the board
+    has; None for one, or as many as a stored plan is for.
+    """
+
+    plan_file: Path | None = None
+    max_overhead: float = 5.0
+    time_limit: float = 60.0
+    ram_limit: int | None = None
+    memory_limits: tuple[tuple[str, int], ...] = ()
+    dma_io: bool = True
+    split: bool = True
+    stream_input: bool = False
+    assign: tuple[str, ...] = ()
+    placement: Placement = "blocks"
+    cores: int | None = None
+    objective: Unit = "instructions"
+    seed: int = 0
+    float_io: bool = False
+    keep_constant: bool = False
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    stateful: bool = False
+    name: str | None = None
+    resume: bool = False
+
+    def limited(self, board: Board) -> Board:
+        """Return the board with the memories that arenas, inputs and outputs may use."""
+        board = board if self.dma_io else board.with_dma_everywhere()
+        return board.limited(dict(self.memory_limits))
+
+
+OPTIONS = (
+    OptionSpec(
+        "plan_file",
+        Path,
+        "Use this plan, written by `mcudeploy plan -o`. `plan` and `tune` continue the search from it, "
+        "unless --no-split is given.",
+        named="plan",
+    ),
+    OptionSpec(
+        "max_overhead",
+        float,
+        "Maximum slowdown of a plan against the unsplit plan, in percent.",
+        metavar="PERCENT",
+        least=0,
+    ),
+    OptionSpec(
+        "time_limit",
+        float,
+        "Time limit for planning on an ordinary PC. Work is counted, not timed: a busy machine takes longer "
+        "and finds the same plan.",
+        metavar="SECONDS",
+        least=0,
+        above=True,
+    ),
+    OptionSpec("ram_limit", parse_size, "Bytes that the arena may take, such as 96k, 64KiB or 1M."),
+    OptionSpec(
+        "memory_limits",
+        parse_limit,
+        "Maximum arena size in this memory, 0 for none. Once for each memory.",
+        metavar="NAME=SIZE",
+        named="memory",
+    ),
+    OptionSpec("dma_io", bool, "Keep inputs and outputs out of memories that no DMA engine reaches."),
+    OptionSpec("split", bool, "Cut operators into rows."),
+    OptionSpec(
+        "stream_input",
+        bool,
+        "The application delivers the input row by row while the model runs.",
+    ),
+    OptionSpec(
+        "assign",
+        str,
+        "Run operators with these names (globs) or of these kinds on this compute unit of the board; `auto` "
+        "follows the board's rules. Several times for several units.",
+        metavar="UNIT=PATTERN[,PATTERN...]",
+    ),
+    OptionSpec(
+        "placement",
+        ("blocks", "tags"),
+        "With --no-split: place tensors at free offsets, or let those with one memory tag share memory.",
+    ),
+    OptionSpec(
+        "cores",
+        parse_cores,
+        "Number of the board's cores that run the model together, each a part of every step; `auto` uses all "
+        "cores.  [default: 1]",
+        metavar="N|auto",
+        named="parallel",
+    ),
+    OptionSpec(
+        "objective",
+        ("instructions", "cycles"),
+        "Metric to optimise on emulated boards: instruction count or modelled cycles. Hardware always uses "
+        "measured cycles.",
+    ),
+    OptionSpec("seed", int, "Seed of every random choice.", metavar="N", least=0),
+    OptionSpec(
+        "float_io",
+        bool,
+        "Keep the float inputs and outputs of a quantised model; by default the caller converts.",
+    ),
+    OptionSpec(
+        "keep_constant",
+        bool,
+        "Keep constant and unused channels instead of removing them.",
+        named="keep-constant-channels",
+    ),
+    OptionSpec(
+        "shapes",
+        parse_shape,
+        "Shape of an input that has open dimensions, or replaces the file's shape. Once for each input.",
+        metavar="NAME=SIZE,SIZE,...",
+        named="shape",
+        keyword_named="shapes",
+    ),
+    OptionSpec(
+        "stateful",
+        bool,
+        "Keep the states of LSTM, GRU and RNN between runs: each run continues from the previous one.",
+    ),
+)
+"""Every field that an option sets."""
+READING = ("float_io", "keep_constant", "shapes", "stateful")
+"""The fields that decide how a model is read."""
