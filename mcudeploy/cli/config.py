@@ -9,7 +9,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from mcudeploy.cli.parameter_types import NewFile, NewFolder, Parsed
+from mcudeploy.cli.parameter_types import NewFile, NewFolder, ParsedText
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.files import read_regular
 
@@ -107,7 +107,7 @@ def _valid(key: str, value: object, option: click.Option) -> object:
     """Return a value as an option's default. Raises ValueError or BadParameter."""
     if key in _LISTS:
         return tuple(_valid("", each, option) for each in (value if isinstance(value, list) else [value]))
-    numeric = isinstance(option.type, click.IntRange | click.FloatRange | Parsed)
+    numeric = isinstance(option.type, click.IntRange | click.FloatRange | ParsedText)
     known = bool | str if option.is_flag else int | float | str if numeric else str
     if not isinstance(value, known) or (isinstance(value, bool) and not option.is_flag):
         raise ValueError(f"{value!r} is not a {option.type.name}")

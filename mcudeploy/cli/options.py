@@ -12,7 +12,7 @@ from click import get_current_context
 
 from mcudeploy.cli.config import FILE_NAME
 from mcudeploy.cli.output import Output, tell_commands
-from mcudeploy.cli.parameter_types import Finite, InputFile, InputModel, NewFile, Parsed
+from mcudeploy.cli.parameter_types import Finite, InputFile, InputModel, NewFile, ParsedText
 from mcudeploy.common.errors import UsageError
 from mcudeploy.planner.options import OPTIONS, Options, OptionSpec
 
@@ -74,7 +74,7 @@ def _type_of(spec: OptionSpec) -> click.ParamType[Any] | None:
         return Finite(min=spec.least, min_open=spec.above)
     if spec.kind is Path:
         return InputFile()
-    return None if spec.kind in (bool, str) else Parsed(spec.kind)
+    return None if spec.kind in (bool, str) else ParsedText(spec.kind)
 
 
 def _require_once(flag: str, names: list[str]) -> None:

@@ -10,7 +10,7 @@ import rich_click as click
 from mcudeploy.cli import graphtables
 from mcudeploy.cli.options import files_option, output_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, Parsed
+from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, ParsedText
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.sizes import parse_percent
 
@@ -49,7 +49,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "ref
     "--memory",
     "percent",
     metavar="P%",
-    type=Parsed(parse_percent),
+    type=ParsedText(parse_percent),
     help="Plan for a fast memory of so much of the peak: tensors leave it and come back, or are made again.",
 )
 @click.option(

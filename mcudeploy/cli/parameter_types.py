@@ -14,7 +14,7 @@ import rich_click as click
 from mcudeploy.common.formats import way_in
 
 
-class Parsed(click.ParamType[Any]):
+class ParsedText(click.ParamType[Any]):
     """A text that a function parses, such as `parse_size`: its ValueError becomes a usage error."""
 
     def __init__(self, parse: Callable[[str], Any]) -> None:

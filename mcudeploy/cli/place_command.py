@@ -9,7 +9,7 @@ import rich_click as click
 from mcudeploy.cli import graphtables
 from mcudeploy.cli.options import files_option, output_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, Parsed
+from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, ParsedText
 from mcudeploy.common.sizes import parse_size
 from mcudeploy.common.text import count_text
 
@@ -17,7 +17,10 @@ from mcudeploy.common.text import count_text
 @click.command()
 @click.argument("rects", type=InputFile(pipes=True))
 @click.option(
-    "--capacity", type=Parsed(parse_size), required=True, help="Bytes there are, such as 96k, 64KiB or 1M."
+    "--capacity",
+    type=ParsedText(parse_size),
+    required=True,
+    help="Bytes there are, such as 96k, 64KiB or 1M.",
 )
 @click.option(
     "--time-limit",

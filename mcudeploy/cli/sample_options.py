@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from mcudeploy.cli.options import Command
-from mcudeploy.cli.parameter_types import InputFile, Parsed
+from mcudeploy.cli.parameter_types import InputFile, ParsedText
 from mcudeploy.common.sizes import parse_numbers, parse_range
 
 if TYPE_CHECKING:
@@ -49,21 +49,21 @@ def sample_options(command: Command) -> Command:
     @click.option(
         "--pixels",
         metavar="A..B",
-        type=Parsed(parse_range),
+        type=ParsedText(parse_range),
         help="Values that pixels 0 and 255 of a picture stand for, such as -1..1.  "
         "[default: 0..1; 0..255 for integers without a scale]",
     )
     @click.option(
         "--mean",
         metavar="M[,M,M]",
-        type=Parsed(parse_numbers),
+        type=ParsedText(parse_numbers),
         default="0",
         help="Mean to subtract from the pixels, one number or one for each channel.",
     )
     @click.option(
         "--std",
         metavar="S[,S,S]",
-        type=Parsed(_divisors),
+        type=ParsedText(_divisors),
         default="1",
         help="Divisor of the pixels after the mean is subtracted.",
     )

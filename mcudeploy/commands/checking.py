@@ -1,6 +1,6 @@
 """`check` and `fit`: a model's sizes, and the boards with room for it.
 
-Loads no solver, toolchain or device.
+Loads no solver, toolchain or device, and the search only for a board.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import SILENT, Progress
-from mcudeploy.device.known import known_times
 from mcudeploy.frontend.parameters import parameter_count
-from mcudeploy.planner.fit import rank_boards
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.options import Options
-from mcudeploy.planner.planner import search_plans
 from mcudeploy.planner.search.placing import unsplit_plan, unsplit_schedule
 from mcudeploy.report import support
 
@@ -45,6 +42,9 @@ def check_model(path: Path, board: Board | None, options: Options) -> JsonObject
         schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
         plan = unsplit_plan(model, load_board("host"), schedule)
         return support.check(model, parameters, plan.layout.arena_bytes)
+    from mcudeploy.device.known import known_times  # noqa: PLC0415
+    from mcudeploy.planner.planner import search_plans  # noqa: PLC0415
+
     options = replace(options, time_limit=_CHECK_S)
     known = known_times(board, options.objective)
     split = search_plans(model, board, options, known=known)
@@ -61,7 +61,8 @@ def fit_model(
     path: Path, boards: Sequence[Board], options: Options, progress: Progress = SILENT
 ) -> JsonObject:
     """Return the object of `fit`: RAM, flash and latency on each of these boards, by short searches."""
-    from mcudeploy.report.fits import fits  # noqa: PLC0415 - code generation: `check` does without
+    from mcudeploy.planner.fit import rank_boards  # noqa: PLC0415
+    from mcudeploy.report.fits import fits  # noqa: PLC0415
 
     progress.stage(f"reading {path.name}")
     return fits(rank_boards(read_model(path, options), boards, options, progress))

@@ -22,7 +22,8 @@ from mcudeploy.execution.cycles.marks import count_lanes
 from mcudeploy.execution.cycles.plugin import Counts
 from mcudeploy.execution.cycles.profile import core_of, profile
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.ir.plan import MODEL_UNIT, PATH_UNIT, CoresTime, Measurement, OperatorTime, Plan
+from mcudeploy.ir.clock import MODEL_UNIT, PATH_UNIT
+from mcudeploy.ir.plan import CoresTime, Measurement, OperatorTime, Plan
 from mcudeploy.planner.planner import Planned
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import StackBound, stack_bound

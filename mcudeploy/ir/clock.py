@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcudeploy.ir.plan import MODEL_UNIT
+PATH_UNIT = "critical-path instructions"
+"""The unit of a latency if an emulator runs several cores: instructions along the longest chain of slices."""
+
+MODEL_UNIT = "cycles (model)"
+"""The unit of a latency that a cycle model computed from counted instructions."""
 
 LEAST = "one clock an instruction"
 """The source of milliseconds if only instruction counts are known; they are a lower bound."""

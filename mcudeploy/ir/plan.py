@@ -307,13 +307,6 @@ class OperatorTime:
     ticks: int
 
 
-PATH_UNIT = "critical-path instructions"
-"""The unit of a latency if an emulator runs several cores: instructions along the longest chain of slices."""
-
-MODEL_UNIT = "cycles (model)"
-"""The unit of a latency that a cycle model computed from counted instructions."""
-
-
 @dataclass(frozen=True, slots=True)
 class CoresTime:
     """Times of a run on emulated cores, in `unit`: `total` is the sum, `busy` the work of each core."""

@@ -12,8 +12,8 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import STAND_INS, best_costs, estimated, load_costs
 from mcudeploy.cost.tiles import move_price
-from mcudeploy.ir.clock import LEAST, milliseconds, source_of
-from mcudeploy.ir.plan import MODEL_UNIT, Layout, Plan, Residences
+from mcudeploy.ir.clock import LEAST, MODEL_UNIT, milliseconds, source_of
+from mcudeploy.ir.plan import Layout, Plan, Residences
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.options import Options
 from mcudeploy.planner.place.arena import Budget

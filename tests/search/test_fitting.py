@@ -13,7 +13,7 @@ from mcudeploy.checker.judge import check
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import FitError
 from mcudeploy.cost.estimate import load_costs
-from mcudeploy.ir.plan import MODEL_UNIT
+from mcudeploy.ir.clock import MODEL_UNIT
 from mcudeploy.planner.fit import SEARCH_S, rank_boards
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.options import Options

@@ -13,7 +13,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.profile import core_of
-from mcudeploy.ir.plan import MODEL_UNIT
+from mcudeploy.ir.clock import MODEL_UNIT
 from mcudeploy.planner.options import Options
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from mcudeploy.execution.cycles.classes import Kind, classify
 from mcudeploy.execution.cycles.core import Core, Cycles
 from mcudeploy.execution.cycles.profile import Profile
-from mcudeploy.ir.plan import MODEL_UNIT
+from mcudeploy.ir.clock import MODEL_UNIT
 
 JsonObject = dict[str, Any]
 

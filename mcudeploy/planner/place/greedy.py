@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ from mcudeploy.planner.place.placement_problem import PlacementProblem, conflict
 
 if TYPE_CHECKING:
     from mcudeploy.planner.place.greedy_loops import Arrays
+
+
+_FEW = 64
+"""Rectangles that are placed sooner than numba is loaded, which takes half a second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +65,7 @@ class Clusters:
 
     def first_fit(self, order: Sequence[int], anchored: Mapping[int, int] | None = None) -> tuple[int, ...]:
         """Return offsets of all rectangles, clusters placed in this order; `anchored`: offsets by index."""
-        import numpy as np  # noqa: PLC0415 - numba is slow to load
+        import numpy as np  # noqa: PLC0415
 
         from mcudeploy.planner.place import greedy_loops  # noqa: PLC0415
 
@@ -68,7 +73,9 @@ class Clusters:
         offsets = np.full(len(self.problem.rectangles), -1, np.int64)
         offsets[list(anchored)] = list(anchored.values())
         left = [bundle for bundle in order if self.parts[bundle][0][0] not in anchored]
-        greedy_loops.first_fit(np.array(left, np.int64), self._arrays, offsets)
+        few = len(offsets) <= _FEW and "numba" not in sys.modules
+        place = greedy_loops.first_fit if few else greedy_loops.compiled()
+        place(np.array(left, np.int64), self._arrays, offsets)
         return tuple(offsets.tolist())
 
     @cached_property

@@ -1,10 +1,12 @@
-"""The compiled inner loop of first fit."""
+"""The inner loop of first fit, compiled if there is much to place."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 Ints = npt.NDArray[np.int64]
 
@@ -17,7 +19,15 @@ these.
 """
 
 
-@njit(cache=True)
+@cache
+def compiled() -> Callable[[Ints, Arrays, Ints], None]:
+    """Return `first_fit`, compiled."""
+    from numba import njit  # noqa: PLC0415 - numba is slow to load
+
+    result: Callable[[Ints, Arrays, Ints], None] = njit(cache=True)(first_fit)
+    return result
+
+
 def first_fit(order: Ints, arrays: Arrays, offsets: Ints) -> None:
     """Place units in this order, each at its lowest free base; `offsets` is below 0 if unplaced."""
     begin, members, distance, size, alignment, neighbours_begin, neighbours = arrays
