@@ -23,7 +23,7 @@ from pathlib import Path
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import build as building
 from mcudeploy.common.errors import DeployError
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
 STRICT = (

@@ -23,7 +23,7 @@ from mcudeploy.commands.commands import run_model
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.model.model import read_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples

@@ -44,7 +44,7 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import Functions

@@ -47,7 +47,7 @@ from mcudeploy.device.transport import open_transport  # noqa: E402
 from mcudeploy.ir.graph import Graph  # noqa: E402
 from mcudeploy.ir.interval import Interval  # noqa: E402
 from mcudeploy.planner.model.model import read_model  # noqa: E402
-from mcudeploy.planner.options import Options  # noqa: E402
+from mcudeploy.planner.plan_options import Options  # noqa: E402
 from mcudeploy.toolchain import Firmware  # noqa: E402
 from mcudeploy.toolchain.emulator import Emulator  # noqa: E402
 

@@ -34,7 +34,7 @@ from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.softmax import Softmax
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain.disassembly import Functions
 
 UNSPLIT = Options(split=False)

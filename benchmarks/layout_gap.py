@@ -18,9 +18,9 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import DeployError
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.options import Options
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search.placing import placed
 from mcudeploy.tiling.blocks import TiledGraph

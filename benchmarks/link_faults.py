@@ -31,7 +31,7 @@ from mcudeploy.multiboard.frames import Chain  # noqa: E402
 from mcudeploy.multiboard.link import line_of  # noqa: E402
 from mcudeploy.multiboard.run import ChainRequest, plan_chain  # noqa: E402
 from mcudeploy.planner.model.model import load_model  # noqa: E402
-from mcudeploy.planner.options import Options  # noqa: E402
+from mcudeploy.planner.plan_options import Options  # noqa: E402
 
 _FRAMES = 20
 _MEAN_BYTES = 2000

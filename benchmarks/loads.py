@@ -20,7 +20,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.counted import by_operator, count_steps
 from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic, regions_of
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.tiling.traffic import loads_per_byte
 from mcudeploy.verify.samples import load_samples
 

@@ -18,7 +18,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.target import Target
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 COLUMNS = (
     "model", "plan", "cores", "one core", "arena", "several cores", "arena", "faster", "arena ratio", "waits",

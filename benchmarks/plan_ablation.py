@@ -18,8 +18,8 @@ from unittest.mock import patch
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.planner.model.model import load_model
-from mcudeploy.planner.options import Options
 from mcudeploy.planner.place import compaction as relocation
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search import best_first, splitting
 from mcudeploy.planner.search.cuts import Space

@@ -19,7 +19,7 @@ from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.common.sizes import parse_limit
 from mcudeploy.device.target import Target
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 COLUMNS = (
     "model", "limits", "unsplit instructions", "instructions", "stalls, cycles", "of the unsplit latency",

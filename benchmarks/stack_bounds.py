@@ -16,7 +16,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import DeployError, FitError
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain.stack import stack_bound
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples

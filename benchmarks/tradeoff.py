@@ -13,7 +13,7 @@ from pathlib import Path
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands.tune import tune_model
 from mcudeploy.device.target import Target
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 LIMITS = (0.05, 0.5, 2.0, 5.0, 20.0)
 WIDTH, HEIGHT, MARGIN = 640, 360, 60

@@ -16,7 +16,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.commands.tune import tune_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.target import Target
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 COLUMNS = (
     "model", "input", "unsplit arena", "arena", "peak", "steps", "unsplit instructions", "overhead %",

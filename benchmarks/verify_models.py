@@ -20,7 +20,7 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError, FitError, ModelError
 from mcudeploy.device.target import Target
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 COLUMNS = (
     "model", "board", "arena", "peak", "flash", "code", "stack", "RAM", "instructions", "per MAC",

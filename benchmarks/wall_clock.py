@@ -17,7 +17,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.model.model import load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples

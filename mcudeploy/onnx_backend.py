@@ -27,7 +27,7 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.graph import GraphIO
 from mcudeploy.ops.host_io import from_device, to_device
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Firmware
 from mcudeploy.verify.compare import Storage, run_once
 

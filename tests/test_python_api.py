@@ -16,7 +16,7 @@ from models import fully_connected
 import mcudeploy
 import mcudeploy as md
 from mcudeploy.common.errors import BoardNotFoundError, FitError, UsageError
-from mcudeploy.planner.options import OPTIONS
+from mcudeploy.planner.plan_options import OPTIONS
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcudeploy.codegen.arenas import ArenaKind
     from mcudeploy.codegen.exporters import Kind
     from mcudeploy.device.target import Target
-    from mcudeploy.planner.options import Options
+    from mcudeploy.planner.plan_options import Options
 
 
 @click.command()

@@ -14,7 +14,7 @@ from mcudeploy.cli.output import Output, Values, cell
 from mcudeploy.cli.table_grids import table_of
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.ir.clock import LEAST
-from mcudeploy.planner.options import READING, Options
+from mcudeploy.planner.plan_options import READING, Options
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board

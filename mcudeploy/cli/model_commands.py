@@ -23,7 +23,7 @@ from mcudeploy.cli.pages import Pages, page_options
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import FitError, ModelError, UsageError
-from mcudeploy.planner.options import READING, Options
+from mcudeploy.planner.plan_options import READING, Options
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board

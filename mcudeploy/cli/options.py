@@ -14,7 +14,7 @@ from mcudeploy.cli.config import FILE_NAME
 from mcudeploy.cli.output import Output, tell_commands
 from mcudeploy.cli.parameter_types import Finite, InputFile, InputModel, NewFile, ParsedText
 from mcudeploy.common.errors import UsageError
-from mcudeploy.planner.options import OPTIONS, Options, OptionSpec
+from mcudeploy.planner.plan_options import OPTIONS, Options, OptionSpec
 
 Command = Callable[..., None]
 

@@ -13,7 +13,7 @@ from mcudeploy.cli.output import Output, cell, plain
 from mcudeploy.cli.parameter_types import InputFile, NewFile
 from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.errors import UsageError
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 if TYPE_CHECKING:
     from mcudeploy.multiboard.pipeline.division import Mode

@@ -14,7 +14,7 @@ from mcudeploy.cli.parameter_types import InputData, InputFile, NewFile
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import same_file
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 
 @click.command()

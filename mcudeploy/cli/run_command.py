@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcudeploy.execution.counted import Timing
     from mcudeploy.execution.running import Ran
     from mcudeploy.multiboard.run import ChainRequest
-    from mcudeploy.planner.options import Options
+    from mcudeploy.planner.plan_options import Options
     from mcudeploy.verify.preprocessing import Preprocessing
 
 

@@ -22,7 +22,7 @@ from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError,
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
 from mcudeploy.report import objects
 from mcudeploy.toolchain import Firmware

@@ -16,7 +16,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.planner.model.model import read_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.placing import unsplit_plan, unsplit_schedule
 from mcudeploy.report import support
 

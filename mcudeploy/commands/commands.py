@@ -28,7 +28,7 @@ from mcudeploy.ir.plan import Rewrites
 from mcudeploy.planner import planfile
 from mcudeploy.planner.fit import estimated_latency, longest_step
 from mcudeploy.planner.model.model import Model, read_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_plans
 from mcudeploy.planner.search.kernels import alternatives
 from mcudeploy.planner.suggest import WaysOut

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.sizes import parse_limit, parse_shape, parse_size
-from mcudeploy.planner.options import OPTIONS, Options, OptionSpec
+from mcudeploy.planner.plan_options import OPTIONS, Options, OptionSpec
 
 Named = str | Board
 """A board, or the name of one, of a family, or of a board file."""

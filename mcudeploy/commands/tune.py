@@ -31,7 +31,7 @@ from mcudeploy.execution.running import Observation, Place, keep, observe, retim
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Search
 from mcudeploy.planner.model.model import Model, read_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_plans
 from mcudeploy.report import objects
 from mcudeploy.toolchain import Firmware

@@ -18,7 +18,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Measurement, Plan
 from mcudeploy.planner import planfile
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned
 from mcudeploy.planner.tape import footprint
 from mcudeploy.toolchain import Firmware, build_firmware

@@ -14,7 +14,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.multiboard.link import LINK_RAM_BYTES, UartLink
 from mcudeploy.multiboard.stages import Payload, Stage
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.verify.compare import Storage

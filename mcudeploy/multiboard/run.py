@@ -23,7 +23,7 @@ from mcudeploy.multiboard.frames import BoardStatus, Chain, RunningBoard
 from mcudeploy.multiboard.link import WINDOW_BYTES, UartLink
 from mcudeploy.multiboard.stages import stages_of
 from mcudeploy.planner.model.model import Model, read_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.toolchain import Firmware

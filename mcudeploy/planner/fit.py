@@ -15,8 +15,8 @@ from mcudeploy.cost.tiles import move_price
 from mcudeploy.ir.clock import LEAST, MODEL_UNIT, milliseconds, source_of
 from mcudeploy.ir.plan import Layout, Plan, Residences
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.options import Options
 from mcudeploy.planner.place.arena import Budget
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, search_plans
 from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.tile_times import shared_costs

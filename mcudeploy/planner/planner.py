@@ -25,8 +25,8 @@ from mcudeploy.planner.cores.functions import Assignment, assign
 from mcudeploy.planner.cores.lanes import on_cores
 from mcudeploy.planner.cores.parts import WorkSharing
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.options import Options
 from mcudeploy.planner.place.arena import Budget
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.kernels import alternatives, fastest
 from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
 from mcudeploy.planner.search.splitting import front, sort_key, split_plans

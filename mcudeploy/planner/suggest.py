@@ -11,7 +11,7 @@ from mcudeploy.common.errors import Proposal
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.fit import rank_boards
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, search_plans
 from mcudeploy.planner.tape import footprint
 

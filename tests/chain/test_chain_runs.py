@@ -26,7 +26,7 @@ from mcudeploy.multiboard.frames import Chain, RunningBoard
 from mcudeploy.multiboard.link import line_of
 from mcudeploy.multiboard.run import ChainRequest, plan_chain, resend_us, run_chain
 from mcudeploy.planner.model.model import load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 LINE = line_of("uart:2M")

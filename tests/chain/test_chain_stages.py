@@ -19,7 +19,7 @@ from mcudeploy.multiboard.link import UartLink, line_of
 from mcudeploy.multiboard.run import ChainRequest, run_chain
 from mcudeploy.multiboard.stages import operators_without_views, stages_of
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 HOST = Target(load_board("host"))

@@ -16,7 +16,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import UsageError
 from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.model.model import load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.report import chart
 from mcudeploy.report.chart.drawing import Area, ChartGroup, ChartRun, Drawing, Panel

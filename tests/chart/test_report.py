@@ -23,7 +23,7 @@ from mcudeploy.common.files import is_ours
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Measurement, OperatorTime
 from mcudeploy.planner.model.model import load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.report import html, objects
 from mcudeploy.report.perfetto import trace

@@ -19,7 +19,7 @@ from mcudeploy.device.session import Session, Timing
 from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.running import Observation, observe
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.firmware import measure
 from mcudeploy.toolchain.firmware_build import write_project

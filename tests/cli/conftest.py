@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 import mcudeploy.commands
 from mcudeploy.boards.board import Board, Unit, family, load_board
 from mcudeploy.cli.main import cli
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Check
 
 OPERATORS = [

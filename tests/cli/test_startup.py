@@ -14,7 +14,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.cost.database import Database, RunKey, TileKey
 from mcudeploy.device.known import known_times
 from mcudeploy.ir.plan import Measurement
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 BOARD = load_board("stm32f405")
 _SLOW = ("ortools", "pandas", "onnxruntime", "serial", "mcudeploy.codegen", "mcudeploy.toolchain")

@@ -19,7 +19,7 @@ from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.commands import build as building
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.common.progress import SILENT
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from tests.deploy.test_stateful import network, saved
 
 BOARD = load_board("stm32f405")

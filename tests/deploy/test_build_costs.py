@@ -14,7 +14,7 @@ from mcudeploy.commands import build as building
 from mcudeploy.common.errors import BuildError
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.fit import estimated_latency
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 BOARD = load_board("stm32f405")
 QUICK = Options(name="tiny", split=False, time_limit=1)

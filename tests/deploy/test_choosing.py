@@ -20,7 +20,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.planner import planfile
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search.kernels import alternatives, choose_kernels, fastest
 from mcudeploy.planner.search.placing import unsplit_schedule

@@ -16,7 +16,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.clock import PATH_UNIT
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
 

@@ -32,7 +32,7 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution import running
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_plans
 from mcudeploy.report import objects
 from mcudeploy.toolchain.emulator import Emulator

@@ -21,7 +21,7 @@ from mcudeploy.common.errors import (
 )
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Quantization, Tensor
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.samples import load_samples
 
 HOST = Target(load_board("host"))

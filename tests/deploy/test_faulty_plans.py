@@ -14,7 +14,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner import planner
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 HOST = load_board("host")
 REGRESSIONS = Path(__file__).resolve().parents[1] / "regressions"

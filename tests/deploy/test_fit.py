@@ -13,7 +13,7 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.commands import checking
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 STM = load_board("stm32f405")
 

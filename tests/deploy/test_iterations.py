@@ -20,9 +20,9 @@ from mcudeploy.execution.iterating import step_times, waited
 from mcudeploy.ir.plan import Plan, Wait
 from mcudeploy.planner.offload.iterations import Iterations
 from mcudeploy.planner.offload.trace import Residency
-from mcudeploy.planner.options import Options
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.solve import estimate
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.tiling.blocks import TiledGraph
 
 BOARD = load_board("mps2-an505")

@@ -14,7 +14,7 @@ from models import quantised_convolutions
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 HOST = load_board("host")
 File = dict[str, Any]

@@ -21,7 +21,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.execution import running
 from mcudeploy.execution.running import Observation, Ran, run_within_limit
 from mcudeploy.ir.plan import Measurement, OperatorTime
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 BOARD = load_board("stm32f405")
 OPTIONS = Options(time_limit=5, max_overhead=50)

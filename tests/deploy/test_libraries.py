@@ -20,7 +20,7 @@ from mcudeploy.common.errors import (
 )
 from mcudeploy.device.target import Target
 from mcudeploy.execution import deployment
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 HOST = Target(load_board("host"))
 

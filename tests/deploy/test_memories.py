@@ -15,7 +15,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Plan
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Firmware, emulator
 from tests.residing import offsets_of
 

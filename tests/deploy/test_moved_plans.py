@@ -18,7 +18,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import chart, objects
 from tests.moves import with_moves
 

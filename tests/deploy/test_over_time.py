@@ -15,7 +15,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Step
 from mcudeploy.planner.model.model import load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import chart
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow

@@ -17,7 +17,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.frontend.expose import quantizer_inputs
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import TIE_LSB, stored_ties
 from mcudeploy.verify.reference import Reference
 

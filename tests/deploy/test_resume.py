@@ -20,7 +20,7 @@ from mcudeploy.commands import tune as tuning
 from mcudeploy.common.errors import FitError, LatencyError
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Search
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 HOST = load_board("host")
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"

@@ -14,7 +14,7 @@ from test_stateful import network, saved
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import build as building
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import firmware_build as build
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]

@@ -15,7 +15,7 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.progress import SilentProgress
 from mcudeploy.ir.plan import Schedule, Search
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planfile import plan_text
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search import placing

@@ -25,7 +25,7 @@ from mcudeploy.frontend import load
 from mcudeploy.multiboard.link import line_of
 from mcudeploy.multiboard.run import ChainRequest, plan_chain
 from mcudeploy.planner.model.model import read_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.samples import load_samples
 

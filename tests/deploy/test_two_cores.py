@@ -18,8 +18,8 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.cores.functions import AUTO, assign, partition
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.options import Options
 from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search.placing import placed
 from mcudeploy.planner.tape.tape import handed_over

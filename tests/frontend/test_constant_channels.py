@@ -24,7 +24,7 @@ from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.compare import Storage, run_once
 

@@ -15,7 +15,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(1, 4, 4)).astype(np.float32)

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.commands import checking
 from mcudeploy.frontend.parameters import parameter_count
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 
 def saved(

@@ -17,7 +17,7 @@ from mcudeploy.common.errors import ConfigError, ModelError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.planner.model.model import read_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 RNG = np.random.default_rng(3)
 W = RNG.normal(size=(8, 8)).astype(np.float32)

@@ -15,9 +15,9 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.plan import Plan, Rewrites, Split
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.options import Options, Placement
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.place.arena import Budget
+from mcudeploy.planner.plan_options import Options, Placement
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space
 from mcudeploy.planner.search.placing import placed

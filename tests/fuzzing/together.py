@@ -21,7 +21,7 @@ from mcudeploy.ir.plan import Plan, Sync, WorkSlice
 from mcudeploy.planner.cores import parts
 from mcudeploy.planner.cores.lanes import on_cores
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain.project import SoftEngine
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.planner.model.model import load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
 from tests.frontend.onnx_files import save

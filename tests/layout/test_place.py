@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.ir.interval import Interval
-from mcudeploy.planner.place import canonical
+from mcudeploy.planner.place import canonical, greedy_loops
 from mcudeploy.planner.place.greedy import Clusters, fixed_orders, short_lived_at_the_top, used_bytes
 from mcudeploy.planner.place.place import place
 from mcudeploy.planner.place.placement_problem import PlacementOutcome, PlacementProblem, lower_bound
@@ -55,6 +56,16 @@ def test_first_fit_is_sound_and_never_below_the_bound(problem: PlacementProblem)
     offsets = fixed_orders(Clusters.of(problem), 0)
     judge(problem, offsets)
     assert used_bytes(problem, offsets) >= lower_bound(problem)
+
+
+@QUICK
+@given(problems(most=9))
+def test_first_fit_is_the_same_before_it_is_compiled(problem: PlacementProblem) -> None:
+    clusters = Clusters.of(problem)
+    for order in clusters.orders():
+        offsets = np.full(len(problem.rectangles), -1, np.int64)
+        greedy_loops.first_fit(np.array(order, np.int64), clusters._arrays, offsets)
+        assert clusters.first_fit(order) == tuple(offsets.tolist())
 
 
 def test_what_is_made_again_has_one_place_by_first_fit() -> None:

@@ -21,8 +21,8 @@ from residing import repeating
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.options import Options
 from mcudeploy.planner.place.solve import spread
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planfile import plan_text
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.tiling.blocks import TiledGraph

@@ -29,7 +29,7 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Measurement, OperatorTime
 from mcudeploy.planner import order, place
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.toolchain.project import assemble
 

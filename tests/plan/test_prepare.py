@@ -13,7 +13,7 @@ from numba.core.event import Listener, install_listener
 from pathlib import Path
 from mcudeploy.commands import commands as api
 from mcudeploy.boards.board import load_board
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.prepare import compile_loops
 
 class Compiling(Listener):

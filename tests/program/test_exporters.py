@@ -26,7 +26,7 @@ from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.commands import build as building
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import SILENT
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 BOARD = load_board("mps2-an386")
 SIZES = (8, 6, 1)

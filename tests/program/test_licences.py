@@ -16,7 +16,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.exporters import KINDS, Kind
 from mcudeploy.commands import build as building
 from mcudeploy.common.errors import UsageError
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 BOARD = load_board("mps2-an386")
 

@@ -10,7 +10,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.model.model import load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.report.objects import plan as plan_report
 

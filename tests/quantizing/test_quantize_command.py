@@ -24,7 +24,7 @@ from mcudeploy.commands import checking
 from mcudeploy.commands import commands as api
 from mcudeploy.common.files import is_ours
 from mcudeploy.device.target import Target
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 ROOT = Path(__file__).resolve().parents[2]
 

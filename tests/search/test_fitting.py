@@ -16,7 +16,7 @@ from mcudeploy.cost.estimate import load_costs
 from mcudeploy.ir.clock import MODEL_UNIT
 from mcudeploy.planner.fit import SEARCH_S, rank_boards
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.report.fits import fits
 
 STM = load_board("stm32f405")

@@ -17,7 +17,7 @@ from mcudeploy.cli.main import cli
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import UsageError
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.firmware_build import platformio_environment
 from mcudeploy.toolchain.starter import require_start, starter_files

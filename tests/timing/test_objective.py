@@ -16,7 +16,7 @@ from mcudeploy.cost.estimate import load_costs, per_instruction
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.profile import CORES
 from mcudeploy.ir.clock import MODEL_UNIT
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 CYCLES = Options(objective="cycles", time_limit=2)
 

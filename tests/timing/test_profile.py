@@ -14,7 +14,7 @@ from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.profile import core_of
 from mcudeploy.ir.clock import MODEL_UNIT
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from mcudeploy.execution.cycles.memory_traffic import (
 )
 from mcudeploy.execution.cycles.plugin import Counts, plugin_arguments, read_windows
 from mcudeploy.ir.interval import Interval
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Emulator, build_firmware
 from mcudeploy.toolchain.disassembly import Functions
 from tests.targets.board_line import CONFIG, LINE, Line

@@ -17,8 +17,8 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.planner.cores.functions import Assignment
 from mcudeploy.planner.model.model import Model, kernel_variants
-from mcudeploy.planner.options import Options
 from mcudeploy.planner.place.sharing import Sharing, sharing
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.placing import tagged_plan, unsplit_plan, unsplit_schedule
 
 TWO = board(Unit(name="core"), Unit(name="npu", alignment=16, prefers=("Conv2d",)))

@@ -16,7 +16,7 @@ from mcudeploy.boards.board import Unit, load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 
 def _cached(memory: str) -> tuple[Unit, Unit]:

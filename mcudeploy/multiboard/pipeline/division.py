@@ -34,7 +34,7 @@ from mcudeploy.multiboard.pipeline.topology import Topology
 from mcudeploy.multiboard.pipeline.unit_regions import Decision, Objective, Region, first, greedy, worth
 from mcudeploy.multiboard.pipeline.workgraph import WorkGraph, work_graph
 from mcudeploy.planner.model.model import Model, read_model
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.kernels import alternatives, fastest
 from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.tiling.dataflow import Dataflow

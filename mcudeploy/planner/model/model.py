@@ -17,7 +17,7 @@ from mcudeploy.ir.plan import Function, Rewrites
 from mcudeploy.planner.cores.functions import Assignment, partition, require_types
 from mcudeploy.planner.cores.routes import with_transfers
 from mcudeploy.planner.model.forms import in_form
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.tiling.live import WorkBytes, scratch_bytes, work_bytes
 
 

@@ -18,7 +18,7 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.frontend.tflite.contents import names_of
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.ops.host_io import to_device
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import Storage, check_operators, merge_all, run_once
 from mcudeploy.verify.difference import Difference, difference
 

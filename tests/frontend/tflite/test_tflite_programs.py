@@ -21,7 +21,7 @@ from mcudeploy.frontend import load
 from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.frontend.parsing import parse
 from mcudeploy.ir.graph import DType
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 HOST = Target(load_board("host"))
 QUICK = Options(time_limit=1)

@@ -15,7 +15,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 
 
 @pytest.mark.parametrize("options", [{}, {"clip": 0.3}, {"by_time": True}, {"int8": True}], ids=str)

@@ -18,7 +18,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.frontend import load
-from mcudeploy.planner.options import Options
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import Storage, run_once
 
 HOST = Target(load_board("host"))
