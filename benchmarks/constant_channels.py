@@ -25,6 +25,7 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
+from mcudeploy.report import as_json
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
 
@@ -52,7 +53,7 @@ def outputs(path: Path, options: Options, count: int) -> list[bytes]:
 
 def figures(path: Path, target: Target, options: Options) -> dict[str, Any]:
     """Return a verified run on the board, with modelled cycles."""
-    report = run_model(path, target, options, inputs=[], expected=[], timing="cycles-model")
+    report = as_json(run_model(path, target, options, inputs=[], expected=[], timing="cycles-model"))
     if not report["verified"]:
         raise SystemExit(f"{path}: not verified")
     return report

@@ -45,6 +45,7 @@ from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import Functions
@@ -230,7 +231,7 @@ def check(models: Iterable[Path], boards: Iterable[str], *, streamed: bool) -> I
     for name in boards:
         target = Target(load_board(name), emulate=True)
         for path in models:
-            report = measure_model(path, target, options)
+            report = as_json(measure_model(path, target, options))
             made = plan_model(path, target.board, options)
             predicted = predicted_ticks(made)
             real = {it["name"]: it["ticks"] for it in report["operators"]}

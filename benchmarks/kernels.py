@@ -35,6 +35,7 @@ from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
 from mcudeploy.toolchain.disassembly import Functions
 
 UNSPLIT = Options(split=False)
@@ -140,7 +141,9 @@ def model_tables(path: Path, board: str) -> None:
     """Print the tables of one model on one board. Raises DeployError."""
     target = Target(load_board(board), emulate=True)
     cycles = target.board.core in CORES
-    report = measure_model(path, target, UNSPLIT, timing="cycles-model" if cycles else "instructions")
+    report = as_json(
+        measure_model(path, target, UNSPLIT, timing="cycles-model" if cycles else "instructions")
+    )
     functions = Functions(plan_model(path, target.board, UNSPLIT).build(target).elf)
     operators = report["operators"]
     # With cycles their instructions stand beside them, else ticks are instructions.

@@ -19,6 +19,7 @@ from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
 
 COLUMNS = (
     "model", "plan", "cores", "one core", "arena", "several cores", "arena", "faster", "arena ratio", "waits",
@@ -49,7 +50,7 @@ def row(model: Path, target: Target, options: Options, overhead: float) -> tuple
 
 
 def _run(model: Path, target: Target, options: Options) -> dict[str, Any]:
-    report = run_model(model, target, options, inputs=[], expected=[])
+    report = as_json(run_model(model, target, options, inputs=[], expected=[]))
     if not report["verified"]:
         raise DeployError("not verified")
     return report

@@ -20,6 +20,7 @@ from mcudeploy.common.errors import DeployError
 from mcudeploy.common.sizes import parse_limit
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
 
 COLUMNS = (
     "model", "limits", "unsplit instructions", "instructions", "stalls, cycles", "of the unsplit latency",
@@ -32,9 +33,11 @@ def row(model: Path, limits: str, board: Board, options: Options) -> tuple[str, 
     named = tuple(map(parse_limit, limits.split(",")))
     target = Target(board, emulate=True)
     try:
-        unsplit = run_model(model, target, replace(options, split=False), inputs=[], expected=[])
+        unsplit = as_json(run_model(model, target, replace(options, split=False), inputs=[], expected=[]))
         begin = time.process_time()
-        report = run_model(model, target, replace(options, memory_limits=named), inputs=[], expected=[])
+        report = as_json(
+            run_model(model, target, replace(options, memory_limits=named), inputs=[], expected=[])
+        )
     except DeployError as error:
         return (model.parent.name, limits, *[""] * 6, f"FAILED: {error}")
     if not report["verified"]:

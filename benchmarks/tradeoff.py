@@ -14,6 +14,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.commands.tune import tune_model
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
 
 LIMITS = (0.05, 0.5, 2.0, 5.0, 20.0)
 WIDTH, HEIGHT, MARGIN = 640, 360, 60
@@ -27,7 +28,7 @@ def points(model: Path, target: Target, limits: Sequence[float], seconds: float)
     found: list[Point] = []
     unsplit = 0
     for limit in limits:
-        _, report = tune_model(model, [target], Options(max_overhead=limit, time_limit=seconds))
+        report = as_json(tune_model(model, [target], Options(max_overhead=limit, time_limit=seconds)))
         unsplit = report["unsplit_arena_bytes"]
         found.append((report["overhead_percent"], report["arena_bytes"]))
         print(

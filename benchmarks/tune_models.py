@@ -17,6 +17,7 @@ from mcudeploy.commands.tune import tune_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
 
 COLUMNS = (
     "model", "input", "unsplit arena", "arena", "peak", "steps", "unsplit instructions", "overhead %",
@@ -28,7 +29,7 @@ def row(model: Path, target: Target, options: Options) -> tuple[str, ...]:
     """Return a line of the table."""
     how = "streamed" if options.stream_input else "whole"
     try:
-        _, report = tune_model(model, [target], options)
+        report = as_json(tune_model(model, [target], options))
     except DeployError as error:
         return (model.parent.name, how, *[""] * 9, f"FAILED: {error}")
     search = report["search"]

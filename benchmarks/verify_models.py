@@ -21,6 +21,7 @@ from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError, FitError, ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
 
 COLUMNS = (
     "model", "board", "arena", "peak", "flash", "code", "stack", "RAM", "instructions", "per MAC",
@@ -42,7 +43,7 @@ def row(folder: Path, board: Board, options: Options) -> tuple[str, ...]:
     inputs, expected = samples(folder)
     start = time.monotonic()
     try:
-        report = run_model(
+        run = run_model(
             folder / "model.onnx",
             Target(board, emulate=True),
             replace(options, name=f"m_{folder.name}"),
@@ -53,6 +54,7 @@ def row(folder: Path, board: Board, options: Options) -> tuple[str, ...]:
         return (folder.name, board.name, *[""] * 12, " ".join(str(error).split())[:300])
     except DeployError as error:
         return (folder.name, board.name, *[""] * 12, f"FAILED: {error}"[:300])
+    report = as_json(run)
     verdict = "verified" if report["verified"] else f"FAILED: {report['reason'][:200]}"
     print(f"{folder.name} {board.name} {verdict} {time.monotonic() - start:.0f} s", file=sys.stderr)
     return (folder.name, board.name, *figures(report, len(inputs)), verdict)

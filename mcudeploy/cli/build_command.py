@@ -91,7 +91,7 @@ def build(
 
     with output.progress() as progress:
         options = replace(options, name=name)
-        report = building.build_models(
+        built = building.build_models(
             models,
             board,
             options,
@@ -104,7 +104,7 @@ def build(
             arena=arena,
             progress=progress,
         )
-    output.result(report, tables.build)
+    output.result(built, tables.build)
 
 
 @click.command()
@@ -138,10 +138,10 @@ def init(
 
     with output.progress() as progress:
         options = replace(options, name=name)
-        report = building.init_project(
+        project = building.init_project(
             model, board, options, directory, emulate=emulate, force=force, progress=progress
         )
-    output.result(report | {"directory": str(directory)}, tables.init)
+    output.result(project, tables.init)
 
 
 @click.command()
@@ -159,8 +159,8 @@ def flash(*, model: Path | None, target: Target, options: Options, dry_run: bool
 
     with output.progress() as progress:
         progress.stage(f"flashing {target.board.name}")
-        report = api.flash_board(model, target, options, dry_run)
-    output.result(report, tables.flash)
+        flashed = api.flash_board(model, target, options, dry_run)
+    output.result(flashed, tables.flash)
 
 
 COMMANDS = (build, init, flash)

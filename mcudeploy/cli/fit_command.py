@@ -50,8 +50,8 @@ def fit(
     from mcudeploy.commands import checking
 
     with output.progress() as progress:
-        report = checking.fit_model(model, _named(boards), options, progress)
-    output.result(report, table)
+        fitted = checking.fit_model(model, _named(boards), options, progress)
+    report = output.result(fitted, table)
     if not any(found["fits"] for found in report["boards"]):
         context.exit(FitError.exit_code)
 

@@ -24,6 +24,7 @@ from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import FitError, ModelError, UsageError
 from mcudeploy.planner.plan_options import READING, Options
+from mcudeploy.report import as_json
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -48,8 +49,7 @@ def check(
     """List which operators are unsupported, and why, and the model's sizes."""
     from mcudeploy.commands import checking
 
-    report = checking.check_model(model, board, options)
-    output.result(report, tables.check)
+    report = output.result(checking.check_model(model, board, options), tables.check)
     if not report["supported"]:
         context.exit(ModelError.exit_code)
     if not report.get("fits", True):
@@ -103,9 +103,9 @@ def plan(
         api.save_plan(found, destination)
     if chart:
         api.save_chart(found, chart)
-    report = api.plan_report(found)
+    report = as_json(found)
     if explain:
-        report |= {"explanation": analyzer.explain(found.plan.graph)}
+        report = {**report, "explanation": analyzer.explain(found.plan.graph)}
     if pages.asked:
         pages.write(model, [pages.subject(found, report)], destination)
     output.result(report, tables.plan)
@@ -133,7 +133,7 @@ def _plan_all(
             reports.append({"board": board.name, "fits": False, "message": str(error)})
             subjects.append(pages.misfit(board, error))
             continue
-        reports.append({"fits": True} | api.plan_report(found))
+        reports.append({"fits": True, **as_json(found)})
         subjects.append(pages.subject(found, reports[-1]))
     pages.write(model, subjects)
     output.result({"boards": reports}, tables.plans)
@@ -171,14 +171,14 @@ def tune(
     from mcudeploy.commands import tune as tuning
 
     with output.progress() as progress:
-        found, report = tuning.tune_model(model, targets, replace(options, resume=True), progress)
+        tuned = tuning.tune_model(model, targets, replace(options, resume=True), progress)
     if destination:
-        api.save_plan(found, destination)
+        api.save_plan(tuned.made, destination)
     if chart:
-        api.save_chart(found, chart)
+        api.save_chart(tuned.made, chart)
     if pages.asked:
-        pages.write(model, [pages.subject(found, report)], destination)
-    output.result(report, tables.tune)
+        pages.write(model, [pages.subject(tuned.made, as_json(tuned))], destination)
+    output.result(tuned, tables.tune)
 
 
 COMMANDS = (check, plan, tune)

@@ -32,6 +32,7 @@ from mcudeploy.cli.searchchart import SearchChart
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError, FitError, ModelError, causes
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.report import as_json
 
 Values = Mapping[str, Any]
 """A report, or an object within one, in its JSON form."""
@@ -71,14 +72,16 @@ class Output:
     as_json: bool
     quiet: bool
 
-    def result(self, report: Values, render: Callable[[Console, Values], None]) -> None:
-        """Print the command's report on stdout, as JSON or as a table."""
+    def result(self, result: Any, render: Callable[[Console, Values], None]) -> Values:
+        """Print a command's result on stdout, as JSON or as a table; return its JSON object."""
         interrupts.close()
+        report = as_json(result)
         if self.as_json:
             print_json(report)
         elif not self.quiet:
             with _naming_stdout():
                 _render(terminal(stderr=False), report, render)
+        return report
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:

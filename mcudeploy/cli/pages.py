@@ -12,13 +12,14 @@ import rich_click as click
 from click import get_current_context
 
 from mcudeploy.cli.options import Command
+from mcudeploy.cli.output import Values
 from mcudeploy.cli.parameter_types import NewFile
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
     from mcudeploy.common.errors import FitError
     from mcudeploy.execution.deployment import Deployment
-    from mcudeploy.execution.running import Ran
+    from mcudeploy.execution.results import VerifiedRun
     from mcudeploy.report.html import Misfit, Subject
 
 
@@ -33,17 +34,19 @@ class Pages:
     def asked(self) -> bool:
         return self.report is not None or self.trace is not None
 
-    def subject(self, made: Deployment, report: dict[str, Any]) -> Subject:
+    def subject(self, made: Deployment, report: Values) -> Subject:
         """Return a plan as a page shows it, with earlier measurements of it."""
         from mcudeploy.report.html import Subject
 
         return Subject(made, report, made.measured() if self.asked else None)
 
-    def ran(self, ran: Ran, report: dict[str, Any]) -> Subject:
+    def ran(self, result: VerifiedRun) -> Subject:
         """Return a run as a page shows it."""
+        from mcudeploy.report import as_json
         from mcudeploy.report.html import Subject
 
-        return Subject(ran.made, report, ran.observed.measurement)
+        ran = result.measured.ran
+        return Subject(ran.made, as_json(result), ran.observed.measurement)
 
     def misfit(self, board: Board, error: FitError) -> Misfit:
         """Return a board that the model does not fit, as a page shows it."""

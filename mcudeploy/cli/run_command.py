@@ -27,7 +27,6 @@ from mcudeploy.common.errors import OutputsDifferError, UsageError
 if TYPE_CHECKING:
     from mcudeploy.device.target import Target
     from mcudeploy.execution.counted import Timing
-    from mcudeploy.execution.running import Ran
     from mcudeploy.multiboard.run import ChainRequest
     from mcudeploy.planner.plan_options import Options
     from mcudeploy.verify.preprocessing import Preprocessing
@@ -44,8 +43,8 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
     from mcudeploy.commands import commands as api
 
     with output.progress() as progress:
-        report = api.measure_model(model, target, options, timing=timing, progress=progress)
-    output.result(report, tables.measure)
+        measured = api.measure_model(model, target, options, timing=timing, progress=progress)
+    output.result(measured, tables.measure)
 
 
 @click.command()
@@ -94,22 +93,19 @@ def run(
         if pages.asked:
             raise UsageError("--report and --trace cannot be combined with --chain")
         with output.progress() as progress:
-            report = chain_report(run_chain(model, chain, options, **samples, progress=progress))
-        output.result(report, chaintable.run)
+            ran = run_chain(model, chain, options, **samples, progress=progress)
+        report = output.result(chain_report(ran), chaintable.run)
     elif target is not None:
         from mcudeploy.commands import commands as api
 
         guarded = replace(target, guards=guards)
         with output.progress() as progress:
-            ran: list[Ran] = []
-            if pages.asked:
-                samples["told"] = ran.append
-            report = api.run_model(
+            result = api.run_model(
                 model, guarded, options, **samples, labels=labels, timing=timing, progress=progress
             )
-        if ran:
-            pages.write(model, [pages.ran(ran[0], report)])
-        output.result(report, tables.run)
+        if pages.asked:
+            pages.write(model, [pages.ran(result)])
+        report = output.result(result, tables.run)
     if not report["verified"]:
         context.exit(OutputsDifferError.exit_code)
 

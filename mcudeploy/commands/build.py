@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.trust import require_trusted
@@ -14,41 +13,21 @@ from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.exporters import Kind, export_files
 from mcudeploy.codegen.folder import require_no_links, require_ours, write_folder
 from mcudeploy.codegen.library import with_sbom, write_library
-from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest
-from mcudeploy.commands.commands import cost_report, plan_model, verdict_on_host
+from mcudeploy.commands.commands import plan_model, verdict_on_host
 from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.results import Built, BuiltModel, Initialised
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
-from mcudeploy.report import objects
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import stack_bound
 from mcudeploy.toolchain.starter import require_start, starter_files
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import Verdict, device_share
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Built:
-    """A model that is ready to be written."""
-
-    made: Deployment
-    program: Program
-    verdict: Verdict | None
-    firmware: Firmware | None
-    selftest: SelfTest | None
-    stack_unknown: str | None
-    """The reason if the stack has no bound."""
-
-    @property
-    def report(self) -> dict[str, Any]:
-        """Return the report of `build` on this model."""
-        known = {"selftest": self.selftest is not None, "stack_unknown": self.stack_unknown}
-        return objects.build(self.made, self.firmware, self.verdict) | cost_report(self.made) | known
 
 
 def build_models(
@@ -64,7 +43,7 @@ def build_models(
     sbom: bool = False,
     arena: ArenaKind = "own",
     progress: Progress = SILENT,
-) -> dict[str, Any]:
+) -> Built:
     """Write one C library of all models into a folder, and firmware for each unless `library_only`.
 
     `kind` is the build system of the library, without firmware. `sbom` adds the bill of materials.
@@ -97,10 +76,7 @@ def build_models(
         content = export_files(kind, members, name, board)
         content = with_sbom(content, members, name) if sbom else content
         files = write_folder(directory, content, read=read, force=force)
-    reports = [each.report for each in built]
-    listed: dict[str, Any] = {"files": [str(file) for file in files]}
-    listed |= {"arena": arena, "library_arenas": together(shares, arena)}
-    return listed | ({"models": reports} if several else reports[0])
+    return Built(files, built, arena, together(shares, arena))
 
 
 def init_project(
@@ -112,7 +88,7 @@ def init_project(
     emulate: bool = False,
     force: bool = False,
     progress: Progress = SILENT,
-) -> dict[str, Any]:
+) -> Initialised:
     """Write a PlatformIO project that checks and runs a model on a board.
 
     The library is a separate folder below lib, which `build --for platformio` replaces.
@@ -131,9 +107,9 @@ def init_project(
     files = starter_files(member, name, board, model, emulate=emulate)
     files[f"model/{model}"] = path.read_bytes()
     exported = export_files("platformio", [member], name, board)
-    how: dict[str, Any] = {"read": [path], "force": force}
-    written = [*write_folder(library, exported, **how), *write_folder(directory, files, **how)]
-    return {"board": board.name, "model": f"model/{model}", "files": [str(file) for file in written]}
+    written = write_folder(library, exported, read=[path], force=force)
+    written = [*written, *write_folder(directory, files, read=[path], force=force)]
+    return Initialised(board, f"model/{model}", written, directory)
 
 
 def _require_names(paths: Sequence[Path], options: Options) -> None:
@@ -147,7 +123,9 @@ def _require_names(paths: Sequence[Path], options: Options) -> None:
         raise UsageError(f"two models would be called {twice} in C: rename the file of one")
 
 
-def _built(path: Path, board: Board, options: Options, how: tuple[bool, bool], progress: Progress) -> _Built:
+def _built(
+    path: Path, board: Board, options: Options, how: tuple[bool, bool], progress: Progress
+) -> BuiltModel:
     """Build one model; `how`: whether it is verified, and whether it has no firmware."""
     verify, bare = how
     progress.stage(f"planning {path.name}")
@@ -161,7 +139,7 @@ def _built(path: Path, board: Board, options: Options, how: tuple[bool, bool], p
         program, unknown = made.program, unknown or f"no bound can be stated for programs of {board.name}"
     else:
         program = replace(made.program, stack_bytes=bound.library_bytes)
-    return _Built(made, program, verdict, firmware, _selftest(samples[0], verdict), unknown)
+    return BuiltModel(made, program, verdict, firmware, _selftest(samples[0], verdict), unknown)
 
 
 def _firmware_for_costs(made: Deployment) -> tuple[Firmware | None, str | None]:

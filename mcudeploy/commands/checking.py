@@ -8,40 +8,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.execution.results import Checked, Fitted
 from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.placing import unsplit_plan, unsplit_schedule
-from mcudeploy.report import support
-
-JsonObject = dict[str, Any]
 
 _CHECK_S = 3.0
 """Seconds that `check` searches for a split plan, and for one with streamed input."""
 
 
-def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
-    """Report which operators are supported, and a model's sizes; with a board, whether it fits.
-
-    A short search decides. Unsupported nodes are part of the report.
-    """
+def check_model(path: Path, board: Board | None, options: Options) -> Checked:
+    """Return a model's sizes, or its unsupported nodes; with a board, the plans of short searches."""
     try:
         model = read_model(path, options, vectors=board is not None and board.vectors)
     except ModelError as error:
         if not error.problems:
             raise
-        return support.unsupported(error)
+        return Checked(problems=error.problems)
     parameters = parameter_count(path)
     if board is None:
         schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
         plan = unsplit_plan(model, load_board("host"), schedule)
-        return support.check(model, parameters, plan.layout.arena_bytes)
+        return Checked(model, parameters, plan.layout.arena_bytes)
     from mcudeploy.device.known import known_times  # noqa: PLC0415
     from mcudeploy.planner.planner import search_plans  # noqa: PLC0415
 
@@ -53,16 +47,12 @@ def check_model(path: Path, board: Board | None, options: Options) -> JsonObject
         streamed = search_plans(model, board, replace(options, stream_input=True), known=known)
         best |= {"split": (split, split.choices[0]), "streamed": (streamed, streamed.choices[0])}
     plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
-    found = support.check(model, parameters, split.baseline.layout.arena_bytes)
-    return found | support.fits(board, plans)
+    return Checked(model, parameters, split.baseline.layout.arena_bytes, board, plans)
 
 
-def fit_model(
-    path: Path, boards: Sequence[Board], options: Options, progress: Progress = SILENT
-) -> JsonObject:
-    """Return the object of `fit`: RAM, flash and latency on each of these boards, by short searches."""
+def fit_model(path: Path, boards: Sequence[Board], options: Options, progress: Progress = SILENT) -> Fitted:
+    """Return RAM, flash and latency on each of these boards, by short searches."""
     from mcudeploy.planner.fit import rank_boards  # noqa: PLC0415
-    from mcudeploy.report.fits import fits  # noqa: PLC0415
 
     progress.stage(f"reading {path.name}")
-    return fits(rank_boards(read_model(path, options), boards, options, progress))
+    return Fitted(rank_boards(read_model(path, options), boards, options, progress))

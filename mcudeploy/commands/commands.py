@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from mcudeploy.boards.board import Board, list_boards, load_board
 from mcudeploy.codegen.ctext import model_name
@@ -21,20 +20,21 @@ from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.image import build_bench, measured_tiles
 from mcudeploy.device.known import known_times
 from mcudeploy.device.target import Target, open_device, require_port
-from mcudeploy.execution.counted import Timing, by_operator, count_steps, counted_report, require_timing
+from mcudeploy.execution.counted import Timing, by_operator, count_steps, require_timing
+from mcudeploy.execution.cycles.profile import profile
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.results import Flashed, Measured, VerifiedRun
 from mcudeploy.execution.running import Ran, known_within_limit, run_within_limit
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.planner import planfile
-from mcudeploy.planner.fit import estimated_latency, longest_step
 from mcudeploy.planner.model.model import Model, read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_plans
 from mcudeploy.planner.search.kernels import alternatives
 from mcudeploy.planner.suggest import WaysOut
 from mcudeploy.planner.tape import footprint
-from mcudeploy.report import chart, fits, moving, objects
-from mcudeploy.report.outputs import outputs, read_labels, require_labels
+from mcudeploy.report import chart
+from mcudeploy.report.outputs import read_labels, require_labels
 from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.ports import attached_by, find_port
@@ -42,7 +42,6 @@ from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
 from mcudeploy.verify.samples import Sample, ValueSource, load_samples
 from mcudeploy.verify.verdict import Verdict, judge
 
-JsonObject = dict[str, Any]
 _LOG = logging.getLogger(__name__)
 
 
@@ -113,28 +112,6 @@ def _note(text: str) -> None:
     _LOG.warning("note: %s", text)
 
 
-def plan_report(made: Deployment) -> JsonObject:
-    """Return the JSON object of `plan`; `latency` contains earlier measurements of this plan."""
-    return objects.plan(made, made.measured()) | latency_report(made)
-
-
-def latency_report(made: Deployment) -> JsonObject:
-    """Report the measured latency of a plan, and the estimate."""
-    found = objects.latency(made.board, made.measured(), made.baseline(), made.estimated_overhead)
-    return found | modelled_latency(made)
-
-
-def modelled_latency(made: Deployment) -> JsonObject:
-    """Report the latency of a plan by its core's costs, even if it was measured; null on the host."""
-    return {"estimated_latency": fits.latency(estimated_latency(made.plan, made.model, made.board))}
-
-
-def cost_report(made: Deployment) -> JsonObject:
-    """Report the cost of a run in time: its latency, and its longest step."""
-    step = longest_step(made.plan, made.model, made.board)
-    return latency_report(made) | {"longest_step": fits.longest(made.plan, step)}
-
-
 def save_plan(made: Deployment, path: Path) -> None:
     """Write the plan for `plan_file`."""
     planfile.save_plan(made.plan, made.model.sha256, path)
@@ -153,7 +130,7 @@ def verdict_on_host(made: Deployment, samples: list[Sample], progress: Progress)
         return judge(machine, made.plan, made.model.path, samples, progress, shapes=made.model.shapes)
 
 
-def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> JsonObject:
+def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> Flashed:
     """Build and flash a model's firmware, or the measurer alone; `dry_run` only names the commands.
 
     In the emulator the firmware runs until it answers. Raises UsageError for the host.
@@ -164,9 +141,9 @@ def flash_board(path: Path | None, target: Target, options: Options, dry_run: bo
         require_port(target)
     firmware = build_bench(target) if path is None else plan_model(path, target.board, options).build(target)
     if dry_run:
-        return objects.flash(firmware, target.port, _flasher(target), _flash_commands(target, firmware.elf))
+        return Flashed(firmware, target.port, _flasher(target), _flash_commands(target, firmware.elf))
     with open_device(target, firmware) as device:
-        return objects.flash(firmware, None if target.emulated else device.port, _flasher(target), None)
+        return Flashed(firmware, None if target.emulated else device.port, _flasher(target))
 
 
 def _flasher(target: Target) -> str | None:
@@ -195,7 +172,7 @@ def measure_model(
     *,
     timing: Timing = "instructions",
     progress: Progress = SILENT,
-) -> JsonObject:
+) -> Measured:
     """Time every operator of a model on the device; the input is drawn from the seed.
 
     Unless a plan is given, kernel variants without a time are timed first, and the plan uses the fastest.
@@ -211,17 +188,17 @@ def measure_model(
     require_timing(timing, target, made.model.cores)
     samples = load_samples(made.model.graph, [], [], options.seed)
     ran = run_within_limit(made, target, samples, options.max_overhead, progress)
-    return _measured(ran, _Counted(timing, target, samples[0], progress))
+    return _measured(ran, timing, target, samples[0], progress)
 
 
-def _timing(asked: Timing, target: Target, options: Options) -> Timing:
+def _timing(timing: Timing, target: Target, options: Options) -> Timing:
     """Return what a run counts; the objective decides if only instructions are asked for."""
-    if options.objective == "cycles" and asked == "traffic":
+    if options.objective == "cycles" and timing == "traffic":
         raise UsageError("--timing traffic counts instructions: leave it out, or --objective cycles")
     if options.objective == "cycles":
         load_costs(target.board.core, "cycles")  # raises if there is no model
-    cycles = options.objective == "cycles" and target.emulated and asked == "instructions"
-    return "cycles-model" if cycles else asked
+    cycles = options.objective == "cycles" and target.emulated and timing == "instructions"
+    return "cycles-model" if cycles else timing
 
 
 def _time_variants(path: Path, target: Target, options: Options, progress: Progress) -> None:
@@ -260,12 +237,11 @@ def run_model(
     reading: Preprocessing = AS_USUAL,
     labels: Path | None = None,
     timing: Timing = "instructions",
-    told: Callable[[Ran], None] | None = None,
     progress: Progress = SILENT,
-) -> JsonObject:
-    """Build, flash, run and verify. `verified` is in the report; a failed verification is no exception.
+) -> VerifiedRun:
+    """Build, flash, run and verify. A failed verification is no exception.
 
-    `labels` contains the class names, one per line. `told` receives the run itself.
+    `labels` contains the class names, one per line.
     Raises ConfigError if the target does not support this `timing`.
     """
     timing = _timing(timing, target, options)
@@ -282,38 +258,18 @@ def run_model(
     require_timing(timing, target, made.model.cores)
     samples = load_samples(made.model.graph, inputs, expected, options.seed, reading)
     ran = run_within_limit(made, target, samples, options.max_overhead, progress)
-    if told is not None:
-        told(ran)
     verdict = verdict_on_host(ran.made, samples, progress).with_device(ran.observed.outputs)
-    modelled = _Counted(timing, target, samples[0], progress)
-    found = outputs(ran.made.plan.graph, ran.observed.outputs, classes)
-    return _measured(ran, modelled) | objects.verdict(ran.made, verdict) | {"outputs": found}
+    return VerifiedRun(_measured(ran, timing, target, samples[0], progress), verdict, classes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Counted:
-    """Counters of the emulator, and the plugins they need."""
-
-    timing: Timing
-    target: Target
-    sample: Sample
-    progress: Progress
-
-
-def _measured(ran: Ran, asked: _Counted) -> JsonObject:
-    made, firmware = ran.made, ran.firmware
-    measurement = objects.measurement(ran)
-    if asked.timing != "instructions":
-        asked.progress.stage("counting instructions, loads and stores")
-        inputs = asked.sample.stored
-        steps = list(ran.observed.counts) or count_steps(
-            made.plan, asked.target, firmware, inputs, made.patience_s
-        )
-        operators = by_operator(made.plan, steps)
-        known = measurement["overhead_percent"], measurement["overhead_source"]
-        measurement |= counted_report(asked.timing, operators, asked.target, firmware, measurement)
-        if measurement["latency"]["unit"] == ran.observed.measurement.unit:
-            measurement["overhead_percent"], measurement["overhead_source"] = known
-        measurement["traffic_predicted"] = moving.predicted(made.plan, made.model.work)
-    planned = objects.plan(made, ran.observed.measurement) | modelled_latency(made)
-    return planned | objects.sizes(firmware) | measurement
+def _measured(ran: Ran, timing: Timing, target: Target, sample: Sample, progress: Progress) -> Measured:
+    """Return a run with the counts of the emulator that `timing` asks for."""
+    if timing == "instructions":
+        return Measured(ran, timing)
+    progress.stage("counting instructions, loads and stores")
+    plan, firmware = ran.made.plan, ran.firmware
+    steps = list(ran.observed.counts)
+    steps = steps or count_steps(plan, target, firmware, sample.stored, ran.made.patience_s)
+    operators = by_operator(plan, steps)
+    modelled = profile(target, firmware, operators) if timing == "cycles-model" else None
+    return Measured(ran, timing, operators, modelled)

@@ -11,6 +11,7 @@ from mcudeploy.commands import tune as tuning
 from mcudeploy.commands.keywords import Choices, Named, board_of, options_of, with_keywords
 from mcudeploy.commands.python import PlanResult, Report
 from mcudeploy.device.target import Target
+from mcudeploy.report import as_json
 
 
 @with_keywords
@@ -26,8 +27,9 @@ def tune(
     there is no room.
     """
     target = Target(board_of(board), port, emulate)
-    made, report = tuning.tune_model(Path(model), [target], options_of(choices))
-    return PlanResult(report["arena_bytes"], report["unsplit_arena_bytes"], report, made, choices)
+    tuned = tuning.tune_model(Path(model), [target], options_of(choices))
+    report = as_json(tuned)
+    return PlanResult(report["arena_bytes"], report["unsplit_arena_bytes"], report, tuned.made, choices)
 
 
 @with_keywords
@@ -42,7 +44,7 @@ def measure(
 ) -> Report:
     """Time every operator of a model on the device: the object of `measure --json`."""
     target = Target(board_of(board), port, emulate)
-    return api.measure_model(Path(model), target, options_of(choices), timing=timing)
+    return as_json(api.measure_model(Path(model), target, options_of(choices), timing=timing))
 
 
 @with_keywords
@@ -59,7 +61,8 @@ def flash(
     `dry_run` builds it, and lists the commands that would write the board.
     """
     target = Target(board_of(board), port, emulate)
-    return api.flash_board(None if model is None else Path(model), target, options_of(choices), dry_run)
+    path = None if model is None else Path(model)
+    return as_json(api.flash_board(path, target, options_of(choices), dry_run))
 
 
 def quantize(

@@ -23,9 +23,9 @@ from mcudeploy.commands import commands as api
 from mcudeploy.commands.keywords import Choices, Named, board_of, options_of, with_keywords
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.execution.running import Ran
 from mcudeploy.ir.plan import Split
 from mcudeploy.ops.host_io import from_device
+from mcudeploy.report import as_json
 from mcudeploy.report import html as pages
 from mcudeploy.verify.samples import NamedArray, ValueSource
 
@@ -175,20 +175,21 @@ class PlanResult:
 def check(model: str | Path, board: Named | None = None, **choices: Unpack[Choices]) -> Report:
     """Which operators are unsupported, and why, and the model's sizes; with a board, whether it fits."""
     named = None if board is None else board_of(board)
-    return checking.check_model(Path(model), named, options_of(choices))
+    return as_json(checking.check_model(Path(model), named, options_of(choices)))
 
 
 @with_keywords
 def fit(model: str | Path, boards: Iterable[Named], **choices: Unpack[Choices]) -> Report:
     """How a model suits each of these boards, the best first."""
-    return checking.fit_model(Path(model), [board_of(board) for board in boards], options_of(choices))
+    known = [board_of(board) for board in boards]
+    return as_json(checking.fit_model(Path(model), known, options_of(choices)))
 
 
 @with_keywords
 def plan(model: str | Path, board: Named, **choices: Unpack[Choices]) -> PlanResult:
     """Order and place all tensors of a model on a board. Raises FitError if there is no room."""
     made = api.plan_model(Path(model), board_of(board), options_of(choices))
-    report = api.plan_report(made)
+    report = as_json(made)
     return PlanResult(report["arena_bytes"], report["unsplit_arena_bytes"], report, made, choices)
 
 
@@ -207,7 +208,7 @@ def build(
     """Write the C library of a model, laid out for the build system `kind`. Firmware comes with it if the
     board has any and `library_only` is false. Raises OutputsDifferError if the program is wrong.
     """
-    report = building.build_models(
+    result = building.build_models(
         [Path(model)],
         board_of(board),
         options_of(choices),
@@ -217,7 +218,8 @@ def build(
         library_only=library_only,
         kind=kind,
     )
-    return BuildResult(tuple(map(Path, report["files"])), report["verified"], report)
+    report = as_json(result)
+    return BuildResult(tuple(result.files), report["verified"], report)
 
 
 @with_keywords
@@ -235,25 +237,21 @@ def run(
     `inputs`: arrays in the model's shapes and types, or files as `--input` takes them, one for each input and
     sample. Without any, one sample is drawn.
     """
-    outputs: list[Mapping[str, Array]] = []
-
-    def keep(ran: Ran) -> None:
-        graph = ran.made.plan.graph
-        outputs.extend(
-            {
-                border.name: from_device(border, graph.tensors[border.tensor], stored[border.tensor])
-                for border in graph.own_outputs()
-            }
-            for stored in ran.observed.outputs
-        )
-
-    report = api.run_model(
+    result = api.run_model(
         Path(model),
         Target(board_of(board), port, emulate),
         options_of(choices),
         inputs=[_source(value, f"inputs[{number}]") for number, value in enumerate(inputs)],
         expected=[],
-        told=keep,
+    )
+    ran, report = result.measured.ran, as_json(result)
+    graph = ran.made.plan.graph
+    outputs = (
+        {
+            border.name: from_device(border, graph.tensors[border.tensor], stored[border.tensor])
+            for border in graph.own_outputs()
+        }
+        for stored in ran.observed.outputs
     )
     return RunResult(
         verified=report["verified"],

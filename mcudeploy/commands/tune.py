@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from mcudeploy.commands.commands import (
-    JsonObject,
-    modelled_latency,
     plans_by_estimates,
     tell_notes,
     with_ways_out,
@@ -26,14 +24,14 @@ from mcudeploy.device.fleet import Fleet, Job
 from mcudeploy.device.image import measured_tiles
 from mcudeploy.device.target import Target, require_port
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.execution.iterating import Iteration, Loop, between_memories, iterations, with_times
+from mcudeploy.execution.iterating import Loop, between_memories, iterations, with_times
+from mcudeploy.execution.results import Tuned
 from mcudeploy.execution.running import Observation, Place, keep, observe, retimed
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Search
 from mcudeploy.planner.model.model import Model, read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_plans
-from mcudeploy.report import objects
 from mcudeploy.toolchain import Firmware
 from mcudeploy.verify.samples import Sample, load_samples
 
@@ -41,19 +39,7 @@ _PREFETCH_SHARE = 2
 """The timing in advance may use one part in this number of the time limit; the search needs the rest."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tuned:
-    """The chosen plan, its observation, that of the unsplit plan (None: does not fit), and the runs made."""
-
-    made: Deployment
-    observed: Observation
-    unsplit: Observation | None
-    tried: int
-
-
-def tune_model(
-    path: Path, targets: Sequence[Target], options: Options, progress: Progress = SILENT
-) -> tuple[Deployment, JsonObject]:
+def tune_model(path: Path, targets: Sequence[Target], options: Options, progress: Progress = SILENT) -> Tuned:
     """Find the plan with the least arena whose measured latency keeps the limit.
 
     The search begins with the result of `plan`. `targets` are one or more devices of one board; they share
@@ -68,30 +54,12 @@ def tune_model(
     model = read_model(path, options, vectors=fleet.first.board.vectors)
     tell_notes(model)
     planned = _search(model, fleet, options, progress)
-    tuned = _choose(planned, fleet, options, progress)
-    found = tuned
-    tuned, ran = fleet.on_one(lambda target: _iterated(found, target, options, progress))
-    made, measured = tuned.made, tuned.observed.measurement
-    unsplit = None if tuned.unsplit is None else tuned.unsplit.measurement
-    overhead, predicted = measured.overhead(unsplit), made.estimated_overhead
-    return made, objects.plan(made, measured) | objects.latency(made.board, measured, unsplit, predicted) | {
-        "measurers": len(targets),
-        "predicted_overhead_percent": predicted,
-        "prediction_error_percent": None if predicted is None or overhead is None else overhead - predicted,
-        "plans_run": tuned.tried + len(ran),
-        "iterations": [
-            {"kind": one.kind, "waits": one.waits, "stall_percent": one.percent, "ticks": one.ticks}
-            for one in ran
-        ],
-        "stack_bytes": measured.stack_bytes,
-        **objects.stack(tuned.observed.stack),
-        **modelled_latency(made),
-    }
+    chosen = _choose(planned, fleet, options, progress)
+    tuned = fleet.on_one(lambda target: _iterated(chosen, target, options, progress))
+    return replace(tuned, measurers=len(targets))
 
 
-def _iterated(
-    tuned: Tuned, target: Target, options: Options, progress: Progress
-) -> tuple[Tuned, list[Iteration]]:
+def _iterated(tuned: Tuned, target: Target, options: Options, progress: Progress) -> Tuned:
     """Return the better of the chosen plan and the iterations with the device in the loop.
 
     Iterations exist if blocks leave a memory and come back, and one core runs the plan. The least latency
@@ -99,7 +67,7 @@ def _iterated(
     """
     plan = tuned.made.plan
     if target.board.is_host or plan.lanes or not between_memories(plan):
-        return tuned, []
+        return tuned
     samples = load_samples(tuned.made.model.graph, [], [], options.seed)
     effort = Effort.of(options.time_limit)
     loop = Loop.of(tuned.made, target, samples, effort, progress)
@@ -110,8 +78,8 @@ def _iterated(
     chosen = with_times(tuned.made, tuned.observed)
     ticks = tuned.observed.measurement.latency + chosen.plan.estimate.exposed_ticks
     if best is None or best.ticks >= ticks:
-        return replace(tuned, made=chosen), ran
-    return replace(tuned, made=best.made, observed=best.observed), ran
+        return replace(tuned, made=chosen, iterations=ran)
+    return replace(tuned, made=best.made, observed=best.observed, iterations=ran)
 
 
 def _keeps(overhead: float | None, options: Options) -> bool:

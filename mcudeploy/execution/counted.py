@@ -1,4 +1,4 @@
-"""A run of a plan in the emulator with everything counted, and the reports of `--timing`."""
+"""A run of a plan in the emulator with everything counted."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError, ProtocolError
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.execution.cycles.cycles_report import cycles_report
-from mcudeploy.execution.cycles.memory_traffic import UNIT, regions_of, require_emulated, traffic_report
+from mcudeploy.execution.cycles.memory_traffic import regions_of, require_emulated
 from mcudeploy.execution.cycles.plugin import Counts, plugin_arguments, read_windows
-from mcudeploy.execution.cycles.profile import core_of, profile
-from mcudeploy.ir.clock import latency_object
+from mcudeploy.execution.cycles.profile import core_of
 from mcudeploy.ir.plan import Plan
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import Functions
 from mcudeploy.verify.compare import Storage, run_once
 
-JsonObject = dict[str, Any]
 Timing = Literal["instructions", "cycles-model", "traffic"]
 """Metric of a run: the board's counter; modelled cycles of its core; or instructions.
 
@@ -71,23 +68,6 @@ def by_operator(plan: Plan, steps: Sequence[Counts]) -> dict[str, Counts]:
     for entry, counts in zip(plan.tape, steps, strict=True):
         operators.setdefault(plan.name_of(entry), Counts()).add(counts)
     return operators
-
-
-def counted_report(
-    timing: Timing,
-    operators: Mapping[str, Counts],
-    target: Target,
-    firmware: Firmware,
-    measured: Mapping[str, Any],
-) -> JsonObject:
-    """Return the keys of a report of `measure` or `run` that counts of operators replace or add."""
-    if timing != "cycles-model":
-        found = traffic_report(operators, firmware, measured, UNIT)
-    else:
-        cycles = cycles_report(profile(target, firmware, operators), core_of(target), measured)
-        found = cycles | traffic_report(operators, firmware, cycles, cycles["latency"]["unit"])
-    value, unit = found["latency"]["value"], found["latency"]["unit"]
-    return found | {"latency": latency_object(value, unit, target.board.clock_hz)}
 
 
 def _qemu(board: Board) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from mcudeploy.codegen.header import entries_of
+from mcudeploy.execution.results import Fitted
 from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.fit import Fit, Latency
@@ -13,12 +13,12 @@ from mcudeploy.planner.fit import Fit, Latency
 JsonObject = dict[str, Any]
 
 
-def fits(found: Sequence[Fit]) -> JsonObject:
+def fits(found: Fitted) -> JsonObject:
     """Report how a model fits boards, in the order of `rank_boards`.
 
     Free bytes are negative if they are missing; `flash_bytes` does not include code.
     """
-    return {"boards": [_fit(fit) for fit in found]}
+    return {"boards": [_fit(fit) for fit in found.fits]}
 
 
 def _fit(fit: Fit) -> JsonObject:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
+from functools import singledispatch
 from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.kernelfiles import MOVE
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.results import (
+    Built,
+    BuiltModel,
+    Fitted,
+    Flashed,
+    Initialised,
+    Measured,
+    Tuned,
+    VerifiedRun,
+)
 from mcudeploy.execution.running import Ran
 from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.plan import MOVES, Measurement, memories_of
+from mcudeploy.planner.fit import estimated_latency, longest_step
 from mcudeploy.planner.place.sharing import sharing
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
-from mcudeploy.report import moving
+from mcudeploy.report import fits, moving
+from mcudeploy.report.counted_report import counted_report
+from mcudeploy.report.outputs import outputs
 from mcudeploy.report.support import removed_channels
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.toolchain import Firmware
@@ -24,6 +38,34 @@ from mcudeploy.verify.difference import FLOAT_FLOOR, OUTPUT_LSB, operator_stands
 from mcudeploy.verify.verdict import Verdict
 
 JsonObject = dict[str, Any]
+
+
+@singledispatch
+def report_of(result: object) -> JsonObject:
+    """Return the JSON object of a command's result."""
+    raise TypeError(f"no report of a {type(result).__name__}")
+
+
+@report_of.register
+def _(result: Deployment) -> JsonObject:
+    """The object of `plan`; `latency` contains earlier measurements of this plan."""
+    return plan(result, result.measured()) | known_latency(result)
+
+
+@report_of.register
+def _(result: Fitted) -> JsonObject:
+    return fits.fits(result)
+
+
+def known_latency(made: Deployment) -> JsonObject:
+    """Report the measured latency of a plan, and the estimate."""
+    measured = latency(made.board, made.measured(), made.baseline(), made.estimated_overhead)
+    return measured | modelled_latency(made)
+
+
+def modelled_latency(made: Deployment) -> JsonObject:
+    """Report the latency of a plan by its core's costs, even if it was measured; null on the host."""
+    return {"estimated_latency": fits.latency(estimated_latency(made.plan, made.model, made.board))}
 
 
 def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
@@ -140,27 +182,99 @@ def stack(bound: StackBound | None) -> JsonObject:
     }
 
 
-def build(made: Deployment, firmware: Firmware | None, checked: Verdict | None) -> JsonObject:
-    """Report one model of `build`; without firmware, only the size of its weights is known.
-
-    `verified` is null if the program was not run.
-    """
+@report_of.register
+def _(result: BuiltModel) -> JsonObject:
+    """Without firmware, only the weights are known. `verified` is null if the program was not run."""
+    made, firmware, checked = result.made, result.firmware, result.verdict
     known = {"weights_bytes": weights_bytes(made.model.calls)} if firmware is None else sizes(firmware)
     judged = {"verified": None} if checked is None else verdict(made, checked)
-    return {"name": made.program.prefix, **plan(made), **known, **judged}
-
-
-def flash(
-    firmware: Firmware, port: str | None, flasher: str | None, commands: Sequence[Sequence[str]] | None
-) -> JsonObject:
-    """Return the object of `flash`; `commands` are those of a dry run, in order."""
+    step = longest_step(made.plan, made.model, made.board)
     return {
-        "board": firmware.board.name,
-        "port": port,
-        "flasher": flasher,
-        "firmware_hash": f"{firmware.hash:08x}",
-        "commands": [list(line) for line in commands] if commands else None,
+        "name": made.program.prefix,
+        **plan(made),
+        **known,
+        **judged,
+        **known_latency(made),
+        "longest_step": fits.longest(made.plan, step),
+        "selftest": result.selftest is not None,
+        "stack_unknown": result.stack_unknown,
     }
+
+
+@report_of.register
+def _(result: Built) -> JsonObject:
+    models = [report_of(model) for model in result.models]
+    written = {"files": list(map(str, result.files)), "arena": result.arena, "library_arenas": result.arenas}
+    return written | ({"models": models} if len(models) > 1 else models[0])
+
+
+@report_of.register
+def _(result: Initialised) -> JsonObject:
+    files = list(map(str, result.files))
+    return {
+        "board": result.board.name,
+        "model": result.model,
+        "files": files,
+        "directory": str(result.directory),
+    }
+
+
+@report_of.register
+def _(result: Flashed) -> JsonObject:
+    return {
+        "board": result.firmware.board.name,
+        "port": result.port,
+        "flasher": result.flasher,
+        "firmware_hash": f"{result.firmware.hash:08x}",
+        "commands": [list(line) for line in result.commands] if result.commands else None,
+    }
+
+
+@report_of.register
+def _(result: Tuned) -> JsonObject:
+    made, measured = result.made, result.observed.measurement
+    unsplit = None if result.unsplit is None else result.unsplit.measurement
+    overhead, predicted = measured.overhead(unsplit), made.estimated_overhead
+    return (
+        plan(made, measured)
+        | latency(made.board, measured, unsplit, predicted)
+        | {
+            "measurers": result.measurers,
+            "predicted_overhead_percent": predicted,
+            "prediction_error_percent": None
+            if predicted is None or overhead is None
+            else overhead - predicted,
+            "plans_run": result.tried + len(result.iterations),
+            "iterations": [
+                {"kind": one.kind, "waits": one.waits, "stall_percent": one.percent, "ticks": one.ticks}
+                for one in result.iterations
+            ],
+            "stack_bytes": measured.stack_bytes,
+            **stack(result.observed.stack),
+            **modelled_latency(made),
+        }
+    )
+
+
+@report_of.register
+def _(result: Measured) -> JsonObject:
+    ran, made = result.ran, result.ran.made
+    measured = measurement(ran)
+    if result.timing != "instructions":
+        known = measured["overhead_percent"], measured["overhead_source"]
+        measured |= counted_report(result, measured)
+        if measured["latency"]["unit"] == ran.observed.measurement.unit:
+            measured["overhead_percent"], measured["overhead_source"] = known
+        measured["traffic_predicted"] = moving.predicted(made.plan, made.model.work)
+    planned = plan(made, ran.observed.measurement) | modelled_latency(made)
+    return planned | sizes(ran.firmware) | measured
+
+
+@report_of.register
+def _(result: VerifiedRun) -> JsonObject:
+    ran = result.measured.ran
+    found = outputs(ran.made.plan.graph, ran.observed.outputs, result.labels)
+    return report_of(result.measured) | verdict(ran.made, result.verdict) | {"outputs": found}
 
 
 def measurement(ran: Ran) -> JsonObject:

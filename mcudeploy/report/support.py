@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mcudeploy.boards.board import Board
-from mcudeploy.common.errors import ModelError
+from mcudeploy.execution.results import Checked
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import Model
@@ -16,26 +16,25 @@ from mcudeploy.planner.tape.footprint import missing, weights_bytes
 JsonObject = dict[str, Any]
 
 
-def unsupported(error: ModelError) -> JsonObject:
-    """Return the object of `check` for a model with unsupported nodes."""
-    problems = [asdict(problem) for problem in error.problems]
-    sizes = dict.fromkeys(("parameters", "macs", "weights_bytes"))
-    return {"supported": False, "problems": problems, "notes": [], **sizes}
-
-
-def check(model: Model, parameters: int, arena_bytes: int) -> JsonObject:
-    """Return the object of `check` for a supported model, with its unsplit arena."""
-    return {
+def check(found: Checked) -> JsonObject:
+    """Return the object of `check`."""
+    model = found.model
+    if model is None:
+        problems = [asdict(problem) for problem in found.problems]
+        sizes = dict.fromkeys(("parameters", "macs", "weights_bytes"))
+        return {"supported": False, "problems": problems, "notes": [], **sizes}
+    report = {
         "supported": True,
         "problems": [],
         "notes": list(model.graph.notes),
-        "parameters": parameters,
+        "parameters": found.parameters,
         "macs": model.macs,
         "constant_channels": removed_channels(model.graph),
         "weights_bytes": weights_bytes(model.calls),
-        "arena_bytes": arena_bytes,
+        "arena_bytes": found.arena_bytes,
         "operators": len(model.calls),
     }
+    return report if found.board is None else report | _fits(found.board, found.plans)
 
 
 def removed_channels(graph: Graph) -> JsonObject | None:
@@ -43,7 +42,7 @@ def removed_channels(graph: Graph) -> JsonObject | None:
     return None if graph.trimmed is None else asdict(graph.trimmed)
 
 
-def fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
+def _fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
     """Return the arena of each plan, and whether it fits the board.
 
     If none fits, `missing` lists the shortage of the plan with the least arena.

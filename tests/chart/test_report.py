@@ -17,7 +17,6 @@ from models import quantised_convolutions
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
-from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import is_ours
 from mcudeploy.execution.deployment import Deployment
@@ -25,7 +24,7 @@ from mcudeploy.ir.plan import Measurement, OperatorTime
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
-from mcudeploy.report import html, objects
+from mcudeploy.report import as_json, html, objects
 from mcudeploy.report.perfetto import trace
 from mcudeploy.report.times import latency_text, step_times
 
@@ -149,7 +148,7 @@ def test_measured_times_are_shared_out_among_steps(vww: Deployment) -> None:
 
 
 def test_the_page_has_the_figures_of_the_tables_and_the_file_of_the_plan(vww: Deployment) -> None:
-    report = api.plan_report(vww)
+    report = as_json(vww)
     text = html.page(vww.model.path, [html.Subject(vww, report)], ["tune", "m.onnx"], Path("my plan.json"))
     modelled = report["estimated_latency"]
     assert f">{modelled['milliseconds']:,.1f} ms<" in text

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -121,8 +121,7 @@ FIT = {
 ANSWERS: dict[str, Any] = {
     "fit_model": FIT,
     "check_model": CHECK,
-    "plan_model": SimpleNamespace(board="tiny"),
-    "plan_report": PLAN,
+    "plan_model": PLAN,
     "save_plan": None,
     "save_chart": None,
     "build_models": BUILD,

@@ -243,7 +243,7 @@ def test_the_tables_are_part_of_the_flash(mcudeploy_command: Invoke, deploy: Dep
 
 def test_moves_are_told_of_where_there_are_any(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     assert "moves" not in mcudeploy_command("plan m.onnx --board tiny").stdout
-    deploy.answers["plan_report"] = PLAN | {"moves": 12, "moved_bytes": 8448}
+    deploy.answers["plan_model"] = PLAN | {"moves": 12, "moved_bytes": 8448}
     text = mcudeploy_command("plan m.onnx --board tiny").stdout
     assert "14, 12 of them move a block each (8,448 B)" in text
 

@@ -26,9 +26,9 @@ def targets(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> list[Target]:
     """Those that `tune` was called with last."""
     seen: list[Target] = []
 
-    def tune_model(_: Any, targets: tuple[Target, ...], *__: Any) -> tuple[None, dict[str, Any]]:
+    def tune_model(_: Any, targets: tuple[Target, ...], *__: Any) -> dict[str, Any]:
         seen[:] = targets
-        return None, {}
+        return {}
 
     tuning = ModuleType("mcudeploy.commands.tune")
     tuning.tune_model = tune_model  # type: ignore[attr-defined]
@@ -149,12 +149,12 @@ def test_places_are_released_when_the_command_ends(
         finally:
             held.remove(place)
 
-    def tune_model(_: Any, given: tuple[Target, ...], *__: Any) -> tuple[None, dict[str, Any]]:
+    def tune_model(_: Any, given: tuple[Target, ...], *__: Any) -> dict[str, Any]:
         targets[:] = given
         assert held == ["a", "b"]
         if ending is not None:
             raise ending("it ends")
-        return None, {}
+        return {}
 
     monkeypatch.setattr("mcudeploy.device.labgrid.acquired", acquired)
     monkeypatch.setattr(sys.modules["mcudeploy.commands.tune"], "tune_model", tune_model)

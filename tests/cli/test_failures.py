@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import IO
 
 import pytest
@@ -102,10 +101,9 @@ def test_of_several_boards_one_that_fits_is_enough(
     def planned(_: Path, board: Board, *__: object) -> object:
         if board.name != rooms:
             raise errors.FitError("too large", (errors.Proposal("--stream-input", "fits"),))
-        return SimpleNamespace(board=board)
+        return {"board": "tiny"}
 
     deploy.answers["plan_model"] = planned
-    deploy.answers["plan_report"] = {"board": "tiny"}
     result = mcudeploy_command("plan m.onnx --board microbit,tiny --json")
     assert result.exit_code == code
     found = json.loads(result.stdout)["boards"]

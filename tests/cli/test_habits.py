@@ -159,10 +159,10 @@ def test_one_latency_stands_first_in_every_command(mcudeploy_command: Invoke, de
     modelled = at | {"value": 9000, "unit": "cycles (model)", "milliseconds": 53.6}
     modelled |= {"milliseconds_by": "cycle model"}
     both = {"latency": counted, "estimated_latency": modelled}
-    deploy.answers |= {"plan_report": PLAN | both, "run_model": RUN | both}
+    deploy.answers |= {"plan_model": PLAN | both, "run_model": RUN | both}
     first = "53.6 ms, modelled (4,000 instructions counted: 0.02 ms at one clock an instruction, the least)"
     for line in ("plan m.onnx --board tiny", "run m.onnx --board tiny"):
         assert re.search(rf"^latency +{re.escape(first)}$", mcudeploy_command(line).stdout, re.M)
-    deploy.answers["plan_report"] = PLAN | {"latency": None, "estimated_latency": modelled}
+    deploy.answers["plan_model"] = PLAN | {"latency": None, "estimated_latency": modelled}
     text = mcudeploy_command("plan m.onnx --board tiny").stdout
     assert re.search(r"^latency +53.6 ms, modelled$", text, re.M)

@@ -20,6 +20,7 @@ from mcudeploy.commands import build as building
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 from tests.deploy.test_stateful import network, saved
 
 BOARD = load_board("stm32f405")
@@ -48,7 +49,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def built(models: list[Path], out: Path, arena: ArenaKind, options: Options = QUICK, **how: object) -> dict:
     how = {"library_only": True, **how}
-    return building.build_models(models, BOARD, options, out, arena=arena, **how)  # type: ignore[arg-type]
+    return reports.build_models(models, BOARD, options, out, arena=arena, **how)  # type: ignore[arg-type]
 
 
 def run(out: Path, main: str, *macros: str) -> None:

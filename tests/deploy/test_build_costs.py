@@ -15,6 +15,7 @@ from mcudeploy.common.errors import BuildError
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.fit import estimated_latency
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 BOARD = load_board("stm32f405")
 QUICK = Options(name="tiny", split=False, time_limit=1)
@@ -33,7 +34,7 @@ def shown(report: dict, capsys: pytest.CaptureFixture[str]) -> str:
 def test_a_library_for_a_build_system_states_its_costs(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = building.build_models([model], BOARD, QUICK, tmp_path, kind="cmake")
+    report = reports.build_models([model], BOARD, QUICK, tmp_path, kind="cmake")
     stack = report["library_stack_bound_bytes"]
     assert 0 < stack < report["stack_bound_bytes"] and report["stack_unknown"] is None
     assert f"#define TINY_STACK_BYTES {stack}u\n" in (tmp_path / "include" / "tiny.h").read_text()
@@ -46,7 +47,7 @@ def test_a_library_for_a_build_system_states_its_costs(
 
 
 def test_the_longest_step_is_the_largest_part_of_the_latency(model: Path, tmp_path: Path) -> None:
-    report = building.build_models([model], BOARD, QUICK, tmp_path, library_only=True)
+    report = reports.build_models([model], BOARD, QUICK, tmp_path, library_only=True)
     longest = report["longest_step"]
     made = building.plan_model(model, BOARD, QUICK)
     latency = estimated_latency(made.plan, made.model, BOARD)
@@ -66,7 +67,7 @@ def test_without_a_compiler_the_stack_is_said_to_be_unknown(
         raise BuildError("arm-none-eabi-gcc is not installed\nmore")
 
     monkeypatch.setattr(Deployment, "build", missing)
-    report = building.build_models([model], BOARD, QUICK, tmp_path, library_only=True)
+    report = reports.build_models([model], BOARD, QUICK, tmp_path, library_only=True)
     assert report["stack_unknown"] == "arm-none-eabi-gcc is not installed"
     assert "not known: arm-none-eabi-gcc is not installed" in shown(report, capsys)
     assert "STACK_BYTES" not in (tmp_path / "include" / "tiny.h").read_text()

@@ -11,8 +11,6 @@ import pytest
 from models import fully_connected
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.commands import commands as api
-from mcudeploy.commands import tune as tuning
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
@@ -21,6 +19,7 @@ from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.samples import load_samples
+from tests import reports
 
 HOST = Target(load_board("host"))
 ROOMY = Options(max_overhead=60)
@@ -62,7 +61,7 @@ def test_split_outputs_are_the_unsplit_ones(
 
 def test_a_fed_vector_comes_in_rows(tmp_path: Path) -> None:
     path = fully_connected(tmp_path / "digits.onnx", (784, 32, 10), quantised=True)
-    report = api.run_model(path, HOST, replace(ROOMY, stream_input=True), inputs=[], expected=[])
+    report = reports.run_model(path, HOST, replace(ROOMY, stream_input=True), inputs=[], expected=[])
     assert report["verified"] and report["unsplit_arena_bytes"] == 784 + 32
     assert report["arena_bytes"] <= 128 + 32 + 64
     assert report["splits"][0]["operators"][0] == "feed_x"
@@ -71,6 +70,6 @@ def test_a_fed_vector_comes_in_rows(tmp_path: Path) -> None:
 def test_measured_within_the_limit_and_bit_identical_on_a_board(tmp_path: Path) -> None:
     path = fully_connected(tmp_path / "dense.onnx", WIDE, quantised=True)
     target = Target(load_board("stm32f405"), emulate=True)
-    _, report = tuning.tune_model(path, [target], Options(time_limit=5))
+    _, report = reports.tune_model(path, [target], Options(time_limit=5))
     assert report["arena_bytes"] <= 512 < report["unsplit_arena_bytes"] == 1088
     assert report["overhead_percent"] <= 5

@@ -26,6 +26,7 @@ from mcudeploy.planner.search.kernels import alternatives, choose_kernels, faste
 from mcudeploy.planner.search.placing import unsplit_schedule
 from mcudeploy.tiling.blocks import whole
 from mcudeploy.tiling.live import live_peak
+from tests import reports
 
 HOST = load_board("host")
 POINTWISE = {"conv2d_s8_1x1", "conv2d_s8_1x1_direct"}
@@ -129,7 +130,7 @@ def test_a_plan_keeps_its_variants_in_its_file(path: Path, model: Model, tmp_pat
     assert made.plan.kernels == plan.kernels
     assert {call.variant for call in made.model.calls.values()} == quick
     assert set(made.program.kernels) >= quick
-    report = api.run_model(
+    report = reports.run_model(
         path, api.Target(HOST), Options(plan_file=tmp_path / "plan.json"), inputs=[], expected=[]
     )
     assert report["verified"] and {one["variant"] for one in report["operators"]} == quick

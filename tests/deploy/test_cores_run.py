@@ -19,6 +19,7 @@ from mcudeploy.ir.clock import PATH_UNIT
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
+from tests import reports
 
 CASES = [
     ("mps2-an521", 2, False),
@@ -42,7 +43,7 @@ def options(cores: int, streamed: bool) -> Options:
 
 def run(model: Path, board: str, cores: int, streamed: bool) -> dict[str, Any]:
     target = Target(load_board(board), emulate=True)
-    return api.run_model(model, target, options(cores, streamed), inputs=[], expected=[])
+    return reports.run_model(model, target, options(cores, streamed), inputs=[], expected=[])
 
 
 @cache

@@ -15,7 +15,6 @@ import pytest
 from models import quantised_convolutions
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.commands import checking
 from mcudeploy.commands import commands as api
 from mcudeploy.commands import tune as tuning
 from mcudeploy.common.errors import (
@@ -34,20 +33,21 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_plans
-from mcudeploy.report import objects
+from mcudeploy.report import as_json, objects
 from mcudeploy.toolchain.emulator import Emulator
 from mcudeploy.toolchain.stack import StackBound
 from mcudeploy.verify import verdict as verdict_module
 from mcudeploy.verify.difference import difference
 from mcudeploy.verify.samples import load_samples
 from mcudeploy.verify.verdict import judge
+from tests import reports
 
 HOST = Target(load_board("host"))
 
 
 @pytest.mark.parametrize("board", ["host", "stm32f405", "microbit"])
 def test_run_verifies_and_reports(model: Path, board: str) -> None:
-    report = api.run_model(
+    report = reports.run_model(
         model, Target(load_board(board), emulate=True), Options(max_overhead=20), inputs=[], expected=[]
     )
     assert report["verified"] and report["reason"] is None
@@ -72,12 +72,12 @@ def test_run_verifies_and_reports(model: Path, board: str) -> None:
 def test_a_stack_deeper_than_its_bound_is_a_defect(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "stack_bound", lambda _: StackBound(100, 80, 100))
     with pytest.raises(DeployError, match=r"\d+ B of stack, more than the bound of 100 B.*defect"):
-        api.measure_model(model, Target(load_board("microbit"), emulate=True), Options(split=False))
+        reports.measure_model(model, Target(load_board("microbit"), emulate=True), Options(split=False))
 
 
 def test_instruction_counts_repeat_exactly(model: Path) -> None:
     target = Target(load_board("stm32f405"), emulate=True)
-    first, second = (api.measure_model(model, target, Options()) for _ in range(2))
+    first, second = (reports.measure_model(model, target, Options()) for _ in range(2))
     assert first["latency"] == second["latency"] and first["operators"] == second["operators"]
 
 
@@ -139,11 +139,11 @@ def test_expected_outputs_decide(model: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "in.npy", image)
     np.save(tmp_path / "out.npy", np.full((1, 4, 12, 12), 99, np.int8))
     files = {"inputs": [tmp_path / "in.npy"], "expected": [tmp_path / "out.npy"]}
-    report = api.run_model(model, HOST, Options(), **files)
+    report = reports.run_model(model, HOST, Options(), **files)
     assert not report["verified"] and "expected 99" in report["reason"]
     np.save(tmp_path / "in.npy", image[:, :2])
     with pytest.raises(UsageError, match=r"\[1, 2, 12, 12\]"):
-        api.run_model(model, HOST, Options(), **files)
+        reports.run_model(model, HOST, Options(), **files)
 
 
 def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
 
     for module in (api, tuning):
         monkeypatch.setattr(module, "find_plans", search)
-    made, report = tuning.tune_model(model, [target], Options(stream_input=stream, time_limit=20))
+    made, report = reports.tune_model(model, [target], Options(stream_input=stream, time_limit=20))
     assert starts == [None, searches[0].choices[0]]  # it begins with what `plan` gives, and is never worse
     assert report["arena_bytes"] <= searches[0].choices[0].layout.arena_bytes
     assert report["overhead_percent"] <= 5 and report["streamed"] is stream
@@ -193,7 +193,7 @@ def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
     assert abs(report["prediction_error_percent"]) < 1
     stored = tmp_path / "plan.json"
     api.save_plan(made, stored)
-    again = api.run_model(model, target, Options(plan_file=stored), inputs=[], expected=[])
+    again = reports.run_model(model, target, Options(plan_file=stored), inputs=[], expected=[])
     assert again["verified"] and again["arena_bytes"] == report["arena_bytes"]
     assert again["latency"] == report["latency"] and again["splits"] == report["splits"]
 
@@ -205,7 +205,7 @@ def test_two_measurers_find_what_one_finds(
     found = []
     for count in (1, 2):
         monkeypatch.setattr("mcudeploy.cost.database.cache_dir", lambda count=count: tmp_path / str(count))
-        made, report = tuning.tune_model(model, [target] * count, Options(time_limit=20))
+        made, report = reports.tune_model(model, [target] * count, Options(time_limit=20))
         assert report["measurers"] == count and report["search"]["measured"] > 10
         del report["measurers"], report["search"]["seconds"]
         found.append((report, made.plan.layout, made.plan.schedule.steps))
@@ -245,10 +245,10 @@ def test_a_device_that_dies_ends_the_tune_only_if_it_is_the_last_and_leaves_no_e
     target = Target(load_board("mps2-an386"))
     if last:
         with pytest.raises(ProtocolError, match="emulator"):
-            tuning.tune_model(model, [target] * 2, Options(time_limit=20))
+            reports.tune_model(model, [target] * 2, Options(time_limit=20))
         assert len(processes) == 2
     else:
-        _, report = tuning.tune_model(model, [target] * 3, Options(time_limit=20))
+        _, report = reports.tune_model(model, [target] * 3, Options(time_limit=20))
         assert report["overhead_percent"] <= 5 and report["search"]["measured"] > 10
         assert len(processes) >= 6
         assert len([it for it in caplog.records if "a board is out" in it.message]) == 2
@@ -257,8 +257,8 @@ def test_a_device_that_dies_ends_the_tune_only_if_it_is_the_last_and_leaves_no_e
 
 
 def test_a_streamed_input_needs_less_and_gives_the_same(model: Path) -> None:
-    whole = api.run_model(model, HOST, Options(), inputs=[], expected=[])
-    streamed = api.run_model(model, HOST, Options(stream_input=True), inputs=[], expected=[])
+    whole = reports.run_model(model, HOST, Options(), inputs=[], expected=[])
+    streamed = reports.run_model(model, HOST, Options(stream_input=True), inputs=[], expected=[])
     assert whole["verified"] and streamed["verified"]
     assert streamed["arena_bytes"] < whole["arena_bytes"]
 
@@ -268,10 +268,10 @@ def test_a_damaged_database_loses_no_run(
 ) -> None:
     monkeypatch.setattr("mcudeploy.cost.database.cache_dir", lambda: tmp_path)
     (tmp_path / "measurements.sqlite").write_bytes(b"no database" * 1000)
-    report = api.run_model(model, HOST, Options(split=False), inputs=[], expected=[])
+    report = reports.run_model(model, HOST, Options(split=False), inputs=[], expected=[])
     assert report["verified"] and report["latency"]["unit"] == "us"
     assert "the measurement is not stored" in caplog.text and "Delete it" in caplog.text
-    assert api.plan_report(api.plan_model(model, HOST.board, Options(split=False)))["latency"] is None
+    assert as_json(api.plan_model(model, HOST.board, Options(split=False)))["latency"] is None
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_damaged_database_loses_no_run(
 )
 def test_reports_say_whose_costs_are_the_estimates(model: Path, board: str, costs_of: str) -> None:
     target = load_board(board)
-    report = api.plan_report(api.plan_model(model, target, Options(split=False)))
+    report = as_json(api.plan_model(model, target, Options(split=False)))
     assert report["estimates"] == {"core": target.core, "costs_of": costs_of, "unit": "instructions"}
     timed = find_plans(load_model(model), target, Options(split=False), lambda *_: lambda *_: 1.0)
     assert timed.costs_of is None
@@ -295,11 +295,11 @@ def test_infinities_are_compared_without_a_warning() -> None:
 def test_an_open_batch_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = quantised_convolutions(tmp_path / "open.onnx")
     model = onnx.load(path)
-    assert checking.check_model(path, None, Options())["notes"] == []
+    assert reports.check_model(path, None, Options())["notes"] == []
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[0].dim_param = "N"
     onnx.save(model, path)
-    (note,) = checking.check_model(path, None, Options())["notes"]
+    (note,) = reports.check_model(path, None, Options())["notes"]
     assert "dimension 0 (N) is open and taken as a batch of 1" in note
     api.plan_model(path, HOST.board, Options(split=False))
     assert [record.getMessage() for record in caplog.records] == [f"note: {note}"]

@@ -11,7 +11,6 @@ from models import fully_connected
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
-from mcudeploy.commands import tune as tuning
 from mcudeploy.common.errors import (
     BoardNotFoundError,
     FitError,
@@ -22,7 +21,9 @@ from mcudeploy.common.errors import (
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Quantization, Tensor
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
 from mcudeploy.verify.samples import load_samples
+from tests import reports
 
 HOST = Target(load_board("host"))
 
@@ -38,19 +39,19 @@ def test_wrong_inputs_are_known_before_the_search(
     else:
         np.save(path, np.array([{}]) if content == "objects" else np.zeros(3, np.int8), allow_pickle=True)
     with pytest.raises(UsageError, match=r"in\.npy (is empty|is damaged|has the shape)") as found:
-        api.run_model(model, HOST, Options(), inputs=[path], expected=[])
+        reports.run_model(model, HOST, Options(), inputs=[path], expected=[])
     assert "pickle" not in str(found.value)
 
 
 def test_flashing_leaves_no_port_but_that_of_a_board() -> None:
     with pytest.raises(UsageError, match="nothing is flashed"):
-        api.flash_board(None, HOST, Options(), dry_run=False)
-    report = api.flash_board(None, Target(load_board("mps2-an386")), Options(), dry_run=False)
+        reports.flash_board(None, HOST, Options(), dry_run=False)
+    report = reports.flash_board(None, Target(load_board("mps2-an386")), Options(), dry_run=False)
     assert report["port"] is None and report["firmware_hash"]
 
 
 def test_what_does_not_fit_says_by_how_much(model: Path) -> None:
-    need = api.plan_report(api.plan_model(model, HOST.board, Options()))["arena_bytes"]
+    need = as_json(api.plan_model(model, HOST.board, Options()))["arena_bytes"]
     with pytest.raises(FitError, match=rf"limit is 1,000: {need - 1000} too many"):
         api.plan_model(model, HOST.board, Options(ram_limit=1000))
 
@@ -60,7 +61,7 @@ def test_weights_without_room_are_known_before_the_search(tmp_path: Path) -> Non
     target = Target(load_board("mps2-an386"))
     for options in (Options(), Options(split=False)):
         with pytest.raises(FitError, match=r"weights need 5,[\d,]+ bytes, the flash of mps2-an386 has"):
-            tuning.tune_model(path, [target], options)
+            reports.tune_model(path, [target], options)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -92,12 +93,12 @@ def test_a_port_is_looked_for_before_anything_else(
     def start(target: Target) -> object:
         model, options = tmp_path / "missing.onnx", Options()  # the first thing that planning would say
         if command == "run":
-            return api.run_model(model, target, options, inputs=[], expected=[])
+            return reports.run_model(model, target, options, inputs=[], expected=[])
         if command == "measure":
-            return api.measure_model(model, target, options)
+            return reports.measure_model(model, target, options)
         if command == "flash":
-            return api.flash_board(model, target, options, dry_run=False)
-        return tuning.tune_model(model, [target], options)
+            return reports.flash_board(model, target, options, dry_run=False)
+        return reports.tune_model(model, [target], options)
 
     board = load_board("stm32f405")
     with pytest.raises(PortError, match="no such port"):

@@ -15,6 +15,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner import planner
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 HOST = load_board("host")
 REGRESSIONS = Path(__file__).resolve().parents[1] / "regressions"
@@ -27,7 +28,7 @@ def test_an_input_that_is_cut_and_looked_at_through_a_view(
 ) -> None:
     model = REGRESSIONS / f"fail_planfault_{name}.onnx"
     options = Options(max_overhead=400, time_limit=1, stream_input=streamed)
-    report = api.run_model(model, Target(HOST), options, inputs=[], expected=[])
+    report = reports.run_model(model, Target(HOST), options, inputs=[], expected=[])
     assert report["verified"]
     assert "defect" not in caplog.text
 

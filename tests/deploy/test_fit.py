@@ -10,10 +10,10 @@ import pytest
 from models import fully_connected, quantised_convolutions
 
 from mcudeploy.boards.board import Board, load_board
-from mcudeploy.commands import checking
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 STM = load_board("stm32f405")
 
@@ -31,11 +31,11 @@ def with_room_for(arena_bytes: int) -> Board:
 
 
 def test_check_judges_split_and_streamed_plans_too(model: Path) -> None:
-    plans = checking.check_model(model, STM, Options())["plans"]
+    plans = reports.check_model(model, STM, Options())["plans"]
     sizes = {name: found["arena_bytes"] for name, found in plans.items()}
     assert sizes["unsplit"] > sizes["split"] > sizes["streamed"]
     for room in (sizes["split"], sizes["streamed"], 64):
-        found = checking.check_model(model, with_room_for(room), Options())
+        found = reports.check_model(model, with_room_for(room), Options())
         assert {name: one["fits"] for name, one in found["plans"].items()} == {
             name: size <= room for name, size in sizes.items()
         }
@@ -94,5 +94,5 @@ def test_where_the_weights_are_too_large_nothing_is_said_of_the_arena(model: Pat
     ) as caught:
         api.plan_model(model, board, Options(time_limit=1))
     assert "arena" not in str(caught.value).splitlines()[0]
-    found = checking.check_model(model, board, Options())
+    found = reports.check_model(model, board, Options())
     assert list(found["plans"]) == ["unsplit"] and not found["fits"]

@@ -11,7 +11,6 @@ from models import skipping
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.commands import commands as api
-from mcudeploy.commands import tune as tuning
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.device.target import Target
@@ -24,6 +23,7 @@ from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.solve import estimate
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.tiling.blocks import TiledGraph
+from tests import reports
 
 BOARD = load_board("mps2-an505")
 LIMITS = (("sram", 33 * 1024),)
@@ -93,7 +93,7 @@ def test_a_device_tells_what_it_waited_for(made: Deployment, stage: Iterations) 
 
 def test_tune_runs_it_until_nobody_waits(model: Path) -> None:
     options = Options(split=False, memory_limits=LIMITS, time_limit=2)
-    tuned, report = tuning.tune_model(model, [Target(BOARD, emulate=True)], options)
+    tuned, report = reports.tune_model(model, [Target(BOARD, emulate=True)], options)
     kinds = [one["kind"] for one in report["iterations"]]
     waits = [one["waits"] for one in report["iterations"]]
     assert kinds[:2] == ["passive", "planned"] and waits[0] > 0 == waits[-1]
@@ -103,5 +103,5 @@ def test_tune_runs_it_until_nobody_waits(model: Path) -> None:
 
 def test_tune_has_no_iterations_where_nothing_leaves(model: Path) -> None:
     target = Target(BOARD, emulate=True)
-    _, report = tuning.tune_model(model, [target], Options(split=False, time_limit=1))
+    _, report = reports.tune_model(model, [target], Options(split=False, time_limit=1))
     assert report["iterations"] == [] and report["transfers"]["count"] == 0

@@ -22,6 +22,8 @@ from mcudeploy.execution import running
 from mcudeploy.execution.running import Observation, Ran, run_within_limit
 from mcudeploy.ir.plan import Measurement, OperatorTime
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
+from tests import reports
 
 BOARD = load_board("stm32f405")
 OPTIONS = Options(time_limit=5, max_overhead=50)
@@ -115,19 +117,19 @@ def test_nothing_is_compared_with_an_unsplit_plan_that_does_not_fit(
 
 
 def test_on_a_host_there_is_no_limit_and_the_overhead_is_an_estimate(model: Path) -> None:
-    report = api.measure_model(model, Target(load_board("host")), OPTIONS)
+    report = reports.measure_model(model, Target(load_board("host")), OPTIONS)
     assert report["splits"] and report["unsplit_latency"] is None
     assert 0 < report["overhead_percent"] < 50 and report["overhead_source"] == "estimated"
 
 
 def test_a_plan_says_what_is_estimated_and_then_what_was_measured(model: Path) -> None:
     def planned() -> dict[str, Any]:
-        return api.plan_report(api.plan_model(model, BOARD, OPTIONS))
+        return as_json(api.plan_model(model, BOARD, OPTIONS))
 
     report = planned()
     assert report["latency"] is report["unsplit_latency"] is None
     assert 0 < report["overhead_percent"] < 50 and report["overhead_source"] == "estimated"
-    measured = api.run_model(model, Target(BOARD, emulate=True), OPTIONS, inputs=[], expected=[])
+    measured = reports.run_model(model, Target(BOARD, emulate=True), OPTIONS, inputs=[], expected=[])
     assert measured["verified"] and measured["overhead_source"] == "measured"
     keys = ("latency", "unsplit_latency", "overhead_percent", "overhead_source", "arena_bytes")
     report = planned()

@@ -12,7 +12,6 @@ from models import fully_connected
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.program import Program, make_program
-from mcudeploy.commands import build as building
 from mcudeploy.common.errors import (
     BuildError,
     OutputsDifferError,
@@ -21,12 +20,13 @@ from mcudeploy.common.errors import (
 from mcudeploy.device.target import Target
 from mcudeploy.execution import deployment
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 HOST = Target(load_board("host"))
 
 
 def test_library_compiles_on_its_own(model: Path, tmp_path: Path) -> None:
-    report = building.build_models([model], load_board("mps2-an386"), Options(name="tiny"), tmp_path / "out")
+    report = reports.build_models([model], load_board("mps2-an386"), Options(name="tiny"), tmp_path / "out")
     names = {Path(name).relative_to(tmp_path / "out").as_posix() for name in report["files"]}
     assert {"include/tiny.h", "src/tiny.c", "src/tiny_weights.c", "CMakeLists.txt", "library.json"} <= names
     assert "firmware/tiny-mps2-an386.elf" in names
@@ -41,29 +41,29 @@ def test_library_compiles_on_its_own(model: Path, tmp_path: Path) -> None:
 
 
 def test_build_says_what_was_verified(model: Path, tmp_path: Path) -> None:
-    report = building.build_models([model], HOST.board, Options(), tmp_path / "out")
+    report = reports.build_models([model], HOST.board, Options(), tmp_path / "out")
     assert report["verified"] and report["elements"] == 4 * 12 * 12
     assert report["operator_checks"].keys() == {"conv_0", "conv_1"}
-    unverified = building.build_models([model], HOST.board, Options(), tmp_path / "other", verify=False)
+    unverified = reports.build_models([model], HOST.board, Options(), tmp_path / "other", verify=False)
     assert unverified["verified"] is None and unverified["files"]
 
 
 def test_several_models_in_one_folder(model: Path, tmp_path: Path) -> None:
     other = fully_connected(tmp_path / "dense.onnx", (16, 8), quantised=True)
     board, out = load_board("stm32u585"), tmp_path / "out"
-    report = building.build_models([model, other], board, Options(), out)
+    report = reports.build_models([model, other], board, Options(), out)
     assert [each["name"] for each in report["models"]] == ["small", "dense"]
     assert all(each["verified"] for each in report["models"])
     assert {path.name for path in (out / "include").iterdir()} >= {"small.h", "dense.h"}
-    building.build_models([other], board, Options(), out)
+    reports.build_models([other], board, Options(), out)
     assert {path.name for path in (out / "include").iterdir()} == {"dense.h", "dense_selftest.h"}
     (out / "src" / "dense.c").write_text("edited")
     with pytest.raises(UsageError, match=r"src/dense\.c"):
-        building.build_models([model], board, Options(), out)
+        reports.build_models([model], board, Options(), out)
     with pytest.raises(UsageError, match="two models would be called small"):
-        building.build_models([model, model], board, Options(), tmp_path / "new")
+        reports.build_models([model, model], board, Options(), tmp_path / "new")
     with pytest.raises(UsageError, match="--name, --plan and --shape are for one model"):
-        building.build_models([model, other], board, Options(name="x"), tmp_path / "new")
+        reports.build_models([model, other], board, Options(name="x"), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
@@ -76,7 +76,7 @@ def test_a_wrong_program_is_not_written(model: Path, tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(deployment, "make_program", spoiled)
     with pytest.raises(OutputsDifferError, match=r"small.onnx is not verified, nothing is written:\nconv_0 "):
-        building.build_models([model], HOST.board, Options(), tmp_path / "out")
+        reports.build_models([model], HOST.board, Options(), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -86,13 +86,13 @@ def test_build_without_a_host_compiler_names_the_way_out(
     monkeypatch.setenv("CC", str(tmp_path / "no-compiler"))
     board = load_board("stm32u585")  # library only: nothing else needs a compiler
     with pytest.raises(BuildError, match=r"no C compiler .*\n.*--no-verify"):
-        building.build_models([model], board, Options(), tmp_path / "out")
+        reports.build_models([model], board, Options(), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    assert building.build_models([model], board, Options(), tmp_path / "out", verify=False)["files"]
+    assert reports.build_models([model], board, Options(), tmp_path / "out", verify=False)["files"]
 
 
 def test_a_streamed_library_asks_for_its_rows(model: Path, tmp_path: Path) -> None:
-    building.build_models([model], HOST.board, Options(name="tiny", stream_input=True), tmp_path / "out")
+    reports.build_models([model], HOST.board, Options(name="tiny", stream_input=True), tmp_path / "out")
     (tmp_path / "main.c").write_text(
         """#include <stdio.h>
 #include "tiny.h"

@@ -16,7 +16,9 @@ from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
 from mcudeploy.toolchain import Firmware, emulator
+from tests import reports
 from tests.residing import offsets_of
 
 UNSPLIT = Options(split=False)
@@ -81,7 +83,7 @@ def test_no_firmware_is_built_for_a_memory_that_it_does_not_start(model: Path) -
 def test_estimated_latencies_count_what_slow_memories_cost(model: Path) -> None:
     board = load_board("mps2-an386")
     made = (api.plan_model(model, board, options) for options in (Options(split=False), SPREAD))
-    fast, spread = map(api.plan_report, made)
+    fast, spread = map(as_json, made)
     exposed = spread["transfers"]["exposed_ticks"]
     assert exposed > 0
     assert spread["estimated_latency"]["value"] >= fast["estimated_latency"]["value"] + exposed
@@ -92,7 +94,7 @@ def test_a_spread_plan_runs_and_is_verified(model: Path, name: str) -> None:
     board = load_board(name)
     limits = (("dtcm", 1200),) if name == "mps3-an547" else SPREAD.memory_limits
     options = Options(split=False, memory_limits=limits)
-    report = api.run_model(model, Target(board, emulate=True), options, inputs=[], expected=[])
+    report = reports.run_model(model, Target(board, emulate=True), options, inputs=[], expected=[])
     assert report["verified"]
     assert len(report["arenas"]) == 2 and sum(report["arenas"].values()) == report["arena_bytes"]
     assert report["static_ram_bytes"] >= report["arena_bytes"]

@@ -13,13 +13,13 @@ from models import quantised_convolutions
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.program import make_program
-from mcudeploy.commands import build as building
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import chart, objects
+from tests import reports
 from tests.moves import with_moves
 
 
@@ -42,7 +42,7 @@ def test_they_are_built_run_and_verified(board: str, streamed: bool, model: Path
     made = moved(model, board, streamed=streamed)
     target, options = Target(load_board(board), emulate=True), Options(plan_file=tmp_path / "plan.json")
     api.save_plan(made, tmp_path / "plan.json")
-    found = api.run_model(model, target, options, inputs=[], expected=[])
+    found = reports.run_model(model, target, options, inputs=[], expected=[])
     assert found["verified"], found["reason"]
     moves = made.plan.layout.transfers
     assert (found["moves"], found["steps"]) == (len(moves), len(made.plan.schedule.steps))
@@ -64,7 +64,7 @@ def test_measurements_of_moves_are_kept(model: Path, tmp_path: Path, monkeypatch
     monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path / "cache"))
     made, target = moved(model, "mps2-an386"), Target(load_board("mps2-an386"), emulate=True)
     api.save_plan(made, tmp_path / "plan.json")
-    measured = api.measure_model(model, target, Options(plan_file=tmp_path / "plan.json", name="small"))
+    measured = reports.measure_model(model, target, Options(plan_file=tmp_path / "plan.json", name="small"))
     again = made.measured()
     assert again is not None
     times = {operator["name"]: (operator["steps"], operator["ticks"]) for operator in measured["operators"]}
@@ -74,7 +74,9 @@ def test_measurements_of_moves_are_kept(model: Path, tmp_path: Path, monkeypatch
 def test_the_cycle_model_counts_moves(model: Path, tmp_path: Path) -> None:
     made, target = moved(model, "mps2-an386"), Target(load_board("mps2-an386"), emulate=True)
     api.save_plan(made, tmp_path / "plan.json")
-    found = api.measure_model(model, target, Options(plan_file=tmp_path / "plan.json"), timing="cycles-model")
+    found = reports.measure_model(
+        model, target, Options(plan_file=tmp_path / "plan.json"), timing="cycles-model"
+    )
     (entry,) = (operator for operator in found["operators"] if operator["name"] == "moves")
     assert entry["instructions"] > 0 and "mcud_move_blocks" in found["cycles_model"]["functions"]
 
@@ -83,7 +85,7 @@ def test_the_library_runs_without_the_measurer(model: Path, tmp_path: Path) -> N
     made = moved(model, "host")
     api.save_plan(made, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json", name="small")
-    built = building.build_models([model], load_board("host"), options, tmp_path / "out")
+    built = reports.build_models([model], load_board("host"), options, tmp_path / "out")
     names = {Path(name).name for name in built["files"]}
     assert {"move_blocks.c", "move_blocks.h"} <= names
     header = (tmp_path / "out" / "include" / "small.h").read_text()

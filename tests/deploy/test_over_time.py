@@ -20,6 +20,7 @@ from mcudeploy.report import chart
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.traffic import loads_per_byte, step_loads
+from tests import reports
 
 BOARD = "mps2-an505"
 LIMIT = 33 * 1024
@@ -99,7 +100,7 @@ def test_a_chart_shows_what_is_between_memories(model: Path, tmp_path: Path) -> 
 def test_what_the_core_loads_from_the_slow_memory_is_what_is_counted(model: Path, limit: int) -> None:
     options = Options(split=False, memory_limits=(("sram", limit),))
     target = Target(load_board(BOARD), emulate=True)
-    report = api.measure_model(model, target, options, timing="traffic")
+    report = reports.measure_model(model, target, options, timing="traffic")
     predicted = report["traffic_predicted"]["psram"]
     assert (predicted["loaded"] > 0) == (limit < LIMIT)
     counted = report["traffic_counted"].get("psram", {"loaded": 0, "stored": 0})

@@ -10,7 +10,6 @@ import pytest
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import check
-from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.tiles import CopyCost, move_price
@@ -26,6 +25,7 @@ from mcudeploy.planner.planfile import save_plan
 from mcudeploy.planner.search.placing import moved, moves_ticks, placed
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
+from tests import reports
 from tests.residing import repeating
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
@@ -125,7 +125,7 @@ def test_plans_with_repeated_steps_reach_their_peak(model: Model, tiled: TiledGr
     pairs = [pair for name, block in again for pair in pairwise(made.layout.blocks[name][block])]
     assert any(one.life.hi < other.life.lo and one.offset != other.offset for one, other in pairs)
     save_plan(made, model.sha256, tmp_path / "plan.json")
-    found = api.run_model(
+    found = reports.run_model(
         EXAMPLE, Target(host), Options(plan_file=tmp_path / "plan.json"), inputs=[], expected=[]
     )
     assert found["verified"], found["reason"]
@@ -151,7 +151,7 @@ def test_such_a_plan_is_built_run_and_verified(model: Model, tiled: TiledGraph, 
     made = moved(made, model, host, tiled, relocation())
     save_plan(made, model.sha256, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json")
-    found = api.run_model(EXAMPLE, Target(host), options, inputs=[], expected=[])
+    found = reports.run_model(EXAMPLE, Target(host), options, inputs=[], expected=[])
     assert found["verified"], found["reason"]
     assert found["moves"] == len(made.layout.transfers) > 0
     assert found["arena_bytes"] == align_up(found["peak_bytes"], 8)
@@ -168,6 +168,6 @@ def test_blocks_move_in_two_arenas(model: Model, tiled: TiledGraph, tmp_path: Pa
     assert bool(made.layout.transfers) == model.form.streamed
     save_plan(made, model.sha256, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json", memory_limits=limits)
-    found = api.run_model(EXAMPLE, Target(BOARD, emulate=True), options, inputs=[], expected=[])
+    found = reports.run_model(EXAMPLE, Target(BOARD, emulate=True), options, inputs=[], expected=[])
     assert found["verified"], found["reason"]
     assert found["moves"] == len(made.layout.transfers)

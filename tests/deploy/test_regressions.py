@@ -20,6 +20,7 @@ from mcudeploy.frontend.expose import quantizer_inputs
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import TIE_LSB, stored_ties
 from mcudeploy.verify.reference import Reference
+from tests import reports
 
 REGRESSIONS = Path(__file__).resolve().parents[1] / "regressions"
 FLOAT_BIAS = REGRESSIONS / "fail_float_bias_not_verified.onnx"
@@ -47,7 +48,9 @@ MODELS = (
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_a_model_of_a_fault_is_verified(path: Path) -> None:
-    report = api.run_model(path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[])
+    report = reports.run_model(
+        path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[]
+    )
     assert report["verified"], report["reason"]
 
 
@@ -89,7 +92,9 @@ def constant_outputs(folder: Path, inputs: str) -> Path:
 @pytest.mark.parametrize("inputs", ["float32", "int8"])
 def test_outputs_may_be_constant(inputs: str, tmp_path: Path) -> None:
     path = constant_outputs(tmp_path, inputs)
-    report = api.run_model(path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[])
+    report = reports.run_model(
+        path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[]
+    )
     assert report["verified"] and report["elements"] == 35, report["reason"]
 
 
@@ -110,7 +115,9 @@ def near_zero(folder: Path, dtype: str = "float32") -> Path:
 def test_an_output_near_zero_is_held_to_the_least_tolerance(dtype: str, tmp_path: Path) -> None:
     """ONNX Runtime adds 0.5 on the way to a sigmoid; float16 has two digits there, in steps of 6e-8."""
     path = near_zero(tmp_path, dtype)
-    report = api.run_model(path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[])
+    report = reports.run_model(
+        path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[]
+    )
     assert report["verified"], report["reason"]
     assert 0 < report["max_abs_error"] < report["tolerance"]["least"] < 1e-6
 
@@ -126,7 +133,9 @@ def test_the_range_of_an_output_is_that_of_all_samples(tmp_path: Path) -> None:
 
     def run(first: int, end: int) -> dict[str, Any]:
         target, options = Target(load_board("host")), Options(time_limit=1)
-        return api.run_model(path, target, options, inputs=inputs[first:end], expected=expected[first:end])
+        return reports.run_model(
+            path, target, options, inputs=inputs[first:end], expected=expected[first:end]
+        )
 
     assert run(0, 2)["verified"]
     alone = run(1, 2)

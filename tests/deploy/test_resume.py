@@ -16,11 +16,11 @@ from models import quantised_convolutions
 import mcudeploy
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
-from mcudeploy.commands import tune as tuning
 from mcudeploy.common.errors import FitError, LatencyError
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Search
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 HOST = load_board("host")
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
@@ -93,12 +93,12 @@ def test_tune_without_a_search_runs_the_stored_plan_and_keeps_the_limit(
     plan = api.plan_model(model, target.board, Options(time_limit=5, max_overhead=50))
     api.save_plan(plan, stored)
     options = Options(plan_file=stored, split=False, max_overhead=90, resume=True)
-    _, report = tuning.tune_model(model, [target], options)
+    _, report = reports.tune_model(model, [target], options)
     assert report["arena_bytes"] == plan.plan.layout.arena_bytes
     assert report["predicted_overhead_percent"] is report["prediction_error_percent"] is None
     assert report["overhead_percent"] > 0
     with pytest.raises(LatencyError, match=r"plan\.json takes \+[\d.]+ %.*the limit is 0 %"):
-        tuning.tune_model(model, [target], replace(options, max_overhead=0))
+        reports.tune_model(model, [target], replace(options, max_overhead=0))
 
 
 def test_the_search_stops_as_soon_as_a_plan_fits() -> None:

@@ -13,9 +13,9 @@ from models import fully_connected, quantised_convolutions
 from test_stateful import network, saved
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.commands import build as building
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import firmware_build as build
+from tests import reports
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
 MAIN = """#include "m_selftest.h"
@@ -30,7 +30,7 @@ QUICK = Options(name="m", time_limit=1)
 def library(path: Path, folder: Path, options: Options = QUICK, *, verify: bool = True) -> dict[str, object]:
     """The library of a model for a real board, without its firmware."""
     board = load_board("stm32f405")
-    return building.build_models([path], board, options, folder, verify=verify, library_only=True)
+    return reports.build_models([path], board, options, folder, verify=verify, library_only=True)
 
 
 def compiled(folder: Path, main: str, flags: Sequence[str] = ()) -> Path:

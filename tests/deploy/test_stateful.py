@@ -16,7 +16,6 @@ from onnx import TensorProto, helper, numpy_helper
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
-from mcudeploy.commands import build as building
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, ModelError, UsageError
 from mcudeploy.common.progress import SILENT
@@ -28,6 +27,7 @@ from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.samples import load_samples
+from tests import reports
 
 HOST = Target(load_board("host"))
 STATEFUL = Options(stateful=True, time_limit=2)
@@ -82,7 +82,7 @@ def saved(model: onnx.ModelProto, folder: Path) -> Path:
 def test_runs_go_on_from_each_other_and_a_reset_begins_anew(op: str, first: str, tmp_path: Path) -> None:
     results = ("y", "hn") if first == "constant" else ("y", "hn", "cn")[: 2 + (op == "LSTM")]
     path = saved(network(op, first=first, results=results), tmp_path)
-    report = api.run_model(path, HOST, STATEFUL, inputs=[], expected=[])
+    report = reports.run_model(path, HOST, STATEFUL, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     assert report["state_bytes"] == 4 * HIDDEN * (2 if op == "LSTM" else 1)
     graph = load(path, stateful=True)
@@ -96,7 +96,7 @@ def test_runs_go_on_from_each_other_and_a_reset_begins_anew(op: str, first: str,
 def test_on_an_emulated_board(tmp_path: Path) -> None:
     path = saved(network("LSTM", steps=1), tmp_path)
     target = Target(load_board("mps2-an386"))
-    assert api.run_model(path, target, STATEFUL, inputs=[], expected=[])["verified"]
+    assert reports.run_model(path, target, STATEFUL, inputs=[], expected=[])["verified"]
 
 
 _MAIN = """
@@ -130,7 +130,7 @@ int main(void)
 
 def test_generated_c_gives_what_the_whole_sequence_gives(tmp_path: Path) -> None:
     path = saved(network("LSTM", steps=2), tmp_path)
-    building.build_models([path], load_board("host"), STATEFUL, tmp_path / "out")
+    reports.build_models([path], load_board("host"), STATEFUL, tmp_path / "out")
     x = np.random.default_rng(5).normal(0, 1, (6, 1, INPUTS)).astype(np.float32)
     main = tmp_path / "main.c"
     main.write_text(_MAIN.replace("{X}", "{" + ", ".join(f"{value:.9g}f" for value in x.flat) + "}"))
@@ -177,7 +177,7 @@ def test_two_layers_whose_states_are_one_input(tmp_path: Path) -> None:
     for name, shape in {"y2": (2, 1, 1, HIDDEN), "all": (2, 1, HIDDEN)}.items():
         graph.output.append(helper.make_tensor_value_info(name, FLOAT, shape))
     path = saved(model, tmp_path)
-    report = api.run_model(path, HOST, STATEFUL, inputs=[], expected=[])
+    report = reports.run_model(path, HOST, STATEFUL, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     assert report["state_bytes"] == 2 * 4 * HIDDEN
     assert [border.name for border in load(path, stateful=True).own_outputs()] == ["y2"]

@@ -11,11 +11,11 @@ import pytest
 from onnx_files import build, node, save
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(1, 4, 4)).astype(np.float32)
@@ -25,7 +25,7 @@ LEAST = np.float32(np.finfo(np.float32).min)
 
 def verified(model: onnx.ModelProto, folder: Path) -> bool:
     path = save(model, folder)
-    report = api.run_model(path, Target(load_board("host")), Options(split=False), inputs=[], expected=[])
+    report = reports.run_model(path, Target(load_board("host")), Options(split=False), inputs=[], expected=[])
     return bool(report["verified"])
 
 

@@ -9,9 +9,9 @@ import onnx
 from models import quantised_convolutions
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.commands import checking
 from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 
 def saved(
@@ -36,7 +36,7 @@ def test_shared_weights_count_once_and_shapes_not_at_all(tmp_path: Path) -> None
     constants["unread"] = np.ones(9, np.float32)
     path = saved(tmp_path, nodes, constants, [1, 5])
     assert parameter_count(path) == 25
-    assert checking.check_model(path, None, Options())["parameters"] == 25
+    assert reports.check_model(path, None, Options())["parameters"] == 25
 
 
 def test_stacked_weights_count_once_however_long_the_sequence_is(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_stacked_weights_count_once_however_long_the_sequence_is(tmp_path: Path)
     ]
     constants |= {"shape": np.array([7, 3]), "v": np.ones((3, 4), np.float32), "whole": np.array([7, 1, 4])}
     path = saved(tmp_path, nodes, constants, [7, 1, 4])
-    assert checking.check_model(path, None, Options())["parameters"] == 12 * 4 + 12 * 3 + 12
+    assert reports.check_model(path, None, Options())["parameters"] == 12 * 4 + 12 * 3 + 12
 
 
 def test_scales_and_zero_points_are_no_parameters(tmp_path: Path) -> None:

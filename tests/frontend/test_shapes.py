@@ -18,6 +18,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 RNG = np.random.default_rng(3)
 W = RNG.normal(size=(8, 8)).astype(np.float32)
@@ -82,7 +83,7 @@ def test_one_name_has_one_size(tmp_path: Path) -> None:
 def test_runs_and_plans_are_of_one_shape(tmp_path: Path) -> None:
     path, board = save(sequence(5), tmp_path), load_board("host")
     short = Options(split=False, shapes=(("x", (1, 2, 2, 4)),))
-    report = api.run_model(path, Target(board), short, inputs=[], expected=[])
+    report = reports.run_model(path, Target(board), short, inputs=[], expected=[])
     assert report["verified"]
     assert read_model(path, short).sha256 != read_model(path, Options()).sha256
     api.save_plan(api.plan_model(path, board, short), tmp_path / "plan.json")
@@ -138,7 +139,7 @@ def test_no_window_begins_behind_the_input(pool: str, tmp_path: Path) -> None:
 def run_model(path: Path) -> dict[str, Any]:
     """A run on this machine."""
     target, options = Target(load_board("host")), Options(time_limit=1, split=False)
-    return api.run_model(path, target, options, inputs=[], expected=[])
+    return reports.run_model(path, target, options, inputs=[], expected=[])
 
 
 def test_outputs_without_a_shape_or_type(tmp_path: Path) -> None:

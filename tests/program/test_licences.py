@@ -14,9 +14,9 @@ from models import fully_connected
 from mcudeploy import __version__
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.exporters import KINDS, Kind
-from mcudeploy.commands import build as building
 from mcudeploy.common.errors import UsageError
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 BOARD = load_board("mps2-an386")
 
@@ -28,7 +28,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def built(model: Path, out: Path, kind: Kind | None = None, *, sbom: bool = False) -> dict[str, str]:
     options = Options(time_limit=1)
-    building.build_models([model], BOARD, options, out, library_only=True, kind=kind, sbom=sbom)
+    reports.build_models([model], BOARD, options, out, library_only=True, kind=kind, sbom=sbom)
     return {path.relative_to(out).as_posix(): path.read_text() for path in out.rglob("*") if path.is_file()}
 
 
@@ -59,7 +59,7 @@ def test_every_file_has_a_licence_and_the_library_its_text_and_origin(
 
 
 def test_a_project_s_files_have_a_licence_too(model: Path, tmp_path: Path) -> None:
-    building.init_project(model, BOARD, Options(time_limit=1), tmp_path, emulate=True)
+    reports.init_project(model, BOARD, Options(time_limit=1), tmp_path, emulate=True)
     files = (path for path in tmp_path.rglob("*") if path.is_file() and path.suffix not in {".json", ".onnx"})
     for path in files:
         assert path.name == "LICENSE" or "SPDX-License-Identifier: " in path.read_text().splitlines()[0], path

@@ -12,7 +12,7 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
-from mcudeploy.report.objects import plan as plan_report
+from mcudeploy.report import as_json
 
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 
@@ -24,6 +24,6 @@ def test_it_is_what_the_elf_has(board: str, options: Options) -> None:
     planned = find_plans(load_model(MODEL), target.board, options)
     made = Deployment.of(planned, planned.choices[0], target.board, options)
     built = made.build(target).sizes.tables_bytes
-    padding = built - plan_report(made)["tables_bytes"]
+    padding = built - as_json(made)["tables_bytes"]
     # The linker may put two bytes after each of the two tables of 16-bit numbers.
     assert padding == 0 if board == "host" else padding in (0, 2, 4)

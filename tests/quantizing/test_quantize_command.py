@@ -20,11 +20,10 @@ from small_floats import classifier, folder_of, images, two_inputs
 from mcudeploy import frontend
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
-from mcudeploy.commands import checking
-from mcudeploy.commands import commands as api
 from mcudeploy.common.files import is_ours
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,10 +69,10 @@ def test_a_float_model_runs_verified_in_int8(folder: Path) -> None:
     assert report["worst_step"] in {one["node"] for one in report["layers"]}
     assert report["float_nodes"] == [] and report["next"] == "mcudeploy run q.onnx --board BOARD"
     assert report["size_bytes"]["int8"] == Path("q.onnx").stat().st_size
-    assert checking.check_model(folder / "q.onnx", None, Options())["supported"]
+    assert reports.check_model(folder / "q.onnx", None, Options())["supported"]
     inputs = {"inputs": [folder / "x.npy"], "expected": []}
     np.save(folder / "x.npy", images(1))
-    ran = api.run_model(folder / "q.onnx", Target(load_board("host")), Options(time_limit=1), **inputs)
+    ran = reports.run_model(folder / "q.onnx", Target(load_board("host")), Options(time_limit=1), **inputs)
     assert ran["verified"], ran["reason"]
 
 

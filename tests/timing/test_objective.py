@@ -10,13 +10,14 @@ from models import quantised_convolutions
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
-from mcudeploy.commands.tune import tune_model
 from mcudeploy.common.errors import ConfigError, UsageError
 from mcudeploy.cost.estimate import load_costs, per_instruction
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.profile import CORES
 from mcudeploy.ir.clock import MODEL_UNIT
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
+from tests import reports
 
 CYCLES = Options(objective="cycles", time_limit=2)
 
@@ -42,13 +43,13 @@ def test_plans_are_estimated_in_cycles(tmp_path: Path) -> None:
     by_unit = [api.plan_model(model, board, Options(objective=unit)) for unit in ("instructions", "cycles")]
     instructions, cycles = (made.plan.estimate.ticks for made in by_unit)
     assert 1.1 < cycles / instructions < 1.9
-    assert json.loads(json.dumps(api.plan_report(by_unit[1])))["estimates"]["unit"] == "cycles"
+    assert json.loads(json.dumps(as_json(by_unit[1])))["estimates"]["unit"] == "cycles"
 
 
 def test_tuning_keeps_the_limit_in_modelled_cycles(tmp_path: Path) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
     target = Target(load_board("mps2-an386"), emulate=True)
-    made, report = tune_model(model, [target], CYCLES)
+    made, report = reports.tune_model(model, [target], CYCLES)
     assert report["latency"]["unit"] == report["unsplit_latency"]["unit"] == MODEL_UNIT
     assert report["overhead_percent"] <= CYCLES.max_overhead
     # what was measured in cycles is found again, and only where cycles are the objective
@@ -61,7 +62,7 @@ def test_tuning_keeps_the_limit_in_modelled_cycles(tmp_path: Path) -> None:
 def test_a_run_reports_cycles_and_the_overhead_in_them(tmp_path: Path) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
     target = Target(load_board("mps2-an386"), emulate=True)
-    report = api.run_model(model, target, CYCLES, inputs=[], expected=[])
+    report = reports.run_model(model, target, CYCLES, inputs=[], expected=[])
     assert report["verified"] and report["latency"]["unit"] == MODEL_UNIT
     assert report["cycles_model"]["cycles"] == pytest.approx(report["latency"]["value"], abs=1)
     assert report["overhead_percent"] is not None
@@ -72,7 +73,7 @@ def test_estimated_cycles_are_those_of_the_model(tmp_path: Path) -> None:
     target = Target(load_board("mps2-an386"), emulate=True)
     options = Options(objective="cycles", split=False)
     made = api.plan_model(model, target.board, options)
-    measured = api.measure_model(model, target, options)
+    measured = reports.measure_model(model, target, options)
     assert made.plan.estimate.ticks == pytest.approx(measured["latency"]["value"], rel=0.1)
 
 

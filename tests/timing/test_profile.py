@@ -9,12 +9,12 @@ import pytest
 from models import quantised_convolutions
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.profile import core_of
 from mcudeploy.ir.clock import MODEL_UNIT
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def test_cycles_stand_beside_the_counted_instructions(
     model = quantised_convolutions(tmp_path / "small.onnx")
     target = Target(load_board(board), emulate=True)
     options = Options(stream_input=stream)
-    measured = api.measure_model(model, target, options)
-    report = api.measure_model(model, target, options, timing="cycles-model")
+    measured = reports.measure_model(model, target, options)
+    report = reports.measure_model(model, target, options, timing="cycles-model")
     found = report["cycles_model"]
     waits = report["stalls"]["cycles"]
     assert report["latency"]["value"] == pytest.approx(found["cycles"] + waits, abs=1)

@@ -10,7 +10,6 @@ from models import quantised_convolutions
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.kernelfiles import AWAIT, START
-from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.counted import Timing
@@ -27,6 +26,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Emulator, build_firmware
 from mcudeploy.toolchain.disassembly import Functions
+from tests import reports
 from tests.targets.board_line import CONFIG, LINE, Line
 from tests.targets.conftest import cache  # noqa: F401 - a fixture
 from tests.targets.test_dma import PROGRAM
@@ -75,8 +75,8 @@ def test_stalls_are_in_the_report(tmp_path: Path, timing: Timing) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
     target = Target(load_board("mps2-an386"), emulate=True)
     options = Options(split=False, memory_limits=(("sram", 0),))
-    plain = api.measure_model(model, target, options)
-    found = api.measure_model(model, target, options, timing=timing)
+    plain = reports.measure_model(model, target, options)
+    found = reports.measure_model(model, target, options, timing=timing)
     psram = found["traffic_counted"]["psram"]
     assert found["stalls"]["by_memory"] == {"psram": 5 * (psram["loaded"] + psram["stored"])}
     of_core = found["cycles_model"]["cycles"] if timing == "cycles-model" else plain["latency"]["value"]

@@ -20,6 +20,7 @@ from mcudeploy.planner.model.model import Model, kernel_variants
 from mcudeploy.planner.place.sharing import Sharing, sharing
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.placing import tagged_plan, unsplit_plan, unsplit_schedule
+from mcudeploy.report import as_json
 
 TWO = board(Unit(name="core"), Unit(name="npu", alignment=16, prefers=("Conv2d",)))
 
@@ -67,9 +68,9 @@ def test_tagged_plans_pass_the_checker_and_take_no_less(tmp_path: Path, rules: t
 def test_it_saves_the_border_tensors_at_least(tmp_path: Path, split: bool) -> None:
     model = residual_network(tmp_path / "residual.onnx")
     options = Options(time_limit=3, split=split, assign=("auto",))
-    report = api.plan_report(api.plan_model(model, TWO, options))
+    report = as_json(api.plan_model(model, TWO, options))
     found = report["sharing"]
     assert {function["unit"] for function in found["functions"]} == {"core", "npu"}
     assert found["saved_bytes"] >= found["border_bytes"] > 0
     assert found["saved_bytes"] == found["separate_bytes"] - report["arena_bytes"]
-    assert api.plan_report(api.plan_model(model, TWO, Options(split=False)))["sharing"] is None
+    assert as_json(api.plan_model(model, TWO, Options(split=False)))["sharing"] is None

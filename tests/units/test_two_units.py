@@ -17,6 +17,8 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
+from tests import reports
 
 
 def _cached(memory: str) -> tuple[Unit, Unit]:
@@ -36,7 +38,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("split", [False, True])
 def test_outputs_are_those_of_the_reference(model: Path, split: bool) -> None:
     options = Options(split=split, time_limit=5, assign=ASSIGN, stream_input=split)
-    report = api.run_model(model, Target(TWO), options, inputs=[], expected=[])
+    report = reports.run_model(model, Target(TWO), options, inputs=[], expected=[])
     assert report["verified"]
     kinds = {name.split("_")[0] for name in report["operator_checks"]}
     assert {"clean", "invalidate"} <= kinds
@@ -58,8 +60,8 @@ def test_copies_where_no_memory_is_in_common(model: Path) -> None:
         memories=("ram", "own"),
     )
     options = Options(split=False, assign=ASSIGN)
-    assert api.plan_report(api.plan_model(model, apart, options))["sharing"]["copies"] == 0
-    report = api.run_model(model, Target(lone), options, inputs=[], expected=[])
+    assert as_json(api.plan_model(model, apart, options))["sharing"]["copies"] == 0
+    report = reports.run_model(model, Target(lone), options, inputs=[], expected=[])
     assert report["verified"] and report["sharing"]["copies"] == 6
     assert sum(it["kernel"] == "copy" for it in report["operators"]) == 6
 
@@ -69,7 +71,9 @@ def test_maintenance_by_lines_on_a_cortex_m7(model: Path) -> None:
     an500 = load_board("mps2-an500")
     caches = {"units": _cached("sram"), "hal": (*an500.hal, "cortexm/cache.c"), "unit_hal": ("one_unit.c",)}
     options = Options(split=False, assign=ASSIGN)
-    report = api.run_model(model, Target(an500.model_copy(update=caches)), options, inputs=[], expected=[])
+    report = reports.run_model(
+        model, Target(an500.model_copy(update=caches)), options, inputs=[], expected=[]
+    )
     assert report["verified"]
     assert {"clean", "invalidate"} <= {it["kernel"] for it in report["operators"]}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
@@ -18,14 +17,8 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.emulator import emulated_board
 
-JsonObject = dict[str, Any]
-UNIT = "instructions + stalls (model)"
 STACK = "stack"
 OTHER = "other"
-SOURCE = (
-    "loads and stores counted in the emulator, divided by the rates of the board file; instruction fetches "
-    "are assumed to be in time, and an engine's transfers are not counted"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,46 +84,6 @@ def require_emulated(target: Target) -> None:
             f"--timing traffic is for emulated boards; {target.board.name} is none here. "
             f"Leave --timing out{way_out}"
         )
-
-
-def traffic_report(
-    operators: Mapping[str, Counts], firmware: Firmware, report: Mapping[str, Any], unit: str = UNIT
-) -> JsonObject:
-    """Return the keys of a report of `measure` or `run` that counted accesses replace or add.
-
-    The stalls are added to latency and operators, as `unit` states.
-    """
-    regions, board = regions_of(firmware), firmware.board
-    each = {name: MemoryTraffic.of(counts, regions, board) for name, counts in operators.items()}
-    total = Counts()
-    for counts in operators.values():
-        total.add(counts)
-    whole = MemoryTraffic.of(total, regions, board)
-    spent = {it["name"]: it["ticks"] + each[it["name"]].stalls for it in report["operators"]}
-    return {
-        "latency": {"value": round(report["latency"]["value"] + whole.stalls), "unit": unit},
-        "overhead_percent": None,
-        "overhead_source": None,
-        "operators": [
-            {
-                **operator,
-                "ticks": round(spent[operator["name"]]),
-                "stall_cycles": round(each[operator["name"]].stalls),
-                "traffic_counted": each[operator["name"]].by_region,
-                "share": spent[operator["name"]] / (sum(spent.values()) or 1),
-            }
-            for operator in report["operators"]
-        ],
-        "traffic_counted": {
-            name: {"loaded": whole.loaded[name], "stored": whole.stored[name]} for name in whole.by_region
-        },
-        "stalls": {
-            "cycles": round(whole.stalls),
-            "by_memory": {name: round(waits) for name, waits in whole.stall_cycles.items() if waits},
-            "percent": 100 * whole.stalls / (report["latency"]["value"] or 1),
-            "source": SOURCE,
-        },
-    }
 
 
 def _symbols(elf: Path, *names: str) -> list[int]:

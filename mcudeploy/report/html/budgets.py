@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcudeploy.boards.board import FIRMWARE_RAM_BYTES
@@ -10,9 +10,10 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
 
 View = dict[str, Any]
+Report = Mapping[str, Any]
 
 
-def budgets(made: Deployment, report: View) -> list[View]:
+def budgets(made: Deployment, report: Report) -> list[View]:
     """Return a bar for each used memory, for the flash, and for the stack if it was measured."""
     return [*_memories(made), _flash(made, report), *_stack(made, report)]
 
@@ -49,7 +50,7 @@ def _memories(made: Deployment) -> Iterator[View]:
             yield _bar(memory.name, memory.bytes, parts)
 
 
-def _flash(made: Deployment, report: View) -> View:
+def _flash(made: Deployment, report: Report) -> View:
     weights = report.get("weights_bytes")
     tables = report.get("tables_bytes")
     parts = [
@@ -61,7 +62,7 @@ def _flash(made: Deployment, report: View) -> View:
     return _bar("flash", made.board.flash_bytes, parts, note)
 
 
-def _stack(made: Deployment, report: View) -> Iterator[View]:
+def _stack(made: Deployment, report: Report) -> Iterator[View]:
     used, most = report.get("stack_bytes"), report.get("stack_bound_bytes")
     if used is None:
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from mcudeploy.report.times import StepTimes, latency_text, step_times
 from mcudeploy.report.wording import error_text, operators_text, outputs_text, steps_text
 
 View = dict[str, Any]
+Report = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +30,7 @@ class Subject:
     """A plan for a board, the JSON object of the command, and measurements of the plan."""
 
     made: Deployment
-    report: View
+    report: Report
     measured: Measurement | None = None
 
 
@@ -98,12 +99,12 @@ def _way(made: Deployment) -> str:
     return split + (", input streamed" if made.plan.form.streamed else "")
 
 
-def _overhead(report: View) -> str:
+def _overhead(report: Report) -> str:
     percent = report.get("overhead_percent")
     return "" if percent is None else f"{percent:+.2f} % of the unsplit plan, {report['overhead_source']}"
 
 
-def _facts(made: Deployment, report: View) -> Iterator[tuple[str, str]]:
+def _facts(made: Deployment, report: Report) -> Iterator[tuple[str, str]]:
     plan, search = made.plan, report["search"]
     yield "model", f"{visible(made.model.path.name)}, sha256 {made.model.sha256[:16]}"
     yield "MACs", f"{report['macs']:,}"
@@ -182,7 +183,7 @@ def _operators(made: Deployment, times: StepTimes, clocks: StepTimes) -> list[Vi
     return rows
 
 
-def _verdict(report: View) -> View | None:
+def _verdict(report: Report) -> View | None:
     """Return the verdict of `run` on the outputs; None if nothing ran."""
     if "verified" not in report or report["verified"] is None:
         return None

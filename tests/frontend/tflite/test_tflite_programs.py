@@ -14,7 +14,6 @@ from flat_files import SAME, FlatFile, FlatTensor, drawn
 from harness import check_against_onnx
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
@@ -22,6 +21,7 @@ from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.frontend.parsing import parse
 from mcudeploy.ir.graph import DType
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 HOST = Target(load_board("host"))
 QUICK = Options(time_limit=1)
@@ -34,7 +34,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_network_is_verified_operator_by_operator(path: Path) -> None:
-    report = api.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     assert report["model_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert len(report["operators"]) == 6  # padding is the convolution's own, activations are fused
@@ -58,7 +58,7 @@ def test_operators_that_no_output_needs_are_not_run(tmp_path: Path) -> None:
     f.operator("LSTM", [y], f.int8(1, 48))
     f.operator("RELU", [y], z := f.int8(1, 48))
     path = f.save(tmp_path, [x], [z])
-    assert api.run_model(path, HOST, QUICK, inputs=[], expected=[])["verified"]
+    assert reports.run_model(path, HOST, QUICK, inputs=[], expected=[])["verified"]
 
 
 def test_what_follows_from_a_shape_is_constant(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_inputs_may_be_given_other_shapes(shape: tuple[int, ...], tmp_path: Path
     given, made = FlatFile(), FlatFile()
     path = given.save(tmp_path, *network(given))
     options = replace(QUICK, shapes=(("t0", shape),))
-    report = api.run_model(path, HOST, options, inputs=[], expected=[])
+    report = reports.run_model(path, HOST, options, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     graph = load(path, shapes={"t0": shape})
     assert graph.inputs[0].shape == shape and graph.outputs[0].shape == (shape[0], 10)
@@ -133,7 +133,9 @@ def test_open_dimensions_are_given(tmp_path: Path) -> None:
     path = f.save(tmp_path, [x], [y])
     with pytest.raises(ModelError, match="Give its shape with --shape"):
         load(path)
-    report = api.run_model(path, HOST, replace(QUICK, shapes=(("t0", (1, 5, 3)),)), inputs=[], expected=[])
+    report = reports.run_model(
+        path, HOST, replace(QUICK, shapes=(("t0", (1, 5, 3)),)), inputs=[], expected=[]
+    )
     assert report["verified"] and load(path, shapes={"t0": (1, 5, 3)}).outputs[0].shape == (5, 3)
 
 
@@ -148,7 +150,7 @@ def test_a_decoder_is_verified_and_stays_int8(tmp_path: Path) -> None:
     f.operator("TRANSPOSE_CONV", [f.constant([1, 24, 24, 2]), v, bent, f.bias(bent, v, 2)], y, **options)
     path = f.save(tmp_path, [x], [y])
     assert {tensor.dtype for tensor in load(path).tensors.values()} == {DType.INT8}
-    report = api.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     found = rounding(path, 5)
     assert all(each.worst <= 2 for each in found.operators.values())  # one of PRELU, one of its input
@@ -162,10 +164,10 @@ def test_files_of_inputs_and_outputs_lie_as_in_the_model(path: Path, tmp_path: P
     softmax = [value for value in values.values() if value.shape == (1, 10)][-1]
     np.save(tmp_path / "out.npy", softmax)
     files = {"inputs": [tmp_path / "in.npy"], "expected": [tmp_path / "out.npy"]}
-    report = api.run_model(path, HOST, QUICK, **files)
+    report = reports.run_model(path, HOST, QUICK, **files)
     assert report["verified"], report["reason"]
     with pytest.raises(UsageError, match="has the shape"):
-        api.run_model(path, HOST, QUICK, inputs=[tmp_path / "turned.npy"], expected=[])
+        reports.run_model(path, HOST, QUICK, inputs=[tmp_path / "turned.npy"], expected=[])
 
 
 def test_kernels_of_functions_are_right(tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ def test_a_float_network_is_verified_and_is_litert_s(tmp_path: Path) -> None:
     f.operator("MEAN", [y, f.constant([1, 2])], m := f.add(1, 4), KeepDims=False)
     f.operator("SOFTMAX", [m], p := f.add(1, 4), Beta=1.0)
     path = f.save(tmp_path, [x], [p])
-    report = api.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     assert rounding(path, 3).outputs.worst < 1e-5
 

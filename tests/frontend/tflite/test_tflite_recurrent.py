@@ -11,11 +11,11 @@ from flat_files import FlatFile
 from flat_recurrent import lstm
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.planner.plan_options import Options
+from tests import reports
 
 
 @pytest.mark.parametrize("options", [{}, {"clip": 0.3}, {"by_time": True}, {"int8": True}], ids=str)
@@ -32,7 +32,7 @@ def test_a_program_of_an_lstm_is_verified_and_keeps_its_state(tmp_path: Path) ->
     path = file.save(tmp_path, *lstm(file, int8=True, clip=0.5))
     for stateful in (False, True):
         options = Options(time_limit=1, stateful=stateful)
-        report = api.run_model(path, Target(load_board("host")), options, inputs=[], expected=[])
+        report = reports.run_model(path, Target(load_board("host")), options, inputs=[], expected=[])
         assert report["verified"], report["reason"]
         assert report["state_bytes"] == 2 * 4 * 6
 

@@ -20,6 +20,7 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.frontend import load
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import Storage, run_once
+from tests import reports
 
 HOST = Target(load_board("host"))
 QUICK = Options(time_limit=1)
@@ -73,7 +74,7 @@ def _results(path: Path, inputs: NDArray[np.int8]) -> NDArray[np.int_]:
 def test_a_program_is_verified_and_keeps_its_state(state: str, bias: bool, size: int, tmp_path: Path) -> None:
     file = FlatFile()
     path = file.save(tmp_path, *svdf(file, state=state, bias=bias))
-    report = api.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     assert report["state_bytes"] == size * 60
 
@@ -90,7 +91,7 @@ def test_wide_integers_at_the_borders_are_real_numbers(tmp_path: Path) -> None:
     assert [border.dtype for border in (*graph.own_inputs(), *graph.own_outputs())] == ["float32"] * 2
     assert any("INT16 in the file" in note for note in graph.notes)
     assert any("output" in note and "INT32" in note for note in graph.notes)
-    assert api.run_model(path, HOST, QUICK, inputs=[], expected=[])["verified"]
+    assert reports.run_model(path, HOST, QUICK, inputs=[], expected=[])["verified"]
 
 
 @pytest.mark.parametrize(("fed", "made"), [("INT32", "INT16"), ("INT16", "INT32")])
@@ -106,10 +107,10 @@ def test_arrays_have_the_integers_that_the_file_declares(fed: str, made: str, tm
     np.save(expected, litert(path, [value])[0])
     np.save(other, value.astype(np.int64))
     assert np.load(expected).dtype.name == made.lower()
-    report = api.run_model(path, HOST, QUICK, inputs=[given], expected=[expected])
+    report = reports.run_model(path, HOST, QUICK, inputs=[given], expected=[expected])
     assert report["verified"], report["reason"]
     with pytest.raises(UsageError, match=f"t0 of the model is {fed.lower()}, or the float32"):
-        api.run_model(path, HOST, QUICK, inputs=[other], expected=[])
+        reports.run_model(path, HOST, QUICK, inputs=[other], expected=[])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,119 @@
+"""The results of commands; `report.as_json` makes the JSON object of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import Problem
+from mcudeploy.ir.plan import Plan
+
+if TYPE_CHECKING:
+    from mcudeploy.codegen.arenas import ArenaKind
+    from mcudeploy.codegen.program import Program
+    from mcudeploy.codegen.selftest import SelfTest
+    from mcudeploy.execution.counted import Timing
+    from mcudeploy.execution.cycles.plugin import Counts
+    from mcudeploy.execution.cycles.profile import Profile
+    from mcudeploy.execution.deployment import Deployment
+    from mcudeploy.execution.iterating import Iteration
+    from mcudeploy.execution.running import Observation, Ran
+    from mcudeploy.planner.fit import Fit
+    from mcudeploy.planner.model.model import Model
+    from mcudeploy.toolchain import Firmware
+    from mcudeploy.verify.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checked:
+    """Sizes of a model, and plans for a board by name; or, without a model, its unsupported nodes."""
+
+    model: Model | None = None
+    parameters: int = 0
+    arena_bytes: int = 0
+    board: Board | None = None
+    plans: Mapping[str, tuple[Plan, Model]] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """How a model fits boards, the best first."""
+
+    fits: Sequence[Fit]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tuned:
+    """The chosen plan, its observation, that of the unsplit plan (None: does not fit), and the runs made."""
+
+    made: Deployment
+    observed: Observation
+    unsplit: Observation | None
+    tried: int
+    iterations: Sequence[Iteration] = ()
+    measurers: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BuiltModel:
+    """A model that is ready to be written. `stack_unknown`: the reason if the stack has no bound."""
+
+    made: Deployment
+    program: Program
+    verdict: Verdict | None
+    firmware: Firmware | None
+    selftest: SelfTest | None
+    stack_unknown: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Built:
+    """A library that was written. `arenas`: bytes of all models together by memory."""
+
+    files: Sequence[Path]
+    models: Sequence[BuiltModel]
+    arena: ArenaKind
+    arenas: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Initialised:
+    """A PlatformIO project that was written. `model`: the path of the model's copy in it."""
+
+    board: Board
+    model: str
+    files: Sequence[Path]
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flashed:
+    """Firmware on a board, or for a dry run the commands that would write it there."""
+
+    firmware: Firmware
+    port: str | None
+    flasher: str | None
+    commands: Sequence[Sequence[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """A model that ran on a device. `operators` and `profile`: what the emulator counted for `timing`."""
+
+    ran: Ran
+    timing: Timing
+    operators: Mapping[str, Counts] = field(default_factory=dict)
+    profile: Profile | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VerifiedRun:
+    """A run whose outputs were compared with the reference. `labels`: the names of the classes."""
+
+    measured: Measured
+    verdict: Verdict
+    labels: tuple[str, ...] = ()

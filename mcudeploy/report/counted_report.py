@@ -1,0 +1,73 @@
+"""The parts of a report that counts of the emulator replace or add: `--timing`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic, regions_of
+from mcudeploy.execution.cycles.plugin import Counts
+from mcudeploy.execution.cycles.profile import CORES
+from mcudeploy.execution.results import Measured
+from mcudeploy.ir.clock import latency_object
+from mcudeploy.report.cycles_report import cycles_report
+from mcudeploy.toolchain import Firmware
+
+JsonObject = dict[str, Any]
+UNIT = "instructions + stalls (model)"
+SOURCE = (
+    "loads and stores counted in the emulator, divided by the rates of the board file; instruction fetches "
+    "are assumed to be in time, and an engine's transfers are not counted"
+)
+
+
+def counted_report(result: Measured, measured: Mapping[str, Any]) -> JsonObject:
+    """Return the keys of a report of `measure` or `run` that counts of operators replace or add."""
+    made, firmware = result.ran.made, result.ran.firmware
+    if result.profile is None:
+        found = _traffic(result.operators, firmware, measured, UNIT)
+    else:
+        cycles = cycles_report(result.profile, CORES[made.board.core], measured)
+        found = cycles | _traffic(result.operators, firmware, cycles, cycles["latency"]["unit"])
+    value, unit = found["latency"]["value"], found["latency"]["unit"]
+    return found | {"latency": latency_object(value, unit, made.board.clock_hz)}
+
+
+def _traffic(
+    operators: Mapping[str, Counts], firmware: Firmware, report: Mapping[str, Any], unit: str
+) -> JsonObject:
+    """Return the keys of a report of `measure` or `run` that counted accesses replace or add.
+
+    The stalls are added to latency and operators, as `unit` states.
+    """
+    regions, board = regions_of(firmware), firmware.board
+    each = {name: MemoryTraffic.of(counts, regions, board) for name, counts in operators.items()}
+    total = Counts()
+    for counts in operators.values():
+        total.add(counts)
+    whole = MemoryTraffic.of(total, regions, board)
+    spent = {it["name"]: it["ticks"] + each[it["name"]].stalls for it in report["operators"]}
+    return {
+        "latency": {"value": round(report["latency"]["value"] + whole.stalls), "unit": unit},
+        "overhead_percent": None,
+        "overhead_source": None,
+        "operators": [
+            {
+                **operator,
+                "ticks": round(spent[operator["name"]]),
+                "stall_cycles": round(each[operator["name"]].stalls),
+                "traffic_counted": each[operator["name"]].by_region,
+                "share": spent[operator["name"]] / (sum(spent.values()) or 1),
+            }
+            for operator in report["operators"]
+        ],
+        "traffic_counted": {
+            name: {"loaded": whole.loaded[name], "stored": whole.stored[name]} for name in whole.by_region
+        },
+        "stalls": {
+            "cycles": round(whole.stalls),
+            "by_memory": {name: round(waits) for name, waits in whole.stall_cycles.items() if waits},
+            "percent": 100 * whole.stalls / (report["latency"]["value"] or 1),
+            "source": SOURCE,
+        },
+    }
