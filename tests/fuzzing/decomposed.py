@@ -27,9 +27,6 @@ _FUNCTIONS: dict[str, int] = {
 """Smooth enough for any float value, and the opset that each begins with."""
 
 _REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMin", "ReduceSum")
-_LEVELLING = frozenset(("Clip", "Expand", "MaxPool", "Pad", "Resize", "Tile"))
-"""Operators that compute images of one value from others."""
-
 _AXES_BY_INPUT = {"ReduceSum": 13}
 """First opset in which a reduction takes its axes as an input; 18 for all others."""
 
@@ -78,9 +75,7 @@ def normalised_image(draft: Draft) -> None:
     shape = draft.shapes[name]
     channels = shape[1]
     op = draft.pick(("InstanceNormalization", "GroupNormalization", "LRN", "MeanVarianceNormalization"))
-    # The mean of a few values, or of equal ones, is nearly each of them: any rounding is large then.
-    maker = next((node.op_type for node in draft.nodes if name in node.output), "")
-    few = prod(shape[2:]) < 4 or maker in _LEVELLING
+    few = prod(shape[2:]) < 4  # their mean is nearly each of them: any rounding is large then
     if op == "LRN" and len(shape) == 4:
         draft.add(op, [name], shape, size=draft.pick((1, 3, 5)), alpha=draft.pick((1e-4, 0.1)), bias=1.0)
     elif op == "MeanVarianceNormalization" and len(shape) == 4 and not few:

@@ -41,6 +41,7 @@ from mcudeploy.frontend.decompose.norm_rules import (
     local_response_normalization,
     lp_normalization,
     mean_variance_normalization,
+    shifted_image,
 )
 from mcudeploy.frontend.decompose.pool_rules import global_lp_pool, lp_pool
 from mcudeploy.frontend.decompose.product_rules import einsum, gemm, matmul
@@ -207,7 +208,8 @@ def inlined(proto: ModelProto) -> ModelProto:
 def with_real_operators(proto: ModelProto) -> ModelProto:
     """Replace integer operators by float operators between quantisations: some kernels of ONNX Runtime for
     these saturate inside, or round the activations. Recurrent operators get the steps as first axis, the only
-    layout it implements. Its MeanVarianceNormalization omits the epsilon: 0 / 0 for a constant image.
+    layout it implements. Its MeanVarianceNormalization omits the epsilon: 0 / 0 for a constant image. The
+    images of other normalisations are shifted.
     """
     expanded, _ = expand(proto, opset_of(proto), {}, _reference_rule)
     for node in expanded.graph.node if expanded is not proto else ():
@@ -260,6 +262,8 @@ def _replaced(rule: Rule, node: NodeProto, label: str, facts: ModelFacts) -> Seq
 
 
 def _reference_rule(node: NodeProto) -> Rule | None:
+    if node.domain in ONNX_DOMAINS and node.op_type in ("GroupNormalization", "InstanceNormalization"):
+        return shifted_image
     integers = node.op_type.startswith("Q") and node.op_type != "QuantizeLinear"
     by_batch = any(item.name == "layout" and item.i for item in node.attribute)
     others = node.op_type in ("MatMulNBits", "MeanVarianceNormalization")

@@ -65,10 +65,20 @@ def instance_normalization(node: NodeProto, make: Maker) -> bool:
     """Normalise each channel by its mean and deviation."""
     x, scale, bias = node.input
     shape = _image(make)
-    centred, deviation = make.normalized(x, range(2, len(shape)), make.number("epsilon", _EPSILON))
+    axes = range(2, len(shape))
+    centred, deviation = make.normalized(x, axes, make.number("epsilon", _EPSILON))
     gain = make.add("Div", _per_channel(make, scale, shape), deviation)
-    make.add("Add", make.add("Mul", centred, gain), _per_channel(make, bias, shape), out=node.output[0])
+    shift = _shift(make, centred, axes, gain, _per_channel(make, bias, shape))
+    make.add("Add", make.add("Mul", centred, gain), shift, out=node.output[0])
     return True
+
+
+def _shift(make: Maker, centred: str, axes: range, gain: str, bias: str) -> str:
+    """Subtract the mean of the centred values, times the gain, from the bias. This mean is the rounding error
+    of the first one; the gain of a constant image magnifies it 300 times.
+    """
+    error = make.reduce("ReduceMean", centred, axes)
+    return make.add("Sub", bias, make.add("Mul", error, gain))
 
 
 def _image(make: Maker) -> tuple[int, ...]:
@@ -94,16 +104,27 @@ def group_normalization(node: NodeProto, make: Maker) -> bool:
     apart = make.reshaped(x, (batch, groups, each, *shape[2:]))
     axes = range(2, len(shape) + 1)
     centred, deviation = make.normalized(apart, axes, make.number("epsilon", _EPSILON))
-    made = make.add("Div", centred, deviation)
-    if prod(make.sizes(scale)) == channels:
-        whole = make.reshaped(made, shape)
-        scaled = make.add("Mul", whole, _per_channel(make, scale, shape))
-        make.add("Add", scaled, _per_channel(make, bias, shape), out=node.output[0])
-        return True
-    per_group = (-1, *(1,) * (len(shape) - 1))  # before opset 21
-    scaled = make.add("Mul", made, make.reshaped(scale, per_group))
-    made = make.add("Add", scaled, make.reshaped(bias, per_group))
-    make.reshaped(made, shape, out=node.output[0])
+    parameters = (groups, each, *(1,) * (len(shape) - 2))
+    gain = make.add("Div", make.reshaped(scale, parameters), deviation)
+    shift = _shift(make, centred, axes, gain, make.reshaped(bias, parameters))
+    channel = (-1, channels, *(1,) * (len(shape) - 2))
+    scaled = make.add("Mul", make.reshaped(centred, shape), make.reshaped(gain, channel))
+    make.add("Add", scaled, make.reshaped(shift, channel), out=node.output[0])
+    return True
+
+
+def shifted_image(node: NodeProto, make: Maker) -> bool:
+    """Subtract the first element of each channel or group before it is normalised, which changes no result.
+
+    Otherwise ONNX Runtime divides the rounding error of the mean of a constant image by the root of epsilon.
+    """
+    x, out = node.input[0], node.output[0]
+    make.stem += "/shifted"
+    whole = make.reshaped(x, (0, make.integer("num_groups"), -1))
+    first = make.add("Gather", whole, make.constant([0], np.int64), axis=2)
+    size = make.add("Shape", x)
+    shifted = make.add("Reshape", make.add("Sub", whole, first), size)
+    make.add(node.op_type, shifted, *node.input[1:], out=out, **make.attributes)
     return True
 
 
