@@ -14,6 +14,11 @@ _QUANTIZED = ("INT8", "UINT8")
 _ACTIVATIONS = {0: None, 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 """Bounds by the file's number of a fused activation: none, RELU, RELU_N1_TO_1, RELU6."""
 
+_WAYS = {
+    "FLOAT16": ", and constants of FLOAT16",
+    "INT16": "; quantise it to int8 for activations as well",
+}
+
 Bounds = tuple[float, float] | None
 """The least and the largest value, None if there is no limit."""
 
@@ -24,7 +29,7 @@ def parameters(tensor: TfliteTensor) -> Scales:
     Raises Unsupported for other types, and for scales and zero points that do not fit.
     """
     if tensor.kind not in _QUANTIZED:
-        way = "; quantise it to int8 for activations as well" if tensor.kind == "INT16" else ""
+        way = _WAYS.get(tensor.kind, "")
         raise Unsupported(
             f"tensor {tensor.label} is {tensor.kind}; FLOAT32, INT8 and UINT8 are supported{way}"
         )

@@ -118,6 +118,7 @@ REASONS: dict[str, str] = {
         _RECURRENT,
     ),
     **dict.fromkeys(("CALL", "IF", "WHILE"), _CONTROL),
+    "DENSIFY": "its weights are sparse; convert the model without sparsity",
 }
 """Reasons why some operators are not translated, and the way out."""
 

@@ -34,14 +34,23 @@ def test_all_operators_that_are_not_supported_are_listed_with_the_way_out(tmp_pa
     f.operator("TFLite_Detection_PostProcess", [r], c)
     f.operator("FlexErf", [c], e)
     f.operator("TOPK_V2", [e], k := f.int8(1, 8))
-    f.operator("WHILE", [k], y := f.int8(1, 8))
+    f.operator("WHILE", [k], d := f.int8(1, 8))
+    f.operator("DENSIFY", [d], y := f.int8(1, 8))
     reasons = refused(f, [x], [y], tmp_path)
-    assert list(reasons) == ["0 LSTM", "2 TFLite_Detection_PostProcess", "3 FlexErf", "4 TOPK_V2", "5 WHILE"]
+    assert list(reasons) == [
+        "0 LSTM",
+        "2 TFLite_Detection_PostProcess",
+        "3 FlexErf",
+        "4 TOPK_V2",
+        "5 WHILE",
+        "6 DENSIFY",
+    ]
     assert "keeps a state" in reasons["0 LSTM"] and "DEPTHWISE_CONV_2D" in reasons["0 LSTM"]
     assert "allow_custom_ops" in reasons["2 TFLite_Detection_PostProcess"]
     assert "SELECT_TF_OPS" in reasons["3 FlexErf"]
     assert "docs/tflite.md" in reasons["4 TOPK_V2"]
     assert "unrolled" in reasons["5 WHILE"]
+    assert "without sparsity" in reasons["6 DENSIFY"]
 
 
 def test_operators_that_no_output_needs_are_no_matter(tmp_path: Path) -> None:
@@ -56,7 +65,12 @@ def test_operators_that_no_output_needs_are_no_matter(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "words"),
-    [("INT16", "is INT16; FLOAT32, INT8 and UINT8"), ("INT32", "is INT32"), ("STRING", "is STRING")],
+    [
+        ("INT16", "is INT16; FLOAT32, INT8 and UINT8"),
+        ("FLOAT16", "constants of FLOAT16"),
+        ("INT32", "is INT32"),
+        ("STRING", "is STRING"),
+    ],
 )
 def test_other_element_types(kind: str, words: str, tmp_path: Path) -> None:
     f = FlatFile()
