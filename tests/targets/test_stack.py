@@ -17,7 +17,7 @@ from mcudeploy.toolchain.firmware import CALLS_NAME
 from mcudeploy.toolchain.stack import Compiled, Depths, StackBound, bound_of, read_calls, stack_bound
 from mcudeploy.toolchain.stack_frames import LibraryFunctions, pushed_bytes
 
-KERNELS = ["conv2d_s8", "feed", "softmax_f32"]
+KERNELS = ["conv2d_s8", "feed", "integer_binary", "softmax_f32"]
 
 GRAPH = r"""graph: { title: "a.c"
 node: { title: "main" label: "main\na.c:3:5\n16 bytes (static)" }
@@ -128,6 +128,7 @@ def test_instructions_say_what_gcc_says(firmware: Firmware) -> None:
             "timing_call",
             "timing_run",
             "mcud_feed",
+            "mcud_integer_binary",
             "mcud_step",
             "command_answer",
         ):
