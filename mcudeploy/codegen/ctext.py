@@ -29,8 +29,11 @@ _C_KEYWORDS = """
 _SYSTEM_HEADERS = """
     assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
     stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
-    alloca endian features machine malloc newlib pthread reent sched strings unistd
+    alloca byteswap elf endian error fcntl features getopt libgen machine malloc memory newlib poll pthread reent
+    regex sched search semaphore spawn strings syslog termios unistd values
 """
+_CMAKE_TARGETS = "all clean help install package test"
+"""Targets that CMake's generators reserve."""
 
 
 def c_type(array: ConstantArray) -> str:
@@ -108,6 +111,8 @@ def _taken(name: str) -> str:
         return "a keyword of C"
     if name in _SYSTEM_HEADERS.split():
         return f"the C library's header {name}.h"
+    if name in _CMAKE_TARGETS.split():
+        return "a target that CMake reserves"
     if _RECORD.fullmatch(name):
         return "a prefix of records"
     if name.startswith("mcud") or name in _own_files():

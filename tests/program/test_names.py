@@ -39,6 +39,8 @@ def test_given_names(given: str, made: str) -> None:
         ("mcud_tape", "runtime"),
         ("conv2d_s8_1x1", "runtime"),
         ("concat", "runtime"),
+        ("memory", r"header memory\.h"),
+        ("all", "target that CMake reserves"),
     ],
 )
 def test_given_names_that_cannot_be(given: str, reason: str) -> None:
@@ -50,7 +52,8 @@ def test_given_names_that_cannot_be(given: str, reason: str) -> None:
     ("stem", "made"),
     [("model", "model"), ("2nd", "model_2nd"), ("math", "model_math"), ("int", "model_int"),
      ("\xfc", "model"), ("mcud_hal", "model_mcud_hal"), ("conv2d_s8", "model_conv2d_s8"),
-     ("t_x", "model_t_x"), ("p_feed", "model_p_feed"), ("tiny_x", "tiny_x")],
+     ("t_x", "model_t_x"), ("p_feed", "model_p_feed"), ("tiny_x", "tiny_x"),
+     ("test", "model_test")],
 )  # fmt: skip
 def test_names_of_files(stem: str, made: str) -> None:
     assert model_name(None, stem) == made
