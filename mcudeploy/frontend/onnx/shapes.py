@@ -25,9 +25,10 @@ def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
     """Write the given shapes into the inputs, set an open batch to 1, and return notes about it.
 
     If a given shape differs from the file's, the shapes of all later values are removed and inferred again.
-    Raises ModelError for other open or negative sizes, and UsageError for shapes of unknown inputs, or that
-    contradict each other.
+    Negative sizes count as open, as in ONNX Runtime; Paddle writes -1. Raises ModelError for other open sizes,
+    and UsageError for shapes of unknown inputs, or that contradict each other.
     """
+    _open_negative(graph)
     initializers = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in initializers]
     unknown = sorted(set(shapes) - {value.name for value in inputs})
@@ -45,11 +46,6 @@ def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
             raise ModelError(f"input {printable(value.name)!r} is not a tensor with a shape")
         for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
             if dimension.HasField("dim_value"):
-                if dimension.dim_value < 0:
-                    raise ModelError(
-                        f"input {printable(value.name)!r} has a negative dimension: "
-                        f"dimension {axis} is {dimension.dim_value}"
-                    )
                 continue
             symbol = _symbol(dimension)
             if symbol in sizes:
@@ -73,6 +69,14 @@ def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
         _forget(graph)
     _fix_others(graph, sizes)
     return tuple(notes)
+
+
+def _open_negative(graph: GraphProto) -> None:
+    for inner in graphs_of(graph):
+        for value in (*inner.input, *inner.output, *inner.value_info):
+            for dimension in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
+                if dimension.dim_value < 0:
+                    dimension.ClearField("dim_value")
 
 
 def _symbol(dimension: TensorShapeProto.Dimension) -> str:
