@@ -29,8 +29,8 @@ _C_KEYWORDS = """
 _SYSTEM_HEADERS = """
     assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
     stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
-    alloca byteswap elf endian error fcntl features getopt libgen machine malloc memory newlib poll pthread reent
-    regex sched search semaphore spawn strings syslog termios unistd values
+    alloca byteswap elf endian error fcntl features getopt libgen machine malloc memory newlib poll pthread
+    reent regex sched search semaphore spawn strings syslog termios unistd values
 """
 _CMAKE_TARGETS = "all clean help install package test"
 """Targets that CMake's generators reserve."""

@@ -25,8 +25,8 @@ def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
     """Write the given shapes into the inputs, set an open batch to 1, and return notes about it.
 
     If a given shape differs from the file's, the shapes of all later values are removed and inferred again.
-    Negative sizes count as open, as in ONNX Runtime; Paddle writes -1. Raises ModelError for other open sizes,
-    and UsageError for shapes of unknown inputs, or that contradict each other.
+    Negative sizes count as open, as in ONNX Runtime; Paddle writes -1. Raises ModelError for other open
+    sizes, and UsageError for shapes of unknown inputs, or that contradict each other.
     """
     _open_negative(graph)
     initializers = {tensor.name for tensor in graph.initializer}
