@@ -122,7 +122,7 @@ def _limited(
     output: Output,
 ) -> None:
     from mcudeploy.common.files import write_file
-    from mcudeploy.planner.offload.timeline import timeline
+    from mcudeploy.cost.timeline import timeline
     from mcudeploy.planner.plain.limited import order_limited, write_plan
     from mcudeploy.report.chart.gantt import gantt_picture
 

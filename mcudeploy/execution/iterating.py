@@ -22,15 +22,15 @@ from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.stalls import Pace, stalls
 from mcudeploy.cost.tiles import CopyCost, move_price
+from mcudeploy.cost.timeline import Stall, Timeline, fast_loads, timeline
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.running import Observation, run_on
 from mcudeploy.ir.plan import Layout, Plan, Run
 from mcudeploy.ir.plan import Wait as Waiting
+from mcudeploy.ir.trace import Residency
 from mcudeploy.planner.offload.feedback import earlier, with_late_triggers
 from mcudeploy.planner.offload.iterations import SLACK, Iterations
-from mcudeploy.planner.offload.timeline import Stall, Timeline, fast_loads, timeline
-from mcudeploy.planner.offload.trace import Residency
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.solve import estimate
 from mcudeploy.planner.search.placing import moves_ticks

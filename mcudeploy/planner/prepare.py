@@ -5,8 +5,8 @@ from __future__ import annotations
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.trace import Item, ItemAccess, MemoryLink, Trace, TraceStep
 from mcudeploy.planner.offload.offload import plan_residency
-from mcudeploy.planner.offload.trace import Item, ItemAccess, MemoryLink, Trace, TraceStep
 from mcudeploy.planner.place.compaction import relocate
 from mcudeploy.planner.place.place import place
 from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle

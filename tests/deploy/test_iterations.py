@@ -17,8 +17,8 @@ from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.iterating import step_times, waited
 from mcudeploy.ir.plan import Plan, Wait
+from mcudeploy.ir.trace import Residency
 from mcudeploy.planner.offload.iterations import Iterations
-from mcudeploy.planner.offload.trace import Residency
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.solve import estimate
 from mcudeploy.planner.plan_options import Options

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from mcudeploy.common.effort import Effort
+from mcudeploy.ir.trace import ItemStay, MemoryLink, Residency, Trace
 from mcudeploy.planner.offload.check import ResidencyError, check
 from mcudeploy.planner.offload.offload import plan_residency
-from mcudeploy.planner.offload.trace import ItemStay, MemoryLink, Residency, Trace
 from tests.residency.random_traces import peak_bytes, training_step
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mcudeploy.common.effort import Effort
+from mcudeploy.ir.trace import Item, ItemAccess, MemoryLink, Trace, TraceStep
 from mcudeploy.planner.offload.check import check
 from mcudeploy.planner.offload.exact_cycles import exact_cycles
 from mcudeploy.planner.offload.offload import plan_residency
-from mcudeploy.planner.offload.trace import Item, ItemAccess, MemoryLink, Trace, TraceStep
 from tests.residency.random_traces import peak_bytes, training_step
 
 

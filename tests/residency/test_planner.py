@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
-from mcudeploy.planner.offload.check import check
-from mcudeploy.planner.offload.feedback import earlier, feedback, with_late_triggers
-from mcudeploy.planner.offload.lookahead import plan_of, run
-from mcudeploy.planner.offload.offload import plan_residency
-from mcudeploy.planner.offload.passive import passive_plan, tight_operands, touches_of
-from mcudeploy.planner.offload.timeline import timeline, with_times
-from mcudeploy.planner.offload.trace import (
+from mcudeploy.cost.timeline import timeline, with_times
+from mcudeploy.ir.trace import (
     Item,
     ItemAccess,
     ItemStay,
@@ -26,6 +21,11 @@ from mcudeploy.planner.offload.trace import (
     Trace,
     TraceStep,
 )
+from mcudeploy.planner.offload.check import check
+from mcudeploy.planner.offload.feedback import earlier, feedback, with_late_triggers
+from mcudeploy.planner.offload.lookahead import plan_of, run
+from mcudeploy.planner.offload.offload import plan_residency
+from mcudeploy.planner.offload.passive import passive_plan, tight_operands, touches_of
 from mcudeploy.planner.offload.trace_tables import table_of
 from tests.residency.random_traces import (
     peak_bytes,

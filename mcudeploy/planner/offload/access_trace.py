@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from mcudeploy.ir.plan import Step
-from mcudeploy.planner.offload.trace import Item, ItemAccess, Trace, TraceStep
+from mcudeploy.ir.trace import Item, ItemAccess, Trace, TraceStep
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Buffer, WorkBytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mcudeploy.planner.offload.trace import Item, ItemAccess, ItemStay, ItemTransfer, Residency, Trace
+from mcudeploy.ir.trace import Item, ItemAccess, ItemStay, ItemTransfer, Residency, Trace
 
 _ROTTEN = -2
 """The version of bytes that nothing may read."""

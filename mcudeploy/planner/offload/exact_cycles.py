@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.solver import cp_solver
+from mcudeploy.ir.trace import MemoryLink, Trace
 from mcudeploy.planner.offload.repeats import Makers, makers_of
-from mcudeploy.planner.offload.trace import MemoryLink, Trace
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model

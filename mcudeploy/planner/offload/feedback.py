@@ -12,8 +12,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mcudeploy.planner.offload.timeline import Timeline, fast_loads, timeline, with_times
-from mcudeploy.planner.offload.trace import ItemStay, ItemTransfer, MemoryLink, Residency
+from mcudeploy.cost.timeline import Timeline, fast_loads, timeline, with_times
+from mcudeploy.ir.trace import ItemStay, ItemTransfer, MemoryLink, Residency
 
 Measure = Callable[[Residency], Timeline]
 """A function that runs a plan: on a device, or by `timeline`."""

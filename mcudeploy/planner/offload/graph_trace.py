@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from mcudeploy.planner.offload.trace import Item, ItemStay, ItemTransfer, Residency, Trace
+from mcudeploy.ir.trace import Item, ItemStay, ItemTransfer, Residency, Trace
 
 Uses = list[tuple[int, bool, bool, bool]]
 """The uses of one item, by step: (step, whether it is read, whether it is written, whether directly)."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.plan import Layout, Plan, Transfer, memories_of
+from mcudeploy.ir.trace import MemoryLink, Residency, Trace
 from mcudeploy.planner.offload.access_trace import Draft, IoPlacement, trace_of
 from mcudeploy.planner.offload.offload import plan_residency
 from mcudeploy.planner.offload.passive import passive_plan, tight_operands
 from mcudeploy.planner.offload.room import MemoryPair, homes_tried, lay_out, packed, prompt, scene_of
-from mcudeploy.planner.offload.trace import MemoryLink, Residency, Trace
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import WorkBytes

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mcudeploy.ir.trace import ItemTransfer, Residency, Trace
 from mcudeploy.planner.offload import list_loops as loops
 from mcudeploy.planner.offload import serve_loops
 from mcudeploy.planner.offload.graph_trace import residency_of
-from mcudeploy.planner.offload.trace import ItemTransfer, Residency, Trace
 from mcudeploy.planner.offload.trace_tables import Flags, Ints, TraceTable, steps_of
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+from mcudeploy.cost.timeline import timeline, with_times
+from mcudeploy.ir.trace import ItemTransfer, MemoryLink, Residency, Trace
 from mcudeploy.planner.offload.graph_trace import residency_of, uses_of
-from mcudeploy.planner.offload.timeline import timeline, with_times
-from mcudeploy.planner.offload.trace import ItemTransfer, MemoryLink, Residency, Trace
 from mcudeploy.planner.offload.trace_tables import steps_of
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mcudeploy.ir.trace import MemoryLink, Trace
 from mcudeploy.planner.offload.passive import Touch
 from mcudeploy.planner.offload.repeats import Makers, Repeats, chain, makers_of, with_steps
-from mcudeploy.planner.offload.trace import MemoryLink, Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from mcudeploy.ir.trace import Trace
 from mcudeploy.planner.offload.repeats import Makers, Repeats, may_repeat
-from mcudeploy.planner.offload.trace import Trace
 
 REACHES = (1, 2, 3, 5, 8, 13, 21, 34, 55)
 """The maximum number of places by which a step is moved."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mcudeploy.ir.trace import Trace
 from mcudeploy.planner.offload.lookahead import Outlook
-from mcudeploy.planner.offload.trace import Trace
 from mcudeploy.planner.offload.trace_tables import Ints
 
 Repeats = Mapping[int, frozenset[int]]

@@ -16,14 +16,14 @@ from math import lcm
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import Link, Memory
 from mcudeploy.common.errors import FitError
+from mcudeploy.cost.timeline import timeline
+from mcudeploy.ir import trace as over
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Estimate, Layout, Plan
 from mcudeploy.planner.cores.requirements import needs
-from mcudeploy.planner.offload import trace as over
 from mcudeploy.planner.offload.access_trace import Draft, IoPlacement, trace_of
 from mcudeploy.planner.offload.offload import plan_residency
-from mcudeploy.planner.offload.timeline import timeline
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget, pack
 from mcudeploy.planner.place.compaction import NEVER
 from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mcudeploy.common.effort import Effort
+from mcudeploy.ir.trace import MemoryLink, Trace
 from mcudeploy.planner.offload import list_loops as loops
 from mcudeploy.planner.offload.lookahead import Decisions, Outlook, run
 from mcudeploy.planner.offload.passive import passive_plan, touches_of
@@ -22,7 +23,6 @@ from mcudeploy.planner.offload.repeats import (
     with_steps,
     without_step,
 )
-from mcudeploy.planner.offload.trace import MemoryLink, Trace
 from mcudeploy.planner.offload.trace_tables import Flags, Ints, TraceTable, sequence_of
 
 _SLACKS = (0.0, 0.05, 0.1, 0.2, 0.3)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.planner.offload.trace import ItemAccess, MemoryLink, Trace, TraceStep
+from mcudeploy.ir.trace import ItemAccess, MemoryLink, Trace, TraceStep
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -11,10 +11,10 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
 from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.ir.trace import MemoryLink, Residency, Trace
 from mcudeploy.planner.offload.check import check
 from mcudeploy.planner.offload.exact_cycles import MOST_STEPS, exact_cycles
 from mcudeploy.planner.offload.offload import plan_residency
-from mcudeploy.planner.offload.trace import MemoryLink, Residency, Trace
 from mcudeploy.planner.plain.ordering import AUTO, ordered
 from mcudeploy.planner.plain.plaingraph import PlainGraph
 from mcudeploy.planner.plain.traces import trace_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mcudeploy.planner.offload.trace import Item, ItemAccess, Trace, TraceStep
+from mcudeploy.ir.trace import Item, ItemAccess, Trace, TraceStep
 from mcudeploy.planner.plain.plaingraph import PlainGraph, PlainNode
 
 CYCLES_PER_BYTE = 0.25

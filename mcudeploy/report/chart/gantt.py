@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcudeploy.planner.offload.timeline import Timeline
-from mcudeploy.planner.offload.trace import Residency
+from mcudeploy.cost.timeline import Timeline
+from mcudeploy.ir.trace import Residency
 from mcudeploy.report.chart.svg import safe
 
 _WIDTH, _LEFT, _RIGHT, _LANE, _MEMORY, _GAP = 1200, 90, 20, 30, 220, 16

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from mcudeploy.planner.offload.trace import (
+from mcudeploy.ir.trace import (
     Item,
     ItemAccess,
     ItemStay,
