@@ -5,14 +5,14 @@ Modelled: one tick of a step's time is one clock of the core.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
-from mcudeploy.boards.facts import Memory
 from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.cost.timeline import Clock
 from mcudeploy.ir.engine import CPU
-from mcudeploy.ir.plan import Plan, Run, Stalls, Transfer
+from mcudeploy.ir.plan import Plan, Run, Stalls, Wait
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import WorkBytes
 from mcudeploy.tiling.traffic import accesses
@@ -40,46 +40,25 @@ def stalls(plan: Plan, tiled: TiledGraph, board: Board, work: WorkBytes, pace: P
         memory = memories[access.memory]
         direct[access.time] += access.read_bytes * memory.read_cost
         direct[access.time] += access.written_bytes * memory.write_cost
-    return _TapeClock(plan, tiled, board, memories).run(direct, pace)
-
-
-class _TapeClock:
-    """A simulation of the tape on the core and its engines."""
-
-    def __init__(self, plan: Plan, tiled: TiledGraph, board: Board, memories: Mapping[str, Memory]) -> None:
-        self._plan, self._tiled, self._memories = plan, tiled, memories
-        self._links = {link.engine: link for link in board.links}
-        self._now = self._copies = self._waits = 0.0
-        self._done: list[float] = []
-        self._free = dict.fromkeys(self._links, 0.0)
-
-    def run(self, direct: Sequence[float], pace: Pace | None) -> Stalls:
-        """Return the stalls of the tape, given each step's stalls for its direct accesses."""
-        time = 0
-        for entry in self._plan.tape:
-            if isinstance(entry, Run):
-                self._now += direct[time] + (pace.steps[time] if pace else 0.0)
-                time += 1
-            elif isinstance(entry, Transfer):
-                self._transfer(entry, pace)
-            else:
-                late = max(0.0, self._done[entry.transfer] - self._now)
-                self._waits += late
-                self._now += late
-        return Stalls(sum(direct), self._copies, self._waits)
-
-    def _transfer(self, transfer: Transfer, pace: Pace | None) -> None:
-        old, new = self._plan.layout.way(transfer)
-        origin, to = self._memories[old.memory], self._memories[new.memory]
-        size = self._tiled.block_bytes(transfer.tensor, transfer.block)
-        if transfer.engine == CPU:
-            stall = size * (origin.read_cost + to.write_cost)
-            self._copies += stall
-            distance = abs(new.offset - old.offset) if origin == to else size
-            self._now += stall + (pace.price.ticks(size, distance) if pace else 0.0)
-            self._done.append(self._now)
+    core, engines = Clock(), {link.engine: (link, Clock()) for link in board.links}
+    ends: list[float] = []
+    time, copies, waits = 0, 0.0, 0.0
+    for entry in plan.tape:
+        if isinstance(entry, Run):
+            core.run(direct[time] + (pace.steps[time] if pace else 0.0))
+            time += 1
+        elif isinstance(entry, Wait):
+            waits += core.wait(ends[entry.transfer])
         else:
-            begin = max(self._now, self._free[transfer.engine])
-            end = begin + self._links[transfer.engine].cycles(size, origin, to)
-            self._free[transfer.engine] = end
-            self._done.append(end)
+            old, new = plan.layout.way(entry)
+            source, target = memories[old.memory], memories[new.memory]
+            size = tiled.block_bytes(entry.tensor, entry.block)
+            if entry.engine == CPU:
+                stall = size * (source.read_cost + target.write_cost)
+                copies += stall
+                distance = abs(new.offset - old.offset) if source == target else size
+                ends.append(core.run(stall + (pace.price.ticks(size, distance) if pace else 0.0)))
+            else:
+                link, engine = engines[entry.engine]
+                ends.append(engine.run(link.cycles(size, source, target), issued=core.now))
+    return Stalls(sum(direct), copies, waits)

@@ -1,17 +1,18 @@
-"""The timeline of a residency: every step, wait, copy and direct access, in sequence.
+"""Timelines: when cores and engines do their jobs, and when they wait for each other.
 
-Source: the timeline of Capuchin (Peng et al., ASPLOS 2020). An engine serves transfers in the order of their
-issue: start = max(issued, engine free), end = start + latency + bytes / rate; a wait costs max(0, end - now).
+Source of the timeline of a residency: Capuchin (Peng et al., ASPLOS 2020). An engine serves transfers in the
+order of their issue: start = max(issued, engine free), end = start + latency + bytes / rate; a wait costs
+max(0, end - now).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
+from mcudeploy.ir.plan import Lane, Sync, WorkSlice
 from mcudeploy.ir.trace import (
-    Item,
     ItemAccess,
     ItemStay,
     ItemTransfer,
@@ -20,6 +21,79 @@ from mcudeploy.ir.trace import (
     Trace,
     TraceStep,
 )
+
+Times = tuple[tuple[float, ...], ...]
+"""A time for each slice of each core's tape, by core."""
+
+
+@dataclass(slots=True)
+class Clock:
+    """The clock of a core or an engine. `jobs`: the begin and end of each of its jobs, in sequence."""
+
+    now: float = 0.0
+    jobs: list[tuple[float, float]] = field(default_factory=list)
+
+    def run(self, ticks: float, issued: float = 0.0) -> float:
+        """Do a job as soon as it is issued, and return its end."""
+        begin = max(self.now, issued)
+        self.now = begin + ticks
+        self.jobs.append((begin, self.now))
+        return self.now
+
+    def wait(self, end: float) -> float:
+        """Wait until the end of another clock's job, and return the ticks of waiting."""
+        idle = max(0.0, end - self.now)
+        self.now = max(self.now, end)
+        return idle
+
+
+@dataclass(frozen=True, slots=True)
+class CoreTimeline:
+    """The begin and end of each slice, by core, in the unit of the given ticks; all cores begin at 0."""
+
+    start: Times
+    end: Times
+
+    @property
+    def ticks(self) -> float:
+        """The latest end."""
+        return max((lane[-1] for lane in self.end if lane), default=0)
+
+
+def critical_path(lanes: Sequence[Lane], ticks: Sequence[Sequence[float]]) -> CoreTimeline:
+    """Return the begin and end of slices with the given ticks, by core and slice.
+
+    A slice begins when the previous slice and everything that its core waits for in between have ended.
+    Raises ValueError if core tapes deadlock, or wait for slices that do not exist.
+    """
+    counts = [sum(isinstance(entry, WorkSlice) for entry in lane) for lane in lanes]
+    if counts != [len(each) for each in ticks]:
+        raise ValueError(f"lanes of {counts} parts have {[len(each) for each in ticks]} times")
+    clocks, places = [Clock() for _ in lanes], [0] * len(lanes)
+
+    def advance(core: int) -> bool:
+        """Run a core as far as possible and return whether it advanced."""
+        first, clock = places[core], clocks[core]
+        for entry in lanes[core][first:]:
+            if isinstance(entry, Sync):
+                done = clocks[entry.core].jobs
+                if entry.parts > len(done):
+                    break
+                if entry.parts > 0:
+                    clock.wait(done[entry.parts - 1][1])
+            else:
+                clock.run(ticks[core][len(clock.jobs)])
+            places[core] += 1
+        return places[core] > first
+
+    while any(advance(core) for core in range(len(lanes))):
+        pass
+    stuck = [core for core, lane in enumerate(lanes) if places[core] < len(lane)]
+    if stuck:
+        raise ValueError(
+            "; ".join(f"core {core} waits for ever: {lanes[core][places[core]]}" for core in stuck)
+        )
+    return CoreTimeline(*(tuple(tuple(job[end] for job in clock.jobs) for clock in clocks) for end in (0, 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +132,25 @@ def timeline(plan: Residency, link: MemoryLink) -> Timeline:
         _direct_cycles(step, operands, link)
         for step, operands in zip(steps, direct_operands(plan), strict=True)
     ]
-    clock = _EngineClock(plan.trace.items, link)
-    starts = []
+    core, engine = Clock(), Clock()
+    starts, waits = list[float](), list[Stall]()
     before = [[list[int](), list[int]()] for _ in range(len(steps) + 1)]
     for number, passage in enumerate(plan.passages):
         if passage.end > passage.start:
             before[passage.end][0].append(number)
         before[passage.start][1].append(number)
     for place, (ending, starting) in enumerate(before):
-        for number in ending:
-            clock.wait(number, place)
-        for number in starting:
-            clock.issue(plan.passages[number], number)
-            if plan.passages[number].end == place:
-                clock.wait(number, place)
-        starts.append(clock.now)
+        for number in (*ending, *starting):
+            passage = plan.passages[number]
+            if passage.start == place:
+                size = plan.trace.items[passage.item].size_bytes
+                engine.run(link.cycles(size, passage.direction), issued=core.now)
+            if passage.end == place and (idle := core.wait(engine.jobs[number][1])):
+                waits.append(Stall(place, number, idle))
+        starts.append(core.now)
         if place < len(steps):
-            clock.now += steps[place].cycles + direct[place]
-    served = tuple(clock.served[number] for number in range(len(plan.passages)))
-    return Timeline(tuple(starts), fast_loads(plan), tuple(clock.waits), served, tuple(direct))
+            core.run(steps[place].cycles + direct[place])
+    return Timeline(tuple(starts), fast_loads(plan), tuple(waits), tuple(engine.jobs), tuple(direct))
 
 
 def with_times(plan: Residency, link: MemoryLink, method: str | None = None) -> Residency:
@@ -114,25 +188,6 @@ def fast_loads(plan: Residency) -> tuple[int, ...]:
     return tuple(
         load + step.work_bytes for load, step in zip(accumulate(change), plan.trace.steps, strict=False)
     )
-
-
-class _EngineClock:
-    def __init__(self, items: Sequence[Item], link: MemoryLink) -> None:
-        self._items, self._link = items, link
-        self.now = self._free = 0.0
-        self.served: dict[int, tuple[float, float]] = {}
-        self.waits: list[Stall] = []
-
-    def issue(self, passage: ItemTransfer, number: int) -> None:
-        start = max(self.now, self._free)
-        end = start + self._link.cycles(self._items[passage.item].size_bytes, passage.direction)
-        self.served[number], self._free = (start, end), end
-
-    def wait(self, number: int, step: int) -> None:
-        end = self.served[number][1]
-        if end > self.now:
-            self.waits.append(Stall(step, number, end - self.now))
-            self.now = end
 
 
 def direct_operands(plan: Residency) -> list[frozenset[int]]:

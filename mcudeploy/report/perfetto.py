@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from mcudeploy.cost.timeline import critical_path
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds, source_of
 from mcudeploy.ir.plan import Measurement, Plan, Run, WorkSlice
-from mcudeploy.planner.cores.core_timeline import critical_path
 from mcudeploy.report.chart.svg import visible
 from mcudeploy.report.times import step_times
 

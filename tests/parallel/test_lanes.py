@@ -14,12 +14,12 @@ from graphs import border
 
 from mcudeploy.checker.owners import PlanFaultError, Shapes
 from mcudeploy.checker.races import require_no_races
+from mcudeploy.cost.timeline import critical_path
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Run, Sync, Transfer, Wait, WorkSlice
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
-from mcudeploy.planner.cores.core_timeline import critical_path
 from mcudeploy.planner.cores.lanes import on_cores
 
 _GRAPHS = 8

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from mcudeploy.cost.timeline import critical_path
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Lane, Sync, WorkSlice
-from mcudeploy.planner.cores.core_timeline import critical_path
 
 
 def part(entry: int) -> WorkSlice:
