@@ -11,16 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Lane, Sync, WorkSlice
-from mcudeploy.ir.trace import (
-    ItemAccess,
-    ItemStay,
-    ItemTransfer,
-    MemoryLink,
-    Residency,
-    Trace,
-    TraceStep,
-)
+from mcudeploy.ir.trace import FAST, ItemAccess, MemoryLink, Residency, Trace, TraceStep
 
 Times = tuple[tuple[float, ...], ...]
 """A time for each slice of each core's tape, by core."""
@@ -180,11 +173,11 @@ def repeated_cycles(trace: Trace) -> float:
 def fast_loads(plan: Residency) -> tuple[int, ...]:
     """Return the bytes of the fast memory in use during each step."""
     change = [0] * (len(plan.trace.steps) + 1)
-    for item, stays in zip(plan.trace.items, plan.stays, strict=True):
-        for stay in stays:
-            if stay.fast:
-                change[stay.lo] += item.size_bytes
-                change[stay.hi] -= item.size_bytes
+    for item, residences in zip(plan.trace.items, plan.residences, strict=True):
+        for each in residences:
+            if each.memory == FAST:
+                change[each.life.lo] += item.size_bytes
+                change[each.life.hi] -= item.size_bytes
     return tuple(
         load + step.work_bytes for load, step in zip(accumulate(change), plan.trace.steps, strict=False)
     )
@@ -192,16 +185,15 @@ def fast_loads(plan: Residency) -> tuple[int, ...]:
 
 def direct_operands(plan: Residency) -> list[frozenset[int]]:
     """Return, by step, the operands that are read or written in the slow memory."""
-    arriving: dict[int, list[ItemTransfer]] = {}
+    arriving: dict[int, list[Interval]] = {}
     for passage in plan.passages:
         if passage.direction == "in":
-            arriving.setdefault(passage.item, []).append(passage)
+            arriving.setdefault(passage.item, []).append(Interval(passage.start, passage.end))
 
     def is_fast(place: int, access: ItemAccess) -> bool:
-        if stay_at(plan.stays[access.item], place, fast=True) is None:
-            return False
-        flights = () if access.writes else arriving.get(access.item, ())
-        return not any(passage.start <= place < passage.end for passage in flights)
+        resides = any(it.memory == FAST and place in it.life for it in plan.residences[access.item])
+        arrives = not access.writes and any(place in flight for flight in arriving.get(access.item, ()))
+        return resides and not arrives
 
     return [
         frozenset(access.operand for access in step.accesses if not is_fast(place, access))
@@ -215,8 +207,3 @@ def _direct_cycles(step: TraceStep, operands: frozenset[int], link: MemoryLink) 
         for access in step.accesses
         if access.operand in operands
     )
-
-
-def stay_at(stays: Sequence[ItemStay], place: int, *, fast: bool) -> ItemStay | None:
-    """Return the stay in one of the memories that includes a step."""
-    return next((stay for stay in stays if stay.fast == fast and stay.lo <= place < stay.hi), None)

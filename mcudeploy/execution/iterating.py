@@ -131,7 +131,8 @@ class Loop:
 
     def run(self) -> Iterator[Iteration]:
         """Yield the iterations in turn."""
-        stage = Iterations.of(self.tiled, self.made.plan, self.made.model.work, self.board, self._relocation)
+        plan, work = self.made.plan, self.made.model.work
+        stage = Iterations.of_plan(self.tiled, plan, work, self.board, self._relocation)
         if stage is None:
             return
         found = stage.passive(self._relocation)
@@ -167,7 +168,7 @@ class Loop:
         """
         again = replace(old, trace=stage.trace)
         for share in _ROOMS:
-            further = earlier(again, seen, int(stage.room * share)) or again
+            further = earlier(again, seen, int(stage.pair.room * share)) or again
             same = stage.prompted(further).passages == stage.prompted(old).passages
             layout = None if same else stage.layout(further, self._relocation)
             if layout is not None:
@@ -230,7 +231,7 @@ def waited(plan: Plan, stage: Iterations, found: Residency, entries: Sequence[in
             starts.append(now)
         elif isinstance(entry, Waiting) and ticks > idle + SLACK:
             transfer = plan.layout.transfers[entry.transfer]
-            number = stage.passage_of(found, plan.layout, transfer)
+            number = stage.item_transfer(found, plan.layout, transfer)
             if number is not None:
                 waits.append(Stall(len(starts), number, ticks - idle))
         now += ticks

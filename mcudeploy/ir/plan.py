@@ -33,14 +33,14 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Residence:
-    """The byte offset of a block in the arena of a memory during some steps.
+    """The byte offset of a block in the arena of a memory during some steps, 0 before it is placed.
 
     The range is empty if the block only passes through between two steps, or if nothing needs it.
     """
 
     life: Interval
     memory: str
-    offset: int
+    offset: int = 0
 
 
 Residences = tuple[tuple[Residence, ...], ...]

@@ -1,12 +1,17 @@
 """An access trace: steps with durations, the items that each accesses, and the link between two memories.
 
-The offload search decides from this alone.
+The offload search decides a residency from this alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+
+from mcudeploy.ir.plan import Residences
+
+FAST, SLOW = "fast", "slow"
+"""The names of the two memories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +93,6 @@ Direction = Literal["in", "out"]
 
 
 @dataclass(frozen=True, slots=True)
-class ItemStay:
-    """Steps [lo, hi) for which an item has bytes in one of the memories, including those in flight."""
-
-    fast: bool
-    lo: int
-    hi: int
-
-
-@dataclass(frozen=True, slots=True)
 class ItemTransfer:
     """A transfer of an item, issued before step `start`; the core waits for its end before step `end`.
 
@@ -112,9 +108,10 @@ class ItemTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """The memories of items over time: stays by item, and transfers in the order of issue.
+    """The memories of items over time: residences without offsets, and transfers in the order of issue.
 
-    `trace` includes the repeated steps. An operand is read in the fast memory if all its items are valid
+    A residence includes the time in flight, and begins with a write or a transfer. `trace` includes the
+    repeated steps. An operand is read in the fast memory if all its items are valid
     there, and written there if all have bytes there; else directly. Before a step, the core first waits for
     the transfers that end there and began before. Then those that start there are issued in order; the core
     waits at once for each that ends there too. `cycles` counts all steps, waits, copies by the core and
@@ -124,7 +121,7 @@ class Residency:
     """
 
     trace: Trace
-    stays: tuple[tuple[ItemStay, ...], ...]
+    residences: Residences
     passages: tuple[ItemTransfer, ...]
     cycles: float
     exposed_cycles: float

@@ -42,7 +42,7 @@ def made(model: Path) -> Deployment:
 @pytest.fixture(scope="module")
 def stage(made: Deployment) -> Iterations:
     tiled = TiledGraph.of(made.plan)
-    found = Iterations.of(tiled, made.plan, made.model.work, BOARD.limited(dict(LIMITS)), relocation())
+    found = Iterations.of_plan(tiled, made.plan, made.model.work, BOARD.limited(dict(LIMITS)), relocation())
     assert found is not None
     return found
 
@@ -55,7 +55,7 @@ def passive(made: Deployment, stage: Iterations) -> tuple[Plan, Residency]:
     found = stage.passive(relocation())
     assert found is not None
     residency, layout = found
-    predicted = estimate(stage.scene.tiled, made.plan.schedule, made.model.work, layout)
+    predicted = estimate(stage.draft.tiled, made.plan.schedule, made.model.work, layout)
     return replace(made.plan, layout=layout, estimate=predicted), residency
 
 

@@ -33,6 +33,8 @@ from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import Plan, Rewrites, Split
 from mcudeploy.planner.model.model import Model, kernel_variants, load_model
+from mcudeploy.planner.offload.access_trace import draft_of
+from mcudeploy.planner.offload.memory_pair import MemoryPair
 from mcudeploy.planner.offload.room import over_time
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.planfile import load_plan, plan_text
@@ -152,8 +154,9 @@ def planned(model: Model, way: str, seed: int, board: Board) -> Trip | None:
     relocation = Budget(CopyCost(30.0, 60.0, 0.4), Effort(200_000))
     cycles = [10 ** random.uniform(1, 4) for _ in steps]
     plan = replace(start.plan, board=small.name)
-    found = [layout for layout, _ in over_time(tiled, plan, work, small, relocation, cycles)]
-    found = [layout for layout in found if any(_crosses(layout.way(it)) for it in layout.transfers)]
+    pair = MemoryPair.serving(plan, small)
+    layouts = over_time(draft_of(tiled, plan, work, small), pair, relocation, cycles) if pair else ()
+    found = [layout for layout in layouts if any(_crosses(layout.way(it)) for it in layout.transfers)]
     if not found:
         return None
     plan = replace(plan, layout=random.choice(found))

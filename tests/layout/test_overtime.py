@@ -19,6 +19,8 @@ from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.planner.offload.access_trace import draft_of
+from mcudeploy.planner.offload.memory_pair import MemoryPair
 from mcudeploy.planner.offload.room import over_time
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.place.arena import Budget
@@ -38,7 +40,9 @@ def layouts(graph: Graph, rows: int, room: int, board: Board) -> list[Plan]:
     relocation = Budget(CopyCost(30.0, 60.0, 0.4), Effort(200_000))
     cycles = [500.0] * len(plan.schedule.steps)
     plans = []
-    for layout, _ in over_time(tiled, plan, model.work, small, relocation, cycles):
+    pair = MemoryPair.serving(plan, small)
+    assert pair is not None
+    for layout in over_time(draft_of(tiled, plan, model.work, small), pair, relocation, cycles):
         plans.append(replace(plan, board=small.name, layout=layout))
         check(plans[-1], model.work, small)
     return plans

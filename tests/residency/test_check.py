@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.ir.trace import ItemStay, MemoryLink, Residency, Trace
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Residence
+from mcudeploy.ir.trace import SLOW, MemoryLink, Residency, Trace
 from mcudeploy.planner.offload.check import ResidencyError, check
 from mcudeploy.planner.offload.offload import plan_residency
 from tests.residency.random_traces import peak_bytes, training_step
@@ -54,20 +56,22 @@ def test_a_passage_that_is_waited_for_too_late(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_stay_that_ends_early_or_begins_late(seed: int) -> None:
     trace, limit, plan = planned(seed)
-    for item, stays in enumerate(plan.stays):
-        for number, stay in enumerate(stays):
-            for other in (replace(stay, hi=stay.hi - 1), replace(stay, lo=stay.lo + 1)):
-                new = (*stays[:number], *((other,) if other.lo < other.hi else ()), *stays[number + 1 :])
-                changed = (*plan.stays[:item], new, *plan.stays[item + 1 :])
-                if _is_spare(stay, other):
+    for item, places in enumerate(plan.residences):
+        for number, place in enumerate(places):
+            lo, hi = place.life.lo, place.life.hi
+            for life in (Interval(lo, hi - 1), Interval(lo + 1, hi)):
+                other = (replace(place, life=life),) if len(life) else ()
+                new = (*places[:number], *other, *places[number + 1 :])
+                changed = (*plan.residences[:item], new, *plan.residences[item + 1 :])
+                if _is_spare(place, life):
                     continue
                 with pytest.raises(ResidencyError):
-                    check(replace(plan, stays=changed), trace, limit)
+                    check(replace(plan, residences=changed), trace, limit)
 
 
-def _is_spare(stay: ItemStay, other: ItemStay) -> bool:
+def _is_spare(place: Residence, life: Interval) -> bool:
     """The slow copy of an item whose transfer inwards starts and ends at once is not needed in that step."""
-    return not stay.fast and other.hi < stay.hi
+    return place.memory == SLOW and life.hi < place.life.hi
 
 
 @pytest.mark.parametrize("seed", range(4))

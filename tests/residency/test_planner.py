@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
 from mcudeploy.cost.timeline import timeline, with_times
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Residence
 from mcudeploy.ir.trace import (
+    FAST,
+    SLOW,
     Item,
     ItemAccess,
-    ItemStay,
     ItemTransfer,
     MemoryLink,
     Residency,
@@ -159,10 +162,14 @@ def test_a_trigger_goes_as_far_back_as_the_wait_was_long() -> None:
     """Four steps of 100 cycles in between; the transfer takes 250, and begins a step before its reader."""
     items = (Item("kept", 250, given=True),)
     steps = tuple(TraceStep(f"s{n}", 100, (ItemAccess(0, False),) if n in {0, 5} else ()) for n in range(6))
-    stays = (ItemStay(False, 0, 6), ItemStay(True, 0, 1), ItemStay(True, 5, 6))
+    places = (
+        Residence(Interval(0, 6), SLOW),
+        Residence(Interval(0, 1), FAST),
+        Residence(Interval(5, 6), FAST),
+    )
     passages = (ItemTransfer(0, "in", 0, 0), ItemTransfer(0, "in", 5, 5))
     link = MemoryLink(1.0, 1.0)
-    plan = Residency(Trace(items, steps), (stays,), passages, 0, 0, 0, 0)
+    plan = Residency(Trace(items, steps), (places,), passages, 0, 0, 0, 0)
     moved = earlier(plan, timeline(plan, link), 1000)
     assert moved is not None and [one.start for one in moved.passages] == [0, 2]
     assert [wait.passage for wait in timeline(moved, link).waits] == [0]

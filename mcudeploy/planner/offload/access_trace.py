@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from math import lcm
 
-from mcudeploy.ir.plan import Step
+from mcudeploy.boards.board import Board
+from mcudeploy.ir.plan import Plan, Step
 from mcudeploy.ir.trace import Item, ItemAccess, Trace, TraceStep
+from mcudeploy.planner.cores.requirements import needs
 from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.planner.place.residences import Draft
+from mcudeploy.planner.place.solve import pinned
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.live import Buffer, WorkBytes
+from mcudeploy.tiling.live import Buffer, WorkBytes, buffers
 from mcudeploy.tiling.traffic import step_loads
 
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A schedule with its buffers, and the scratch and state of its operators. `alignment`: of offsets."""
-
-    tiled: TiledGraph
-    steps: tuple[Step, ...]
-    items: tuple[Buffer, ...]
-    work: WorkBytes
-    alignment: int
+_LARGE = 8
+"""The divisor of the fast memory above which graph inputs or outputs first go to the slow memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class IoPlacement:
-    """The placement of graph inputs and outputs, as buffers by index.
+    """The memory of graph inputs and outputs, as buffers by index.
 
     `fixed` buffers are in the fast memory, `away` ones permanently in the slow memory, `given` ones exist at
     the start. All others are free to move.
@@ -37,35 +34,35 @@ class IoPlacement:
     given: Collection[int]
 
 
-def trace_of(scene: Draft, homes: IoPlacement, cycles: Sequence[float]) -> tuple[Trace, list[int]]:
+def trace_of(draft: Draft, io: IoPlacement, cycles: Sequence[float]) -> tuple[Trace, list[int]]:
     """Return the trace of a schedule with these step cycles, and the buffer of each of its items, by index.
 
     Scratch is memory that a step needs in addition to its items; `away` buffers are not items.
     """
-    items, last = scene.items, len(scene.steps)
+    items, last = draft.items, len(draft.steps)
     buffer_of = [
         at
         for at, item in enumerate(items)
-        if at not in homes.away and len(item.life) and (item.members or _is_state(scene, item))
+        if at not in io.away and len(item.life) and (item.members or _is_state(draft, item))
     ]
     number = {at: index for index, at in enumerate(buffer_of)}
-    touching = _ItemAccesses(scene, number)
-    factors = step_loads(scene.tiled, scene.work)
+    touching = _ItemAccesses(draft, number)
+    factors = step_loads(draft.tiled, draft.work)
     steps = []
-    for time, (step, cost) in enumerate(zip(scene.steps, cycles, strict=True)):
-        operator = scene.tiled.graph.operators[step.operator]
+    for time, (step, cost) in enumerate(zip(draft.steps, cycles, strict=True)):
+        operator = draft.tiled.graph.operators[step.operator]
         found = tuple(touching.accesses(step, time, factors[step.operator]))
-        scratch = align_up(scene.work.get(operator.name, (0, 0))[0], scene.alignment)
+        scratch = align_up(draft.work.get(operator.name, (0, 0))[0], draft.alignment)
         steps.append(TraceStep(operator.name, cost, found, scratch, bool(operator.inputs), time))
     named = (items[at] for at in buffer_of)
     return Trace(
         tuple(
             Item(
                 name=f"{item.members[0][0]}[{item.members[0][1]}]" if item.members else "state",
-                size_bytes=align_up(item.size_bytes, scene.alignment),
-                given=at in homes.given,
-                kept=at in homes.fixed and item.life.hi == last,
-                fixed=at in homes.fixed,
+                size_bytes=align_up(item.size_bytes, draft.alignment),
+                given=at in io.given,
+                kept=at in io.fixed and item.life.hi == last,
+                fixed=at in io.fixed,
             )
             for at, item in zip(buffer_of, named, strict=True)
         ),
@@ -73,27 +70,71 @@ def trace_of(scene: Draft, homes: IoPlacement, cycles: Sequence[float]) -> tuple
     ), buffer_of
 
 
-def _is_state(scene: Draft, item: Buffer) -> bool:
-    return item.scratch_of is not None and scene.work[item.scratch_of[0]][1] > 0
+def _is_state(draft: Draft, item: Buffer) -> bool:
+    return item.scratch_of is not None and draft.work[item.scratch_of[0]][1] > 0
+
+
+def draft_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> Draft:
+    """Return the schedule of a plan with its buffers; all have one alignment."""
+    wanted = needs(tiled.graph, board, plan.functions)
+    items = buffers(tiled, plan.schedule.steps, work)
+    alignment = lcm(*(need.alignment for need in (*wanted.tensors.values(), *wanted.work.values())))
+    alignment = lcm(alignment, *(it.alignment for it in board.memories))
+    fixed = pinned(tiled, items, wanted, board, plan.functions)
+    return Draft(tiled, plan.schedule.steps, items, work, alignment, fixed)
+
+
+def io_placements(draft: Draft, fast_bytes: int) -> Iterator[IoPlacement]:
+    """Yield each placement of graph inputs and outputs in the fast or the slow memory.
+
+    The first has no large one in the fast memories of `fast_bytes`. Rows of an input that break the alignment
+    stay.
+    """
+    graph, roots = draft.tiled.graph, draft.tiled.flow.roots
+    inputs = {border.tensor for border in graph.resident_inputs()}
+    outputs = {roots[border.tensor] for border in graph.outputs}
+
+    def of(names: set[str]) -> list[int]:
+        return [at for at, item in enumerate(draft.items) if any(name in names for name, _ in item.members)]
+
+    def is_large(names: set[str]) -> bool:
+        return _LARGE * sum(graph.tensors[name].size_bytes for name in names) > fast_bytes
+
+    inputs_only, all_outputs = of(inputs - outputs), of(outputs)
+    unaligned = of({
+        name
+        for name in inputs - outputs
+        if draft.tiled.block_count(name) > 1 and graph.tensors[name].row_bytes % draft.alignment
+    })  # fmt: skip
+    never = sorted(set(draft.fixed) - set(inputs_only) - set(all_outputs))
+    slow = [(bool(inputs_only) and is_large(inputs), bool(all_outputs) and is_large(outputs))]
+    slow += [(not slow[0][0], slow[0][1])] * bool(inputs_only)
+    slow += [(slow_inputs, False) for slow_inputs, _ in slow] * (bool(all_outputs) and slow[0][1])
+    for slow_inputs, slow_outputs in slow:
+        yield IoPlacement(
+            fixed=[*never, *([] if slow_inputs else inputs_only), *([] if slow_outputs else all_outputs)],
+            away=[*(all_outputs if slow_outputs else []), *(unaligned if slow_inputs else [])],
+            given=of(inputs),
+        )
 
 
 class _ItemAccesses:
     """The items that each step accesses."""
 
-    def __init__(self, scene: Draft, number: dict[int, int]) -> None:
-        self._scene, self._number = scene, number
+    def __init__(self, draft: Draft, number: dict[int, int]) -> None:
+        self._draft, self._number = draft, number
         self._of_block: dict[int, list[int]] = {}
         self._states: dict[str, int] = {}
         for at in number:
-            item = scene.items[at]
+            item = draft.items[at]
             if item.scratch_of is not None:
                 self._states[item.scratch_of[0]] = at
             for name, block in item.members:
-                self._of_block.setdefault(scene.tiled.first_block[name] + block, []).append(at)
+                self._of_block.setdefault(draft.tiled.first_block[name] + block, []).append(at)
 
     def accesses(self, step: Step, time: int, factors: Sequence[float]) -> Iterator[ItemAccess]:
         """Yield the accesses of a step; `factors`: by operand, the number of reads of each of its bytes."""
-        tiled = self._scene.tiled
+        tiled = self._draft.tiled
         operator = tiled.graph.operators[step.operator]
         roots = [tiled.flow.roots[name] for name in operator.inputs]
         seen: dict[int, int] = {}
@@ -102,21 +143,21 @@ class _ItemAccesses:
                 at = self._at(block, time)
                 if at is not None and at not in seen:
                     seen[at] = roots.index(roots[operand])
-                    size = int(self._scene.items[at].size_bytes * factors[operand])
+                    size = int(self._draft.items[at].size_bytes * factors[operand])
                     yield ItemAccess(self._number[at], False, seen[at], size)
         last = tiled.step_counts[step.operator] - 1
         if not operator.op.accumulates or step.block == last:
             at = self._at(tiled.written(step.operator, step.block), time)
             if at is not None:
-                size = self._scene.items[at].size_bytes
+                size = self._draft.items[at].size_bytes
                 yield ItemAccess(self._number[at], True, seen.get(at, len(roots)), size)
         state = self._states.get(operator.name)
         if state is not None:
-            if time > self._scene.items[state].life.lo:
+            if time > self._draft.items[state].life.lo:
                 yield ItemAccess(self._number[state], False, -1)
             yield ItemAccess(self._number[state], True, -1)
 
     def _at(self, block: int, time: int) -> int | None:
         """Return the buffer that contains a block at a step, if the trace includes it."""
-        here = (at for at in self._of_block.get(block, ()) if time in self._scene.items[at].life)
+        here = (at for at in self._of_block.get(block, ()) if time in self._draft.items[at].life)
         return next(here, None)

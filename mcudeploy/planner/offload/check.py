@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mcudeploy.ir.trace import Item, ItemAccess, ItemStay, ItemTransfer, Residency, Trace
+from mcudeploy.ir.plan import Residence
+from mcudeploy.ir.trace import FAST, SLOW, Item, ItemAccess, ItemTransfer, Residency, Trace
 
 _ROTTEN = -2
 """The version of bytes that nothing may read."""
@@ -23,7 +24,7 @@ def check(plan: Residency, trace: Trace, capacity_bytes: int) -> None:
     read in the trace. The fast memory never exceeds its capacity.
     """
     _check_steps(plan, trace)
-    if len(plan.stays) != len(trace.items) or plan.trace.items != trace.items:
+    if len(plan.residences) != len(trace.items) or plan.trace.items != trace.items:
         raise ResidencyError("the items are not those of the trace")
     _check_shapes(plan)
     judge = _Judge(plan, trace, capacity_bytes)
@@ -56,13 +57,13 @@ def _check_steps(plan: Residency, trace: Trace) -> None:
 
 def _check_shapes(plan: Residency) -> None:
     end = len(plan.trace.steps)
-    for stays in plan.stays:
-        for fast in (True, False):
+    for residences in plan.residences:
+        for memory in (FAST, SLOW):
             last = 0
-            for stay in sorted((one for one in stays if one.fast == fast), key=lambda one: one.lo):
-                if not last <= stay.lo < stay.hi <= end:
-                    raise ResidencyError(f"{stay} overlaps another, is empty or lies outside")
-                last = stay.hi
+            for each in (it for it in residences if it.memory == memory):
+                if not last <= each.life.lo < each.life.hi <= end:
+                    raise ResidencyError(f"{each} overlaps another, is empty or lies outside")
+                last = each.life.hi
     last = 0
     for passage in plan.passages:
         if not last <= passage.start <= passage.end <= end:
@@ -97,13 +98,13 @@ class _Judge:
         self._flying: list[ItemTransfer] = []
         self._load = 0
         edges = range(len(plan.trace.steps) + 1)
-        self._opening: list[list[tuple[int, ItemStay]]] = [[] for _ in edges]
-        self._closing: list[list[tuple[int, ItemStay]]] = [[] for _ in edges]
+        self._opening: list[list[tuple[int, Residence]]] = [[] for _ in edges]
+        self._closing: list[list[tuple[int, Residence]]] = [[] for _ in edges]
         self._starting: list[list[ItemTransfer]] = [[] for _ in edges]
-        for number, stays in enumerate(plan.stays):
-            for stay in stays:
-                self._opening[stay.lo].append((number, stay))
-                self._closing[stay.hi].append((number, stay))
+        for number, residences in enumerate(plan.residences):
+            for each in residences:
+                self._opening[each.life.lo].append((number, each))
+                self._closing[each.life.hi].append((number, each))
         for passage in plan.passages:
             self._starting[passage.start].append(passage)
 
@@ -115,9 +116,11 @@ class _Judge:
         for passage in [one for one in self._flying if one.end == place]:
             self._arrive(passage, place)
         instant = {p.item for p in self._starting[place] if p.end == place and p.direction == "out"}
-        late = [(item, stay) for item, stay in self._closing[place] if stay.fast and item in instant]
-        opened = {(item, stay.fast) for item, stay in self._opening[place]}
-        after = [(item, stay) for item, stay in self._closing[place] if not stay.fast]
+        late = [
+            (item, stay) for item, stay in self._closing[place] if stay.memory == FAST and item in instant
+        ]
+        opened = {(item, stay.memory == FAST) for item, stay in self._opening[place]}
+        after = [(item, stay) for item, stay in self._closing[place] if stay.memory == SLOW]
         after = [(item, stay) for item, stay in after if (item, False) not in opened]
         for item, stay in self._closing[place]:
             if (item, stay) not in (*late, *after):
@@ -126,14 +129,16 @@ class _Judge:
         # transfers.
         coming = {p.item for p in self._starting[place] if p.direction == "in"}
         if place == 0:
-            coming |= {item for item, stay in self._opening[0] if stay.fast and self._is_there(item)}
+            coming |= {
+                item for item, stay in self._opening[0] if stay.memory == FAST and self._is_there(item)
+            }
         for item, stay in self._opening[place]:
-            if not stay.fast or (place == 0 and self._is_there(item)):
+            if stay.memory == SLOW or (place == 0 and self._is_there(item)):
                 self._open(item, stay, place)
         for passage in self._starting[place]:
             if passage.direction == "in":
                 for item, stay in self._opening[place]:
-                    if item == passage.item and stay.fast and item not in self._memory[True].holds:
+                    if item == passage.item and stay.memory == FAST and item not in self._memory[True].holds:
                         self._open(item, stay, place)
             self._issue(passage, place)
             if passage.end == place:
@@ -142,28 +147,28 @@ class _Judge:
                     if item == passage.item and passage.direction == "out":
                         self._close(item, stay, place)
         for item, stay in self._opening[place]:
-            if stay.fast and item not in coming:
+            if stay.memory == FAST and item not in coming:
                 self._open(item, stay, place)
         for item, stay in after:
             self._close(item, stay, place)
 
-    def _open(self, item: int, stay: ItemStay, place: int) -> None:
-        holds = self._memory[stay.fast].holds
-        valid = place == 0 and (self._is_there(item) if stay.fast else self._items[item].given)
+    def _open(self, item: int, stay: Residence, place: int) -> None:
+        holds = self._memory[stay.memory == FAST].holds
+        valid = place == 0 and (self._is_there(item) if stay.memory == FAST else self._items[item].given)
         holds[item] = _BEFORE if valid else _ROTTEN
-        if stay.fast:
+        if stay.memory == FAST:
             self._load += self._items[item].size_bytes
 
     def _is_there(self, item: int) -> bool:
         """Return whether an item is in the fast memory before the first step."""
         return self._items[item].loaded or (self._items[item].given and self._items[item].fixed)
 
-    def _close(self, item: int, stay: ItemStay, place: int) -> None:
+    def _close(self, item: int, stay: Residence, place: int) -> None:
         if any(one.item == item for one in self._flying):
             self._fail(place, item, "its bytes are left while a passage uses them")
         if place < len(self._plan.trace.steps):
-            del self._memory[stay.fast].holds[item]
-            if stay.fast:
+            del self._memory[stay.memory == FAST].holds[item]
+            if stay.memory == FAST:
                 self._load -= self._items[item].size_bytes
 
     def _issue(self, passage: ItemTransfer, place: int) -> None:
@@ -235,5 +240,8 @@ class _Judge:
             if one.fixed and number in touched:
                 lo = 0 if one.given or one.loaded else touched[number][0]
                 hi = end if one.kept else touched[number][-1] + 1
-                if not any(s.fast and s.lo <= lo and hi <= s.hi for s in self._plan.stays[number]):
+                if not any(
+                    s.memory == FAST and s.life.lo <= lo and hi <= s.life.hi
+                    for s in self._plan.residences[number]
+                ):
                     self._fail(lo, number, "it is fixed, but away at times")

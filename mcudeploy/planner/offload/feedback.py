@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mcudeploy.cost.timeline import Timeline, fast_loads, timeline, with_times
-from mcudeploy.ir.trace import ItemStay, ItemTransfer, MemoryLink, Residency
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.trace import FAST, SLOW, ItemTransfer, MemoryLink, Residency
 
 Measure = Callable[[Residency], Timeline]
 """A function that runs a plan: on a device, or by `timeline`."""
@@ -92,10 +93,10 @@ def _has_room(plan: Residency, passage: ItemTransfer, capacity_bytes: int) -> bo
     if start < 0:
         return False
     size = plan.trace.items[passage.item].size_bytes
-    stays = plan.stays[passage.item]
-    apart = not any(stay.fast and stay.lo <= start < stay.hi for stay in stays)
-    apart = apart and not any(stay.fast and stay.hi == passage.start for stay in stays if start == 0)
-    source = any(not stay.fast and stay.lo <= start and passage.start < stay.hi + 1 for stay in stays)
+    fast = [each.life for each in plan.residences[passage.item] if each.memory == FAST]
+    slow = [each.life for each in plan.residences[passage.item] if each.memory == SLOW]
+    apart = not any(start in life or (start == 0 and life.hi == passage.start) for life in fast)
+    source = any(life.lo <= start and passage.start <= life.hi for life in slow)
     saved = all(
         one.end <= start for one in plan.passages if one.item == passage.item and one.start < passage.start
     )
@@ -111,9 +112,11 @@ def _moved(plan: Residency, passage: ItemTransfer, start: int) -> Residency:
     left.remove(passage)
     at = next((n for n, one in enumerate(left) if one.start > start), len(left))
     left.insert(at, replace(passage, start=start))
-    stays = list(plan.stays)
-    stays[passage.item] = tuple(
-        ItemStay(True, start, stay.hi) if stay.fast and stay.lo == passage.start else stay
-        for stay in stays[passage.item]
+    residences = list(plan.residences)
+    residences[passage.item] = tuple(
+        replace(each, life=Interval(start, each.life.hi))
+        if each.memory == FAST and each.life.lo == passage.start
+        else each
+        for each in residences[passage.item]
     )
-    return replace(plan, passages=tuple(left), stays=tuple(stays))
+    return replace(plan, passages=tuple(left), residences=tuple(residences))

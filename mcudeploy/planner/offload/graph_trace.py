@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from mcudeploy.ir.trace import Item, ItemStay, ItemTransfer, Residency, Trace
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Residence
+from mcudeploy.ir.trace import FAST, SLOW, Item, ItemTransfer, Residency, Trace
 
 Uses = list[tuple[int, bool, bool, bool]]
 """The uses of one item, by step: (step, whether it is read, whether it is written, whether directly)."""
@@ -14,7 +16,7 @@ Uses = list[tuple[int, bool, bool, bool]]
 def residency_of(
     trace: Trace, passages: Sequence[ItemTransfer], direct: Sequence[frozenset[int]] = (), method: str = ""
 ) -> Residency:
-    """Return the stays that the transfers and accesses of a trace require, no longer than needed.
+    """Return the residences that the transfers and accesses of a trace require, no longer than needed.
 
     `direct`: by step, the operands that are accessed in the slow memory. `timeline.with_times` adds the
     figures.
@@ -24,11 +26,13 @@ def residency_of(
     for passage in passages:
         by_item[passage.item].append(passage)
     end = len(trace.steps)
-    stays = tuple(
-        (*_fast(item, own, passing, end), *_slow(item, own, passing, end))
+    residences = tuple(
+        tuple(sorted(
+            (*_slow(item, own, passing, end), *_fast(item, own, passing, end)), key=lambda it: it.life.lo
+        ))
         for item, own, passing in zip(trace.items, uses, by_item, strict=True)
-    )
-    return Residency(trace, stays, tuple(passages), 0.0, 0.0, 0.0, 0, method)
+    )  # fmt: skip
+    return Residency(trace, residences, tuple(passages), 0.0, 0.0, 0.0, 0, method)
 
 
 def uses_of(trace: Trace, direct: Sequence[frozenset[int]] = ()) -> list[Uses]:
@@ -45,38 +49,34 @@ def uses_of(trace: Trace, direct: Sequence[frozenset[int]] = ()) -> list[Uses]:
     return uses
 
 
-def _fast(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) -> list[ItemStay]:
-    """Return the fast stays: from a write or a transfer inwards to the last access before the next one.
+def _fast(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) -> list[Residence]:
+    """Return the residences in the fast memory: from a write or a transfer inwards to the last access.
 
-    A transfer out ends a stay too.
+    The next write or transfer inwards ends one, and so does a transfer out.
     """
-    opened: list[int] = []
+    coming = {passage.start for passage in passages if passage.direction == "in"}
+    opened = set(coming)
     if item.loaded or (item.given and item.fixed):
-        opened.append(0)
-    opened += [passage.start for passage in passages if passage.direction == "in"]
+        opened.add(0)
     touched = [(place, reads, writes) for place, reads, writes, slow in uses if not slow]
-    opened += [place for place, reads, writes in touched if writes and not reads]
-    found: list[ItemStay] = []
-    for lo, limit in pairwise([*sorted(set(opened)), end + 1]):
+    opened |= {place for place, reads, writes in touched if writes and not reads}
+    residences: list[Residence] = []
+    for lo, limit in pairwise([*sorted(opened), end + 1]):
         inside = [place + 1 for place, _, _ in touched if lo <= place < limit]
         inside += [p.end for p in passages if p.direction == "out" and lo < p.end and lo <= p.start < limit]
         hi = max(inside, default=lo)
-        if limit > end and _stays_to_end(item, uses, passages):
+        if limit > end and _is_kept_fast(item, uses, passages):
             hi = end
         if item.fixed and limit <= end:
             hi = limit
-        if found and found[-1].hi == lo and not _comes(passages, lo):
-            found[-1] = ItemStay(True, found[-1].lo, hi)
+        if residences and residences[-1].life.hi == lo and lo not in coming:
+            residences[-1] = Residence(Interval(residences[-1].life.lo, hi), FAST)
         elif hi > lo:
-            found.append(ItemStay(True, lo, hi))
-    return found
+            residences.append(Residence(Interval(lo, hi), FAST))
+    return residences
 
 
-def _comes(passages: Sequence[ItemTransfer], place: int) -> bool:
-    return any(passage.direction == "in" and passage.start == place for passage in passages)
-
-
-def _stays_to_end(item: Item, uses: Uses, passages: Sequence[ItemTransfer]) -> bool:
+def _is_kept_fast(item: Item, uses: Uses, passages: Sequence[ItemTransfer]) -> bool:
     """Return whether the only valid bytes of a kept item are in the fast memory at the end."""
     if not item.kept:
         return False
@@ -88,22 +88,28 @@ def _stays_to_end(item: Item, uses: Uses, passages: Sequence[ItemTransfer]) -> b
     return not (item.given and written < 0) and not any(place > written for place in saved)
 
 
-def _slow(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) -> list[ItemStay]:
-    """Return the slow stays: from a transfer out or a direct write to the last read of those bytes."""
-    opened = [0] if item.given else []
-    opened += [p.start for p in passages if p.direction == "out"]
-    opened += [place for place, _, writes, slow in uses if writes and slow]
+def _slow(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) -> list[Residence]:
+    """Return the residences in the slow memory: from a transfer out or a direct write to the last read.
+
+    A transfer out begins another one.
+    """
+    leaving = {p.start for p in passages if p.direction == "out"}
+    opened = leaving | ({0} if item.given else set())
+    opened |= {place for place, _, writes, slow in uses if writes and slow}
     stale = [place for place, _, writes, slow in uses if writes and not slow]
-    found: list[ItemStay] = []
-    for lo in sorted(set(opened)):
+    lives: list[Interval] = []
+    for lo in sorted(opened):
         limit = min((place for place in stale if place >= lo), default=end)
         inside = [place + 1 for place, _, _, slow in uses if slow and lo <= place < limit]
         inside += [max(p.end, lo + 1) for p in passages if lo <= p.start <= limit]
         hi = max(inside, default=lo)
         if item.kept and limit == end and not item.fixed:
             hi = end
-        if found and found[-1].hi >= lo:
-            found[-1] = ItemStay(False, found[-1].lo, max(hi, found[-1].hi))
+        if lives and lives[-1].hi >= lo:
+            last = lives.pop()
+            hi = max(hi, last.hi)
+            times = (last.lo, lo, hi) if lo in leaving and last.lo < lo else (last.lo, hi)
+            lives += [Interval(*span) for span in pairwise(times)]
         elif hi > lo:
-            found.append(ItemStay(False, lo, hi))
-    return found
+            lives.append(Interval(lo, hi))
+    return [Residence(life, SLOW) for life in lives]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import lcm
 
 from mcudeploy.boards.board import Board
-from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Schedule, Step, memories_of
+from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Residence, Schedule, Step, memories_of
 from mcudeploy.planner.cores.requirements import Need, Requirements, needs, users
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.planner.place.assign import assign
 from mcudeploy.planner.place.banks import ArenaMemory, MemoryAssignment, RectangleGroup
 from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
-from mcudeploy.planner.place.residences import BufferStay, Places, reside
+from mcudeploy.planner.place.residences import Draft, reside
 from mcudeploy.planner.place.tagged import Tags, share
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.live import Buffer, WorkBytes, buffers, in_place_chances, lives, peak
+from mcudeploy.tiling.live import Buffer, WorkBytes, buffers, in_place_chances, peak
 from mcudeploy.tiling.traffic import Traffic, accesses, traffic
 
 Indices = tuple[int, ...]
@@ -58,14 +59,14 @@ def spread(  # noqa: PLR0917
     arenas = {it.name: used[it.name] for it in board.memories if it.name in used} or {
         board.memories[0].name: 0
     }
-    stays = [
-        BufferStay(at, item.life, memory, offset)
-        for at, (item, memory, offset) in enumerate(zip(items, memories, found.offsets, strict=True))
+    residences = [
+        [Residence(item.life, memory, offset)]
+        for item, memory, offset in zip(items, memories, found.offsets, strict=True)
     ]
-    made = reside(tiled, lives(tiled, schedule.steps), items, Places(stays, found.moves))
-    optimal = used == found.bound_bytes if len(arenas) == 1 else found.fits and found.proven
-    status = "optimal" if optimal else "feasible"
-    layout = Layout(made.blocks, made.scratch, arenas, status, made.transfers)
+    moves = [(step, (index, 0), offset) for step, index, offset in found.moves]
+    layout = reside(Draft(tiled, schedule.steps, items, work), residences, arenas, moves)
+    if used == found.bound_bytes if len(arenas) == 1 else found.fits and found.proven:
+        layout = replace(layout, status="optimal")
     return layout, estimate(tiled, schedule, work, layout)
 
 

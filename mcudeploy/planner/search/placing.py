@@ -19,12 +19,14 @@ from mcudeploy.cost.tiles import (
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.plan import Estimate, Layout, Plan, Schedule, Split
 from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.offload.access_trace import draft_of
+from mcudeploy.planner.offload.memory_pair import MemoryPair
 from mcudeploy.planner.offload.room import over_time
 from mcudeploy.planner.order.portfolio import DEFAULT, best_order
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.order.tiled import problem_of, schedule_of
 from mcudeploy.planner.place.arena import Budget
-from mcudeploy.planner.place.solve import spread
+from mcudeploy.planner.place.solve import estimate, spread
 from mcudeploy.planner.place.tagged import Tags, tag_schedule, tags_of
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph, whole
@@ -135,8 +137,13 @@ def _over_time(
     """Yield plans with offloading if the core would stall for slow memories, or if something does not fit."""
     if relocation.costs is None or cost_key(plan, board)[:2] == (0, 0):
         return
+    pair = MemoryPair.serving(plan, board)
+    if pair is None:
+        return
     cycles = step_ticks(tiled, plan.schedule.steps, relocation.costs)
-    for layout, predicted in over_time(tiled, plan, model.work, board, relocation, cycles):
+    draft = draft_of(tiled, plan, model.work, board)
+    for layout in over_time(draft, pair, relocation, cycles):
+        predicted = estimate(tiled, plan.schedule, model.work, layout)
         made = _timed_as(plan, layout, predicted, tiled, relocation)
         made = _stalled(made, model, board, tiled, relocation)
         yield made
