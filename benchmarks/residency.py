@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 from time import process_time
 
+from mcudeploy.checker.residency import check_residency
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
 from mcudeploy.ir.trace import MemoryLink, Trace
-from mcudeploy.planner.offload.check import check
 from mcudeploy.planner.offload.exact_cycles import exact_cycles
 from mcudeploy.planner.offload.offload import plan_residency
 from mcudeploy.planner.offload.passive import passive_plan
@@ -68,7 +68,7 @@ def row(graphs: Graphs, case: tuple[str, float, float], recompute: bool, seconds
         return f"{head} {error} |"
     if plan is None:
         return f"{head} no plan |"
-    check(plan, trace, limit)
+    check_residency(plan, trace, limit)
     moved = sum(trace.items[passage.item].size_bytes for passage in plan.passages)
     return (
         f"{head} {100 * (plan.cycles / base - 1):.2f} % | {100 * plan.exposed_cycles / base:.2f} % | "
@@ -105,7 +105,7 @@ def passive_row(graphs: Graphs, name: str, percent: float) -> str:
     plan = passive_plan(trace, limit, link)
     if plan is None:
         return f"| {name} | {percent:g} % | no plan |"
-    check(plan, trace, limit)
+    check_residency(plan, trace, limit)
     share = 100 * plan.exposed_cycles / (plan.cycles - plan.exposed_cycles)
     return f"| {name} | {percent:g} % | {share:.2f} % |"
 
@@ -119,7 +119,7 @@ def exact_row(seed: int, steps: int, rate: float, seconds: float) -> str:
     exact = exact_cycles(trace, limit, link, recompute=True, effort=Effort.of(60))
     plan = plan_residency(trace, limit, link, recompute=True, effort=Effort.of(seconds))
     assert exact is not None and plan is not None
-    check(plan, trace, limit)
+    check_residency(plan, trace, limit)
     proven = "" if exact.optimal else f" (at least {exact.bound_cycles:.0f})"
     return (
         f"| {seed} | {steps} | {rate:g} | {base:.0f} | {exact.cycles:.0f}{proven} | {plan.cycles:.0f} | "

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from mcudeploy.checker.owners import PlanFaultError
+from mcudeploy.checker.residency import check_residency
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Residence
 from mcudeploy.ir.trace import SLOW, MemoryLink, Residency, Trace
-from mcudeploy.planner.offload.check import ResidencyError, check
 from mcudeploy.planner.offload.offload import plan_residency
 from tests.residency.random_traces import peak_bytes, training_step
 
@@ -21,15 +22,15 @@ def planned(seed: int, *, rate: float = 0.1) -> tuple[Trace, int, Residency]:
     limit = int(0.7 * peak_bytes(trace))
     plan = plan_residency(trace, limit, MemoryLink(rate, rate), recompute=True, effort=Effort.of(0.3))
     assert plan is not None
-    check(plan, trace, limit)
+    check_residency(plan, trace, limit)
     return trace, limit, plan
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_too_much_memory(seed: int) -> None:
     trace, _, plan = planned(seed)
-    with pytest.raises(ResidencyError, match="in the fast memory"):
-        check(plan, trace, plan.peak_bytes - 1)
+    with pytest.raises(PlanFaultError, match="in the fast memory"):
+        check_residency(plan, trace, plan.peak_bytes - 1)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -38,8 +39,8 @@ def test_a_passage_that_is_left_out(seed: int) -> None:
     assert plan.passages
     for number in range(len(plan.passages)):
         left = (*plan.passages[:number], *plan.passages[number + 1 :])
-        with pytest.raises(ResidencyError):
-            check(replace(plan, passages=left), trace, limit)
+        with pytest.raises(PlanFaultError):
+            check_residency(replace(plan, passages=left), trace, limit)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -49,8 +50,8 @@ def test_a_passage_that_is_waited_for_too_late(seed: int) -> None:
         if passage.direction == "in":  # one outwards may end later if its bytes stay anyway
             late = replace(passage, end=passage.end + 1)
             changed = (*plan.passages[:number], late, *plan.passages[number + 1 :])
-            with pytest.raises(ResidencyError):
-                check(replace(plan, passages=changed), trace, limit)
+            with pytest.raises(PlanFaultError):
+                check_residency(replace(plan, passages=changed), trace, limit)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -65,8 +66,8 @@ def test_a_stay_that_ends_early_or_begins_late(seed: int) -> None:
                 changed = (*plan.residences[:item], new, *plan.residences[item + 1 :])
                 if _is_spare(place, life):
                     continue
-                with pytest.raises(ResidencyError):
-                    check(replace(plan, residences=changed), trace, limit)
+                with pytest.raises(PlanFaultError):
+                    check_residency(replace(plan, residences=changed), trace, limit)
 
 
 def _is_spare(place: Residence, life: Interval) -> bool:
@@ -78,14 +79,14 @@ def _is_spare(place: Residence, life: Interval) -> bool:
 def test_steps_left_out_swapped_or_changed(seed: int) -> None:
     trace, limit, plan = planned(seed)
     steps = plan.trace.steps
-    with pytest.raises(ResidencyError, match="never runs"):
-        check(replace(plan, trace=replace(plan.trace, steps=steps[:-1])), trace, limit)
+    with pytest.raises(PlanFaultError, match="never runs"):
+        check_residency(replace(plan, trace=replace(plan.trace, steps=steps[:-1])), trace, limit)
     turned = (steps[1], steps[0], *steps[2:])
-    with pytest.raises(ResidencyError):
-        check(replace(plan, trace=replace(plan.trace, steps=turned)), trace, limit)
+    with pytest.raises(PlanFaultError):
+        check_residency(replace(plan, trace=replace(plan.trace, steps=turned)), trace, limit)
     faster = (replace(steps[0], cycles=0.0), *steps[1:])
-    with pytest.raises(ResidencyError, match="is not what its origin"):
-        check(replace(plan, trace=replace(plan.trace, steps=faster)), trace, limit)
+    with pytest.raises(PlanFaultError, match="is not what its origin"):
+        check_residency(replace(plan, trace=replace(plan.trace, steps=faster)), trace, limit)
 
 
 def test_a_repeated_step_that_finds_no_input() -> None:
@@ -97,9 +98,9 @@ def test_a_repeated_step_that_finds_no_input() -> None:
     for place, step in enumerate(plan.trace.steps):
         if step.origin in seen:
             left = (*plan.trace.steps[:place], *plan.trace.steps[place + 1 :])
-            with pytest.raises(ResidencyError):
-                check(replace(plan, trace=replace(plan.trace, steps=left)), trace, limit)
+            with pytest.raises(PlanFaultError):
+                check_residency(replace(plan, trace=replace(plan.trace, steps=left)), trace, limit)
         seen.add(step.origin)
     once = tuple(replace(step, repeatable=False) for step in trace.steps)
-    with pytest.raises(ResidencyError, match="must not"):
-        check(plan, replace(trace, steps=once), limit)
+    with pytest.raises(PlanFaultError, match="must not"):
+        check_residency(plan, replace(trace, steps=once), limit)

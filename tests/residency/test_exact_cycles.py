@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mcudeploy.checker.residency import check_residency
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.trace import Item, ItemAccess, MemoryLink, Trace, TraceStep
-from mcudeploy.planner.offload.check import check
 from mcudeploy.planner.offload.exact_cycles import exact_cycles
 from mcudeploy.planner.offload.offload import plan_residency
 from tests.residency.random_traces import peak_bytes, training_step
@@ -23,7 +23,7 @@ def test_plans_are_within_5_percent_of_the_exact_model(seed: int, steps: int, ra
     assert exact is not None and exact.optimal
     plan = plan_residency(trace, limit, link, recompute=True, effort=Effort.of(1))
     assert plan is not None
-    check(plan, trace, limit)
+    check_residency(plan, trace, limit)
     assert plan.cycles <= 1.05 * exact.cycles
     assert exact.cycles >= sum(step.cycles for step in trace.steps)
 

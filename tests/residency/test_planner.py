@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcudeploy.checker.residency import check_residency
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
 from mcudeploy.cost.timeline import timeline, with_times
@@ -24,7 +25,6 @@ from mcudeploy.ir.trace import (
     Trace,
     TraceStep,
 )
-from mcudeploy.planner.offload.check import check
 from mcudeploy.planner.offload.feedback import earlier, feedback, with_late_triggers
 from mcudeploy.planner.offload.lookahead import plan_of, run
 from mcudeploy.planner.offload.offload import plan_residency
@@ -51,7 +51,7 @@ def test_loops_and_timeline_agree_and_the_judge_passes(seed: int) -> None:
     if found.served is None:
         return
     plan = with_times(plan_of(trace, table, found, "test"), link)
-    check(plan, trace, capacity)
+    check_residency(plan, trace, capacity)
     assert plan.cycles == pytest.approx(found.served.cycles)
     assert plan.peak_bytes <= capacity
 
@@ -68,7 +68,7 @@ def test_every_plan_passes_the_judge(seed: int, recompute: bool, reorder: bool) 
     except FitError:
         return
     if plan is not None:
-        check(plan, trace, capacity)
+        check_residency(plan, trace, capacity)
         base = sum(step.cycles for step in trace.steps)
         assert plan.cycles == pytest.approx(base + plan.exposed_cycles + plan.repeated_cycles)
 
@@ -80,7 +80,7 @@ def test_recomputing_needs_no_link(seed: int) -> None:
     nothing = MemoryLink(0, 0)
     plan = plan_residency(trace, limit, nothing, recompute=True, effort=Effort.of(1))
     assert plan is not None and not plan.passages and plan.repeated_cycles > 0
-    check(plan, trace, limit)
+    check_residency(plan, trace, limit)
     assert plan_residency(trace, limit, nothing, recompute=False, effort=Effort.of(1)) is None
 
 
@@ -90,15 +90,15 @@ def test_passive_then_late_triggers_then_feedback(seed: int) -> None:
     limit = int(0.6 * peak_bytes(trace))
     passive = passive_plan(trace, limit, link)
     assert passive is not None and passive.exposed_cycles > 0
-    check(passive, trace, limit)
+    check_residency(passive, trace, limit)
     times = [touch.cycles for touch in touches_of(passive, link)]
     assert times == sorted(times) and times[-1] <= sum(step.cycles for step in trace.steps)
     plan = plan_residency(trace, limit, link, recompute=False, effort=Effort.of(0.3))
     assert plan is not None and plan.cycles <= passive.cycles
     late = with_late_triggers(plan, link)
-    check(late, trace, limit)
+    check_residency(late, trace, limit)
     fed = feedback(late, limit, link)
-    check(fed.plan, trace, limit)
+    check_residency(fed.plan, trace, limit)
     assert fed.plan.cycles <= late.cycles
 
 
@@ -122,7 +122,7 @@ def test_a_measured_wait_moves_its_trigger_until_it_is_gone() -> None:
     assert fed.waits == (2, 1)  # the core waits for the copy out in any case
     assert [(p.direction, p.start) for p in fed.plan.passages] == [("out", 1), ("in", 4)]
     assert fed.plan.exposed_cycles == 10
-    check(fed.plan, trace, 10)
+    check_residency(fed.plan, trace, 10)
 
 
 def test_times_by_hand() -> None:

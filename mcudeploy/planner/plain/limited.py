@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mcudeploy.checker.residency import check_residency
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
 from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.ir.trace import MemoryLink, Residency, Trace
-from mcudeploy.planner.offload.check import check
 from mcudeploy.planner.offload.exact_cycles import MOST_STEPS, exact_cycles
 from mcudeploy.planner.offload.offload import plan_residency
 from mcudeploy.planner.plain.ordering import AUTO, ordered
@@ -71,7 +71,7 @@ def order_limited(
             f"{graph.name}: no plan was found for {limit} B of fast memory ({limits.percent:g} % of the peak "
             f"of {found.peak_bytes} B): allow more memory, more time, or {other}"
         )
-    check(plan, trace, limit)
+    check_residency(plan, trace, limit)
     base = sum(step.cycles for step in trace.steps)
     sizes = [trace.items[passage.item].size_bytes for passage in plan.passages]
     repeated = len(plan.trace.steps) - len(trace.steps)

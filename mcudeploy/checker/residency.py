@@ -1,0 +1,222 @@
+"""The checker of residencies of an access trace: it runs the steps on memories that record versions of items.
+
+The version of an item is the step of the trace that wrote it last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from mcudeploy.checker.owners import PlanFaultError
+from mcudeploy.ir.plan import Residence
+from mcudeploy.ir.trace import FAST, SLOW, ItemAccess, ItemTransfer, Residency, Trace
+
+_INVALID = -2
+"""The version of bytes that nothing may read."""
+_INITIAL = -1
+"""The version of what is valid before the first step."""
+
+
+def check_residency(plan: Residency, trace: Trace, capacity_bytes: int) -> None:
+    """Raise PlanFaultError if a residency of a trace is wrong, naming step and item.
+
+    A correct residency runs every step of the trace at least once, in an order in which each reads what it
+    read in the trace. The fast memory never exceeds its capacity.
+    """
+    _require_steps(plan, trace)
+    if len(plan.residences) != len(trace.items) or plan.trace.items != trace.items:
+        raise PlanFaultError("the items are not those of the trace")
+    _require_order(plan)
+    replay = _Replay(plan, trace, capacity_bytes)
+    for time in range(len(plan.trace.steps)):
+        replay.transfers(time)
+        replay.run(time)
+    replay.transfers(len(plan.trace.steps))
+    replay.end()
+
+
+def _require_steps(plan: Residency, trace: Trace) -> None:
+    runs = Counter(step.origin for step in plan.trace.steps)
+    for time, step in enumerate(plan.trace.steps):
+        if not 0 <= step.origin < len(trace.steps):
+            raise PlanFaultError(f"step {time} has no origin")
+        source = trace.steps[step.origin]
+        if (step.accesses, step.work_bytes, step.cycles) != (
+            source.accesses,
+            source.work_bytes,
+            source.cycles,
+        ):
+            raise PlanFaultError(f"step {time} is not what its origin {step.origin} is")
+        if runs[step.origin] > 1 and not source.repeatable:
+            raise PlanFaultError(f"step {time} runs again and must not")
+    missing = sorted(set(range(len(trace.steps))) - set(runs))
+    if missing:
+        raise PlanFaultError(f"step {missing[0]} of the trace never runs")
+
+
+def _require_order(plan: Residency) -> None:
+    end, latest = len(plan.trace.steps), 0
+    for residences in plan.residences:
+        for memory in (FAST, SLOW):
+            last = 0
+            for life in (it.life for it in residences if it.memory == memory):
+                if not last <= life.lo < life.hi <= end:
+                    raise PlanFaultError(f"residence {life} overlaps another, is empty or lies outside")
+                last = life.hi
+    for passage in plan.passages:
+        if not latest <= passage.start <= passage.end <= end:
+            raise PlanFaultError(f"{passage} is out of order")
+        latest = passage.start
+
+
+def _versions(trace: Trace) -> list[dict[int, int]]:
+    """Return the versions of items that each step of the trace reads, and of kept items at the end."""
+    latest: dict[int, int] = {}
+    read = []
+    for time, step in enumerate(trace.steps):
+        read.append({it.item: latest.get(it.item, _INITIAL) for it in step.accesses if not it.writes})
+        latest.update({it.item: time for it in step.accesses if it.writes})
+    read.append({item: latest.get(item, _INITIAL) for item, it in enumerate(trace.items) if it.kept})
+    return read
+
+
+class _Replay:
+    """The versions that the current residences contain, by memory and item."""
+
+    def __init__(self, plan: Residency, trace: Trace, capacity_bytes: int) -> None:
+        self._plan, self._capacity = plan, capacity_bytes
+        self._items, self._steps = trace.items, plan.trace.steps
+        self._read = _versions(trace)
+        self._versions: dict[str, dict[int, int]] = {FAST: {}, SLOW: {}}
+        self._flying: dict[int, ItemTransfer] = {}
+        self._load = 0
+        self._begins, self._ends = (defaultdict[int, list[tuple[int, Residence]]](list) for _ in range(2))
+        self._starts = defaultdict[int, list[ItemTransfer]](list)
+        for item, residences in enumerate(plan.residences):
+            for each in residences:
+                self._begins[each.life.lo].append((item, each))
+                self._ends[each.life.hi].append((item, each))
+        for passage in plan.passages:
+            self._starts[passage.start].append(passage)
+
+    def _fail(self, time: int, item: int, what: str) -> None:
+        raise PlanFaultError(f"before or at step {time}, item {item} ({self._items[item].name}): {what}")
+
+    def transfers(self, time: int) -> None:
+        """Before a step, end transfers and residences, then begin residences and transfers.
+
+        An item that a transfer copies out at once makes room only then; one that comes in takes room only
+        with its transfer, and a step's output after all transfers.
+        """
+        for passage in [it for it in self._flying.values() if it.end == time]:
+            self._arrive(passage, time)
+        at_once = {it.item for it in self._starts[time] if it.end == time and it.direction == "out"}
+        leaving = {item: it for item, it in self._ends[time] if it.memory == FAST and item in at_once}
+        sources = [(item, it) for item, it in self._ends[time] if it.memory == SLOW]
+        for item, each in self._ends[time]:
+            if each.memory == FAST and item not in leaving:
+                self._close(item, each, time)
+        coming = {item: it for item, it in self._begins[time] if it.memory == FAST}
+        for item, each in self._begins[time]:
+            if each.memory == SLOW:
+                sources = [(other, it) for other, it in sources if other != item]
+                self._open(item, each, valid=time == 0 and self._items[item].given)
+            elif time == 0 and self._is_loaded(item):
+                self._open(item, coming.pop(item), valid=True)
+        for passage in self._starts[time]:
+            if passage.direction == "in" and passage.item in coming:
+                self._open(passage.item, coming.pop(passage.item))
+            self._begin(passage, time)
+            if passage.end == time:
+                self._arrive(passage, time)
+                if passage.direction == "out" and passage.item in leaving:
+                    self._close(passage.item, leaving.pop(passage.item), time)
+        for item, each in coming.items():
+            self._open(item, each)
+        for item, each in sources:
+            self._close(item, each, time)
+
+    def _open(self, item: int, residence: Residence, *, valid: bool = False) -> None:
+        self._versions[residence.memory][item] = _INITIAL if valid else _INVALID
+        self._load += self._items[item].size_bytes * (residence.memory == FAST)
+
+    def _is_loaded(self, item: int) -> bool:
+        """Return whether an item is in the fast memory before the first step."""
+        return self._items[item].loaded or (self._items[item].given and self._items[item].fixed)
+
+    def _close(self, item: int, residence: Residence, time: int) -> None:
+        if item in self._flying:
+            self._fail(time, item, "its bytes are left while a passage uses them")
+        if time < len(self._steps):
+            del self._versions[residence.memory][item]
+            self._load -= self._items[item].size_bytes * (residence.memory == FAST)
+
+    def _begin(self, passage: ItemTransfer, time: int) -> None:
+        item, (source, target) = passage.item, self._way(passage)
+        if item in self._flying:
+            self._fail(time, item, "two passages at a time")
+        if source.get(item, _INVALID) == _INVALID:
+            self._fail(time, item, f"its passage {passage.direction} finds nothing valid")
+        if item not in target:
+            self._fail(time, item, f"its passage {passage.direction} has no target")
+        target[item] = _INVALID
+        self._flying[item] = passage
+        if self._load > self._capacity:
+            self._fail(time, item, f"{self._load} B in the fast memory at its passage")
+
+    def _arrive(self, passage: ItemTransfer, time: int) -> None:
+        item, (source, target) = passage.item, self._way(passage)
+        del self._flying[item]
+        if item not in source or item not in target:
+            self._fail(time, item, "source or target is gone before its passage ends")
+        target[item] = source[item]
+
+    def _way(self, passage: ItemTransfer) -> tuple[dict[int, int], dict[int, int]]:
+        slow, fast = self._versions[SLOW], self._versions[FAST]
+        return (slow, fast) if passage.direction == "in" else (fast, slow)
+
+    def run(self, time: int) -> None:
+        """Run a step: check all reads, then write."""
+        step = self._steps[time]
+        load = self._load + step.work_bytes
+        if load > self._capacity:
+            raise PlanFaultError(f"step {time} ({step.name}) has {load} B in the fast memory")
+        direct = {it.operand for it in step.accesses if not self._is_fast(it)}
+        for access in step.accesses:
+            if access.operand in direct and access.direct_bytes is None:
+                self._fail(time, access.item, "it is not in the fast memory and cannot be accessed directly")
+            versions = self._versions[SLOW if access.operand in direct else FAST]
+            if access.item not in versions:
+                self._fail(time, access.item, "it has no bytes where it is accessed")
+            version = versions[access.item]
+            if not access.writes and version != self._read[step.origin][access.item]:
+                self._fail(time, access.item, f"version {version} where it is read")
+        for access in (it for it in step.accesses if it.writes):
+            if access.item in self._flying:
+                self._fail(time, access.item, "it is written while a passage uses it")
+            written, other = (SLOW, FAST) if access.operand in direct else (FAST, SLOW)
+            self._versions[written][access.item] = step.origin
+            if access.item in self._versions[other]:
+                self._versions[other][access.item] = _INVALID
+
+    def _is_fast(self, access: ItemAccess) -> bool:
+        version = self._versions[FAST].get(access.item)
+        return version is not None and (access.writes or version != _INVALID)
+
+    def end(self) -> None:
+        """Check that kept items are valid, and that fixed items never left."""
+        end = len(self._steps)
+        for item, version in self._read[-1].items():
+            if all(versions.get(item) != version for versions in self._versions.values()):
+                self._fail(end, item, "it is not valid at the end")
+        uses: dict[int, list[int]] = {}
+        for time, step in enumerate(self._steps):
+            for access in step.accesses:
+                uses.setdefault(access.item, []).append(time)
+        for number, it in enumerate(self._items):
+            if it.fixed and number in uses:
+                lo = 0 if it.given or it.loaded else uses[number][0]
+                hi = end if it.kept else uses[number][-1] + 1
+                lives = (each.life for each in self._plan.residences[number] if each.memory == FAST)
+                if not any(life.lo <= lo and hi <= life.hi for life in lives):
+                    self._fail(lo, number, "it is fixed, but away at times")
