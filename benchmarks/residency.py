@@ -69,10 +69,10 @@ def row(graphs: Graphs, case: tuple[str, float, float], recompute: bool, seconds
     if plan is None:
         return f"{head} no plan |"
     check_residency(plan, trace, limit)
-    moved = sum(trace.items[passage.item].size_bytes for passage in plan.passages)
+    moved = sum(trace.items[transfer.item].size_bytes for transfer in plan.transfers)
     return (
         f"{head} {100 * (plan.cycles / base - 1):.2f} % | {100 * plan.exposed_cycles / base:.2f} % | "
-        f"{100 * plan.repeated_cycles / base:.2f} % | {len(plan.passages)} | {moved / 1e6:.1f} | "
+        f"{100 * plan.repeated_cycles / base:.2f} % | {len(plan.transfers)} | {moved / 1e6:.1f} | "
         f"{plan.method} | {process_time() - start:.1f} |"
     )
 

@@ -29,9 +29,9 @@ def check_residency(plan: Residency, trace: Trace, capacity_bytes: int) -> None:
     _require_order(plan)
     replay = _Replay(plan, trace, capacity_bytes)
     for time in range(len(plan.trace.steps)):
-        replay.transfers(time)
+        replay.prepare(time)
         replay.run(time)
-    replay.transfers(len(plan.trace.steps))
+    replay.prepare(len(plan.trace.steps))
     replay.end()
 
 
@@ -63,10 +63,10 @@ def _require_order(plan: Residency) -> None:
                 if not last <= life.lo < life.hi <= end:
                     raise PlanFaultError(f"residence {life} overlaps another, is empty or lies outside")
                 last = life.hi
-    for passage in plan.passages:
-        if not latest <= passage.start <= passage.end <= end:
-            raise PlanFaultError(f"{passage} is out of order")
-        latest = passage.start
+    for transfer in plan.transfers:
+        if not latest <= transfer.start <= transfer.end <= end:
+            raise PlanFaultError(f"{transfer} is out of order")
+        latest = transfer.start
 
 
 def _versions(trace: Trace) -> list[dict[int, int]]:
@@ -96,20 +96,20 @@ class _Replay:
             for each in residences:
                 self._begins[each.life.lo].append((item, each))
                 self._ends[each.life.hi].append((item, each))
-        for passage in plan.passages:
-            self._starts[passage.start].append(passage)
+        for transfer in plan.transfers:
+            self._starts[transfer.start].append(transfer)
 
     def _fail(self, time: int, item: int, what: str) -> None:
         raise PlanFaultError(f"before or at step {time}, item {item} ({self._items[item].name}): {what}")
 
-    def transfers(self, time: int) -> None:
+    def prepare(self, time: int) -> None:
         """Before a step, end transfers and residences, then begin residences and transfers.
 
         An item that a transfer copies out at once makes room only then; one that comes in takes room only
         with its transfer, and a step's output after all transfers.
         """
-        for passage in [it for it in self._flying.values() if it.end == time]:
-            self._arrive(passage, time)
+        for transfer in [it for it in self._flying.values() if it.end == time]:
+            self._arrive(transfer, time)
         at_once = {it.item for it in self._starts[time] if it.end == time and it.direction == "out"}
         leaving = {item: it for item, it in self._ends[time] if it.memory == FAST and item in at_once}
         sources = [(item, it) for item, it in self._ends[time] if it.memory == SLOW]
@@ -123,14 +123,14 @@ class _Replay:
                 self._open(item, each, valid=time == 0 and self._items[item].given)
             elif time == 0 and self._is_loaded(item):
                 self._open(item, coming.pop(item), valid=True)
-        for passage in self._starts[time]:
-            if passage.direction == "in" and passage.item in coming:
-                self._open(passage.item, coming.pop(passage.item))
-            self._begin(passage, time)
-            if passage.end == time:
-                self._arrive(passage, time)
-                if passage.direction == "out" and passage.item in leaving:
-                    self._close(passage.item, leaving.pop(passage.item), time)
+        for transfer in self._starts[time]:
+            if transfer.direction == "in" and transfer.item in coming:
+                self._open(transfer.item, coming.pop(transfer.item))
+            self._begin(transfer, time)
+            if transfer.end == time:
+                self._arrive(transfer, time)
+                if transfer.direction == "out" and transfer.item in leaving:
+                    self._close(transfer.item, leaving.pop(transfer.item), time)
         for item, each in coming.items():
             self._open(item, each)
         for item, each in sources:
@@ -146,34 +146,34 @@ class _Replay:
 
     def _close(self, item: int, residence: Residence, time: int) -> None:
         if item in self._flying:
-            self._fail(time, item, "its bytes are left while a passage uses them")
+            self._fail(time, item, "its bytes are left while a transfer uses them")
         if time < len(self._steps):
             del self._versions[residence.memory][item]
             self._load -= self._items[item].size_bytes * (residence.memory == FAST)
 
-    def _begin(self, passage: ItemTransfer, time: int) -> None:
-        item, (source, target) = passage.item, self._way(passage)
+    def _begin(self, transfer: ItemTransfer, time: int) -> None:
+        item, (source, target) = transfer.item, self._way(transfer)
         if item in self._flying:
-            self._fail(time, item, "two passages at a time")
+            self._fail(time, item, "two transfers at a time")
         if source.get(item, _INVALID) == _INVALID:
-            self._fail(time, item, f"its passage {passage.direction} finds nothing valid")
+            self._fail(time, item, f"its transfer {transfer.direction} finds nothing valid")
         if item not in target:
-            self._fail(time, item, f"its passage {passage.direction} has no target")
+            self._fail(time, item, f"its transfer {transfer.direction} has no target")
         target[item] = _INVALID
-        self._flying[item] = passage
+        self._flying[item] = transfer
         if self._load > self._capacity:
-            self._fail(time, item, f"{self._load} B in the fast memory at its passage")
+            self._fail(time, item, f"{self._load} B in the fast memory at its transfer")
 
-    def _arrive(self, passage: ItemTransfer, time: int) -> None:
-        item, (source, target) = passage.item, self._way(passage)
+    def _arrive(self, transfer: ItemTransfer, time: int) -> None:
+        item, (source, target) = transfer.item, self._way(transfer)
         del self._flying[item]
         if item not in source or item not in target:
-            self._fail(time, item, "source or target is gone before its passage ends")
+            self._fail(time, item, "source or target is gone before its transfer ends")
         target[item] = source[item]
 
-    def _way(self, passage: ItemTransfer) -> tuple[dict[int, int], dict[int, int]]:
+    def _way(self, transfer: ItemTransfer) -> tuple[dict[int, int], dict[int, int]]:
         slow, fast = self._versions[SLOW], self._versions[FAST]
-        return (slow, fast) if passage.direction == "in" else (fast, slow)
+        return (slow, fast) if transfer.direction == "in" else (fast, slow)
 
     def run(self, time: int) -> None:
         """Run a step: check all reads, then write."""
@@ -193,7 +193,7 @@ class _Replay:
                 self._fail(time, access.item, f"version {version} where it is read")
         for access in (it for it in step.accesses if it.writes):
             if access.item in self._flying:
-                self._fail(time, access.item, "it is written while a passage uses it")
+                self._fail(time, access.item, "it is written while a transfer uses it")
             written, other = (SLOW, FAST) if access.operand in direct else (FAST, SLOW)
             self._versions[written][access.item] = step.origin
             if access.item in self._versions[other]:

@@ -91,10 +91,10 @@ def critical_path(lanes: Sequence[Lane], ticks: Sequence[Sequence[float]]) -> Co
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Cycles before step `step` during which the core waits for transfer `passage`, or copies itself."""
+    """Cycles before step `step` during which the core waits for transfer `transfer`, or copies itself."""
 
     step: int
-    passage: int
+    transfer: int
     cycles: float
 
 
@@ -128,17 +128,17 @@ def timeline(plan: Residency, link: MemoryLink) -> Timeline:
     core, engine = Clock(), Clock()
     starts, waits = list[float](), list[Stall]()
     before = [[list[int](), list[int]()] for _ in range(len(steps) + 1)]
-    for number, passage in enumerate(plan.passages):
-        if passage.end > passage.start:
-            before[passage.end][0].append(number)
-        before[passage.start][1].append(number)
+    for number, transfer in enumerate(plan.transfers):
+        if transfer.end > transfer.start:
+            before[transfer.end][0].append(number)
+        before[transfer.start][1].append(number)
     for place, (ending, starting) in enumerate(before):
         for number in (*ending, *starting):
-            passage = plan.passages[number]
-            if passage.start == place:
-                size = plan.trace.items[passage.item].size_bytes
-                engine.run(link.cycles(size, passage.direction), issued=core.now)
-            if passage.end == place and (idle := core.wait(engine.jobs[number][1])):
+            transfer = plan.transfers[number]
+            if transfer.start == place:
+                size = plan.trace.items[transfer.item].size_bytes
+                engine.run(link.cycles(size, transfer.direction), issued=core.now)
+            if transfer.end == place and (idle := core.wait(engine.jobs[number][1])):
                 waits.append(Stall(place, number, idle))
         starts.append(core.now)
         if place < len(steps):
@@ -186,9 +186,9 @@ def fast_loads(plan: Residency) -> tuple[int, ...]:
 def direct_operands(plan: Residency) -> list[frozenset[int]]:
     """Return, by step, the operands that are read or written in the slow memory."""
     arriving: dict[int, list[Interval]] = {}
-    for passage in plan.passages:
-        if passage.direction == "in":
-            arriving.setdefault(passage.item, []).append(Interval(passage.start, passage.end))
+    for transfer in plan.transfers:
+        if transfer.direction == "in":
+            arriving.setdefault(transfer.item, []).append(Interval(transfer.start, transfer.end))
 
     def is_fast(place: int, access: ItemAccess) -> bool:
         resides = any(it.memory == FAST and place in it.life for it in plan.residences[access.item])

@@ -169,7 +169,7 @@ class Loop:
         again = replace(old, trace=stage.trace)
         for share in _ROOMS:
             further = earlier(again, seen, int(stage.pair.room * share)) or again
-            same = stage.prompted(further).passages == stage.prompted(old).passages
+            same = stage.prompted(further).transfers == stage.prompted(old).transfers
             layout = None if same else stage.layout(further, self._relocation)
             if layout is not None:
                 return further, layout

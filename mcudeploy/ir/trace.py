@@ -122,7 +122,7 @@ class Residency:
 
     trace: Trace
     residences: Residences
-    passages: tuple[ItemTransfer, ...]
+    transfers: tuple[ItemTransfer, ...]
     cycles: float
     exposed_cycles: float
     repeated_cycles: float

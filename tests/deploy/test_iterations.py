@@ -65,7 +65,7 @@ def test_the_passive_iteration_evicts_on_demand(made: Deployment, stage: Iterati
     assert plan.layout.arenas["sram"] <= 33 * 1024
     ways = {tuple(each.memory for each in plan.layout.way(it)) for it in plan.layout.transfers}
     assert {("sram", "psram"), ("psram", "sram")} <= ways
-    brought = [one for one in residency.passages if one.direction == "in"]
+    brought = [one for one in residency.transfers if one.direction == "in"]
     assert brought and all(one.start == one.end for one in brought)
 
 
@@ -84,8 +84,8 @@ def test_a_device_tells_what_it_waited_for(made: Deployment, stage: Iterations) 
     seen = waited(plan, stage, residency, entries)
     assert len(seen.waits) == sum(coming) > 0
     for wait in seen.waits:
-        passage = residency.passages[wait.passage]
-        assert (passage.direction, passage.end, wait.cycles) == ("in", wait.step, 5000)
+        transfer = residency.transfers[wait.transfer]
+        assert (transfer.direction, transfer.end, wait.cycles) == ("in", wait.step, 5000)
     assert seen.starts[-1] == sum(entries) and len(seen.starts) == len(plan.schedule.steps) + 1
     idle = [80 if isinstance(entry, Wait) else 100 for entry in plan.tape]
     assert waited(plan, stage, residency, idle).waits == ()

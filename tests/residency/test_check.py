@@ -36,22 +36,22 @@ def test_too_much_memory(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_passage_that_is_left_out(seed: int) -> None:
     trace, limit, plan = planned(seed)
-    assert plan.passages
-    for number in range(len(plan.passages)):
-        left = (*plan.passages[:number], *plan.passages[number + 1 :])
+    assert plan.transfers
+    for number in range(len(plan.transfers)):
+        left = (*plan.transfers[:number], *plan.transfers[number + 1 :])
         with pytest.raises(PlanFaultError):
-            check_residency(replace(plan, passages=left), trace, limit)
+            check_residency(replace(plan, transfers=left), trace, limit)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_passage_that_is_waited_for_too_late(seed: int) -> None:
     trace, limit, plan = planned(seed)
-    for number, passage in enumerate(plan.passages):
-        if passage.direction == "in":  # one outwards may end later if its bytes stay anyway
-            late = replace(passage, end=passage.end + 1)
-            changed = (*plan.passages[:number], late, *plan.passages[number + 1 :])
+    for number, transfer in enumerate(plan.transfers):
+        if transfer.direction == "in":  # one outwards may end later if its bytes stay anyway
+            late = replace(transfer, end=transfer.end + 1)
+            changed = (*plan.transfers[:number], late, *plan.transfers[number + 1 :])
             with pytest.raises(PlanFaultError):
-                check_residency(replace(plan, passages=changed), trace, limit)
+                check_residency(replace(plan, transfers=changed), trace, limit)
 
 
 @pytest.mark.parametrize("seed", range(4))

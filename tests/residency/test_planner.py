@@ -79,7 +79,7 @@ def test_recomputing_needs_no_link(seed: int) -> None:
     limit = int(0.75 * peak_bytes(trace))
     nothing = MemoryLink(0, 0)
     plan = plan_residency(trace, limit, nothing, recompute=True, effort=Effort.of(1))
-    assert plan is not None and not plan.passages and plan.repeated_cycles > 0
+    assert plan is not None and not plan.transfers and plan.repeated_cycles > 0
     check_residency(plan, trace, limit)
     assert plan_residency(trace, limit, nothing, recompute=False, effort=Effort.of(1)) is None
 
@@ -117,10 +117,10 @@ def test_a_measured_wait_moves_its_trigger_until_it_is_gone() -> None:
     trace, link = Trace((item, other), steps), MemoryLink(0.5, 1)
     passive = passive_plan(trace, 10, link)
     assert passive is not None
-    assert [(p.direction, p.start) for p in passive.passages] == [("out", 1), ("in", 6)]
+    assert [(p.direction, p.start) for p in passive.transfers] == [("out", 1), ("in", 6)]
     fed = feedback(passive, 10, link)
     assert fed.waits == (2, 1)  # the core waits for the copy out in any case
-    assert [(p.direction, p.start) for p in fed.plan.passages] == [("out", 1), ("in", 4)]
+    assert [(p.direction, p.start) for p in fed.plan.transfers] == [("out", 1), ("in", 4)]
     assert fed.plan.exposed_cycles == 10
     check_residency(fed.plan, trace, 10)
 
@@ -133,12 +133,12 @@ def test_times_by_hand() -> None:
     link = MemoryLink(2, 2, 1)
     plan = plan_residency(trace, 10, link, recompute=False, effort=Effort.of(0.1))
     assert plan is not None
-    assert plan.passages == (ItemTransfer(0, "in", 0, 1),)
+    assert plan.transfers == (ItemTransfer(0, "in", 0, 1),)
     run_of = timeline(plan, link)
     assert run_of.starts == (0, 6, 9)
     assert run_of.exposed_cycles == 1
     alone = plan_residency(trace, 9, link, recompute=False, effort=Effort.of(0.1))
-    assert alone is not None and not alone.passages
+    assert alone is not None and not alone.transfers
     assert alone.exposed_cycles == 5  # read directly, for lack of room
 
 
@@ -167,12 +167,12 @@ def test_a_trigger_goes_as_far_back_as_the_wait_was_long() -> None:
         Residence(Interval(0, 1), FAST),
         Residence(Interval(5, 6), FAST),
     )
-    passages = (ItemTransfer(0, "in", 0, 0), ItemTransfer(0, "in", 5, 5))
+    transfers = (ItemTransfer(0, "in", 0, 0), ItemTransfer(0, "in", 5, 5))
     link = MemoryLink(1.0, 1.0)
-    plan = Residency(Trace(items, steps), (places,), passages, 0, 0, 0, 0)
+    plan = Residency(Trace(items, steps), (places,), transfers, 0, 0, 0, 0)
     moved = earlier(plan, timeline(plan, link), 1000)
-    assert moved is not None and [one.start for one in moved.passages] == [0, 2]
-    assert [wait.passage for wait in timeline(moved, link).waits] == [0]
+    assert moved is not None and [one.start for one in moved.transfers] == [0, 2]
+    assert [wait.transfer for wait in timeline(moved, link).waits] == [0]
     assert earlier(plan, timeline(plan, link), 100) is None
 
 

@@ -51,9 +51,9 @@ def trace_of(draft: Draft, io: IoPlacement, cycles: Sequence[float]) -> tuple[Tr
     steps = []
     for time, (step, cost) in enumerate(zip(draft.steps, cycles, strict=True)):
         operator = draft.tiled.graph.operators[step.operator]
-        found = tuple(touching.accesses(step, time, factors[step.operator]))
+        accesses = tuple(touching.accesses(step, time, factors[step.operator]))
         scratch = align_up(draft.work.get(operator.name, (0, 0))[0], draft.alignment)
-        steps.append(TraceStep(operator.name, cost, found, scratch, bool(operator.inputs), time))
+        steps.append(TraceStep(operator.name, cost, accesses, scratch, bool(operator.inputs), time))
     named = (items[at] for at in buffer_of)
     return Trace(
         tuple(

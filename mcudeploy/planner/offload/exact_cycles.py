@@ -121,12 +121,12 @@ class _CyclesModel:
 
     def _uses(self, number: int) -> list[tuple[int, bool, bool]]:
         """Return the uses by step (step, whether it reads, whether it writes)."""
-        found = []
+        uses = []
         for k, step in enumerate(self._trace.steps):
             own = [access for access in step.accesses if access.item == number]
             if own:
-                found.append((k, any(not a.writes for a in own), any(a.writes for a in own)))
-        return found
+                uses.append((k, any(not a.writes for a in own), any(a.writes for a in own)))
+        return uses
 
     def _item(self, number: int) -> None:
         """Add an item's versions in sequence, each with the steps that read it or could."""
@@ -148,7 +148,7 @@ class _CyclesModel:
         if self._makers is None:
             return []
         wanted = {number}
-        found: set[int] = set()
+        steps: set[int] = set()
         for _ in range(_DEPTH):
             wanted = {
                 item
@@ -157,8 +157,8 @@ class _CyclesModel:
             }
             for k, step in enumerate(self._trace.steps):
                 if any(a.item in wanted and not a.writes for a in step.accesses):
-                    found.add(k)
-        return sorted(k for k in found - set(reads) if born < k < limit)
+                    steps.add(k)
+        return sorted(k for k in steps - set(reads) if born < k < limit)
 
     def _version(self, number: int, born: int, reads: list[int], limit: int, *, kept: bool) -> None:
         m, item = self._m, self._trace.items[number]

@@ -32,14 +32,14 @@ def with_late_triggers(plan: Residency, link: MemoryLink) -> Residency:
     """Return the plan with every transfer inwards at the latest step from which it ends in time."""
     run = timeline(plan, link)
     limit = run.starts[-1]
-    passages = list(plan.passages)
-    for number in reversed(range(len(passages))):
-        passage = passages[number]
-        size = plan.trace.items[passage.item].size_bytes
-        if passage.direction == "in":
-            limit = min(limit, run.starts[passage.end]) - link.cycles(size, "in")
-            start = min(passage.end, max(passage.start, bisect_right(run.starts, limit) - 1))
-            plan = _moved(plan, passage, start)
+    transfers = list(plan.transfers)
+    for number in reversed(range(len(transfers))):
+        transfer = transfers[number]
+        size = plan.trace.items[transfer.item].size_bytes
+        if transfer.direction == "in":
+            limit = min(limit, run.starts[transfer.end]) - link.cycles(size, "in")
+            start = min(transfer.end, max(transfer.start, bisect_right(run.starts, limit) - 1))
+            plan = _moved(plan, transfer, start)
         else:
             limit = min(limit, run.served[number][0])
     return with_times(plan, link)
@@ -71,52 +71,54 @@ def earlier(plan: Residency, run: Timeline, capacity_bytes: int) -> Residency | 
     Each moves by the steps that take as long as the wait, at least one, as far as there is room. None if none
     can move.
     """
-    found = plan
+    result = plan
     for wait in run.waits:
-        passage = plan.passages[wait.passage]
+        transfer = plan.transfers[wait.transfer]
         # a step starts after its waits; a transfer that begins and ends before it was issued by then
-        wanted = run.starts[passage.start] - wait.cycles * (1 + (passage.start == passage.end))
-        while passage.direction == "in" and _has_room(found, passage, capacity_bytes):
-            found = _moved(found, passage, passage.start - 1)
-            passage = replace(passage, start=passage.start - 1)
-            if run.starts[passage.start] <= wanted:
+        wanted = run.starts[transfer.start] - wait.cycles * (1 + (transfer.start == transfer.end))
+        while transfer.direction == "in" and _has_room(result, transfer, capacity_bytes):
+            result = _moved(result, transfer, transfer.start - 1)
+            transfer = replace(transfer, start=transfer.start - 1)
+            if run.starts[transfer.start] <= wanted:
                 break
-    return None if found is plan else found
+    return None if result is plan else result
 
 
-def _has_room(plan: Residency, passage: ItemTransfer, capacity_bytes: int) -> bool:
+def _has_room(plan: Residency, transfer: ItemTransfer, capacity_bytes: int) -> bool:
     """Return whether a transfer may start a step earlier.
 
     There must be room, its item must be gone, and its source valid.
     """
-    start = passage.start - 1
+    start = transfer.start - 1
     if start < 0:
         return False
-    size = plan.trace.items[passage.item].size_bytes
-    fast = [each.life for each in plan.residences[passage.item] if each.memory == FAST]
-    slow = [each.life for each in plan.residences[passage.item] if each.memory == SLOW]
-    apart = not any(start in life or (start == 0 and life.hi == passage.start) for life in fast)
-    source = any(life.lo <= start and passage.start <= life.hi for life in slow)
+    size = plan.trace.items[transfer.item].size_bytes
+    fast = [each.life for each in plan.residences[transfer.item] if each.memory == FAST]
+    slow = [each.life for each in plan.residences[transfer.item] if each.memory == SLOW]
+    apart = not any(start in life or (start == 0 and life.hi == transfer.start) for life in fast)
+    source = any(life.lo <= start and transfer.start <= life.hi for life in slow)
     saved = all(
-        one.end <= start for one in plan.passages if one.item == passage.item and one.start < passage.start
+        one.end <= start for one in plan.transfers if one.item == transfer.item and one.start < transfer.start
     )
-    written = any(access.item == passage.item for access in plan.trace.steps[start].accesses if access.writes)
+    written = any(
+        access.item == transfer.item for access in plan.trace.steps[start].accesses if access.writes
+    )
     return apart and source and saved and not written and fast_loads(plan)[start] + size <= capacity_bytes
 
 
-def _moved(plan: Residency, passage: ItemTransfer, start: int) -> Residency:
+def _moved(plan: Residency, transfer: ItemTransfer, start: int) -> Residency:
     """Return a plan in which a transfer inwards starts at another step, in the order of the steps."""
-    if start == passage.start:
+    if start == transfer.start:
         return plan
-    left = list(plan.passages)
-    left.remove(passage)
+    left = list(plan.transfers)
+    left.remove(transfer)
     at = next((n for n, one in enumerate(left) if one.start > start), len(left))
-    left.insert(at, replace(passage, start=start))
+    left.insert(at, replace(transfer, start=start))
     residences = list(plan.residences)
-    residences[passage.item] = tuple(
+    residences[transfer.item] = tuple(
         replace(each, life=Interval(start, each.life.hi))
-        if each.memory == FAST and each.life.lo == passage.start
+        if each.memory == FAST and each.life.lo == transfer.start
         else each
-        for each in residences[passage.item]
+        for each in residences[transfer.item]
     )
-    return replace(plan, passages=tuple(left), residences=tuple(residences))
+    return replace(plan, transfers=tuple(left), residences=tuple(residences))

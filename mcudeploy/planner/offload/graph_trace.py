@@ -14,7 +14,7 @@ Uses = list[tuple[int, bool, bool, bool]]
 
 
 def residency_of(
-    trace: Trace, passages: Sequence[ItemTransfer], direct: Sequence[frozenset[int]] = (), method: str = ""
+    trace: Trace, transfers: Sequence[ItemTransfer], direct: Sequence[frozenset[int]] = (), method: str = ""
 ) -> Residency:
     """Return the residences that the transfers and accesses of a trace require, no longer than needed.
 
@@ -23,38 +23,38 @@ def residency_of(
     """
     uses = uses_of(trace, direct)
     by_item: list[list[ItemTransfer]] = [[] for _ in trace.items]
-    for passage in passages:
-        by_item[passage.item].append(passage)
+    for transfer in transfers:
+        by_item[transfer.item].append(transfer)
     end = len(trace.steps)
     residences = tuple(
         tuple(sorted(
-            (*_slow(item, own, passing, end), *_fast(item, own, passing, end)), key=lambda it: it.life.lo
+            (*_slow(item, own, moving, end), *_fast(item, own, moving, end)), key=lambda it: it.life.lo
         ))
-        for item, own, passing in zip(trace.items, uses, by_item, strict=True)
+        for item, own, moving in zip(trace.items, uses, by_item, strict=True)
     )  # fmt: skip
-    return Residency(trace, residences, tuple(passages), 0.0, 0.0, 0.0, 0, method)
+    return Residency(trace, residences, tuple(transfers), 0.0, 0.0, 0.0, 0, method)
 
 
 def uses_of(trace: Trace, direct: Sequence[frozenset[int]] = ()) -> list[Uses]:
     """Return, by item, the steps that access it."""
     uses: list[Uses] = [[] for _ in trace.items]
     for place, step in enumerate(trace.steps):
-        found: dict[int, tuple[bool, bool, bool]] = {}
+        flags_of: dict[int, tuple[bool, bool, bool]] = {}
         for access in step.accesses:
-            reads, writes, slow = found.get(access.item, (False, False, False))
+            reads, writes, slow = flags_of.get(access.item, (False, False, False))
             slow = slow or bool(direct and access.operand in direct[place])
-            found[access.item] = (reads or not access.writes, writes or access.writes, slow)
-        for item, flags in found.items():
+            flags_of[access.item] = (reads or not access.writes, writes or access.writes, slow)
+        for item, flags in flags_of.items():
             uses[item].append((place, *flags))
     return uses
 
 
-def _fast(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) -> list[Residence]:
+def _fast(item: Item, uses: Uses, transfers: Sequence[ItemTransfer], end: int) -> list[Residence]:
     """Return the residences in the fast memory: from a write or a transfer inwards to the last access.
 
     The next write or transfer inwards ends one, and so does a transfer out.
     """
-    coming = {passage.start for passage in passages if passage.direction == "in"}
+    coming = {transfer.start for transfer in transfers if transfer.direction == "in"}
     opened = set(coming)
     if item.loaded or (item.given and item.fixed):
         opened.add(0)
@@ -63,9 +63,9 @@ def _fast(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) ->
     residences: list[Residence] = []
     for lo, limit in pairwise([*sorted(opened), end + 1]):
         inside = [place + 1 for place, _, _ in touched if lo <= place < limit]
-        inside += [p.end for p in passages if p.direction == "out" and lo < p.end and lo <= p.start < limit]
+        inside += [p.end for p in transfers if p.direction == "out" and lo < p.end and lo <= p.start < limit]
         hi = max(inside, default=lo)
-        if limit > end and _is_kept_fast(item, uses, passages):
+        if limit > end and _is_kept_fast(item, uses, transfers):
             hi = end
         if item.fixed and limit <= end:
             hi = limit
@@ -76,24 +76,24 @@ def _fast(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) ->
     return residences
 
 
-def _is_kept_fast(item: Item, uses: Uses, passages: Sequence[ItemTransfer]) -> bool:
+def _is_kept_fast(item: Item, uses: Uses, transfers: Sequence[ItemTransfer]) -> bool:
     """Return whether the only valid bytes of a kept item are in the fast memory at the end."""
     if not item.kept:
         return False
     if item.fixed:
         return True
     written = max((place for place, _, writes, slow in uses if writes and not slow), default=-1)
-    saved = [p.start for p in passages if p.direction == "out"]
+    saved = [p.start for p in transfers if p.direction == "out"]
     saved += [place for place, _, writes, slow in uses if writes and slow]
     return not (item.given and written < 0) and not any(place > written for place in saved)
 
 
-def _slow(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) -> list[Residence]:
+def _slow(item: Item, uses: Uses, transfers: Sequence[ItemTransfer], end: int) -> list[Residence]:
     """Return the residences in the slow memory: from a transfer out or a direct write to the last read.
 
     A transfer out begins another one.
     """
-    leaving = {p.start for p in passages if p.direction == "out"}
+    leaving = {p.start for p in transfers if p.direction == "out"}
     opened = leaving | ({0} if item.given else set())
     opened |= {place for place, _, writes, slow in uses if writes and slow}
     stale = [place for place, _, writes, slow in uses if writes and not slow]
@@ -101,7 +101,7 @@ def _slow(item: Item, uses: Uses, passages: Sequence[ItemTransfer], end: int) ->
     for lo in sorted(opened):
         limit = min((place for place in stale if place >= lo), default=end)
         inside = [place + 1 for place, _, _, slow in uses if slow and lo <= place < limit]
-        inside += [max(p.end, lo + 1) for p in passages if lo <= p.start <= limit]
+        inside += [max(p.end, lo + 1) for p in transfers if lo <= p.start <= limit]
         hi = max(inside, default=lo)
         if item.kept and limit == end and not item.fixed:
             hi = end

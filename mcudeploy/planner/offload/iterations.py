@@ -70,7 +70,7 @@ class Iterations(Offloading):
     def item_transfer(self, residency: Residency, layout: Layout, transfer: Transfer) -> int | None:
         """Return the number of the item's transfer that becomes a transfer into the fast memory."""
         begin, (_, target) = layout.begin(transfer), layout.way(transfer)
-        for number, each in enumerate(residency.passages):
+        for number, each in enumerate(residency.transfers):
             members = self.draft.items[self.buffer_of[each.item]].members
             enters = target.memory == self.pair.fast.name and each.direction == "in"
             if enters and each.start == begin and (transfer.tensor, transfer.block) in members:

@@ -63,20 +63,20 @@ def run(table: TraceTable, decisions: Decisions, capacity: int) -> Outlook:
     return Outlook(table, decisions, seen, choice, served)
 
 
-def plan_of(trace: Trace, table: TraceTable, found: Outlook, method: str) -> Residency:
+def plan_of(trace: Trace, table: TraceTable, outlook: Outlook, method: str) -> Residency:
     """Return the residency of a run."""
-    served, seen = found.served, found.seen
+    served, seen = outlook.served, outlook.seen
     assert served is not None
-    passages = [
+    transfers = [
         ItemTransfer(int(item), "in" if inwards else "out", int(start), int(end))
         for item, inwards, start, end in zip(
             served.item, served.inwards, served.start, served.end, strict=True
         )
     ]
-    steps = steps_of(trace, found.decisions.sequence)
+    steps = steps_of(trace, outlook.decisions.sequence)
     direct = []
     for k, step in enumerate(steps.steps):
         places = range(seen.start[k], seen.start[k + 1])
-        items = {int(table.item[seen.entry[f]]) for f in places if found.choice.direct[f]}
+        items = {int(table.item[seen.entry[f]]) for f in places if outlook.choice.direct[f]}
         direct.append(frozenset(access.operand for access in step.accesses if access.item in items))
-    return residency_of(steps, passages, direct, method)
+    return residency_of(steps, transfers, direct, method)

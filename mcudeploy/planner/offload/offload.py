@@ -31,8 +31,8 @@ def plan_residency(
 
     table = table_of(trace, link)
     task = OffloadTask(trace, table, capacity_bytes, link, recompute, reorder)
-    found, method = best_run(task, effort)
-    return None if found.served is None else with_times(plan_of(trace, table, found, method), link)
+    outlook, method = best_run(task, effort)
+    return None if outlook.served is None else with_times(plan_of(trace, table, outlook, method), link)
 
 
 def needed_bytes(trace: Trace, step: TraceStep) -> int:

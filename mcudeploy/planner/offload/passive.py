@@ -38,7 +38,7 @@ def passive_plan(
         if not run.step(place):
             return None
     steps = steps_of(trace, range(len(trace.steps)))
-    return with_times(residency_of(steps, run.passages, direct, "passive"), link)
+    return with_times(residency_of(steps, run.transfers, direct, "passive"), link)
 
 
 def tight_operands(trace: Trace, capacity_bytes: int) -> list[frozenset[int]]:
@@ -47,7 +47,7 @@ def tight_operands(trace: Trace, capacity_bytes: int) -> list[frozenset[int]]:
     Operands with the shortest wait per byte of room come first.
     """
     held = _fixed_bytes(trace)
-    found = []
+    operands = []
     for place, step in enumerate(trace.steps):
         groups: dict[int, set[int]] = {}
         waits: dict[int, float] = {}
@@ -65,8 +65,8 @@ def tight_operands(trace: Trace, capacity_bytes: int) -> list[frozenset[int]]:
             if need > capacity_bytes and waits[operand] < inf and sizes[operand]:
                 direct.add(operand)
                 need -= sizes[operand]
-        found.append(frozenset(direct))
-    return found
+        operands.append(frozenset(direct))
+    return operands
 
 
 def _fixed_bytes(trace: Trace) -> list[int]:
@@ -91,12 +91,12 @@ def touches_of(plan: Residency, link: MemoryLink) -> tuple[Touch, ...]:
     waits: dict[int, float] = {}
     for wait in run.waits:
         waits[wait.step] = waits.get(wait.step, 0.0) + wait.cycles
-    found = []
+    touches = []
     for place, step in enumerate(plan.trace.steps):
         lost += waits.get(place, 0.0)
-        found += [Touch(a.item, place, a.writes, run.starts[place] - lost) for a in step.accesses]
+        touches += [Touch(a.item, place, a.writes, run.starts[place] - lost) for a in step.accesses]
         lost += run.direct_cycles[place]
-    return tuple(found)
+    return tuple(touches)
 
 
 class _Passive:
@@ -107,7 +107,7 @@ class _Passive:
         self._last: dict[int, int] = {}
         """The step that last accessed each item in the fast memory."""
         self._clean = {number for number, item in enumerate(trace.items) if item.given}
-        self.passages: list[ItemTransfer] = []
+        self.transfers: list[ItemTransfer] = []
         for number, item in enumerate(trace.items):
             if (item.loaded or (item.given and item.fixed)) and self._is_wanted(number):
                 self._last[number] = -1
@@ -143,7 +143,7 @@ class _Passive:
             return False
         for item in absent:
             if touched[item][1]:
-                self.passages.append(ItemTransfer(item, "in", place, place))
+                self.transfers.append(ItemTransfer(item, "in", place, place))
         for item, use in touched.items():
             self._next[item] += 1
             if use[2]:
@@ -156,7 +156,7 @@ class _Passive:
 
     def _evict(self, item: int, place: int, *, save: bool) -> int:
         if save and item not in self._clean:
-            self.passages.append(ItemTransfer(item, "out", place, place + (place == 0)))
+            self.transfers.append(ItemTransfer(item, "out", place, place + (place == 0)))
             self._clean.add(item)
         del self._last[item]
         return self._trace.items[item].size_bytes

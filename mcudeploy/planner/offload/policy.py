@@ -121,14 +121,14 @@ class _Book:
 
 def _gaps(trace: Trace, touches: Sequence[Touch]) -> list[Gap]:
     last: dict[int, int] = {}
-    found = []
+    gaps = []
     for touch in touches:
         before = last.get(touch.item)
         free = not trace.items[touch.item].fixed
         if free and before is not None and before + 1 < touch.step and not touch.writes:
-            found.append(Gap(touch.item, before, touch.step))
+            gaps.append(Gap(touch.item, before, touch.step))
         last[touch.item] = touch.step
-    return found
+    return gaps
 
 
 def _loads(trace: Trace, gaps: Sequence[Gap]) -> np.ndarray:

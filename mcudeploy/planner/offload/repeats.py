@@ -51,16 +51,16 @@ def makers_of(trace: Trace) -> Makers:
 
 def sequence_with(order: Sequence[int], repeats: Repeats) -> tuple[Ints, Ints]:
     """Return the steps in order, each after its repeated steps; and by place the step it belongs to."""
-    found: list[int] = []
+    steps: list[int] = []
     owner: list[int] = []
     for step in order:
         if step in repeats:
             again = sorted(repeats[step])
-            found += again
+            steps += again
             owner += [step] * len(again)
-        found.append(step)
+        steps.append(step)
         owner.append(step)
-    return np.array(found, np.int64), np.array(owner, np.int64)
+    return np.array(steps, np.int64), np.array(owner, np.int64)
 
 
 def with_steps(repeats: Repeats, step: int, more: frozenset[int]) -> Repeats:
@@ -83,19 +83,19 @@ def chain(
     These are its writer and, up to a depth, the writers of that step's inputs that are not `alive` then.
     `at`: the place of each step in the order.
     """
-    found: set[int] = set()
+    steps: set[int] = set()
     todo = [(target[0], depth)]
     while todo:
         wanted, left = todo.pop()
         place = makers.maker[wanted]
         if not may_repeat(makers, at, place, target[1]):
             return None
-        found.add(place)
+        steps.add(place)
         for source in makers.reads[place]:
             again = makers.maker[source]
-            if left and source not in alive and again >= 0 and again not in found:
+            if left and source not in alive and again >= 0 and again not in steps:
                 todo.append((source, left - 1))
-    return frozenset(found)
+    return frozenset(steps)
 
 
 def may_repeat(makers: Makers, at: Sequence[int], one: int, step: int) -> bool:

@@ -113,11 +113,11 @@ class Offloading:
         residency = replace(residency, trace=self.trace)
         run = timeline(residency, self.link)
         ends = (bisect_left(run.starts, end + self.slack) for _, end in run.served)
-        passages = tuple(
+        transfers = tuple(
             replace(each, end=max(each.start, min(each.end, end)))
-            for each, end in zip(residency.passages, ends, strict=True)
+            for each, end in zip(residency.transfers, ends, strict=True)
         )
-        return replace(residency, passages=passages)
+        return replace(residency, transfers=transfers)
 
     def lay_out(self, residency: Residency, budget: Budget) -> Layout:
         """Return residences with offsets in both memories; they may move in the fast one.
@@ -180,7 +180,7 @@ class Offloading:
         """Return the residences of a residency by buffer, and the transfers between them."""
         residences: list[list[Residence]] = [[] for _ in self.draft.items]
         names = {FAST: self.pair.fast.name, SLOW: self.pair.slow.name}
-        coming = {(each.item, each.end) for each in residency.passages if each.direction == "in"}
+        coming = {(each.item, each.end) for each in residency.transfers if each.direction == "in"}
         for item, places in enumerate(residency.residences):
             end = self.draft.items[self.buffer_of[item]].life.hi
             slow = {place.life.lo for place in places if place.memory == SLOW}
@@ -190,14 +190,14 @@ class Offloading:
                 hi += place.memory == SLOW and (item, hi) in coming and hi not in slow
                 life = Interval(place.life.lo, min(hi, end))
                 residences[self.buffer_of[item]].append(Residence(life, names[place.memory], 0))
-        engine, transfers = self.pair.link.engine if self.pair.link else CPU, []
-        for each in residency.passages:
+        engine, copies = self.pair.link.engine if self.pair.link else CPU, []
+        for each in residency.transfers:
             places = residency.residences[each.item]
             latest = {place.memory: at for at, place in enumerate(places) if place.life.lo <= each.start}
             source, to = (SLOW, FAST) if each.direction == "in" else (FAST, SLOW)
             at = self.buffer_of[each.item]
-            transfers.append(BufferTransfer(engine, at, latest[source], latest[to], each.end))
-        return residences, transfers
+            copies.append(BufferTransfer(engine, at, latest[source], latest[to], each.end))
+        return residences, copies
 
     def _problem(self, there: Sequence[tuple[int, Interval]]) -> PlacementProblem:
         """Return the rectangles of buffers and their lives in one memory.

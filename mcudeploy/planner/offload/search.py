@@ -85,10 +85,10 @@ class OffloadSearch:
 
     def attempt(self, decisions: Decisions) -> bool:
         """Accept other decisions for the same sequence if they are better; return whether they are."""
-        found = self._run(decisions)
-        better = self.cost(found) < self.cost(self.best.run) - 1e-6
+        outlook = self._run(decisions)
+        better = self.cost(outlook) < self.cost(self.best.run) - 1e-6
         if better:
-            self.best = replace(self.best, run=found)
+            self.best = replace(self.best, run=outlook)
         return better
 
     def attempt_sequence(self, order: tuple[int, ...], repeats: Repeats) -> bool:
@@ -113,12 +113,12 @@ class OffloadSearch:
     def direct_operands(self) -> tuple[frozenset[int], ...]:
         """Return, by step of the trace, the operands that are accessed directly for lack of room."""
         direct, table = self.best.run.decisions.direct, self._table
-        found = []
+        operands = []
         for place, step in enumerate(self._trace.steps):
             entries = np.arange(table.first[place], table.first[place + 1])
             items = set(table.item[entries[direct[entries]]].tolist())
-            found.append(frozenset(access.operand for access in step.accesses if access.item in items))
-        return tuple(found)
+            operands.append(frozenset(access.operand for access in step.accesses if access.item in items))
+        return tuple(operands)
 
     def rules(self) -> None:
         """Try the bytes kept free, the eviction order, and whether transfers out go first."""
@@ -152,7 +152,7 @@ class OffloadSearch:
     def _missing(self) -> list[tuple[int, int]]:
         """Return items with the steps before which they could be rematerialised."""
         now, table = self.best.run, self._table
-        found: dict[tuple[int, int], float] = {}
+        costs: dict[tuple[int, int], float] = {}
         tight = now.choice.load > self._capacity
         next_tight = np.flatnonzero(tight)
         for f in range(int(now.seen.start[-1])):
@@ -167,8 +167,8 @@ class OffloadSearch:
             if missing:
                 step = int(self.best.owner[now.seen.step[f]])
                 cycles = float(table.cycles[self._makers.maker[item]])
-                found[item, step] = cycles / max(1, int(table.size[item]))
-        return sorted(found, key=lambda each: (found[each], each))
+                costs[item, step] = cycles / max(1, int(table.size[item]))
+        return sorted(costs, key=lambda each: (costs[each], each))
 
     def drop_repeats(self) -> int:
         """Drop unnecessary repeats; return the number of improvements."""
@@ -221,12 +221,12 @@ class OffloadSearch:
         """Return steps of the trace near those that wait or have no room, the worst first."""
         now = self.best.run
         bad = now.choice.load - self._capacity if now.served is None else now.served.waits
-        found: dict[int, None] = {}
+        steps: dict[int, None] = {}
         for k in np.argsort(-bad, kind="stable"):
             if bad[k] <= 0:
                 break
-            found.update(dict.fromkeys(self.best.owner[max(0, k - _AHEAD) : k + 3].tolist()))
-        return list(found)
+            steps.update(dict.fromkeys(self.best.owner[max(0, k - _AHEAD) : k + 3].tolist()))
+        return list(steps)
 
     def directs(self) -> int:
         """Toggle direct access of operands."""
@@ -294,14 +294,14 @@ def _by_policy(search: OffloadSearch, task: OffloadTask) -> bool:
     if passive is None:
         return False
     touches = touches_of(passive, task.link)
-    found = free_time_policy(task.trace, touches, task.capacity, task.link, recompute=task.recompute)
-    leaving = {(gap.item, gap.hi) for gap in found.away}
+    policy = free_time_policy(task.trace, touches, task.capacity, task.link, recompute=task.recompute)
+    leaving = {(gap.item, gap.hi) for gap in policy.away}
     force = search.best.run.decisions.force.copy()
     for step in range(len(task.table.cycles)):
         for entry in range(task.table.first[step], task.table.first[step + 1]):
             if (int(task.table.item[entry]), step) in leaving:
                 force[entry] = loops.LEAVE
-    return search.attempt_policy(force, found.repeats)
+    return search.attempt_policy(force, policy.repeats)
 
 
 def _improve(search: OffloadSearch, task: OffloadTask) -> None:

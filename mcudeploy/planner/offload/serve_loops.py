@@ -73,7 +73,7 @@ def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it
     flying = np.empty(count + items, np.int64)
     wanted = np.empty(count + 1, np.int64)
     waits = np.zeros(steps + 1)
-    waiting, flights, passages, wants, next_want = 0, 0, 0, 0, 0
+    waiting, flights, transfers, wants, next_want = 0, 0, 0, 0, 0
     for f in range(count):
         if missing[f]:
             wanted[wants] = f
@@ -111,7 +111,7 @@ def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it
                 leaves[f] = k + 1
         waiting = left
         if k == steps:
-            for n in range(passages):
+            for n in range(transfers):
                 if not p_in[n] and p_end[n] >= steps:
                     now = max(now, p_done[n])
             waits[k] = now - begin
@@ -129,9 +129,9 @@ def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it
                     if chosen < 0 and not clean[i]:  # it never left: it is written out, and stays
                         free = max(now, free) + table.out_cycles[i]
                         now = free
-                        p_item[passages], p_in[passages], p_done[passages] = i, False, free
-                        p_start[passages], p_end[passages] = k, k
-                        passages += 1
+                        p_item[transfers], p_in[transfers], p_done[transfers] = i, False, free
+                        p_start[transfers], p_end[transfers] = k, k
+                        transfers += 1
                         clean[i] = True
                     for n in range(flights):
                         if p_item[flying[n]] == i and p_end[flying[n]] > k:
@@ -172,10 +172,10 @@ def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it
             i = f - count if f >= count else table.item[seen.entry[f]]
             free = max(now, free) + table.out_cycles[i]
             now = free
-            p_item[passages], p_in[passages], p_done[passages] = i, False, free
-            p_start[passages], p_end[passages] = k, k
-            number[f] = passages
-            passages += 1
+            p_item[transfers], p_in[transfers], p_done[transfers] = i, False, free
+            p_start[transfers], p_end[transfers] = k, k
+            number[f] = transfers
+            transfers += 1
             clean[i] = True
             _add(load, k, leaves[f], -table.size[i])
         for f in range(seen.start[k], seen.start[k + 1]):
@@ -191,10 +191,10 @@ def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it
                 p_end[p] = k
             free = max(now, free) + table.in_cycles[i]
             now = free
-            p_item[passages], p_in[passages], p_done[passages] = i, True, free
-            p_start[passages], p_end[passages] = k, k
-            number[f] = passages
-            passages += 1
+            p_item[transfers], p_in[transfers], p_done[transfers] = i, True, free
+            p_start[transfers], p_end[transfers] = k, k
+            number[f] = transfers
+            transfers += 1
         waits[k] = now - begin
         spent = table.cycles[sequence[k]]
         last = -1
@@ -241,10 +241,10 @@ def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it
             if inward >= 0:
                 i = table.item[seen.entry[inward]]
                 free = max(now, free) + table.in_cycles[i]
-                p_item[passages], p_in[passages], p_done[passages] = i, True, free
-                p_start[passages], p_end[passages] = k, seen.step[inward]
-                number[inward] = passages
-                passages += 1
+                p_item[transfers], p_in[transfers], p_done[transfers] = i, True, free
+                p_start[transfers], p_end[transfers] = k, seen.step[inward]
+                number[inward] = transfers
+                transfers += 1
                 _add(load, k, seen.step[inward], table.size[i])
             elif chosen >= 0:
                 f = pending[chosen]
@@ -256,12 +256,12 @@ def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it
                 late = now + spent - seen.clock[k + 1]
                 while p < steps and seen.clock[p] + late < free:
                     p += 1
-                p_item[passages], p_in[passages], p_done[passages] = i, False, free
-                p_start[passages], p_end[passages] = k, p
-                number[f], p_place[passages] = passages, f
-                flying[flights] = passages
+                p_item[transfers], p_in[transfers], p_done[transfers] = i, False, free
+                p_start[transfers], p_end[transfers] = k, p
+                number[f], p_place[transfers] = transfers, f
+                flying[flights] = transfers
                 flights += 1
-                passages += 1
+                transfers += 1
                 clean[i] = True
                 gone = max(p, seen.step[f] + 1)
                 _add(load, gone, leaves[f], -table.size[i])
@@ -269,4 +269,4 @@ def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it
             else:
                 break
         now += spent
-    return Served(now, p_item[:passages], p_in[:passages], p_start[:passages], p_end[:passages], waits)
+    return Served(now, p_item[:transfers], p_in[:transfers], p_start[:transfers], p_end[:transfers], waits)

@@ -95,12 +95,12 @@ def _entries(
             cost = access.direct_bytes / (link.write_rate if access.writes else link.read_rate)
         costs[access.operand] = costs.get(access.operand, 0.0) + cost
     numbers = {operand: count + place for place, operand in enumerate(costs)}
-    found = []
+    entries = []
     for item, own in touched.items():
         operand = own[0].operand
         reads, writes = any(not a.writes for a in own), any(a.writes for a in own)
-        found.append((item, reads, writes, numbers[operand], costs[operand]))
-    return sorted(found, key=lambda entry: entry[3])
+        entries.append((item, reads, writes, numbers[operand], costs[operand]))
+    return sorted(entries, key=lambda entry: entry[3])
 
 
 def sequence_of(trace: Trace) -> Ints:

@@ -50,22 +50,22 @@ def spread(  # noqa: PLR0917
     problem = _problem(tiled, items, _alignments(items, wanted), again)
     groups = _groups(items, again, wanted, board, traffic(tiled, schedule.steps, work))
     fixed = pinned(tiled, items, wanted, board, functions)
-    found = assign(MemoryAssignment.of(problem, groups, _banks(board), fixed), relocation)
+    assigned = assign(MemoryAssignment.of(problem, groups, _banks(board), fixed), relocation)
     memories = [""] * len(items)
-    for group, bank in zip(groups, found.banks, strict=True):
+    for group, bank in zip(groups, assigned.banks, strict=True):
         for index in group.rectangles:
             memories[index] = board.memories[bank].name
-    used = found.used_bytes
+    used = assigned.used_bytes
     arenas = {it.name: used[it.name] for it in board.memories if it.name in used} or {
         board.memories[0].name: 0
     }
     residences = [
         [Residence(item.life, memory, offset)]
-        for item, memory, offset in zip(items, memories, found.offsets, strict=True)
+        for item, memory, offset in zip(items, memories, assigned.offsets, strict=True)
     ]
-    moves = [(step, (index, 0), offset) for step, index, offset in found.moves]
+    moves = [(step, (index, 0), offset) for step, index, offset in assigned.moves]
     layout = reside(Draft(tiled, schedule.steps, items, work), residences, arenas, moves)
-    if used == found.bound_bytes if len(arenas) == 1 else found.fits and found.proven:
+    if used == assigned.bound_bytes if len(arenas) == 1 else assigned.fits and assigned.proven:
         layout = replace(layout, status="optimal")
     return layout, estimate(tiled, schedule, work, layout)
 
@@ -98,13 +98,13 @@ def pinned(
 def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
     """Return the alignment of each arena's address, so that aligned offsets imply aligned addresses."""
     wanted = needs(plan.graph, board, plan.functions)
-    found = dict.fromkeys(plan.layout.arenas, ARENA_GRAIN_BYTES)
+    alignments = dict.fromkeys(plan.layout.arenas, ARENA_GRAIN_BYTES)
     placed = ((plan.layout.blocks, wanted.tensors), (plan.layout.scratch, wanted.work))
     for residences, of in placed:
         for name, need in of.items():
             for memory in memories_of(residences.get(name, ())):
-                found[memory] = lcm(found[memory], need.alignment, board.memory(memory).alignment)
-    return found
+                alignments[memory] = lcm(alignments[memory], need.alignment, board.memory(memory).alignment)
+    return alignments
 
 
 def laid_out_buffers(
@@ -112,7 +112,7 @@ def laid_out_buffers(
 ) -> tuple[Buffer, ...]:
     """Return the buffers of a layout: tensors in different memories do not take over from each other."""
     ids = tiled.block_ids()
-    chances = {(ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, steps)}
+    chances = {(ids[read][0], ids[written][0]) for _, read, written in in_place_chances(tiled, steps)}
     apart = {pair for pair in chances if len({memories_of(layout.blocks[name]) for name in pair}) > 1}
     return buffers(tiled, steps, work, apart)
 
@@ -194,7 +194,9 @@ def _apart(
     if tags is None and all(len(need.memories) == len(board.memories) for need in wanted.tensors.values()):
         return frozenset()
     ids, sets = tiled.block_ids(), _UnionFind(wanted, board)
-    chances = dict.fromkeys((ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, steps))
+    chances = dict.fromkeys(
+        (ids[read][0], ids[written][0]) for _, read, written in in_place_chances(tiled, steps)
+    )
     return frozenset(
         (one, other)
         for one, other in chances
@@ -231,10 +233,10 @@ def _groups(
 
 def _again(items: Sequence[Buffer]) -> list[Indices]:
     """Return the buffers of each rematerialised block, by index."""
-    found: dict[object, list[int]] = {}
+    indices: dict[object, list[int]] = {}
     for index, item in enumerate(items):
-        found.setdefault(item.key, []).append(index)
-    return [tuple(lives) for lives in found.values() if len(lives) > 1]
+        indices.setdefault(item.key, []).append(index)
+    return [tuple(lives) for lives in indices.values() if len(lives) > 1]
 
 
 def _problem(

@@ -73,7 +73,7 @@ def order_limited(
         )
     check_residency(plan, trace, limit)
     base = sum(step.cycles for step in trace.steps)
-    sizes = [trace.items[passage.item].size_bytes for passage in plan.passages]
+    sizes = [trace.items[transfer.item].size_bytes for transfer in plan.transfers]
     repeated = len(plan.trace.steps) - len(trace.steps)
     report |= {
         "memory_limit_bytes": limit,
@@ -112,12 +112,12 @@ def write_plan(found: Limited, path: Path) -> None:
         "order": [found.graph.nodes[place].id for place in places],
         "passages": [
             {
-                "item": found.plan.trace.items[passage.item].name,
-                "direction": passage.direction,
-                "start": passage.start,
-                "end": passage.end,
+                "item": found.plan.trace.items[transfer.item].name,
+                "direction": transfer.direction,
+                "start": transfer.start,
+                "end": transfer.end,
             }
-            for passage in found.plan.passages
+            for transfer in found.plan.transfers
         ],
     }
     write_file(path, json.dumps(content) + "\n")

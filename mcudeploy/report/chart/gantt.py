@@ -75,9 +75,9 @@ def _core(plan: Residency, run: Timeline, scale: float, top: float) -> Iterator[
 
 
 def _engine(plan: Residency, run: Timeline, scale: float, top: float) -> Iterator[str]:
-    for passage, span in zip(plan.passages, run.served, strict=True):
-        item = plan.trace.items[passage.item]
-        yield _bar(passage.direction, span, scale, top, f"{item.name}, {item.size_bytes:,} B")
+    for transfer, span in zip(plan.transfers, run.served, strict=True):
+        item = plan.trace.items[transfer.item]
+        yield _bar(transfer.direction, span, scale, top, f"{item.name}, {item.size_bytes:,} B")
 
 
 def _memory(run: Timeline, scale: float, top: float, limit_bytes: int) -> Iterator[str]:
