@@ -12,10 +12,10 @@ import sys
 import time
 from pathlib import Path
 
+from mcudeploy.checker.offsets import check_offsets
 from mcudeploy.common.effort import Effort
+from mcudeploy.ir.rectangles import PlacementProblem
 from mcudeploy.planner.place.place import place
-from mcudeploy.planner.place.placement_problem import PlacementProblem
-from mcudeploy.planner.plain.rectangles import judge
 from mcudeploy.planner.plain.rectfile import read_rectangles
 
 
@@ -26,7 +26,7 @@ def row(path: Path, capacity: int, seconds: float) -> tuple[bool, tuple[str, ...
     wall, cpu = time.monotonic(), time.process_time()
     placed = place(PlacementProblem(rectangles), capacity, Effort.of(seconds))
     wall, cpu = time.monotonic() - wall, time.process_time() - cpu
-    judge(PlacementProblem(rectangles), placed.offsets)
+    check_offsets(PlacementProblem(rectangles), placed.offsets)
     used = placed.used_bytes
     cells = (
         path.name, f"{len(rectangles)}", f"{greedy / capacity:.3f}", f"{used:,}", f"{used / capacity:.3f}",

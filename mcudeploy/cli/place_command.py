@@ -51,11 +51,12 @@ def place(
     *, rects: Path, capacity: int, time_limit: float, seed: int, target: Path | None, output: Output
 ) -> None:
     """Place rectangles, a CSV file of id,lower,upper,size (upper exclusive), in a memory."""
+    from mcudeploy.checker.offsets import check_offsets
     from mcudeploy.common.effort import Effort
     from mcudeploy.common.errors import FitError
+    from mcudeploy.ir.rectangles import PlacementProblem
     from mcudeploy.planner.place.place import place as place_problem
-    from mcudeploy.planner.place.placement_problem import PlacementProblem, lower_bound
-    from mcudeploy.planner.plain.rectangles import judge
+    from mcudeploy.planner.place.placement_problem import lower_bound
     from mcudeploy.planner.plain.rectfile import read_rectangles, write_offsets
 
     named = read_rectangles(rects)
@@ -75,7 +76,7 @@ def place(
             f"{rects}: the best placement found has {used:,} bytes, the capacity is {capacity:,}: "
             f"{used - capacity:,} missing. None below {bound:,} is possible; try a larger --time-limit"
         )
-    judge(problem, placed.offsets, capacity)
+    check_offsets(problem, placed.offsets, capacity)
     if target is not None:
         write_offsets(target, named, placed.offsets)
     report = {

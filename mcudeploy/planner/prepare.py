@@ -5,11 +5,11 @@ from __future__ import annotations
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.ir.trace import Item, ItemAccess, MemoryLink, Trace, TraceStep
 from mcudeploy.planner.offload.offload import plan_residency
 from mcudeploy.planner.place.compaction import relocate
 from mcudeploy.planner.place.place import place
-from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
 
 _EFFORT_S = 0.1
 

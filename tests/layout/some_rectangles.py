@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.planner.place.greedy import Clusters, used_bytes
-from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
 
 QUICK = settings(max_examples=60, deadline=None)
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcudeploy.checker.offsets import check_offsets
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.planner.place.assign import assign
 from mcudeploy.planner.place.banks import ArenaMemory, Assigned, MemoryAssignment, RectangleGroup
-from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
-from mcudeploy.planner.plain.rectangles import judge
 
 
 def relocation() -> Budget:
@@ -90,7 +90,7 @@ def solve(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
             at = {index: place for place, index in enumerate(indices)}
             stacks = (stack for stack in task.problem.stacks if stack[0] in at)
             problem = PlacementProblem(tuple(aligned), tuple(tuple(at[i] for i in stack) for stack in stacks))
-            judge(problem, [found.offsets[index] for index in indices], used)
+            check_offsets(problem, [found.offsets[index] for index in indices], used)
     return found
 
 

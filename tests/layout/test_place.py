@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcudeploy.checker.offsets import check_offsets
+from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.rectangles import PlacementProblem
 from mcudeploy.planner.place import canonical, greedy_loops
 from mcudeploy.planner.place.greedy import Clusters, fixed_orders, short_lived_at_the_top, used_bytes
 from mcudeploy.planner.place.place import place
-from mcudeploy.planner.place.placement_problem import PlacementOutcome, PlacementProblem, lower_bound
-from mcudeploy.planner.plain.rectangles import PlacementFaultError, judge
+from mcudeploy.planner.place.placement_problem import PlacementOutcome, lower_bound
 from tests.layout.some_rectangles import QUICK, by_permutations, problems, puzzle, rectangle, rectangles
 
 FREE = 1 << 30
@@ -33,20 +35,20 @@ def test_scratch_hangs_from_the_top_below_what_lives_of_a_stack() -> None:
 @given(st.lists(rectangles(), min_size=1, max_size=6).map(lambda items: PlacementProblem(tuple(items))))
 def test_rectangles_are_placed_as_low_as_by_all_orders(problem: PlacementProblem) -> None:
     placed = place(problem, FREE, Effort.of(5.0))
-    judge(problem, placed.offsets)
+    check_offsets(problem, placed.offsets)
     assert placed.used_bytes == by_permutations(problem) == placed.lower_bound_bytes
 
 
 def test_what_lies_in_the_padding_of_others_does_not_raise_the_bound() -> None:
     stack = rectangle(1, (0, 1), alignment=2), rectangle(1, (0, 1), alignment=2)
     problem = PlacementProblem((*stack, rectangle(1, (0, 1), alignment=2)), stacks=((0, 1),))
-    judge(problem, (2, 3, 0))
+    check_offsets(problem, (2, 3, 0))
     assert lower_bound(problem) == 3
 
 
 def test_alignments_that_do_not_divide_one_another_need_no_padding() -> None:
     problem = PlacementProblem(tuple(rectangle(1, (0, 1), alignment=alignment) for alignment in (2, 3, 2)))
-    judge(problem, (0, 3, 2))
+    check_offsets(problem, (0, 3, 2))
     assert lower_bound(problem) == 3
 
 
@@ -54,7 +56,7 @@ def test_alignments_that_do_not_divide_one_another_need_no_padding() -> None:
 @given(problems(most=9))
 def test_first_fit_is_sound_and_never_below_the_bound(problem: PlacementProblem) -> None:
     offsets = fixed_orders(Clusters.of(problem), 0)
-    judge(problem, offsets)
+    check_offsets(problem, offsets)
     assert used_bytes(problem, offsets) >= lower_bound(problem)
 
 
@@ -72,7 +74,7 @@ def test_what_is_made_again_has_one_place_by_first_fit() -> None:
     lives = rectangle(8, (0, 2)), rectangle(8, (6, 8))
     problem = PlacementProblem((*lives, rectangle(8, (2, 6)), rectangle(4, (0, 8))), again=((0, 1),))
     offsets = fixed_orders(Clusters.of(problem), 0)
-    judge(problem, offsets)
+    check_offsets(problem, offsets)
     assert (offsets[0], used_bytes(problem, offsets)) == (offsets[1], 12)
 
 
@@ -118,7 +120,7 @@ def test_a_stack_that_dies_from_its_top_has_a_free_base() -> None:
     made = tuple(rectangle(4, (step, 6)) for step in range(4))
     problem = PlacementProblem((*rows, *made), stacks=((0, 1, 2, 3),))
     placed = place(problem, FREE, Effort.of(2.0))
-    judge(problem, placed.offsets)
+    check_offsets(problem, placed.offsets)
     assert (placed.used_bytes, placed.status) == (20, "optimal")
 
 
@@ -179,9 +181,9 @@ TWO = PlacementProblem((rectangle(8, (0, 4)), rectangle(8, (3, 6)), rectangle(4,
 def test_the_judge_finds_faults(
     stacks: tuple[tuple[int, ...], ...], offsets: tuple[int, ...], message: str
 ) -> None:
-    judge(TWO, (0, 8, 16), 32)
-    with pytest.raises(PlacementFaultError, match=message):
-        judge(replace(TWO, stacks=stacks), offsets, 32)
+    check_offsets(TWO, (0, 8, 16), 32)
+    with pytest.raises(PlanFaultError, match=message):
+        check_offsets(replace(TWO, stacks=stacks), offsets, 32)
 
 
 def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +216,7 @@ def test_canonical_search_agrees_with_all_orders(problem: PlacementProblem, seed
     limits = {"work": 10**9, "seed": seed}
     outcome = canonical.pack(problem, units.neighbours, least, endless(), **limits)
     assert outcome.offsets is not None
-    judge(problem, outcome.offsets, least)
+    check_offsets(problem, outcome.offsets, least)
     less = canonical.pack(problem, units.neighbours, least - 1, endless(), **limits)
     assert (less.offsets, less.proven) == (None, True)
 
@@ -233,7 +235,7 @@ def test_canonical_search_forgets_the_parts_beside_one_that_fails(capacity: int,
     neighbours = Clusters.of(problem).neighbours
     outcome = canonical.pack(problem, neighbours, capacity, endless(), work=10**6, seed=0)
     assert outcome.offsets is not None
-    judge(problem, outcome.offsets, capacity)
+    check_offsets(problem, outcome.offsets, capacity)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -243,4 +245,4 @@ def test_canonical_search_puts_together_what_was_cut_up(seed: int) -> None:
     outcome = canonical.pack(problem, neighbours, 400, endless(), work=10**8, seed=0)
     assert not outcome.proven
     assert outcome.offsets is not None
-    judge(problem, outcome.offsets, 400)
+    check_offsets(problem, outcome.offsets, 400)

@@ -13,11 +13,12 @@ from some_rectangles import QUICK, by_permutations, cut_up, problems, rectangle
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.planner.place import arena
 from mcudeploy.planner.place import compaction as relocation
 from mcudeploy.planner.place.compaction import NEVER, Relocated, relocate
 from mcudeploy.planner.place.greedy import used_bytes
-from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle, align_up, lower_bound
+from mcudeploy.planner.place.placement_problem import align_up, lower_bound
 
 PRICE = CopyCost(move=30.0, piece=60.0, byte=0.4)
 

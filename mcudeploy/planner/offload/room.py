@@ -16,13 +16,13 @@ from mcudeploy.cost.timeline import timeline
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Layout, Residence
+from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.ir.trace import FAST, SLOW, MemoryLink, Residency, Trace
 from mcudeploy.planner.offload.access_trace import IoPlacement, io_placements, trace_of
 from mcudeploy.planner.offload.memory_pair import MemoryPair
 from mcudeploy.planner.offload.offload import plan_residency
 from mcudeploy.planner.place.arena import Budget, pack
 from mcudeploy.planner.place.compaction import NEVER
-from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
 from mcudeploy.planner.place.residences import BufferResidence, BufferTransfer, Draft, Move, reside
 from mcudeploy.tiling.blocks import BlockId
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import CopyCost, Costs
+from mcudeploy.ir.rectangles import PlacementProblem
 from mcudeploy.planner.place.compaction import Pinned, relocate
 from mcudeploy.planner.place.greedy import Clusters, fixed_orders, used_bytes
-from mcudeploy.planner.place.placement_problem import PlacementProblem, align_up, lower_bound
+from mcudeploy.planner.place.placement_problem import align_up, lower_bound
 
 ARENA_GRAIN_BYTES = 8
 """An arena's size is a multiple of this, like that of the C array."""

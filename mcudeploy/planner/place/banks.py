@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 
+from mcudeploy.ir.rectangles import PlacementProblem
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget, Packed, pack
 from mcudeploy.planner.place.compaction import NEVER
-from mcudeploy.planner.place.placement_problem import PlacementProblem, align_up
+from mcudeploy.planner.place.placement_problem import align_up
 
 
 @dataclass(frozen=True, slots=True)

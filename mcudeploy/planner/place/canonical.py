@@ -21,7 +21,8 @@ import numpy as np
 from numba import njit
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.planner.place.placement_problem import PlacementOutcome, PlacementProblem, stacks_at_the_top
+from mcudeploy.ir.rectangles import PlacementProblem
+from mcudeploy.planner.place.placement_problem import PlacementOutcome, stacks_at_the_top
 from mcudeploy.planner.place.sections import Floats, Ints, Sections, tries
 
 _MOST_RECTANGLES = 2_000

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
-from mcudeploy.planner.place.placement_problem import PlacementProblem, align_up, stacks_at_the_top
+from mcudeploy.ir.rectangles import PlacementProblem
+from mcudeploy.planner.place.placement_problem import align_up, stacks_at_the_top
 
 _TRIES = (
     (16, (1,)), (16, (0, 1)), (32, (1, 3)), (64, (1, 3)), (64, (0, 1, 3, 4)), (128, (1, 3)),

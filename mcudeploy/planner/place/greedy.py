@@ -10,7 +10,8 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
-from mcudeploy.planner.place.placement_problem import PlacementProblem, conflicts, stacks_at_the_top
+from mcudeploy.ir.rectangles import PlacementProblem
+from mcudeploy.planner.place.placement_problem import conflicts, stacks_at_the_top
 
 if TYPE_CHECKING:
     from mcudeploy.planner.place.greedy_loops import Arrays

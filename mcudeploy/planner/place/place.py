@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.rectangles import PlacementProblem
 from mcudeploy.planner.place.greedy import Clusters, fixed_orders, used_bytes
-from mcudeploy.planner.place.placement_problem import PlacementProblem, lower_bound
+from mcudeploy.planner.place.placement_problem import lower_bound
 
 _LOG = logging.getLogger(__name__)
 

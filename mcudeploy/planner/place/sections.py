@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.planner.place.placement_problem import PlacementProblem, align_up
+from mcudeploy.ir.rectangles import PlacementProblem
+from mcudeploy.planner.place.placement_problem import align_up
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -8,10 +8,10 @@ from math import lcm
 from mcudeploy.boards.board import Board, Unit
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan
+from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.ops.transfer import Copy
 from mcudeploy.planner.cores.requirements import unit_names, users
 from mcudeploy.planner.place.arena import pack
-from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.live import Buffer, WorkBytes, buffers, joined, lives
 

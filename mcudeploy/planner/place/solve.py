@@ -8,11 +8,11 @@ from math import lcm
 
 from mcudeploy.boards.board import Board
 from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Residence, Schedule, Step, memories_of
+from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.planner.cores.requirements import Need, Requirements, needs, users
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.planner.place.assign import assign
 from mcudeploy.planner.place.banks import ArenaMemory, MemoryAssignment, RectangleGroup
-from mcudeploy.planner.place.placement_problem import PlacementProblem, Rectangle
 from mcudeploy.planner.place.residences import Draft, reside
 from mcudeploy.planner.place.tagged import Tags, share
 from mcudeploy.tiling.blocks import TiledGraph

@@ -11,7 +11,7 @@ from pathlib import Path
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.files import read_limited, write_file
 from mcudeploy.ir.interval import Interval
-from mcudeploy.planner.place.placement_problem import Rectangle
+from mcudeploy.ir.rectangles import Rectangle
 
 _COLUMNS = ("id", "lower", "upper", "size")
 _MOST_BYTES = 16 * 2**20

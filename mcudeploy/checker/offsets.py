@@ -5,42 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from mcudeploy.common.errors import ConfigError
-from mcudeploy.planner.place.placement_problem import PlacementProblem
+from mcudeploy.checker.owners import PlanFaultError
+from mcudeploy.ir.rectangles import PlacementProblem
 
 
-class PlacementFaultError(ConfigError):
-    """Offsets that violate a constraint of their problem; a bug of mcudeploy."""
-
-
-def judge(problem: PlacementProblem, offsets: Sequence[int], capacity: int | None = None) -> None:
+def check_offsets(problem: PlacementProblem, offsets: Sequence[int], capacity: int | None = None) -> None:
     """Check offsets of rectangles.
 
-    Raises PlacementFaultError if a rectangle is misaligned, beyond the capacity (bytes), separate from its
+    Raises PlanFaultError if a rectangle is misaligned, beyond the capacity (bytes), separate from its
     stack, or shares bytes with one that is live at the same step.
     """
     if len(offsets) != len(problem.rectangles):
-        raise PlacementFaultError(f"{len(offsets)} offsets for {len(problem.rectangles)} rectangles")
+        raise PlanFaultError(f"{len(offsets)} offsets for {len(problem.rectangles)} rectangles")
     above_of = {below: above for stack in problem.stacks for above, below in pairwise(stack)}
     for index, item in enumerate(problem.rectangles):
         offset, end = offsets[index], offsets[index] + item.size_bytes
         if offset < 0 or (capacity is not None and end > capacity):
-            raise PlacementFaultError(f"rectangle {index} at [{offset}, {end}) leaves its {capacity} bytes")
+            raise PlanFaultError(f"rectangle {index} at [{offset}, {end}) leaves its {capacity} bytes")
         if index in above_of:
             above = above_of[index]
             if offset != offsets[above] + problem.rectangles[above].size_bytes:
-                raise PlacementFaultError(f"rectangle {index} at {offset} is apart from {above} of its stack")
+                raise PlanFaultError(f"rectangle {index} at {offset} is apart from {above} of its stack")
         elif offset % item.alignment:
-            raise PlacementFaultError(f"rectangle {index} at {offset} is not aligned to {item.alignment}")
+            raise PlanFaultError(f"rectangle {index} at {offset} is not aligned to {item.alignment}")
     for one in range(len(offsets)):
         for two in range(one):
-            _judge_pair(problem, offsets, one, two)
+            _require_apart(problem, offsets, one, two)
 
 
-def _judge_pair(problem: PlacementProblem, offsets: Sequence[int], one: int, two: int) -> None:
+def _require_apart(problem: PlacementProblem, offsets: Sequence[int], one: int, two: int) -> None:
     a, b = problem.rectangles[one], problem.rectangles[two]
     if offsets[one] >= offsets[two] + b.size_bytes or offsets[two] >= offsets[one] + a.size_bytes:
         return
     if a.life.overlaps(b.life):
         step = max(a.life.lo, b.life.lo)
-        raise PlacementFaultError(f"rectangles {two} and {one} share bytes at step {step}")
+        raise PlanFaultError(f"rectangles {two} and {one} share bytes at step {step}")

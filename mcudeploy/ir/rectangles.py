@@ -1,0 +1,70 @@
+"""The placement problem: rectangles (live ranges x bytes) in a memory, and constraints on their offsets.
+
+bytes
+  ^   +-------+   +-----+
+  |   +-------+   +-----+
+  |       +-----------+
+  |       +-----------+
+  +---------------------> steps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from mcudeploy.ir.interval import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """Bytes that are needed for a life, in steps; with an empty life they have an offset but
+    block nothing.
+    """
+
+    size_bytes: int
+    life: Interval
+    alignment: int = 1
+
+    def __post_init__(self) -> None:
+        if self.size_bytes <= 0 or self.alignment <= 0:
+            raise ValueError(f"a rectangle has {self.size_bytes} bytes and alignment {self.alignment}")
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementProblem:
+    """Rectangles in one memory.
+
+    A `stack` lists rectangles that lie in sequence, the first one aligned; only their common base is free.
+    `again` lists the rectangles of one rematerialised block, or of tensors of one tag. First fit gives these
+    one offset, so that one row table suffices; searches may give them several.
+    """
+
+    rectangles: tuple[Rectangle, ...]
+    stacks: tuple[tuple[int, ...], ...] = ()
+    again: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        stacked = [index for stack in self.stacks for index in stack]
+        if not all(self.stacks):
+            raise ValueError("a stack is empty")
+        if not all(len(self.rectangles[index].life) for index in stacked):
+            raise ValueError("a rectangle of a stack never lives")
+        bound = stacked + [index for group in self.again for index in group]
+        if len(set(bound)) < len(bound):
+            raise ValueError("a rectangle is bound twice")
+        for one, other in (pair for group in self.again for pair in pairwise(group)):
+            if self.rectangles[one].life.hi > self.rectangles[other].life.lo:
+                raise ValueError("a block is made again before it is dead")
+
+    def part(self, indices: Sequence[int]) -> PlacementProblem:
+        """Return some rectangles with their constraints; stacks and rematerialised blocks are
+        never divided.
+        """
+        number = {index: at for at, index in enumerate(indices)}
+        stacks, again = (
+            tuple(tuple(number[index] for index in group) for group in groups if group[0] in number)
+            for groups in (self.stacks, self.again)
+        )
+        return PlacementProblem(tuple(self.rectangles[index] for index in indices), stacks, again)
