@@ -9,23 +9,11 @@ be removed.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mcudeploy.cost.timeline import Timeline, fast_loads, timeline, with_times
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.trace import FAST, SLOW, ItemTransfer, MemoryLink, Residency
-
-Measure = Callable[[Residency], Timeline]
-"""A function that runs a plan: on a device, or by `timeline`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fed:
-    """The plan after feedback, and the number of transfers that were waited for in each iteration."""
-
-    plan: Residency
-    waits: tuple[int, ...]
 
 
 def with_late_triggers(plan: Residency, link: MemoryLink) -> Residency:
@@ -43,26 +31,6 @@ def with_late_triggers(plan: Residency, link: MemoryLink) -> Residency:
         else:
             limit = min(limit, run.served[number][0])
     return with_times(plan, link)
-
-
-def feedback(
-    plan: Residency, capacity_bytes: int, link: MemoryLink, measure: Measure | None = None, most: int = 200
-) -> Fed:
-    """Move triggers earlier if a back access waits, in at most `most` iterations."""
-    counts = []
-    best = plan
-    for _ in range(most):
-        run = timeline(plan, link) if measure is None else measure(plan)
-        counts.append(len(run.waits))
-        if run.starts[-1] < timeline(best, link).starts[-1]:
-            best = plan
-        further = earlier(plan, run, capacity_bytes)
-        if further is None:
-            break
-        plan = further
-    return Fed(
-        with_times(min(plan, best, key=lambda one: timeline(one, link).starts[-1]), link), tuple(counts)
-    )
 
 
 def earlier(plan: Residency, run: Timeline, capacity_bytes: int) -> Residency | None:

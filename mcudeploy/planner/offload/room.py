@@ -23,7 +23,14 @@ from mcudeploy.planner.offload.memory_pair import MemoryPair
 from mcudeploy.planner.offload.offload import plan_residency
 from mcudeploy.planner.place.arena import Budget, pack
 from mcudeploy.planner.place.compaction import NEVER
-from mcudeploy.planner.place.residences import BufferResidence, BufferTransfer, Draft, Move, reside
+from mcudeploy.planner.place.residences import (
+    BufferResidence,
+    BufferTransfer,
+    Draft,
+    Move,
+    input_stacks,
+    reside,
+)
 from mcudeploy.tiling.blocks import BlockId
 
 _TURNS = 6
@@ -204,16 +211,10 @@ class Offloading:
 
         Rows of a graph input that begin there are a stack.
         """
-        tiled, index_of = self.draft.tiled, dict[BlockId, int]()
-        rectangles = []
+        rectangles, index_of = [], dict[BlockId, int]()
         for index, (at, life) in enumerate(there):
             item = self.draft.items[at]
             rectangles.append(Rectangle(item.size_bytes, life, self.draft.alignment))
             if item.members and life.lo == 0:
                 index_of.setdefault(item.members[0], index)
-        stacks = []
-        for border in tiled.graph.resident_inputs():
-            rows = [index_of.get((border.tensor, block)) for block in range(tiled.block_count(border.tensor))]
-            if len(rows) > 1 and all(row is not None for row in rows):
-                stacks.append(tuple(row for row in rows if row is not None))
-        return PlacementProblem(tuple(rectangles), tuple(stacks))
+        return PlacementProblem(tuple(rectangles), input_stacks(self.draft.tiled, index_of))

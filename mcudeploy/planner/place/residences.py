@@ -162,6 +162,16 @@ def _parts(span: Interval, pieces: Sequence[_Piece], given: bool) -> Iterator[_U
             yield piece, life, lived
 
 
+def input_stacks(tiled: TiledGraph, index_of: Mapping[BlockId, int]) -> tuple[tuple[int, ...], ...]:
+    """Return the rectangles of the rows of each graph input that is cut, if all its rows have one.
+
+    The application fills the input as an array, so its rows are a stack.
+    """
+    counts = {border.tensor: tiled.block_count(border.tensor) for border in tiled.graph.resident_inputs()}
+    rows = ([(name, row) for row in range(count)] for name, count in counts.items() if count > 1)
+    return tuple(tuple(index_of[row] for row in each) for each in rows if set(each) <= set(index_of))
+
+
 def _by_number(places: dict[int, list[Residence]]) -> Residences:
     """Return residences as a table by block number; blocks that no step needs have none."""
     return tuple(tuple(places.get(block, ())) for block in range(max(places) + 1))

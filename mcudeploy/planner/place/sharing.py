@@ -12,6 +12,7 @@ from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.ops.transfer import Copy
 from mcudeploy.planner.cores.requirements import unit_names, users
 from mcudeploy.planner.place.arena import pack
+from mcudeploy.planner.place.residences import input_stacks
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.live import Buffer, WorkBytes, buffers, joined, lives
 
@@ -72,12 +73,7 @@ class _Apart:
                 index_of |= dict.fromkeys(item.members, len(rectangles))
                 again.setdefault(item.key, []).append(len(rectangles))
                 rectangles.append(Rectangle(item.size_bytes, span, alignment))
-        inputs = [border.tensor for border in self._tiled.graph.resident_inputs()]
-        stacks = tuple(
-            tuple(index_of[name, block] for block in range(self._tiled.block_count(name)))
-            for name in inputs
-            if self._tiled.block_count(name) > 1 and (name, 0) in index_of
-        )
+        stacks = input_stacks(self._tiled, index_of)
         repeated = tuple(tuple(lives) for lives in again.values() if len(lives) > 1)
         return pack(PlacementProblem(tuple(rectangles), stacks, repeated), {}, None).used_bytes
 

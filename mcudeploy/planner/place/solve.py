@@ -13,7 +13,7 @@ from mcudeploy.planner.cores.requirements import Need, Requirements, needs, user
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.planner.place.assign import assign
 from mcudeploy.planner.place.banks import ArenaMemory, MemoryAssignment, RectangleGroup
-from mcudeploy.planner.place.residences import Draft, reside
+from mcudeploy.planner.place.residences import Draft, input_stacks, reside
 from mcudeploy.planner.place.tagged import Tags, share
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Buffer, WorkBytes, buffers, in_place_chances, peak
@@ -251,9 +251,4 @@ def _problem(
         for item, alignment in zip(items, alignments, strict=True)
     )
     index_of = {item.members[0]: index for index, item in enumerate(items) if item.members and not item.stack}
-    stacks = tuple(
-        tuple(index_of[border.tensor, block] for block in range(tiled.block_count(border.tensor)))
-        for border in tiled.graph.resident_inputs()
-        if tiled.block_count(border.tensor) > 1
-    )
-    return PlacementProblem(rectangles, stacks, tuple(again))
+    return PlacementProblem(rectangles, input_stacks(tiled, index_of), tuple(again))
