@@ -146,7 +146,7 @@ def timeline(plan: Residency, link: MemoryLink) -> Timeline:
     return Timeline(tuple(starts), fast_loads(plan), tuple(waits), tuple(engine.jobs), tuple(direct))
 
 
-def with_times(plan: Residency, link: MemoryLink, method: str | None = None) -> Residency:
+def with_times(plan: Residency, link: MemoryLink) -> Residency:
     """Return the residency with the figures of its timeline."""
     run = timeline(plan, link)
     return replace(
@@ -155,7 +155,6 @@ def with_times(plan: Residency, link: MemoryLink, method: str | None = None) -> 
         exposed_cycles=run.exposed_cycles,
         repeated_cycles=repeated_cycles(plan.trace),
         peak_bytes=max(run.loads, default=0),
-        method=plan.method if method is None else method,
     )
 
 

@@ -40,14 +40,10 @@ class Outlook:
     served: serve_loops.Served | None
 
     @property
-    def cost(self) -> tuple[float, float]:
-        """The key of comparison, less is better: bytes without room, then cycles."""
-        return self.choice.overflow, np.inf if self.served is None else self.served.cycles
-
-    @property
     def added_cycles(self) -> float:
         """Cycles over those of the steps, each run once with everything in the fast memory."""
-        return self.cost[1] - float(self.table.cycles.sum())
+        cycles = np.inf if self.served is None else self.served.cycles
+        return cycles - float(self.table.cycles.sum())
 
 
 def run(table: TraceTable, decisions: Decisions, capacity: int) -> Outlook:
