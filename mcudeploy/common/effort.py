@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from itertools import count, takewhile
 from math import inf
 from time import process_time
 
@@ -11,6 +13,9 @@ _LOG = logging.getLogger(__name__)
 UNITS_PER_SECOND = 1_000_000
 """Units per second: a unit is about a microsecond of an ordinary PC. Each search prices its steps in units.
 """
+
+ROUND_ENDS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 180.0, 540.0)
+"""Seconds of effort after which rounds end; later ones take three times the effort of all before."""
 
 _CUTOFF, _COMPILING_S = 4.0, 120.0
 """CPU-time cutoff, as a multiple of the time limit, plus the time of the first compilation of the loops.
@@ -22,10 +27,11 @@ Normally the count of units stops planning long before.
 class Effort:
     """A budget of work units. Units spent by a part are also spent by the whole."""
 
-    __slots__ = ("_clock_end", "_units", "_whole")
+    __slots__ = ("_clock_end", "_units", "_whole", "spent")
 
     def __init__(self, units: float, clock_end: float = inf, whole: Effort | None = None) -> None:
         self._units, self._clock_end, self._whole = units, clock_end, whole
+        self.spent = 0.0
 
     @classmethod
     def of(cls, seconds: float) -> Effort:
@@ -35,7 +41,7 @@ class Effort:
     @property
     def left(self) -> float:
         """Return the units that may still be spent; never below 0."""
-        own = max(0.0, self._units)
+        own = max(0.0, self._units - self.spent)
         return own if self._whole is None else min(own, self._whole.left)
 
     @property
@@ -45,9 +51,23 @@ class Effort:
 
     def spend(self, units: float) -> None:
         """Count finished work."""
-        self._units -= units
+        self.spent += units
         if self._whole is not None:
             self._whole.spend(units)
+
+    def rounds(self, seconds: float) -> Iterator[Effort]:
+        """The effort of each round that fits into so many seconds together with what is spent already; of one
+        that takes them all where none fits. The first rounds of more seconds are the same.
+        """
+        spent, first, last = self.spent, ROUND_ENDS_S[0], ROUND_ENDS_S[-1]
+        longer = takewhile(lambda end: end <= seconds, (last * 3**power for power in count(1)))
+        ends = [end for end in (*ROUND_ENDS_S, *longer) if end <= seconds] if seconds >= first else [seconds]
+        for end in ends:
+            if process_time() > self._clock_end:
+                return
+            effort = Effort(max(0.0, end * UNITS_PER_SECOND - spent), self._clock_end)
+            yield effort
+            spent += effort.spent
 
     def is_spent(self) -> bool:
         """Whether the budget or the CPU time is used up."""
@@ -63,6 +83,10 @@ class Effort:
             whole = whole._whole
         whole.spend(whole.left)  # so that the warning appears once
         return True
+
+    def within(self, seconds: float) -> Effort:
+        """So many seconds of what is left, as a limit of its own."""
+        return Effort(min(seconds * UNITS_PER_SECOND, self.left), self._clock_end, self)
 
     def part(self, share: float) -> Effort:
         """Return a share (0 to 1) of the remaining units, as a separate limit."""

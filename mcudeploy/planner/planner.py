@@ -12,7 +12,7 @@ from mcudeploy import __version__
 from mcudeploy.boards.board import Board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
-from mcudeploy.common.effort import Effort
+from mcudeploy.common.effort import ROUND_ENDS_S, Effort
 from mcudeploy.common.errors import ConfigError, FitError, ModelError, UsageError
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
@@ -29,7 +29,7 @@ from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.kernels import alternatives, fastest
 from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
-from mcudeploy.planner.search.splitting import front, sort_key, split_plans
+from mcudeploy.planner.search.splitting import split_plans
 from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
@@ -38,7 +38,9 @@ from mcudeploy.tiling.dataflow import Dataflow
 _LOG = logging.getLogger(__name__)
 
 _UNSPLIT_SHARE = 0.2
-"""Share of the effort for the order of the unsplit plan, and again for its moves. Both need far less."""
+"""Share of the effort for the order of the unsplit plan, and again for its moves. Both need far less. With a
+search it is that of the first round, so that the search begins alike whatever the limit.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,16 +177,17 @@ def search_plans(
         return models[form]
 
     base = fastest_in(Rewrites(streamed=options.stream_input))
+    searching = options.split and (stored is None or options.resume)
+    searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # else no search helps
     effort = Effort.of(options.time_limit)
+    begin = effort.within(ROUND_ENDS_S[0]) if searching else effort
     if options.placement == "tags":
         unsplit = tagged_plan(base, board)
     else:
-        schedule = unsplit_schedule(base, effort.part(_UNSPLIT_SHARE))
+        schedule = unsplit_schedule(base, begin.part(_UNSPLIT_SHARE))
         times = shared_costs(base, Dataflow.of(base.graph), estimated(costs)(base.graph, ()))
-        relocation = Budget(move_price(estimated(costs)), effort.part(_UNSPLIT_SHARE), times)
+        relocation = Budget(move_price(estimated(costs)), begin.part(_UNSPLIT_SHARE), times)
         unsplit = unsplit_plan(base, board, schedule, relocation)
-    searching = options.split and (stored is None or options.resume)
-    searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # else no search helps
     if not searching:  # measured tiles would be timed for nothing
         if costs_of:
             unsplit = timed(unsplit, base, board, source, move_price(source))
@@ -204,11 +207,10 @@ def search_plans(
         enough_bytes=options.ram_limit,
     )
 
-    split = split_plans(task, effort, stored or start, told=told, progress=progress)
-    limit = sort_key(unsplit, board)
-    candidates = tuple(plan for plan in front(split.plans, board) if sort_key(plan, board) <= limit)
+    rounds = effort.rounds(options.time_limit)
+    split = split_plans(task, rounds, unsplit, stored or start, told=told, progress=progress)
     interrupted, points = split.interrupted, split.points
-    return Planned(models, candidates, unsplit, split.search, costs_of, interrupted, points=points)
+    return Planned(models, split.plans, unsplit, split.search, costs_of, interrupted, points=points)
 
 
 def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import numpy as np
 import pytest
@@ -20,9 +20,9 @@ from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Rewrites, Search
 from mcudeploy.planner.model.forms import accumulate_rows, in_form, stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
-from mcudeploy.planner.search.best_first import Candidate, SearchResult, search
+from mcudeploy.planner.search.best_first import BestFirst, Candidate, SearchResult
 from mcudeploy.planner.search.cuts import Cut, Space, State
-from mcudeploy.planner.search.seeds import Seeds
+from mcudeploy.planner.search.seeds import CutProblem, Seeds
 from mcudeploy.planner.search.segments import Segments
 from mcudeploy.tiling.blocks import whole
 from mcudeploy.tiling.dataflow import Dataflow
@@ -47,18 +47,19 @@ def chain(length: int, image: int = 4) -> Graph:
     )
 
 
-def run(
-    graph: Graph, overhead: float = 50.0, seconds: float = 20.0, *, rungs: bool = True
-) -> tuple[SearchResult, Dataflow]:
+def problem_of(graph: Graph, overhead: float) -> CutProblem:
     flow = Dataflow.of(graph)
     order = tuple(step.operator for step in reverse_post_order(whole(graph)).steps)
     calls = calls_of(graph)
-    costs = Costs(flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
-    uncut = costs.ticks(flow.iteration_rows)
-    limits = [uncut * (1 + percent / 100) for percent in (0.5, 5.0) if percent < overhead and rungs]
-    segments = Segments(flow, order, work_bytes(calls))
-    limits.append(uncut * (1 + overhead / 100))
-    return search(Space.of(flow, order), costs, segments, limits, Effort.of(seconds)), flow
+    costs = Costs(flow, estimated_tile_time(graph, calls, "cortex-m4"))
+    most_ticks = costs.ticks(flow.iteration_rows) * (1 + overhead / 100)
+    return CutProblem(Space.of(flow, order), Segments(flow, order, work_bytes(calls)), costs, most_ticks)
+
+
+def run(graph: Graph, overhead: float = 50.0, seconds: float = 20.0) -> SearchResult:
+    search = BestFirst(problem_of(graph, overhead))
+    search.explore(Effort.of(seconds))
+    return search.found()
 
 
 def unsplit(found: SearchResult) -> Candidate:
@@ -71,7 +72,7 @@ def calls_of(graph: Graph) -> dict[str, object]:
 
 @pytest.mark.parametrize("graph", [residual(), chain(4), stream_inputs(residual()), stream_inputs(chain(6))])
 def test_every_plan_passes_the_checker_and_none_is_worse_than_unsplit(graph: Graph) -> None:
-    found, _ = run(graph)
+    found = run(graph)
     work = work_bytes(calls_of(graph))
     assert found.best[0].peak_bytes < unsplit(found).peak_bytes
     for candidate in found.best:
@@ -84,23 +85,23 @@ def test_every_plan_passes_the_checker_and_none_is_worse_than_unsplit(graph: Gra
 def test_the_limit_is_kept_and_a_higher_one_never_needs_more() -> None:
     peaks = []
     for overhead in (0.0, 5.0, 20.0, 100.0):
-        found, _ = run(chain(5), overhead)
+        found = run(chain(5), overhead)
         limit = unsplit(found).ticks * (1 + overhead / 100)
         assert all(candidate.ticks <= limit for candidate in found.best)
         peaks.append(found.best[0].peak_bytes)
     assert peaks == sorted(peaks, reverse=True)
-    assert peaks[0] == unsplit(run(chain(5), 0.0)[0]).peak_bytes and peaks[-1] < peaks[0]
+    assert peaks[0] == unsplit(run(chain(5), 0.0)).peak_bytes and peaks[-1] < peaks[0]
 
 
 def test_the_same_search_finds_the_same() -> None:
-    first, second = (run(chain(6))[0] for _ in range(2))
+    first, second = (run(chain(6)) for _ in range(2))
     assert [c.state for c in first.best] == [c.state for c in second.best]
     assert replace(first.search, seconds=0) == replace(second.search, seconds=0)
     assert first.search.duplicates > 0
 
 
 def test_a_streamed_input_is_never_whole() -> None:
-    kept, streamed = run(chain(4, image=64))[0], run(stream_inputs(chain(4, image=64)))[0]
+    kept, streamed = run(chain(4, image=64)), run(stream_inputs(chain(4, image=64)))
     image_bytes = 8 * 8 * 64
     assert streamed.best[0].peak_bytes < image_bytes <= kept.best[0].peak_bytes
 
@@ -133,23 +134,22 @@ def test_a_move_elsewhere_than_at_the_peak_only_saves_time() -> None:
 
 
 def seeds_of(graph: Graph, overhead: float, stopped: Callable[[], bool]) -> list[tuple[State, int, float]]:
-    """States from the seeds, each with its peak and overhead."""
-    flow = Dataflow.of(graph)
-    space = Space.of(flow, tuple(step.operator for step in reverse_post_order(whole(graph)).steps))
-    segments = Segments(flow, space.order, work_bytes(calls_of(graph)))
-    costs = Costs(flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
-    unsplit = costs.ticks(flow.iteration_rows)
-    states = Seeds(space, segments, costs, unsplit * (1 + overhead / 100), stopped).states()
+    """States from the seeds, each with its peak and time over the unsplit one."""
+    problem = problem_of(graph, overhead)
+    space, segments, costs = problem.space, problem.segments, problem.costs
+    unsplit = costs.ticks(space.flow.iteration_rows)
+    states = takewhile(lambda state: state is not None, Seeds(problem, stopped).states())
     return [
         (state, segments.peak(space.sections(state))[0], costs.ticks(space.block_rows(state)) / unsplit - 1)
         for state in states
+        if state is not None
     ]
 
 
 def test_seeds_keep_the_limit_and_need_less_and_less() -> None:
     found = seeds_of(chain(6), 10.0, lambda: False)
     peaks = [peak_bytes for _, peak_bytes, _ in found]
-    assert min(peaks) < peaks[0] <= unsplit(run(chain(6))[0]).peak_bytes
+    assert min(peaks) < peaks[0] <= unsplit(run(chain(6))).peak_bytes
     assert all(added <= 0.10 for *_, added in found)
     assert seeds_of(chain(6), 0.0, lambda: False) == []  # every cut takes some time
 
@@ -162,7 +162,7 @@ def test_seeds_stop_when_told() -> None:
 
 
 def test_the_clock_does_not_matter_as_long_as_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, _ = run(chain(60), seconds=0.5)
+    first = run(chain(60), seconds=0.5)
     late = 0.0
 
     def clock() -> float:
@@ -171,14 +171,14 @@ def test_the_clock_does_not_matter_as_long_as_it_runs(monkeypatch: pytest.Monkey
         return late
 
     monkeypatch.setattr("mcudeploy.common.effort.process_time", clock)
-    second, _ = run(chain(60), seconds=0.5)
+    second = run(chain(60), seconds=0.5)
     assert [one.state for one in first.best] == [one.state for one in second.best]
     assert first.search.candidates == second.search.candidates
 
 
 def test_a_graph_of_hundreds_of_operators_keeps_the_time_limit() -> None:
-    begin = time.process_time()  # wall-clock time would fail on a busy machine
-    found, _ = run(chain(300), overhead=5.0, seconds=1.0)
+    begin = time.process_time()  # by the wall it would fail on a busy machine
+    found = run(chain(300), overhead=5.0, seconds=1.0)
     assert time.process_time() - begin < 5.0  # with making the graph, and the candidates that are handed on
     assert found.best[0].peak_bytes <= unsplit(found).peak_bytes
 
@@ -188,7 +188,7 @@ def test_interrupts_keep_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Space, "moves", interrupted)
-    found, _ = run(chain(5), rungs=False)  # below the smallest of them there are no seeds
+    found = run(chain(5))
     assert found.best[0].peak_bytes < unsplit(found).peak_bytes
 
 
@@ -203,9 +203,29 @@ def test_forms_do_not_go_back() -> None:
 
 
 def test_search_counts_are_plain_numbers() -> None:
-    found, _ = run(chain(3))
+    found = run(chain(3))
     assert isinstance(found.search, Search) and found.search.candidates > 1
     assert np.isfinite(found.best[0].ticks)
+
+
+def test_a_search_goes_on_from_where_it_was() -> None:
+    at_once = run(chain(12), seconds=0.6)
+    search, peaks = BestFirst(problem_of(chain(12), 50.0)), []
+    for seconds in (0.01, 0.03, 0.06, 0.5):
+        search.explore(Effort.of(seconds))
+        peaks.append(search.found().best[0].peak_bytes)
+    assert peaks == sorted(peaks, reverse=True) and peaks[-1] < peaks[0]
+    again = len(search.found().best) and search.found().search.candidates
+    assert again <= 1.1 * at_once.search.candidates  # no state is simulated twice
+    assert peaks[-1] <= 1.05 * at_once.best[0].peak_bytes
+
+
+def test_seeds_that_were_stopped_go_on() -> None:
+    problem, asked = problem_of(chain(6), 10.0), iter([False] * 5)
+    states = Seeds(problem, lambda: next(asked, True)).states()
+    begun = list(takewhile(lambda state: state is not None, states))
+    asked = iter([False] * 1_000_000)
+    assert [*begun, *states] == [state for state, *_ in seeds_of(chain(6), 10.0, lambda: False)]
 
 
 def test_seeds_leave_effort_for_the_moves(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,4 +235,4 @@ def test_seeds_leave_effort_for_the_moves(monkeypatch: pytest.MonkeyPatch) -> No
             yield ()
 
     monkeypatch.setattr(Seeds, "states", without_end)
-    assert not run(chain(5), seconds=0.5)[0].hurried
+    assert not run(chain(5), seconds=0.5).hurried

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import Costs
 from mcudeploy.ir.plan import Schedule, Search
-from mcudeploy.planner.search.cuts import Space, State
+from mcudeploy.planner.search.cuts import State
 from mcudeploy.planner.search.ordered_graph import Segment
-from mcudeploy.planner.search.seeds import Seeds
-from mcudeploy.planner.search.segments import Sections, Segments
+from mcudeploy.planner.search.seeds import CutProblem, Seeds
+from mcudeploy.planner.search.segments import Sections
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import live_peak
 
@@ -77,55 +76,8 @@ class SearchResult:
 OnGain = Callable[[Search, Candidate], None]
 """Called at every gain, and every `REPORT_EVERY_S` seconds: the search so far, and its best candidate."""
 
-Enough = Callable[[Candidate], bool]
-"""Whether a new best candidate is so good that the search may end."""
-
-
-def search(
-    space: Space,
-    costs: Costs,
-    segments: Segments,
-    limits: Sequence[float],
-    effort: Effort,
-    *,
-    start: tuple[State, ...] = (),
-    report: OnGain = lambda *_: None,
-    enough: Enough = lambda _: False,
-) -> SearchResult:
-    """Search until the effort is spent, nothing is left, or Ctrl-C; the best is returned.
-
-    `limits`: ticks, ascending; what takes more than the last one is dropped. The search runs under each of
-    them in turn and begins where it ended under the one before, so that more time allowed finds nothing
-    worse. `start`: states of an earlier search, to be tried first.
-    """
-    runs: list[_Run] = []
-    try:
-        for number, limit in enumerate(limits):
-            share = effort.part(1 / (len(limits) - number))
-            runs.append(_Run(space, costs, segments, limit, share, report, enough))
-            runs[-1].explore(start)
-            start = (*start, *(one.state for one in runs[-1].best))
-            if runs[-1].enough:
-                break
-    except KeyboardInterrupt:
-        begun = [run for run in runs if run.best]
-        if not begun:
-            raise
-        return replace(_best_of(begun), interrupted=True)
-    return _best_of(runs)
-
-
-def _best_of(runs: Sequence[_Run]) -> SearchResult:
-    """Result of the run with the lowest peak, the last of several; the figures are those of all runs."""
-    best = min(reversed(runs), key=lambda run: run.best[0].peak_bytes)
-    counts = [run.counts() for run in runs]
-    total = Search(
-        counts[0].seconds,  # from the first one's start on
-        sum(one.candidates for one in counts),
-        sum(one.duplicates for one in counts),
-    )
-    hurried = not (runs[-1].moved or any(run.enough for run in runs))
-    return replace(best.found(), search=total, hurried=hurried)
+Enough = Callable[[Candidate, Effort], bool]
+"""Whether a new best candidate is so good that the search may end; the effort is what it has left."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,55 +93,61 @@ class _Scored:
     ticks: float
 
 
-class _Run:
-    """One search under one limit: what was seen, what is waiting, what is best."""
+class BestFirst:
+    """The search for the cuts of a problem: what was seen, what is waiting, what is best. With more effort it
+    goes on from there, so that more effort finds all that less effort finds.
 
-    def __init__(  # noqa: PLR0917
+    `start`: states of an earlier search, to be tried first. `ended`: nothing is left, or there was no gain
+    for a long time. `interrupted`: by Ctrl-C.
+    """
+
+    def __init__(
         self,
-        space: Space,
-        costs: Costs,
-        segments: Segments,
-        most_ticks: float,
-        effort: Effort,
-        report: OnGain,
-        is_enough: Enough,
+        problem: CutProblem,
+        *,
+        start: Iterable[State] = (),
+        report: OnGain = lambda *_: None,
+        enough: Enough = lambda *_: False,
     ) -> None:
-        self.space, self.costs, self._segments, self._most_ticks = space, costs, segments, most_ticks
-        self._effort, self._charged_units = effort, segments.units
-        self._report, self._is_enough = report, is_enough
+        self.problem, self.space, self.costs = problem, problem.space, problem.costs
+        self._segments, self._most_ticks = problem.segments, problem.most_ticks
+        self._effort, self._charged_units = Effort(0), problem.segments.units
+        self._report, self._is_enough = report, enough
         self._start = self._reported = time.monotonic()
-        self.enough = self.moved = False
+        self.enough = self.moved = self.ended = self.interrupted = False
         self._seen: set[Sections] = set()
         self._duplicates = self._last_gain = 0
         self._added_ticks: dict[Segment, float] = {}
         self._queue: list[tuple[int, int, _Scored]] = []
         self.best: list[_Scored] = []
-        self.unsplit: _Scored | None = None
         self._shown: Candidate | None = None
-
-    def explore(self, start: tuple[State, ...]) -> None:
-        """Seeds, then the moves of the most promising state, again and again."""
         ticks = self.costs.ticks(self.space.flow.iteration_rows)
         self.unsplit = _Scored((), (), *self._segments.peak(()), ticks)
+        seeds = Seeds(problem, self._stopped)
+        self._seeding = [iter(start), seeds.states(), self._prefixes()]
+        self._moves = self._moves_of_queue()
         self._take(self.unsplit)
-        whole, self._effort = self._effort, self._effort.part(SEEDING_SHARE)
-        seeds = Seeds(self.space, self._segments, self.costs, self._most_ticks, self._stopped)
-        for states in (start, seeds.states(), self._prefixes()):
-            self._last_gain = len(self._seen)
-            self._try_all(states)
-        self._effort, self._last_gain = whole, len(self._seen)
-        while self._queue and not self._over():
-            self.moved = True
-            *_, scored = heapq.heappop(self._queue)
-            if scored.peak_bytes <= FOLLOWED_WITHIN * self.best[0].peak_bytes:
-                self._try_all(self.space.moves(scored.state, scored.peak_operator))
+
+    def explore(self, effort: Effort) -> None:
+        """Seeds, then the moves of the most promising state, again and again, until the effort is spent."""
+        try:
+            self._effort = effort.part(SEEDING_SHARE)
+            while self._seeding and not self._stopped():
+                self._try_all(self._seeding[0])
+                if not self._stopped():
+                    del self._seeding[0]
+            self._effort = effort
+            if self._try_all(self._moves):
+                self._moves = self._moves_of_queue()  # what later seeds leave in the queue
+            self.ended = not self._seeding and not self._stopped()
+        except KeyboardInterrupt:
+            self.interrupted = True
 
     def found(self) -> SearchResult:
         """Best candidates so far."""
-        if self.unsplit is None:
-            raise ValueError("the search has not begun")
         kept = self.best if self.unsplit in self.best else [*self.best, self.unsplit]
-        return SearchResult(tuple(self._candidate(one) for one in kept), self.counts())
+        best = tuple(self._candidate(one) for one in kept)
+        return SearchResult(best, self.counts(), self.interrupted, not (self.moved or self.enough))
 
     def _prefixes(self) -> Iterator[State]:
         """One cut from the input on, if the whole tensors after it allow a gain."""
@@ -211,11 +169,25 @@ class _Run:
     def _over(self) -> bool:
         return self._stopped() or len(self._seen) - self._last_gain > PATIENCE
 
-    def _try_all(self, states: Iterable[State]) -> None:
-        for state in states:
-            if self._over():
-                return
-            self._try(state)
+    def _try_all(self, states: Iterator[State | None]) -> bool:
+        """Try states until one of them ends the search or there is no gain for long; whether none is left."""
+        self._last_gain = len(self._seen)
+        while not self._over():
+            try:
+                state = next(states)
+            except StopIteration:
+                return True
+            if state is not None:
+                self._try(state)
+        return False
+
+    def _moves_of_queue(self) -> Iterator[State]:
+        """The moves of all states that wait, the most promising first, while the queue grows."""
+        while self._queue:
+            self.moved = True
+            *_, scored = heapq.heappop(self._queue)
+            if scored.peak_bytes <= FOLLOWED_WITHIN * self.best[0].peak_bytes:
+                yield from self.space.moves(scored.state, scored.peak_operator)
 
     def _try(self, state: State) -> None:
         sections = self.space.sections(state)
@@ -230,8 +202,6 @@ class _Run:
         self._take(_Scored(state, sections, *self._segments.peak(sections), ticks))
 
     def _ticks(self, sections: Sections) -> float:
-        if self.unsplit is None:
-            raise ValueError("the search has not begun")
         for segment in sections:
             if segment not in self._added_ticks:
                 positions = self.space.order[segment[0] :]
@@ -251,7 +221,7 @@ class _Run:
         if better and scored is not self.unsplit:
             self._last_gain = len(self._seen)
             self._shown = self._candidate(scored)
-            self.enough = self._is_enough(self._shown)
+            self.enough = self._is_enough(self._shown, self._effort)
             self._tell()
 
     def _keep(self, scored: _Scored) -> None:

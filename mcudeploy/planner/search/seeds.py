@@ -9,6 +9,7 @@ For chains the bound is exact, but for the size of incoming blocks; the search s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from mcudeploy.cost.tiles import Costs
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space, State
@@ -33,33 +34,45 @@ class _StoppedError(Exception):
     """The budget is spent."""
 
 
-class Seeds:
-    """States for one latency limit, in ticks. `stopped` is asked between any two simulations."""
+@dataclass(frozen=True, slots=True, eq=False)
+class CutProblem:
+    """The cuts of a graph, its segments, its times, and the ticks that no state may exceed."""
 
-    def __init__(
-        self, space: Space, segments: Segments, costs: Costs, limit: float, stopped: Callable[[], bool]
-    ) -> None:
-        self._space, self._segments, self._costs = space, segments, costs
-        self._limit, self._stopped = limit, stopped
+    space: Space
+    segments: Segments
+    costs: Costs
+    most_ticks: float
+
+
+class Seeds:
+    """States within the latency limit of a problem. `stopped` is asked between any two simulations."""
+
+    def __init__(self, problem: CutProblem, stopped: Callable[[], bool]) -> None:
+        space = problem.space
+        self._space, self._segments, self._costs = space, problem.segments, problem.costs
+        self._limit, self._stopped = problem.most_ticks, stopped
         self._whole = [space.flow.iteration_rows[position] for position in space.order]
         self._most = [space.most_rows[position] for position in space.order]
         self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._whole)]
         self._whole_ticks = [self._ticks(single) for single in self._singles]
 
-    def states(self) -> Iterator[State]:
-        """The least-time states of falling bounds, until none keeps the limit."""
-        try:
-            for hopeful in (False, True):
-                yield from self._falling(hopeful)
-        except _StoppedError:
-            return
+    def states(self) -> Iterator[State | None]:
+        """The least-time states of falling bounds, until none keeps the limit. None when it was stopped: it
+        may go on from there, by the segments that are known.
+        """
+        for hopeful in (False, True):
+            yield from self._falling(hopeful)
 
-    def _falling(self, hopeful: bool) -> Iterator[State]:
+    def _falling(self, hopeful: bool) -> Iterator[State | None]:
         border = self._segments.border_bytes
         low, high = max(border[0], border[-1]) - 1, self._segments.peak(())[0]
         while high - low > max(1, high // _FINE):
             bound = (low + high) // 2
-            state = self._least_time(bound, hopeful)
+            try:
+                state = self._least_time(bound, hopeful)
+            except _StoppedError:
+                yield None
+                continue
             if state is None:
                 low = bound
             else:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from math import log2
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
@@ -18,11 +21,12 @@ from mcudeploy.ir.plan import Plan, Schedule, Search, Split
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.search import placing
-from mcudeploy.planner.search.best_first import Candidate, OnGain, SearchResult, search
-from mcudeploy.planner.search.cuts import Space
+from mcudeploy.planner.search.best_first import BestFirst, Candidate, OnGain
+from mcudeploy.planner.search.cuts import Space, State
 from mcudeploy.planner.search.kernels import choose_kernels
 from mcudeploy.planner.search.recompute import recompute
 from mcudeploy.planner.search.row_by_row import row_by_row
+from mcudeploy.planner.search.seeds import CutProblem
 from mcudeploy.planner.search.segments import Segments
 from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.tiling.blocks import TiledGraph
@@ -30,11 +34,8 @@ from mcudeploy.tiling.live import live_peak
 
 _LOG = logging.getLogger(__name__)
 
-RUNGS = (0.005, 0.05)
-"""Latency overheads, as fractions of the unsplit latency, that are tried before the user's, if lower."""
-
 _SEARCH_SHARE = 0.5
-"""Of the effort, for the search; the rest is for the later stages."""
+"""Share of the effort of a round for the search; the later stages share the rest."""
 
 _STAGE_SHARE = 0.3
 """Of the effort that is left, for one of these stages."""
@@ -48,14 +49,19 @@ _PACKING_SHARE = 0.05
 _REORDERED = 6
 """Number of candidates that get other orders: all would take too long."""
 
+_FREE_ENTRIES, _DOUBLING_PRICE = 64, 0.01
+"""Steps and moves that cost nothing in the choice of a plan, and the part of the arena that twice as many are
+worth: they take flash for tables, and time to fetch.
+"""
+
 _PLAN_UNITS = 150
 """Effort of a plan by first fit, for each of its steps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Splits:
-    """Plans that keep the limits, the search for them, and whether Ctrl-C stopped it. `points`: bytes of the
-    arena and latency of every plan that was made, the others too.
+    """Plans that keep the limits, the best first, the search for them, and whether Ctrl-C stopped it.
+    `points`: bytes of the arena and latency of every plan that was made, the others too.
     """
 
     plans: tuple[Plan, ...]
@@ -64,61 +70,109 @@ class Splits:
     points: tuple[tuple[int, float], ...] = ()
 
 
+@dataclass(slots=True, eq=False)
+class _Round:
+    """What a stage begins with: candidates that no earlier round had, and the plans within the latency limit
+    of all rounds, which grow while it runs.
+
+    `made`: all of them and slower ones. `settled`: plans, by stage, for which the stage had more effort than
+    it needed: it would find the same.
+    """
+
+    candidates: Sequence[Candidate]
+    plans: list[Plan]
+    number: int = 0
+    made: list[Plan] = field(default_factory=list)
+    settled: dict[str, set[Plan]] = field(default_factory=lambda: defaultdict(set))
+
+    def settle(self, stage: str, plan: Plan, effort: Effort) -> None:
+        """Nothing more is to be found for a plan where effort is left."""
+        if not effort.is_spent():
+            self.settled[stage].add(plan)
+
+    def add(self, task: SearchTask, plans: Iterable[Plan]) -> None:
+        """More plans, each as soon as it is made."""
+        for plan in plans:
+            self.made.append(plan)
+            if task.keeps(plan):
+                self.plans.append(plan)
+
+
 def split_plans(
     task: SearchTask,
-    effort: Effort,
+    budgets: Iterable[Effort],
+    unsplit: Plan,
     stored: Plan | None = None,
     *,
     told: Report = no_report,
     progress: Progress = SILENT,
 ) -> Splits:
-    """Search, from a stored plan on if it has the model's form, and make plans of what was found."""
+    """Search in rounds, from a stored plan on if it has the model's form, and make plans of what each finds.
+
+    `budgets`: the effort of each round. A round goes on with the search of the one before, and depends on
+    nothing but the efforts up to its own: more rounds find what fewer find. A later round replaces the best
+    plan only by one that costs no more memory.
+    """
     if stored is not None and stored.form != task.model.form:
-        stored = None  # it is not cut, or its cuts need other operators
-    found = _searched(task, effort.part(_SEARCH_SHARE), stored, told)
-    interrupted = found.interrupted
-    if found.hurried and not interrupted:
+        stored = None  # it is not cut, or cut in a way that has operators of its own
+    made: list[Plan] = []
+    if stored is not None:
+        kernels = task.model.with_kernels(stored.kernels)
+        made.append(placing.timed(stored, kernels, task.board, task.tiles, task.price))
+    current, best = _Round([], [plan for plan in made if task.keeps(plan)]), unsplit
+    search = _search(task, stored, told)
+    interrupted, candidates = False, set[State]()
+    for effort in budgets:
+        search.explore(effort.part(_SEARCH_SHARE))
+        interrupted, found = search.interrupted, search.found().best
+        current.number += 1
+        current.candidates = [one for one in found if one.state not in candidates]
+        candidates.update(one.state for one in found)
+        try:
+            if interrupted:
+                current.add(task, [_first_fit(task, one) for one in current.candidates[:_MADE_ANYWAY]])
+            else:
+                _finish(task, current, effort, progress)
+        except KeyboardInterrupt:  # what there is by then is kept
+            interrupted = True
+            if not current.made:
+                current.add(task, [_first_fit(task, found[0])])
+        before, best = best, _best(task, current.plans, best)
+        if interrupted or search.enough or any(map(task.is_enough, current.plans)):
+            break
+        if search.ended and best is before:
+            break
+    outcome = search.found()
+    if outcome.hurried and not interrupted:
         _LOG.warning(
             "warning: the search ended early, after %s: `plan` and `tune` with a higher --time-limit may "
             "find a smaller arena",
-            count_text(found.search.candidates, "candidate"),
+            count_text(outcome.search.candidates, "candidate"),
         )
-    plans: list[Plan] = []
-    if stored is not None:
-        kernels = task.model.with_kernels(stored.kernels)
-        plans.append(placing.timed(stored, kernels, task.board, task.tiles, task.price))
-    try:
-        if interrupted:
-            plans += (_first_fit(task, candidate) for candidate in found.best[:_MADE_ANYWAY])
-        else:
-            plans.extend(_finished(task, found.best, tuple(plans), effort, progress))
-    except KeyboardInterrupt:  # what there is by then is kept
-        interrupted = True
-        plans = plans or [_first_fit(task, found.best[0])]
-    points = tuple({(plan.layout.arena_bytes, plan.estimate.ticks): None for plan in plans})
-    kept = [plan for plan in plans if task.keeps(plan)]
-    return Splits(front(kept, task.board), found.search, interrupted, points)
+    points = tuple({(plan.layout.arena_bytes, plan.estimate.ticks): None for plan in current.made})
+    better = takewhile(lambda plan: plan is not unsplit, front((*current.plans, unsplit), task.board, best))
+    return Splits(tuple(better), outcome.search, interrupted, points)
 
 
-def _searched(task: SearchTask, effort: Effort, stored: Plan | None, told: Report) -> SearchResult:
-    def fits(candidate: Candidate) -> bool:
+def _best(task: SearchTask, plans: Sequence[Plan], best: Plan) -> Plan:
+    """The best of the plans that cost no more memory than the best so far, or that one."""
+    least = placing.cost_key(best, task.board)
+    others = (plan for plan in plans if placing.cost_key(plan, task.board) <= least)
+    return min((best, *others), key=lambda plan: sort_key(plan, task.board))
+
+
+def _search(task: SearchTask, stored: Plan | None, told: Report) -> BestFirst:
+    def fits(candidate: Candidate, effort: Effort) -> bool:
         limit = task.enough_bytes
         if limit is None or candidate.peak_bytes > limit:
             return False
         return task.is_enough(_with_moves(task, _first_fit(task, candidate), effort.part(0.1)))
 
     space = task.space
-    limits = [task.unsplit_ticks * (1 + rung) for rung in RUNGS]
-    return search(
-        space,
-        task.costs,
-        Segments(space.flow, space.order, task.lean.work),
-        [*(limit for limit in limits if limit < task.most_ticks), task.most_ticks],
-        effort,
-        start=() if stored is None else (space.state(stored.splits),),
-        report=_packing(task, told),
-        enough=fits,
-    )
+    segments = Segments(space.flow, space.order, task.lean.work)
+    start = () if stored is None else (space.state(stored.splits),)
+    problem = CutProblem(space, segments, task.costs, task.most_ticks)
+    return BestFirst(problem, start=start, report=_packing(task, told), enough=fits)
 
 
 def _packing(task: SearchTask, told: Report) -> OnGain:
@@ -140,41 +194,29 @@ def _packing(task: SearchTask, told: Report) -> OnGain:
     return report
 
 
-def _finished(
-    task: SearchTask,
-    candidates: Sequence[Candidate],
-    known: Sequence[Plan],
-    effort: Effort,
-    progress: Progress,
-) -> Iterator[Plan]:
-    """Plans within the latency limit, each as soon as it is made, until one has an arena that is enough."""
-    plans = [plan for plan in known if task.keeps(plan)]
+def _finish(task: SearchTask, current: _Round, effort: Effort, progress: Progress) -> None:
+    """All stages, until a plan has an arena that is enough."""
     for name, stage in _STAGES:
         if name:
             progress.stage(name)
-        for plan in stage(task, candidates, plans, effort.part(_STAGE_SHARE)):
-            if task.keeps(plan):
-                plans.append(plan)
-                yield plan
-                if task.is_enough(plan):
-                    return
+        for plan in stage(task, current, effort.part(_STAGE_SHARE)):
+            current.add(task, [plan])
+            if task.keeps(plan) and task.is_enough(plan):
+                return
 
 
-# Each stage receives the live list of plans, which grows while it runs.
-
-
-def _made(
-    task: SearchTask, candidates: Sequence[Candidate], plans: Sequence[Plan], effort: Effort
-) -> Iterator[Plan]:
+def _made(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
     """First fit: the best candidates, and all others that could win; where the core would have to wait for a
     slow memory, operators row by row as well.
     """
-    effort.spend(_PLAN_UNITS * len(candidates[0].schedule.steps))
-    best = _first_fit(task, candidates[0])
+    if not current.candidates:
+        return
+    effort.spend(_PLAN_UNITS * len(current.candidates[0].schedule.steps))
+    best = _first_fit(task, current.candidates[0])
     yield best
-    rows = _row_by_row(task) if best.estimate.exposed_ticks else ()
-    for number, candidate in enumerate((*rows, *candidates[1:]), 1):
-        could = number < _MADE_ANYWAY or _worth_packing(task, candidate.peak_bytes, plans)
+    rows = _row_by_row(task) if best.estimate.exposed_ticks and current.number == 1 else ()
+    for number, candidate in enumerate((*rows, *current.candidates[1:]), 1):
+        could = number < _MADE_ANYWAY or _worth_packing(task, candidate.peak_bytes, current.plans)
         if could and not effort.is_spent():
             effort.spend(_PLAN_UNITS * len(candidate.schedule.steps))
             yield _first_fit(task, candidate)
@@ -195,53 +237,59 @@ def _row_by_row(task: SearchTask) -> Iterator[Candidate]:
             yield Candidate(state, tiled, Schedule(steps, "feasible"), peak_bytes, peak_step, ticks)
 
 
-def _recomputed(
-    task: SearchTask, candidates: Sequence[Candidate], _: Sequence[Plan], effort: Effort
-) -> Iterator[Plan]:
+def _recomputed(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
     """Halos computed twice, where that lowers the peak."""
-    for candidate in candidates[:_MADE_ANYWAY]:
+    for candidate in current.candidates[:_MADE_ANYWAY]:
         again = recompute(candidate, task.costs, task.lean.work, task.most_ticks, effort)
         if again is not candidate:
             yield _first_fit(task, again)
 
 
-def _reordered(
-    task: SearchTask, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort
-) -> Iterator[Plan]:
+def _reordered(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
     """Plans in orders of lower peaks that are found soon."""
-    for plan in _by_peak(plans)[:_REORDERED]:
-        if not _has_repeated(plan) and not effort.is_spent():
-            tiled = task.tiled(plan)
-            found = placing.reordered(task.lean, tiled, plan.schedule, effort.part(0.5), placing.QUICK)
-            if live_peak(tiled, found.steps, task.lean.work)[0] < plan.estimate.peak_bytes:
-                yield _placed(task, tiled, replace(found, status="feasible"), plan.splits)
+    for plan in _by_peak(current.plans)[:_REORDERED]:
+        if _has_repeated(plan) or plan in current.settled["order"] or effort.is_spent():
+            continue
+        part, tiled = effort.part(0.5), task.tiled(plan)
+        found = placing.reordered(task.lean, tiled, plan.schedule, part, placing.QUICK)
+        current.settle("order", plan, part)
+        if live_peak(tiled, found.steps, task.lean.work)[0] < plan.estimate.peak_bytes:
+            yield _placed(task, tiled, replace(found, status="feasible"), plan.splits)
 
 
-def _relocated(
-    task: SearchTask, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort
-) -> Iterator[Plan]:
+def _relocated(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
     """Blocks that move, or leave the fast memory for a time, where a plan could win with that."""
+    plans = current.plans
     for plan in sorted(_by_peak(plans), key=lambda one: placing.latency_bound(one, task.model, task.board)):
         if effort.is_spent():
             return
-        if _worth_moving(task, plan, plans):
-            yield _with_moves(task, plan, effort.part(0.4 if plan.estimate.exposed_ticks else 0.2))
+        if plan not in current.settled["moves"] and _worth_moving(task, plan, plans):
+            part = effort.part(0.4 if plan.estimate.exposed_ticks else 0.2)
+            better = _with_moves(task, plan, part)
+            current.settle("moves", plan, part)
+            current.settle("moves", better, part)
+            yield better
 
 
-def _perfected(
-    task: SearchTask, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort
-) -> Iterator[Plan]:
+def _perfected(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
     """The best plan in a proven or better order, with cheaper moves; and moves for those that are faster."""
-    if not plans:
+    if not current.plans:
         return
-    best = min(plans, key=lambda plan: sort_key(plan, task.board))
-    if not _has_repeated(best) and not best.estimate.exposed_ticks:
-        best = _in_proven_order(task, best, effort.part(0.5))
+    best = min(current.plans, key=lambda plan: sort_key(plan, task.board))
+    is_settled = best in current.settled["proof"]
+    if not _has_repeated(best) and not best.estimate.exposed_ticks and not is_settled:
+        part = effort.part(0.5)
+        given, best = best, _in_proven_order(task, best, part)
+        current.settle("proof", given, part)
+        current.settle("proof", best, part)
         yield best
-    yield _with_moves(task, best, effort.part(0.8))
-    for plan in front(plans, task.board):
-        if plan is not best and not effort.is_spent():
-            yield _with_moves(task, plan, effort.part(0.2))
+    for plan, share in ((best, 0.8), *((plan, 0.2) for plan in front(current.plans, task.board))):
+        if plan not in current.settled["moves"] and not effort.is_spent():
+            part = effort.part(share)
+            better = _with_moves(task, plan, part)
+            current.settle("moves", plan, part)
+            current.settle("moves", better, part)
+            yield better
 
 
 _STAGES = (
@@ -253,19 +301,25 @@ _STAGES = (
 )
 
 
-def front(plans: Sequence[Plan], board: Board) -> tuple[Plan, ...]:
-    """The Pareto front of memory and latency, the least memory first."""
-    chosen: list[Plan] = []
-    for plan in sorted(plans, key=lambda plan: sort_key(plan, board)):
-        if not chosen or plan.estimate.ticks < chosen[-1].estimate.ticks:
+def front(plans: Sequence[Plan], board: Board, best: Plan | None = None) -> tuple[Plan, ...]:
+    """The best plan, `best` if it is given, and those that are faster for more memory."""
+    ranked = sorted(plans, key=lambda plan: sort_key(plan, board))
+    chosen = [best or ranked[0]]
+    for plan in ranked:
+        smaller = placing.cost_key(plan, board) < placing.cost_key(chosen[0], board)
+        if plan.estimate.ticks < chosen[-1].estimate.ticks and not smaller:
             chosen.append(plan)
     return tuple(chosen)
 
 
-def sort_key(plan: Plan, board: Board) -> tuple[tuple[int, float, int], float, int, bool]:
-    """The better a plan, the less: by RAM, then latency, then entries of its tape, which is in flash."""
+def sort_key(plan: Plan, board: Board) -> tuple[float, float, float, float, int, bool]:
+    """The better a plan, the less: by RAM with the price of its tape, then latency, then entries."""
     entries = len(plan.schedule.steps) + len(plan.layout.transfers)
-    return placing.cost_key(plan, board), plan.estimate.ticks, entries, plan.schedule.status != "optimal"
+    beyond, exposed_ticks, arena_bytes = placing.cost_key(plan, board)
+    doublings = round(log2(max(1.0, entries / _FREE_ENTRIES)))
+    priced_bytes = arena_bytes * (1 + _DOUBLING_PRICE) ** doublings
+    not_proven = plan.schedule.status != "optimal"
+    return beyond, exposed_ticks, priced_bytes, plan.estimate.ticks, entries, not_proven
 
 
 def could_win(peak_bytes: int, best: tuple[int, float, int]) -> bool:
@@ -320,7 +374,7 @@ def _in_proven_order(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
     found = placing.reordered(task.lean, tiled, plan.schedule, effort)
     if plan.estimate.peak_bytes > found.lower_bound_bytes and found.steps != plan.schedule.steps:
         other = _with_moves(task, _placed(task, tiled, found, plan.splits), effort)
-        if sort_key(other, task.board)[0] <= sort_key(plan, task.board)[0]:
+        if placing.cost_key(other, task.board) <= placing.cost_key(plan, task.board):
             plan = other
     # the order was found, and proven, for the leanest kernels
     proven = plan.estimate.peak_bytes <= found.lower_bound_bytes
