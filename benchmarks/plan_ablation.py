@@ -60,7 +60,6 @@ PARTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "seeds": lambda: patch.object(Seeds, "states", _nothing),
     "prefixes": lambda: patch.object(Space, "prefixes", _nothing),
     "changes of cuts": lambda: patch.object(Space, "moves", _nothing),
-    "tighter limits first": lambda: patch.object(splitting, "RUNGS", ()),
     "16 candidates (1)": lambda: patch.object(best_first, "KEPT", 1),
     "recomputed halos": lambda: _without_stage("_recomputed"),
     "better orders": lambda: _without_stage("_reordered"),

@@ -40,6 +40,7 @@ def test_the_clock_is_a_brake_and_says_so_once(
     assert not part.is_spent() and not caplog.records
     assert part.clock_left == pytest.approx(0.1) and endless().clock_left == inf
     now = 104.1
+    part.spend(effort._CLOCK_UNITS)
     assert part.is_spent() and whole.is_spent() and part.is_spent()
     assert [record.message for record in caplog.records] == [
         "warning: planning stopped at its CPU-time cutoff; another run may give a different plan"
@@ -50,3 +51,26 @@ def test_endless_effort_is_never_spent() -> None:
     effort = endless()
     effort.spend(1e30)
     assert not effort.is_spent()
+
+
+def test_rounds_of_a_short_limit_are_the_first_of_a_longer_one() -> None:
+    def sizes(seconds: float, begun: float = 0.0) -> list[float]:
+        whole, found = Effort.of(seconds), []
+        whole.spend(begun)
+        for one in whole.rounds(seconds):
+            found.append(one.left)
+            one.spend(0.9 * one.left)  # what is left is there for the next
+        return found
+
+    short, long = sizes(5, 1000), sizes(70, 1000)
+    assert short == long[: len(short)] and len(short) < len(long)
+    assert short[0] == effort.ROUND_ENDS_S[0] * UNITS_PER_SECOND - 1000
+    assert sizes(7) == sizes(5) and sizes(0.01) == [10_000]
+    assert len(sizes(3 * effort.ROUND_ENDS_S[-1])) == len(effort.ROUND_ENDS_S) + 1
+
+
+def test_no_round_begins_after_the_cutoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effort, "process_time", lambda: 0.0)
+    whole = Effort.of(5)
+    monkeypatch.setattr(effort, "process_time", lambda: 1e9)
+    assert not list(whole.rounds(5))

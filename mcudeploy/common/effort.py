@@ -14,8 +14,11 @@ UNITS_PER_SECOND = 1_000_000
 """Units per second: a unit is about a microsecond of an ordinary PC. Each search prices its steps in units.
 """
 
-ROUND_ENDS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 180.0, 540.0)
+ROUND_ENDS_S = (1.0, 5.0, 10.0, 20.0, 60.0, 180.0, 540.0)
 """Seconds of effort after which rounds end; later ones take three times the effort of all before."""
+
+_CLOCK_UNITS = 10_000
+"""The clock is looked at after so much work: that can take longer than a step of a search."""
 
 _CUTOFF, _COMPILING_S = 4.0, 120.0
 """CPU-time cutoff, as a multiple of the time limit, plus the time of the first compilation of the loops.
@@ -27,11 +30,11 @@ Normally the count of units stops planning long before.
 class Effort:
     """A budget of work units. Units spent by a part are also spent by the whole."""
 
-    __slots__ = ("_clock_end", "_units", "_whole", "spent")
+    __slots__ = ("_clock_due", "_clock_end", "_units", "_whole", "spent")
 
     def __init__(self, units: float, clock_end: float = inf, whole: Effort | None = None) -> None:
         self._units, self._clock_end, self._whole = units, clock_end, whole
-        self.spent = 0.0
+        self.spent = self._clock_due = 0.0
 
     @classmethod
     def of(cls, seconds: float) -> Effort:
@@ -73,6 +76,9 @@ class Effort:
         """Whether the budget or the CPU time is used up."""
         if self.left <= 0:
             return True
+        if self.spent < self._clock_due:
+            return False
+        self._clock_due = self.spent + _CLOCK_UNITS
         if process_time() <= self._clock_end:
             return False
         _LOG.warning(

@@ -6,6 +6,7 @@ They are computed once, so that the search can try thousands of cuts.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
@@ -70,6 +71,7 @@ class Dataflow:
         return 1 if cut and name not in self.viewed else self.graph.tensors[name].shape[0]
 
     @classmethod
+    @lru_cache(maxsize=4)  # every plan of a search needs it several times
     def of(cls, graph: Graph) -> Dataflow:
         """Return the dataflow of a graph."""
         roots = {name: name for name in graph.tensors}

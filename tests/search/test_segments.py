@@ -151,4 +151,4 @@ def test_the_peak_names_the_operator_where_it_is() -> None:
     space = space_of(residual())
     work = {operator.name: (0, 0) for operator in space.flow.graph.operators}
     work["conv_b"] = (1000, 0)
-    assert Segments(space.flow, space.order, work).peak(()) == (1512, 1)
+    assert Segments(space.flow, space.order, work).peak(()) == (1512, 1, 1)

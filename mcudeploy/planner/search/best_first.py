@@ -82,14 +82,15 @@ Enough = Callable[[Candidate, Effort], bool]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
-    """A state with its peak, the place where that is, and its time; what else a candidate has is worked out
-    for the best alone.
+    """A state with its peak, the place where that is, in how many segments it occurs, and its time. What else
+    a candidate has is worked out for the best alone.
     """
 
     state: State
     sections: Sections
     peak_bytes: int
     peak_operator: int
+    occurrences: int
     ticks: float
 
 
@@ -118,7 +119,7 @@ class BestFirst:
         self._seen: set[Sections] = set()
         self._duplicates = self._last_gain = 0
         self._added_ticks: dict[Segment, float] = {}
-        self._queue: list[tuple[int, int, _Scored]] = []
+        self._queue: list[tuple[int, int, int, _Scored]] = []
         self.best: list[_Scored] = []
         self._shown: Candidate | None = None
         ticks = self.costs.ticks(self.space.flow.iteration_rows)
@@ -213,9 +214,11 @@ class BestFirst:
         return self.unsplit.ticks + sum(self._added_ticks[segment] for segment in sections)
 
     def _take(self, scored: _Scored) -> None:
-        """Count, remember and follow a state that keeps the limit."""
+        """Count, remember and follow a state that keeps the limit. Of states with one peak those come first
+        that have it in fewer segments: branches of a cell must all be cut before the peak falls.
+        """
         self._seen.add(scored.sections)
-        heapq.heappush(self._queue, (scored.peak_bytes, len(self._seen), scored))
+        heapq.heappush(self._queue, (scored.peak_bytes, scored.occurrences, len(self._seen), scored))
         better = not self.best or scored.peak_bytes < self.best[0].peak_bytes
         self._keep(scored)
         if better and scored is not self.unsplit:

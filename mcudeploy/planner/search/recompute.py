@@ -24,8 +24,8 @@ Drops = Mapping[int, frozenset[str]]
 
 _MOST_ROUNDS = 24
 
-_UNITS = 15
-"""Effort of a try, per step of the schedule."""
+_UNITS = 12
+"""Effort of a try, for each step of the schedule."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

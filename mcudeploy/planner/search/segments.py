@@ -74,19 +74,22 @@ class Segments:
         self._profiles: dict[_Key, _Profile] = {}
         self._alone: dict[tuple[Segment, bool], int] = {}
 
-    def peak(self, sections: Sections) -> tuple[int, int]:
-        """Return the largest sum of live bytes, and the place of the operator where it first occurs."""
+    def peak(self, sections: Sections) -> tuple[int, int, int]:
+        """The largest sum of live bytes, the place of the operator where it first occurs, and the number of
+        segments where it occurs.
+        """
         memories = self._places.memories
         load = sum(memories[number].size_bytes for number in self._places.inputs)
-        most, peak_operator = load, 0
+        most, peak_operator, occurrences = load, 0, 0
         keys = self._keys(sections)
         self.units += _KEY_UNITS * len(keys)
         for key in keys:
             profile = self._profile(key)
             if load + profile.peak_bytes > most:
-                most, peak_operator = load + profile.peak_bytes, profile.peak_operator
+                most, peak_operator, occurrences = load + profile.peak_bytes, profile.peak_operator, 0
+            occurrences += load + profile.peak_bytes == most
             load += profile.net_bytes
-        return most, peak_operator
+        return most, peak_operator, occurrences
 
     def steps(self, sections: Sections) -> tuple[Step, ...]:
         """Return the schedule of the whole graph, segment by segment."""

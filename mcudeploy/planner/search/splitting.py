@@ -14,7 +14,7 @@ from itertools import takewhile
 from math import log2
 
 from mcudeploy.boards.board import Board
-from mcudeploy.common.effort import Effort
+from mcudeploy.common.effort import Effort, endless
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.plan import Plan, Schedule, Search, Split
@@ -54,8 +54,8 @@ _FREE_ENTRIES, _DOUBLING_PRICE = 64, 0.01
 worth: they take flash for tables, and time to fetch.
 """
 
-_PLAN_UNITS = 150
-"""Effort of a plan by first fit, for each of its steps."""
+_PLAN_UNITS, _PACK_UNITS = 220, 120
+"""Effort of a plan by first fit, with its kernels, and of offsets alone, for each of its steps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,13 +130,14 @@ def split_plans(
         candidates.update(one.state for one in found)
         try:
             if interrupted:
-                current.add(task, [_first_fit(task, one) for one in current.candidates[:_MADE_ANYWAY]])
+                fresh = current.candidates[:_MADE_ANYWAY]
+                current.add(task, (_first_fit(task, one, effort) for one in fresh))
             else:
                 _finish(task, current, effort, progress)
         except KeyboardInterrupt:  # what there is by then is kept
             interrupted = True
             if not current.made:
-                current.add(task, [_first_fit(task, found[0])])
+                current.add(task, [_first_fit(task, found[0], effort)])
         before, best = best, _best(task, current.plans, best)
         if interrupted or search.enough or any(map(task.is_enough, current.plans)):
             break
@@ -166,7 +167,7 @@ def _search(task: SearchTask, stored: Plan | None, told: Report) -> BestFirst:
         limit = task.enough_bytes
         if limit is None or candidate.peak_bytes > limit:
             return False
-        return task.is_enough(_with_moves(task, _first_fit(task, candidate), effort.part(0.1)))
+        return task.is_enough(_with_moves(task, _first_fit(task, candidate, effort), effort.part(0.1)))
 
     space = task.space
     segments = Segments(space.flow, space.order, task.lean.work)
@@ -185,7 +186,7 @@ def _packing(task: SearchTask, told: Report) -> OnGain:
         nonlocal least, packed, idle_until
         begun = time.monotonic()
         if least is None or (best.state != packed and begun >= idle_until):
-            plan, packed = _first_fit(task, best), best.state
+            plan, packed = _first_fit(task, best, endless()), best.state
             if least is None or plan.layout.arena_bytes < least.layout.arena_bytes:
                 least = plan
             idle_until = time.monotonic() + (time.monotonic() - begun) / _PACKING_SHARE
@@ -211,15 +212,13 @@ def _made(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
     """
     if not current.candidates:
         return
-    effort.spend(_PLAN_UNITS * len(current.candidates[0].schedule.steps))
-    best = _first_fit(task, current.candidates[0])
+    best = _first_fit(task, current.candidates[0], effort)
     yield best
     rows = _row_by_row(task) if best.estimate.exposed_ticks and current.number == 1 else ()
     for number, candidate in enumerate((*rows, *current.candidates[1:]), 1):
         could = number < _MADE_ANYWAY or _worth_packing(task, candidate.peak_bytes, current.plans)
         if could and not effort.is_spent():
-            effort.spend(_PLAN_UNITS * len(candidate.schedule.steps))
-            yield _first_fit(task, candidate)
+            yield _first_fit(task, candidate, effort)
 
 
 def _row_by_row(task: SearchTask) -> Iterator[Candidate]:
@@ -242,7 +241,7 @@ def _recomputed(task: SearchTask, current: _Round, effort: Effort) -> Iterator[P
     for candidate in current.candidates[:_MADE_ANYWAY]:
         again = recompute(candidate, task.costs, task.lean.work, task.most_ticks, effort)
         if again is not candidate:
-            yield _first_fit(task, again)
+            yield _first_fit(task, again, effort)
 
 
 def _reordered(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
@@ -254,7 +253,7 @@ def _reordered(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Pl
         found = placing.reordered(task.lean, tiled, plan.schedule, part, placing.QUICK)
         current.settle("order", plan, part)
         if live_peak(tiled, found.steps, task.lean.work)[0] < plan.estimate.peak_bytes:
-            yield _placed(task, tiled, replace(found, status="feasible"), plan.splits)
+            yield _placed(task, tiled, replace(found, status="feasible"), plan.splits, effort)
 
 
 def _relocated(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
@@ -349,13 +348,16 @@ def _by_peak(plans: Sequence[Plan]) -> list[Plan]:
     return sorted(plans, key=lambda plan: plan.estimate.peak_bytes)
 
 
-def _first_fit(task: SearchTask, candidate: Candidate) -> Plan:
+def _first_fit(task: SearchTask, candidate: Candidate, effort: Effort) -> Plan:
     """The plan of a candidate, whose blocks stay where they are made."""
-    return _placed(task, candidate.tiled, candidate.schedule, _splits(task.space, candidate))
+    return _placed(task, candidate.tiled, candidate.schedule, _splits(task.space, candidate), effort)
 
 
-def _placed(task: SearchTask, tiled: TiledGraph, schedule: Schedule, splits: tuple[Split, ...]) -> Plan:
+def _placed(
+    task: SearchTask, tiled: TiledGraph, schedule: Schedule, splits: tuple[Split, ...], effort: Effort
+) -> Plan:
     """The plan of a schedule by the kernels that suit it."""
+    effort.spend(_PLAN_UNITS * len(schedule.steps))
     model, ticks = choose_kernels(task.model, tiled, schedule.steps, task.time, task.most_ticks)
     plan = placing.placed(model, task.board, tiled, schedule, splits=splits)
     return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
@@ -364,6 +366,7 @@ def _placed(task: SearchTask, tiled: TiledGraph, schedule: Schedule, splits: tup
 def _with_moves(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
     """The plan with moves where they make its arena smaller."""
     tiled = task.tiled(plan)
+    effort.spend(_PACK_UNITS * len(plan.schedule.steps))
     relocation = Budget(task.price, effort, task.costs)
     return placing.moved(plan, task.model.with_kernels(plan.kernels), task.board, tiled, relocation)
 
@@ -373,7 +376,7 @@ def _in_proven_order(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
     tiled = task.tiled(plan)
     found = placing.reordered(task.lean, tiled, plan.schedule, effort)
     if plan.estimate.peak_bytes > found.lower_bound_bytes and found.steps != plan.schedule.steps:
-        other = _with_moves(task, _placed(task, tiled, found, plan.splits), effort)
+        other = _with_moves(task, _placed(task, tiled, found, plan.splits, effort), effort)
         if placing.cost_key(other, task.board) <= placing.cost_key(plan, task.board):
             plan = other
     # the order was found, and proven, for the leanest kernels

@@ -1,0 +1,45 @@
+"""More time never gives a worse plan: a shorter run is the beginning of a longer one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.common import effort
+from mcudeploy.planner import planner
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.planner import Options, find_plans
+from tests.frontend.onnx_files import save
+from tests.gate.networks import Net
+from tests.gate.table import BOARD
+
+ROUND_ENDS_S = (0.05, 0.2, 0.5)
+
+
+@pytest.fixture
+def branched(tmp_path: Path) -> Path:
+    """Two cells of four branches each, on 16 x 16 pixels."""
+    net = Net((3, 16, 16))
+    value = net.conv(net.image, 8, 3)
+    for channels in (8, 16):
+        branches = [
+            net.conv(value, channels, 3),
+            net.conv(value, channels),
+            net.pool(value, stride=1, kernel=3),
+        ]
+        branches.append(net.conv(branches[1], channels, 3))
+        value = net.conv(net.concat(*branches), channels, 3, 2)
+    return save(net.finish(net.dense(value, 4)), tmp_path)
+
+
+def test_more_time_never_needs_more_memory(branched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (effort, planner):
+        monkeypatch.setattr(module, "ROUND_ENDS_S", ROUND_ENDS_S)
+    model, board = load_model(branched), load_board(BOARD)
+    planned = [find_plans(model, board, Options(time_limit=seconds)) for seconds in (*ROUND_ENDS_S, 0.7)]
+    arenas = [found.plans[0].layout.arena_bytes for found in planned]
+    candidates = [found.search.candidates for found in planned]
+    assert arenas == sorted(arenas, reverse=True) and arenas[-1] < arenas[0]
+    assert candidates == sorted(candidates) and candidates[0] < candidates[-2] == candidates[-1]
