@@ -141,7 +141,7 @@ def test_an_arena_that_is_shown_can_be_had(model: Path) -> None:
     found = find_plans(load_model(model), BOARD, options, told=lambda _, size, __: shown.append(size))
     assert shown == sorted(shown, reverse=True)
     assert found.choices[0].layout.arena_bytes <= shown[-1] <= found.baseline.layout.arena_bytes
-    assert found.choices[0].estimate.peak_bytes < shown[-1]
+    assert found.choices[0].estimate.peak_bytes <= shown[-1]
 
 
 def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
