@@ -20,8 +20,11 @@ SAVED_BYTES = 4
 A move takes some 34 bytes of flash; microcontrollers have about eight times as much flash as RAM.
 """
 
-_SIZES = 4
-"""The number of arena sizes tried between the bound and the result of first fit."""
+_SIZES, _SIZE_SHARE = 4, 0.5
+"""The number of arena sizes tried between the bound and the result of first fit.
+
+And the share of the effort left that each may take.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def pack(
         align_up(bound + (used - bound) * part // _SIZES, ARENA_GRAIN_BYTES) for part in range(_SIZES)
     )
     for size in sizes:
-        found = relocate(problem, size, pinned, relocation.price, relocation.effort)
+        found = relocate(problem, size, pinned, relocation.price, relocation.effort.part(_SIZE_SHARE))
         if found is None:
             continue
         ends = [offset + problem.rectangles[index].size_bytes for _, index, offset in found.moves]

@@ -18,10 +18,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.rectangles import PlacementProblem
 from mcudeploy.planner.place.placement_problem import align_up, stacks_at_the_top
 
-_TRIES = (
-    (16, (1,)), (16, (0, 1)), (32, (1, 3)), (64, (1, 3)), (64, (0, 1, 3, 4)), (128, (1, 3)),
-    (128, (0, 1, 3, 4)),
-)  # fmt: skip
+_TRIES = ((16, (1,)), (32, (1, 3)), (64, (1, 3)), (128, (0, 1, 3, 4)))
 """How many births ahead a choice is evaluated, and by which rules (`compaction_loops`), cheapest first.
 
 No combination dominates, so the best result of all counts.
@@ -29,9 +26,6 @@ No combination dominates, so the best result of all counts.
 
 _UNITS = 0.02
 """Effort of one examined rectangle."""
-
-_FIRST_WORK = 500_000_000
-"""The number of rectangles that all tries together may examine before the first solution, at any effort."""
 
 _RECORD = 1000.0
 """The cost of a move in addition to its ticks: some 34 bytes of flash."""
@@ -57,7 +51,7 @@ def relocate(
     """Return offsets within `room` bytes with the cheapest moves found; None if there are none.
 
     Rectangles of stacks, which lie at the top or at the bottom, and `pinned` ones move only before the given
-    steps. A rematerialised block may have another offset. The first tries may exceed the effort.
+    steps. A rematerialised block may have another offset.
     """
     import numpy as np  # noqa: PLC0415 - with the loops below it takes its time
 
@@ -81,19 +75,18 @@ def relocate(
         if index in number:
             scene.free[number[index]], scene.held[number[index]] = steps.lo, steps.hi
     order = np.lexsort((-scene.size, -scene.death, scene.birth))
-    best, least, first = None, np.inf, _FIRST_WORK
+    best, least = None, np.inf
     for lookahead, rules in _TRIES:
         for given in _stacks(problem, room):
             base = np.full(len(live), -1, np.int64)
             base[[number[index] for index in given]] = list(given.values())
-            most = max(int(min(effort.left / _UNITS, 1 << 62)), 0 if best else first)
+            most = int(min(effort.left / _UNITS, 1 << 62))
             if least == 0 or most <= 0:
                 break
             cost, done, offsets, moves = loops.relocate(
                 scene, order[base[order] < 0], base, lookahead, np.array(rules), most
             )
             effort.spend(_UNITS * done)
-            first = max(0, first - done)
             if cost < least:
                 best, least = (offsets, moves), cost
     if best is None:
