@@ -204,7 +204,7 @@ def search_plans(
         order=tuple(step.operator for step in unsplit.schedule.steps),
         unsplit_ticks=unsplit.estimate.ticks,
         max_overhead=options.max_overhead,
-        enough_bytes=options.ram_limit,
+        ram_limit=options.ram_limit,
     )
 
     rounds = effort.rounds(options.time_limit)

@@ -19,7 +19,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planfile import plan_text
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search import placing
-from mcudeploy.planner.search.splitting import could_win, front
+from mcudeploy.planner.search.splitting import could_win, front, sort_key
 
 BOARD = load_board("host")
 
@@ -62,8 +62,20 @@ def test_of_plans_with_one_arena_the_fastest_and_then_the_smallest_is_taken() ->
         made.schedule = SimpleNamespace(steps=(None,) * steps, status="feasible")
         return made
 
-    (best,) = front([of(9.0, 3), of(8.0, 5), of(8.0, 4), of(8.5, 2)], BOARD)
+    (best,) = front([of(9.0, 4), of(8.0, 5), of(8.0, 4), of(8.5, 4)], BOARD)
     assert (best.estimate.ticks, len(best.schedule.steps)) == (8.0, 4)
+
+
+def test_ram_is_worth_some_tables_but_a_limit_is_worth_all() -> None:
+    def of(arena: int, steps: int) -> Any:
+        made = plan(1, "feasible", 8.0, **{BOARD.memories[0].name: arena})
+        made.schedule = SimpleNamespace(steps=(None,) * steps, status="feasible")
+        return made
+
+    few, many, some = of(10_064, 100), of(10_000, 9_408), of(10_000, 150)
+    assert min([few, many], key=lambda one: sort_key(one, BOARD)) is few
+    assert min([few, some], key=lambda one: sort_key(one, BOARD)) is some
+    assert min([few, many], key=lambda one: sort_key(one, BOARD, 10_060)) is many
 
 
 def test_a_start_is_among_the_plans(model: Path) -> None:

@@ -122,6 +122,7 @@ class BestFirst:
         self._queue: list[tuple[int, int, int, _Scored]] = []
         self.best: list[_Scored] = []
         self._shown: Candidate | None = None
+        self._candidates: dict[Sections, Candidate] = {}
         ticks = self.costs.ticks(self.space.flow.iteration_rows)
         self.unsplit = _Scored((), (), *self._segments.peak(()), ticks)
         seeds = Seeds(problem, self._stopped)
@@ -240,6 +241,11 @@ class BestFirst:
         del self.best[KEPT:]
 
     def _candidate(self, scored: _Scored) -> Candidate:
+        if scored.sections not in self._candidates:
+            self._candidates[scored.sections] = self._made(scored)
+        return self._candidates[scored.sections]
+
+    def _made(self, scored: _Scored) -> Candidate:
         operators = self.space.flow.graph.operators
         rows = self.space.block_rows(scored.state)
         names = (operator.name for operator in operators)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from math import log2
+from math import inf, log2
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort, endless
@@ -37,22 +37,25 @@ _LOG = logging.getLogger(__name__)
 _SEARCH_SHARE = 0.5
 """Share of the effort of a round for the search; the later stages share the rest."""
 
-_STAGE_SHARE = 0.3
-"""Of the effort that is left, for one of these stages."""
+_SPARE = 0.1
+"""Effort that is left at the end of the last round, as a part of what was spent: more would not help."""
 
-_MADE_ANYWAY = 8
+_MADE_ANYWAY = 4
 """Plans built whatever their peak: on the device, smaller ones may miss the latency limit."""
 
 _PACKING_SHARE = 0.05
 """Of the time, for arenas that are shown while the search goes on."""
 
-_REORDERED = 6
-"""Number of candidates that get other orders: all would take too long."""
+_RECOMPUTED, _REORDERED = 2, 3
+"""Numbers of new candidates with recomputed halos, and of plans in other orders: all would take too long."""
 
-_FREE_ENTRIES, _DOUBLING_PRICE = 64, 0.01
-"""Steps and moves that cost nothing in the choice of a plan, and the part of the arena that twice as many are
-worth: they take flash for tables, and time to fetch.
+_STEP_FLASH, _MOVE_FLASH, _FLASH_OF_RAM = 6, 100, 8
+"""Bytes of tables in flash for a step and for a move, on average, and those that weigh as one byte of RAM:
+microcontrollers have about eight times as much flash as RAM.
 """
+
+_TIME_WEIGHT = log2(1.01)
+"""Twice the time weighs as 1 % of RAM."""
 
 _PLAN_UNITS, _PACK_UNITS = 220, 120
 """Effort of a plan by first fit, with its kernels, and of offsets alone, for each of its steps."""
@@ -86,8 +89,8 @@ class _Round:
     settled: dict[str, set[Plan]] = field(default_factory=lambda: defaultdict(set))
 
     def settle(self, stage: str, plan: Plan, effort: Effort) -> None:
-        """Nothing more is to be found for a plan where effort is left."""
-        if not effort.is_spent():
+        """Nothing more is to be found for a plan if no part of the effort, at most half, was spent."""
+        if effort.left > effort.spent:
             self.settled[stage].add(plan)
 
     def add(self, task: SearchTask, plans: Iterable[Plan]) -> None:
@@ -141,7 +144,7 @@ def split_plans(
         before, best = best, _best(task, current.plans, best)
         if interrupted or search.enough or any(map(task.is_enough, current.plans)):
             break
-        if search.ended and best is before:
+        if search.ended and best is before and effort.left > _SPARE * effort.spent:
             break
     outcome = search.found()
     if outcome.hurried and not interrupted:
@@ -151,7 +154,8 @@ def split_plans(
             count_text(outcome.search.candidates, "candidate"),
         )
     points = tuple({(plan.layout.arena_bytes, plan.estimate.ticks): None for plan in current.made})
-    better = takewhile(lambda plan: plan is not unsplit, front((*current.plans, unsplit), task.board, best))
+    ranked = front((*current.plans, unsplit), task.board, task.ram_limit, best)
+    better = takewhile(lambda plan: plan is not unsplit, ranked)
     return Splits(tuple(better), outcome.search, interrupted, points)
 
 
@@ -159,13 +163,12 @@ def _best(task: SearchTask, plans: Sequence[Plan], best: Plan) -> Plan:
     """The best of the plans that cost no more memory than the best so far, or that one."""
     least = placing.cost_key(best, task.board)
     others = (plan for plan in plans if placing.cost_key(plan, task.board) <= least)
-    return min((best, *others), key=lambda plan: sort_key(plan, task.board))
+    return min((best, *others), key=lambda plan: sort_key(plan, task.board, task.ram_limit))
 
 
 def _search(task: SearchTask, stored: Plan | None, told: Report) -> BestFirst:
     def fits(candidate: Candidate, effort: Effort) -> bool:
-        limit = task.enough_bytes
-        if limit is None or candidate.peak_bytes > limit:
+        if task.ram_limit == inf or candidate.peak_bytes > task.ram_limit:
             return False
         return task.is_enough(_with_moves(task, _first_fit(task, candidate, effort), effort.part(0.1)))
 
@@ -197,10 +200,10 @@ def _packing(task: SearchTask, told: Report) -> OnGain:
 
 def _finish(task: SearchTask, current: _Round, effort: Effort, progress: Progress) -> None:
     """All stages, until a plan has an arena that is enough."""
-    for name, stage in _STAGES:
+    for number, (name, stage) in enumerate(_STAGES):
         if name:
             progress.stage(name)
-        for plan in stage(task, current, effort.part(_STAGE_SHARE)):
+        for plan in stage(task, current, effort.part(1 / (len(_STAGES) - number))):
             current.add(task, [plan])
             if task.keeps(plan) and task.is_enough(plan):
                 return
@@ -236,14 +239,6 @@ def _row_by_row(task: SearchTask) -> Iterator[Candidate]:
             yield Candidate(state, tiled, Schedule(steps, "feasible"), peak_bytes, peak_step, ticks)
 
 
-def _recomputed(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
-    """Halos computed twice, where that lowers the peak."""
-    for candidate in current.candidates[:_MADE_ANYWAY]:
-        again = recompute(candidate, task.costs, task.lean.work, task.most_ticks, effort)
-        if again is not candidate:
-            yield _first_fit(task, again, effort)
-
-
 def _reordered(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
     """Plans in orders of lower peaks that are found soon."""
     for plan in _by_peak(current.plans)[:_REORDERED]:
@@ -260,21 +255,17 @@ def _relocated(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Pl
     """Blocks that move, or leave the fast memory for a time, where a plan could win with that."""
     plans = current.plans
     for plan in sorted(_by_peak(plans), key=lambda one: placing.latency_bound(one, task.model, task.board)):
-        if effort.is_spent():
-            return
-        if plan not in current.settled["moves"] and _worth_moving(task, plan, plans):
-            part = effort.part(0.4 if plan.estimate.exposed_ticks else 0.2)
-            better = _with_moves(task, plan, part)
-            current.settle("moves", plan, part)
-            current.settle("moves", better, part)
-            yield better
+        if _worth_moving(task, plan, plans):
+            yield from _moved(task, current, plan, effort.part(0.5))
 
 
 def _perfected(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
-    """The best plan in a proven or better order, with cheaper moves; and moves for those that are faster."""
+    """Cheaper moves for the best plan, and its order proven or better; moves for those that are faster."""
     if not current.plans:
         return
-    best = min(current.plans, key=lambda plan: sort_key(plan, task.board))
+    best, *faster = front(current.plans, task.board, task.ram_limit)
+    yield from _moved(task, current, best, effort.part(0.7))
+    best = min(current.plans, key=lambda plan: sort_key(plan, task.board, task.ram_limit))
     is_settled = best in current.settled["proof"]
     if not _has_repeated(best) and not best.estimate.exposed_ticks and not is_settled:
         part = effort.part(0.5)
@@ -282,27 +273,41 @@ def _perfected(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Pl
         current.settle("proof", given, part)
         current.settle("proof", best, part)
         yield best
-    for plan, share in ((best, 0.8), *((plan, 0.2) for plan in front(current.plans, task.board))):
-        if plan not in current.settled["moves"] and not effort.is_spent():
-            part = effort.part(share)
-            better = _with_moves(task, plan, part)
-            current.settle("moves", plan, part)
-            current.settle("moves", better, part)
-            yield better
+    for plan in faster:
+        yield from _moved(task, current, plan, effort.part(0.2))
+
+
+def _moved(task: SearchTask, current: _Round, plan: Plan, effort: Effort) -> Iterator[Plan]:
+    """The plan with moves, unless a round before has found the best."""
+    if plan not in current.settled["moves"] and not effort.is_spent():
+        better = _with_moves(task, plan, effort)
+        current.settle("moves", plan, effort)
+        current.settle("moves", better, effort)
+        yield better
+
+
+def _recomputed(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
+    """Halos computed twice, where that lowers the peak."""
+    for candidate in current.candidates[:_RECOMPUTED]:
+        again = recompute(candidate, task.costs, task.lean.work, task.most_ticks, effort)
+        if again is not candidate:
+            yield _with_moves(task, _first_fit(task, again, effort), effort)
 
 
 _STAGES = (
     ("", _made),
-    ("", _recomputed),
     ("ordering the best plans", _reordered),
     ("packing the best plans", _relocated),
     ("ordering and packing the best plan", _perfected),
+    ("recomputing halos", _recomputed),
 )
 
 
-def front(plans: Sequence[Plan], board: Board, best: Plan | None = None) -> tuple[Plan, ...]:
+def front(
+    plans: Sequence[Plan], board: Board, limit_bytes: float = inf, best: Plan | None = None
+) -> tuple[Plan, ...]:
     """The best plan, `best` if it is given, and those that are faster for more memory."""
-    ranked = sorted(plans, key=lambda plan: sort_key(plan, board))
+    ranked = sorted(plans, key=lambda plan: sort_key(plan, board, limit_bytes))
     chosen = [best or ranked[0]]
     for plan in ranked:
         smaller = placing.cost_key(plan, board) < placing.cost_key(chosen[0], board)
@@ -311,14 +316,16 @@ def front(plans: Sequence[Plan], board: Board, best: Plan | None = None) -> tupl
     return tuple(chosen)
 
 
-def sort_key(plan: Plan, board: Board) -> tuple[float, float, float, float, int, bool]:
-    """The better a plan, the less: by RAM with the price of its tape, then latency, then entries."""
-    entries = len(plan.schedule.steps) + len(plan.layout.transfers)
+def sort_key(plan: Plan, board: Board, limit_bytes: float = inf) -> tuple[float, float, float, bool]:
+    """Return the key by which plans are chosen, less is better: what does not fit, stalls, and the price.
+
+    The price is RAM, with tables in flash and time by their weights. An arena fits if it keeps the limit.
+    """
     beyond, exposed_ticks, arena_bytes = placing.cost_key(plan, board)
-    doublings = round(log2(max(1.0, entries / _FREE_ENTRIES)))
-    priced_bytes = arena_bytes * (1 + _DOUBLING_PRICE) ** doublings
-    not_proven = plan.schedule.status != "optimal"
-    return beyond, exposed_ticks, priced_bytes, plan.estimate.ticks, entries, not_proven
+    tables = _STEP_FLASH * len(plan.schedule.steps) + _MOVE_FLASH * len(plan.layout.transfers)
+    price = (arena_bytes + tables / _FLASH_OF_RAM) * max(1.0, plan.estimate.ticks) ** _TIME_WEIGHT
+    too_large = beyond + max(0, arena_bytes - limit_bytes)
+    return too_large, exposed_ticks, price, plan.schedule.status != "optimal"
 
 
 def could_win(peak_bytes: int, best: tuple[int, float, int]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from mcudeploy.boards.board import Board
 from mcudeploy.cost.tiles import (
@@ -32,7 +33,7 @@ class SearchTask:
     `model`: in the form that is cut, with its fastest kernels; `lean`: with the kernels of least scratch. The
     search assumes the fastest kernel of every operator, and the scratch of `lean`: scratch usually matters at
     one operator, the peak. For its results `choose_kernels` chooses the variants. `unsplit_ticks`,
-    `most_ticks`: latency of the unsplit plan, and the limit. `enough_bytes`: an arena that ends the search.
+    `most_ticks`: latency of the unsplit plan, and the limit. An arena of `ram_limit` bytes ends the search.
     """
 
     model: Model
@@ -45,7 +46,7 @@ class SearchTask:
     price: CopyCost
     unsplit_ticks: float
     most_ticks: float
-    enough_bytes: int | None = None
+    ram_limit: float = inf
 
     @classmethod
     def of(
@@ -57,7 +58,7 @@ class SearchTask:
         order: tuple[int, ...],
         unsplit_ticks: float,
         max_overhead: float,
-        enough_bytes: int | None,
+        ram_limit: int | None,
     ) -> SearchTask:
         """Return the task for a model whose unsplit plan runs its operators, by position, in `order`.
 
@@ -69,7 +70,7 @@ class SearchTask:
         most_ticks = unsplit_ticks * (1 + max_overhead / 100)
         return cls(
             model, model.min_scratch, board, Space.of(flow, order), tiles, time, costs, move_price(tiles),
-            unsplit_ticks, most_ticks, enough_bytes,
+            unsplit_ticks, most_ticks, inf if ram_limit is None else ram_limit,
         )  # fmt: skip
 
     def tiled(self, plan: Plan) -> TiledGraph:
@@ -82,7 +83,7 @@ class SearchTask:
 
     def is_enough(self, plan: Plan) -> bool:
         """Return whether a plan's arena is small enough to end the search."""
-        return self.enough_bytes is not None and plan.layout.arena_bytes <= self.enough_bytes
+        return plan.layout.arena_bytes <= self.ram_limit < inf
 
 
 def tiles_tried(flow: Dataflow, calls: Mapping[str, KernelCall]) -> Iterator[CallTile]:
