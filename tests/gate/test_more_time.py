@@ -15,7 +15,7 @@ from tests.frontend.onnx_files import save
 from tests.gate.networks import Net
 from tests.gate.table import BOARD
 
-ROUND_ENDS_S = (0.05, 0.2, 0.5)
+ROUND_ENDS_S = (0.02, 0.1, 0.3)
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def test_more_time_never_needs_more_memory(branched: Path, monkeypatch: pytest.M
     for module in (effort, planner):
         monkeypatch.setattr(module, "ROUND_ENDS_S", ROUND_ENDS_S)
     model, board = load_model(branched), load_board(BOARD)
-    planned = [find_plans(model, board, Options(time_limit=seconds)) for seconds in (*ROUND_ENDS_S, 0.7)]
-    arenas = [found.plans[0].layout.arena_bytes for found in planned]
+    planned = [find_plans(model, board, Options(time_limit=seconds)) for seconds in (*ROUND_ENDS_S, 0.4)]
+    arenas = [found.choices[0].layout.arena_bytes for found in planned]
     candidates = [found.search.candidates for found in planned]
     assert arenas == sorted(arenas, reverse=True) and arenas[-1] < arenas[0]
     assert candidates == sorted(candidates) and candidates[0] < candidates[-2] == candidates[-1]
