@@ -15,7 +15,6 @@ from mcudeploy.device.target import Target
 from mcudeploy.execution.counted import Timing
 from mcudeploy.execution.cycles.memory_traffic import (
     OTHER,
-    UNIT,
     AddressRegion,
     MemoryTraffic,
     regions_of,
@@ -24,6 +23,7 @@ from mcudeploy.execution.cycles.memory_traffic import (
 from mcudeploy.execution.cycles.plugin import Counts, plugin_arguments, read_windows
 from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report.counted_report import UNIT
 from mcudeploy.toolchain import Emulator, build_firmware
 from mcudeploy.toolchain.disassembly import Functions
 from tests import reports
