@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from mcudeploy.cli import graphtables
-from mcudeploy.cli.options import files_option, output_options
+from mcudeploy.cli.options import files_option, output_options, planning_options
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, ParsedText
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.sizes import parse_percent
+from mcudeploy.planner.plan_options import Options
 
 if TYPE_CHECKING:
     from mcudeploy.planner.plain.limited import Limits
@@ -22,14 +23,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "ref
 
 @click.command()
 @click.argument("graph", type=InputFile(pipes=True))
-@click.option(
-    "--time-limit",
-    metavar="SECONDS",
-    type=Finite(min=0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="How long the search may take.",
-)
+@planning_options("time_limit")
 @click.option(
     "--method",
     type=click.Choice(_METHODS),
@@ -76,7 +70,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "ref
 def order(
     *,
     graph: Path,
-    time_limit: float,
+    options: Options,
     method: str,
     destination: Path | None,
     percent: float | None,
@@ -94,13 +88,13 @@ def order(
 
     if percent is not None:
         limits = _limits(percent, link, link_latency, recompute)
-        return _limited(graph, (time_limit, method), limits, (destination, chart), output)
+        return _limited(graph, (options.time_limit, method), limits, (destination, chart), output)
     if link is not None or link_latency is not None or recompute or chart:
         raise UsageError(
             "--link, --link-latency, --recompute and --chart belong to a memory limit: add --memory"
         )
     with output.progress() as progress:
-        report = order_graph(graph, time_limit, method, destination, progress)
+        report = order_graph(graph, options.time_limit, method, destination, progress)
     output.result(report, graphtables.schedule)
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import rich_click as click
 
 from mcudeploy.cli import graphtables
-from mcudeploy.cli.options import files_option, output_options
+from mcudeploy.cli.options import files_option, output_options, planning_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, ParsedText
+from mcudeploy.cli.parameter_types import InputFile, NewFile, ParsedText
 from mcudeploy.common.sizes import parse_size
 from mcudeploy.common.text import count_text
+from mcudeploy.planner.plan_options import Options
 
 
 @click.command()
@@ -22,22 +23,7 @@ from mcudeploy.common.text import count_text
     required=True,
     help="Bytes there are, such as 96k, 64KiB or 1M.",
 )
-@click.option(
-    "--time-limit",
-    metavar="SECONDS",
-    type=Finite(min=0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="How long the search may take.",
-)
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Start of every random choice.",
-)
+@planning_options("time_limit", "seed")
 @click.option(
     "-o",
     "--output",
@@ -47,9 +33,7 @@ from mcudeploy.common.text import count_text
 )
 @files_option
 @output_options
-def place(
-    *, rects: Path, capacity: int, time_limit: float, seed: int, target: Path | None, output: Output
-) -> None:
+def place(*, rects: Path, capacity: int, options: Options, target: Path | None, output: Output) -> None:
     """Place rectangles, a CSV file of id,lower,upper,size (upper exclusive), in a memory."""
     from mcudeploy.checker.offsets import check_offsets
     from mcudeploy.common.effort import Effort
@@ -69,7 +53,7 @@ def place(
         )
     with output.progress() as progress:
         progress.stage(f"placing {count_text(len(named), 'rectangle')}")
-        placed = place_problem(problem, capacity, Effort.of(time_limit), seed=seed)
+        placed = place_problem(problem, capacity, Effort.of(options.time_limit), seed=options.seed)
     used, bound = placed.used_bytes, placed.lower_bound_bytes
     if used > capacity:
         raise FitError(
