@@ -96,8 +96,7 @@ def plan_file_options(command: Command) -> Command:
     picture = click.option(
         "--chart",
         metavar="FILE",
-        type=NewFile(),
-        callback=_chart_file,
+        type=NewFile(".svg", ".html"),
         help="Draw the plan, the arena over steps, as .svg or .html.",
     )
     return destination(picture(files_option(command)))
@@ -143,14 +142,6 @@ def _paths(context: click.Context, kind: type[click.ParamType[Any]]) -> list[tup
         if isinstance(parameter.type, kind) and value is not None
         for path in (value if isinstance(value, tuple) else (value,))
     ]
-
-
-def _chart_file(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
-    from mcudeploy.report.chart import require_format
-
-    if path is not None:
-        require_format(path)  # refused before the search, not after it
-    return path
 
 
 def timing_option(command: Command) -> Command:

@@ -62,7 +62,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "ref
 @click.option(
     "--chart",
     metavar="FILE.svg",
-    type=NewFile(),
+    type=NewFile(".svg"),
     help="Draw what core, engine and fast memory do over time.",
 )
 @files_option
@@ -121,8 +121,6 @@ def _limited(
     from mcudeploy.report.chart.gantt import gantt_picture
 
     destination, chart = files
-    if chart and chart.suffix.lower() != ".svg":
-        raise UsageError(f"this chart is written as .svg, not as {chart.name}")
     with output.progress() as progress:
         found = order_limited(graph, search[0], limits, search[1], progress)
     if destination:

@@ -79,8 +79,7 @@ def page_options(command: Command) -> Command:
     @click.option(
         "--report",
         metavar="FILE.html",
-        type=NewFile(),
-        callback=_report_file,
+        type=NewFile(".html", ".htm"),
         help="Write one page with everything: budgets, arena, RAM against latency, operators.",
     )
     @click.option(
@@ -94,11 +93,3 @@ def page_options(command: Command) -> Command:
         command(*args, pages=Pages(report, trace), **rest)
 
     return packed
-
-
-def _report_file(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
-    from mcudeploy.report.html import require_html
-
-    if path is not None:
-        require_html(path)  # refused before the search, not after it
-    return path

@@ -71,8 +71,9 @@ class InputData(InputFile):
 class NewFile(click.Path):
     """A file to write, in an existing folder: refused before a long search, not after it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *endings: str) -> None:
         super().__init__(dir_okay=False, writable=True)
+        self._endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Return the path; fail with a usage error if no file can be written there."""
@@ -81,6 +82,8 @@ class NewFile(click.Path):
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if path.is_dir():
             self.fail(f"{path} is a folder.", param, ctx)
+        if self._endings and path.suffix.lower() not in self._endings:
+            self.fail(f"it is written as {' or '.join(self._endings)}, not as {path.name}.", param, ctx)
         if path.exists() and not path.is_file():  # a device or a pipe
             return path
         folder = Path(os.path.realpath(path)).parent

@@ -12,7 +12,6 @@ from mcudeploy.cli.options import files_option, model_argument, output_options, 
 from mcudeploy.cli.output import Output, cell, plain
 from mcudeploy.cli.parameter_types import InputFile, NewFile
 from mcudeploy.cli.table_grids import facts, table_of
-from mcudeploy.common.errors import UsageError
 from mcudeploy.planner.plan_options import Options
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ _HEADINGS = ("stage", "operators", "units>", "ticks>", "busy>", "RAM>", "flash>"
     "-o", "--output", "destination", metavar="FILE", type=NewFile(), help="Write the report, as JSON."
 )
 @click.option(
-    "--chart", metavar="FILE.svg", type=NewFile(), help="Draw the placement, and the stages over time."
+    "--chart", metavar="FILE.svg", type=NewFile(".svg"), help="Draw the placement, and the stages over time."
 )
 @planning_options("float_io", "shapes")
 @files_option
@@ -74,8 +73,6 @@ def pipeline(
     from mcudeploy.multiboard.pipeline.pipeline_report import gantt_text, grid_text, report, report_text
     from mcudeploy.multiboard.pipeline.topology import load_topology
 
-    if chart and chart.suffix.lower() != ".svg":
-        raise UsageError(f"this chart is written as .svg, not as {chart.name}")
     units = load_topology(topology)
     with output.progress() as progress:
         progress.stage(f"dividing {model.name} among {units.width} x {units.height} units")

@@ -228,9 +228,10 @@ def test_a_chart_is_drawn_where_its_ending_says_how(mcudeploy_command: Invoke, d
     assert mcudeploy_command("plan m.onnx --board tiny --chart new.svg").exit_code == 0
     assert deploy.calls["save_chart"][0][1] == Path("new.svg")
     del deploy.calls["plan_model"]
-    result = mcudeploy_command("plan m.onnx --board tiny --chart new.png")
-    assert (result.exit_code, "plan_model" in deploy.calls) == (2, False)
-    assert "new.png" in result.stderr
+    for option in ("--chart new.png", "--report new.pdf"):
+        result = mcudeploy_command(f"plan m.onnx --board tiny {option}")
+        assert (result.exit_code, "plan_model" in deploy.calls) == (2, False)
+        assert f"not as {option.split()[1]}" in result.stderr
 
 
 def test_the_tables_are_part_of_the_flash(mcudeploy_command: Invoke, deploy: Deploy) -> None:

@@ -65,7 +65,7 @@ def test_a_table_for_people(mode: str, command: Invoke) -> None:
     [
         ("", 2, "--topology"),
         ("--topology no.toml", 2, "no.toml"),
-        ("--topology t.toml --chart c.html", 2, "this chart is written as .svg"),
+        ("--topology t.toml --chart c.html", 2, "it is written as .svg, not as c.html"),
         ("--topology t.toml -o t.toml", 2, "is also --topology"),
         ("--topology bad.toml", 3, "bad.toml is no topology: width: Field required"),
         ("--topology small.toml", 5, "too many"),

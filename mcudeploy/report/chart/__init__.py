@@ -13,16 +13,11 @@ from mcudeploy.report.chart.svg import svg_picture
 _FORMATS = {".svg": svg_picture, ".html": html_page}
 
 
-def require_format(path: Path) -> None:
-    """Raise UsageError for a file name that ends in neither .svg nor .html."""
-    if path.suffix.lower() not in _FORMATS:
-        raise UsageError(f"a chart is written as .svg or .html, not as {path.name}")
-
-
 def save(drawing: Drawing, path: Path) -> None:
     """Write a picture in the format of the file's ending. Raises UsageError, or OSError."""
-    require_format(path)
+    if path.suffix.lower() not in _FORMATS:
+        raise UsageError(f"a chart is written as .svg or .html, not as {path.name}")
     write_file(path, _FORMATS[path.suffix.lower()](drawing))
 
 
-__all__ = ["Drawing", "draw", "html_page", "require_format", "save", "svg_picture"]
+__all__ = ["Drawing", "draw", "html_page", "save", "svg_picture"]

@@ -7,17 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcudeploy.codegen.html_template import render_page
-from mcudeploy.common.errors import UsageError
 from mcudeploy.report.chart.svg import visible
 from mcudeploy.report.html.subject import Misfit, Subject, misfit_view, subject_view
 
-__all__ = ["Misfit", "Subject", "page", "require_html"]
-
-
-def require_html(path: Path) -> None:
-    """Raise UsageError for a file name that does not end in .html."""
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"a report is written as .html, not as {path.name}")
+__all__ = ["Misfit", "Subject", "page"]
 
 
 def page(
