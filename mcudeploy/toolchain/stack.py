@@ -165,7 +165,7 @@ class Depths:
             return kernels - {f"mcud_{ON_UNIT}"}
         if caller == "mcud_feed":
             return {title for title in self._compiled if title.endswith(":feed_rows")}
-        if self._compiled[caller].source.stem == "integer_binary":  # a table of functions of its own
+        if self._compiled[caller].source.stem == "integer_binary":  # it has a table of functions
             own = {it for it, made in self._compiled.items() if made.source.stem == "integer_binary"}
             return {it for it in own if ":" in it and INDIRECT not in self._compiled[it].calls}
         if self._compiled[caller].source.parent.name == "generated":
