@@ -135,6 +135,6 @@ def require_versions(proto: ModelProto) -> None:
     if proto.ir_version > onnx.IR_VERSION:
         raise ModelError(
             f"the file has ONNX IR version {proto.ir_version}; up to {onnx.IR_VERSION} is read. "
-            f"Export the model with an older exporter, or, where it uses nothing newer, set its ir_version "
+            f"Export the model with an older exporter. If it uses nothing newer, you can set its ir_version "
             f"to {onnx.IR_VERSION}"
         )
