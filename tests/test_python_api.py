@@ -7,6 +7,7 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -139,6 +140,46 @@ def test_sizes_are_numbers_or_texts(model: Path) -> None:
     assert plan.report["memory_limits"]["sram"] <= 20480 and plan.latency is not None
     with pytest.raises(UsageError, match="ram_limit: '20x' is not a size"):
         md.plan(model, "microbit", ram_limit="20x")
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"max_overhead": "five"},
+        {"max_overhead": -1},
+        {"time_limit": float("nan")},
+        {"parallel": 0},
+        {"seed": -1},
+        {"objective": "speed"},
+        {"assign": "auto"},
+        {"memory": ["sram=1k"]},
+        {"ram_limit": 1.5},
+        {"shapes": {"x": "1,8"}},
+        {"shapes": {"x": (1, -8)}},
+    ],
+)
+def test_wrong_values_are_refused_by_name(model: Path, choices: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"^{next(iter(choices))}="):
+        mcudeploy.plan(model, "host", **choices)
+
+
+def test_numbers_of_numpy_and_lists_are_values(model: Path) -> None:
+    choices: dict[str, Any] = {"seed": np.int64(1), "shapes": {"x": [np.int64(1), 8]}, "time_limit": 1}
+    assert mcudeploy.plan(model, "host", split=False, **choices).arena_bytes
+
+
+def test_wrong_arguments_are_refused_by_name(model: Path, tmp_path: Path) -> None:
+    untyped: Any = mcudeploy
+    for reason, call in {
+        "^kind='make'": lambda: untyped.build(model, "host", tmp_path / "library", kind="make"),
+        "^timing='clock'": lambda: untyped.measure(model, timing="clock"),
+        "^method='best'": lambda: untyped.quantize(model, tmp_path, tmp_path / "q.onnx", method="best"),
+        "^samples=0": lambda: untyped.quantize(model, tmp_path, tmp_path / "q.onnx", samples=0),
+        "a board is a name": lambda: untyped.plan(model, 3),
+        "boards is a list": lambda: untyped.fit(model, "microbit"),
+    }.items():
+        with pytest.raises(UsageError, match=reason):
+            call()
 
 
 def test_help_shows_the_keywords() -> None:

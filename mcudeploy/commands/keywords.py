@@ -6,7 +6,9 @@ import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, get_type_hints
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
 
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import UsageError
@@ -22,35 +24,36 @@ class Choices(TypedDict, total=False):
     seconds.
     """
 
-    max_overhead: float
-    time_limit: float
-    ram_limit: int | str
-    memory: Mapping[str, int | str]
+    max_overhead: NonNegativeFloat
+    time_limit: NonNegativeFloat
+    ram_limit: NonNegativeInt | str
+    memory: Mapping[str, NonNegativeInt | str]
     dma_io: bool
     split: bool
     stream_input: bool
     assign: tuple[str, ...]
     placement: Literal["blocks", "tags"]
-    parallel: int
+    parallel: PositiveInt
     objective: Literal["instructions", "cycles"]
-    seed: int
+    seed: NonNegativeInt
     float_io: bool
     keep_constant_channels: bool
     stateful: bool
-    shapes: Mapping[str, tuple[int, ...]]
+    shapes: Mapping[str, tuple[PositiveInt, ...]]
     plan: str | Path
     name: str
 
 
 def options_of(choices: Choices) -> Options:
-    """The options of a search. Raises TypeError for an unknown name, UsageError for what is no size."""
+    """The options of a search. Raises TypeError for an unknown name, UsageError for a wrong value."""
     for name in choices.keys() - Choices.__annotations__:
         near = difflib.get_close_matches(name, Choices.__annotations__, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(Choices.__annotations__)}"
         raise TypeError(f"no such option: {name}; {hint}")
-    given: Mapping[str, Any] = choices
+    kinds = get_type_hints(Choices, include_extras=True)
+    given = {name: checked(name, value, kinds[name] | None) for name, value in choices.items()}
     found = {spec.field: _value(spec, given[spec.keyword]) for spec in OPTIONS if spec.keyword in given}
-    return Options(**found, name=choices.get("name"))
+    return Options(**found, name=given.get("name"))
 
 
 def _value(spec: OptionSpec, value: Any) -> Any:
@@ -58,10 +61,19 @@ def _value(spec: OptionSpec, value: Any) -> Any:
     if spec.kind is parse_size and value is not None:
         return _size(spec.keyword, value)
     if spec.kind is parse_limit:
-        return tuple((name, _size(f"{spec.keyword}[{name!r}]", size)) for name, size in value.items())
+        return tuple((name, _size(f"{spec.keyword}[{name!r}]", size)) for name, size in (value or {}).items())
     if spec.kind is parse_shape:
-        return tuple(value.items())
+        return tuple((value or {}).items())
     return Path(value) if spec.kind is Path and value is not None else value
+
+
+def checked(name: str, value: Any, kind: Any) -> Any:
+    """The value of an argument, converted to its type. Raises UsageError if it has another."""
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].replace("Input should be", "it must be")
+        raise UsageError(f"{name}={value!r:.80}: {reason}") from None
 
 
 def _size(name: str, size: int | str) -> int:
@@ -92,5 +104,7 @@ def with_keywords(function: _Function) -> _Function:
 
 
 def board_of(board: Named) -> Board:
-    """The board of that name. Raises BoardNotFoundError."""
+    """The board of that name. Raises BoardNotFoundError, UsageError for another type."""
+    if not isinstance(board, Named):
+        raise UsageError(f"a board is a name or a mcudeploy.Board, not {type(board).__name__}")
     return load_board(board) if isinstance(board, str) else board

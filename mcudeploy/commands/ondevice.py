@@ -6,12 +6,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Unpack
 
+from pydantic import NonNegativeInt, PositiveInt
+
 from mcudeploy.commands import commands as api
 from mcudeploy.commands import tune as tuning
-from mcudeploy.commands.keywords import Choices, Named, board_of, options_of, with_keywords
+from mcudeploy.commands.keywords import (
+    Choices,
+    Named,
+    board_of,
+    checked,
+    options_of,
+    with_keywords,
+)
 from mcudeploy.commands.python import PlanResult, Report
 from mcudeploy.device.target import Target
 from mcudeploy.report import as_json
+
+_Timing = Literal["instructions", "cycles-model", "traffic"]
+_Method = Literal["auto", "minmax", "entropy", "percentile"]
 
 
 @with_keywords
@@ -39,10 +51,11 @@ def measure(
     *,
     emulate: bool = False,
     port: str | None = None,
-    timing: Literal["instructions", "cycles-model", "traffic"] = "instructions",
+    timing: _Timing = "instructions",
     **choices: Unpack[Choices],
 ) -> Report:
     """Time every operator of a model on the device: the object of `measure --json`."""
+    checked("timing", timing, _Timing)
     target = Target(board_of(board), port, emulate)
     return as_json(api.measure_model(Path(model), target, options_of(choices), timing=timing))
 
@@ -71,7 +84,7 @@ def quantize(
     output: str | Path,
     *,
     labels: str | Path | None = None,
-    method: Literal["auto", "minmax", "entropy", "percentile"] = "auto",
+    method: _Method = "auto",
     samples: int = 200,
     keep_float: Sequence[str] = (),
     shapes: Mapping[str, tuple[int, ...]] | None = None,
@@ -83,6 +96,9 @@ def quantize(
     # ONNX Runtime's quantiser loads slowly
     from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model  # noqa: PLC0415
 
+    checked("method", method, _Method)
+    checked("samples", samples, PositiveInt)
+    checked("seed", seed, NonNegativeInt)
     classes = None if labels is None else Path(labels)
     request = QuantizeRequest(
         Path(data), classes, method, samples, seed, tuple(keep_float), dict(shapes or {})

@@ -20,7 +20,8 @@ from mcudeploy.codegen.exporters import Kind
 from mcudeploy.commands import build as building
 from mcudeploy.commands import checking
 from mcudeploy.commands import commands as api
-from mcudeploy.commands.keywords import Choices, Named, board_of, options_of, with_keywords
+from mcudeploy.commands.keywords import Choices, Named, board_of, checked, options_of, with_keywords
+from mcudeploy.common.errors import UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Split
@@ -181,6 +182,8 @@ def check(model: str | Path, board: Named | None = None, **choices: Unpack[Choic
 @with_keywords
 def fit(model: str | Path, boards: Iterable[Named], **choices: Unpack[Choices]) -> Report:
     """How a model suits each of these boards, the best first."""
+    if isinstance(boards, Named):
+        raise UsageError(f"boards is a list, such as [{boards!r}]")
     known = [board_of(board) for board in boards]
     return as_json(checking.fit_model(Path(model), known, options_of(choices)))
 
@@ -208,6 +211,7 @@ def build(
     """Write the C library of a model, laid out for the build system `kind`. Firmware comes with it if the
     board has any and `library_only` is false. Raises OutputsDifferError if the program is wrong.
     """
+    kind = checked("kind", kind, Kind | None)
     result = building.build_models(
         [Path(model)],
         board_of(board),
