@@ -62,9 +62,9 @@ typedef struct {
 
 /* The output's quantisation, with one scale: zero_point + sum * multiplier / 2^shift, see mcud_quant.h. */
 typedef struct {
-    int32_t multiplier;
-    int32_t shift;      /* 1..62 */
     int32_t zero_point; /* -128..127 */
+    int32_t multiplier;
+    int32_t shift; /* 1..62 */
 } mcud_quant;
 
 /* The output's quantisation, with a multiplier for each channel, which is among the packed constants:

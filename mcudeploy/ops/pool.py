@@ -352,9 +352,9 @@ class AveragePoolByRows:
         mean = _mean(operator, (source, output), np.array([taps], np.int64), self.ties)
         fields |= {
             "bias": -taps * mean.input_zero_point,
+            "quant.zero_point": mean.output_zero_point,
             "quant.multiplier": int(mean.multipliers[0]),
             "quant.shift": mean.shift,
-            "quant.zero_point": mean.output_zero_point,
         }
         return KernelCall(
             "avgpool_s8_by_rows", fields, state_bytes=state, counts=_row_counts(source.shape, sums=True)

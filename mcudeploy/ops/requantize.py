@@ -163,7 +163,7 @@ def clamp_bounds(quantization: Quantization, low: float, high: float) -> tuple[i
 
 def quant(multiplier: int, shift: int, output: Quantization) -> dict[str, ParamValue]:
     """The `quant` of a kernel's parameters: the output's quantisation, with one scale; see mcud_params.h."""
-    return {"quant.multiplier": multiplier, "quant.shift": shift, "quant.zero_point": output.zero_point}
+    return {"quant.zero_point": output.zero_point, "quant.multiplier": multiplier, "quant.shift": shift}
 
 
 def check_accumulator(name: str, largest: NDArray[np.int64], scales: NDArray[np.float64]) -> None:

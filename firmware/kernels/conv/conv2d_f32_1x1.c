@@ -25,7 +25,7 @@ void mcud_conv2d_f32_1x1(const mcud_op *op, int32_t first_row, int32_t end_row)
         .bias = params->bias,
         .channels = params->dims.output_channels,
         .depth = params->dims.input_channels,
-        .act = params->act,
+        .act = {params->act.min, params->act.max},
     };
     float *out = mcud_row(op->out, first_row);
     for (int32_t row = first_row; row < end_row;) {

@@ -10,7 +10,7 @@ void mcud_conv2d_f32_by_rows(const mcud_op *op, int32_t first_row, int32_t end_r
     const mcud_channels_f32 to = {
         .channels = params->output_channels,
         .depth = (int32_t)op->rows * params->row_values,
-        .act = params->act,
+        .act = {params->act.min, params->act.max},
     };
     float *sums = mcud_row(op->scratch, first_row);
     if (first_row == 0) {

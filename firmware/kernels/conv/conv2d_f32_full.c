@@ -9,7 +9,7 @@ void mcud_conv2d_f32_full(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_conv2d_f32_full_params *params = op->params;
     const mcud_channels_f32 to = {
         .channels = params->output_channels,
-        .act = params->act,
+        .act = {params->act.min, params->act.max},
     };
     const mcud_taps rows = {0, params->input_rows};
     uint32_t *offsets = mcud_row(op->scratch, first_row);

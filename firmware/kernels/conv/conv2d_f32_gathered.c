@@ -54,7 +54,7 @@ void mcud_conv2d_f32_gathered(const mcud_op *op, int32_t first_row, int32_t end_
         .bias = params->bias,
         .channels = params->group_outputs,
         .depth = params->patch_values,
-        .act = params->act,
+        .act = {params->act.min, params->act.max},
     };
     mcud_patch_source window = {
         .memory = op->in[0]->memory,

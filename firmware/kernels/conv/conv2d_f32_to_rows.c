@@ -14,7 +14,7 @@ void mcud_conv2d_f32_to_rows(const mcud_op *op, int32_t first_row, int32_t end_r
             .bias = params->bias + row * padded_channels,
             .channels = params->row_channels,
             .depth = params->input_channels,
-            .act = params->act,
+            .act = {params->act.min, params->act.max},
         };
         mcud_pixel_f32(&to, x, out);
     }
