@@ -73,6 +73,16 @@ def test_every_plan_passes_the_judge(seed: int, recompute: bool, reorder: bool) 
         assert plan.cycles == pytest.approx(base + plan.exposed_cycles + plan.repeated_cycles)
 
 
+def test_evicting_makes_no_room_in_the_first_step() -> None:
+    items = (Item("a", 30, loaded=True), Item("b", 30, loaded=True))
+    steps = tuple(TraceStep(f"s{n}", 1, (ItemAccess(n, False),)) for n in range(2))
+    trace, link = Trace(items, steps), MemoryLink(1, 1)
+    assert passive_plan(trace, 50, link) is None
+    plan = passive_plan(trace, 60, link)
+    assert plan is not None
+    check_residency(plan, trace, 60)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_recomputing_needs_no_link(seed: int) -> None:
     trace = training_step(seed, 24)

@@ -155,8 +155,10 @@ class _Passive:
         return True
 
     def _evict(self, item: int, place: int, *, save: bool) -> int:
-        if save and item not in self._clean:
-            self.transfers.append(ItemTransfer(item, "out", place, place + (place == 0)))
-            self._clean.add(item)
         del self._last[item]
-        return self._trace.items[item].size_bytes
+        if not save or item in self._clean:
+            return self._trace.items[item].size_bytes
+        # What is loaded before the first step leaves during it.
+        self.transfers.append(ItemTransfer(item, "out", place, place + (place == 0)))
+        self._clean.add(item)
+        return self._trace.items[item].size_bytes * (place > 0)
