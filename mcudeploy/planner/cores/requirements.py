@@ -27,10 +27,15 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """Requirements of tensors that own memory, and of the scratch and state of operators, by name."""
+    """Requirements of tensors that own memory, and of the scratch and state of operators, by name.
+
+    `memories`: those of the board, in its order. `users`: the units that access each tensor.
+    """
 
     tensors: Mapping[str, Need]
     work: Mapping[str, Need]
+    memories: tuple[str, ...]
+    users: Mapping[str, tuple[str, ...]]
 
 
 def unit_names(graph: Graph, board: Board, functions: Sequence[Function]) -> dict[str, str]:
@@ -40,19 +45,19 @@ def unit_names(graph: Graph, board: Board, functions: Sequence[Function]) -> dic
     return units | {name: function.unit for function in functions for name in function.operators}
 
 
-def users(graph: Graph, board: Board, functions: Sequence[Function]) -> dict[str, tuple[str, ...]]:
+def users(graph: Graph, names: Mapping[str, str], first: str) -> dict[str, tuple[str, ...]]:
     """Return, for each tensor that owns memory, the units that write or read it or a view of it.
 
-    The board's first unit, on which the application runs, also accesses graph inputs and outputs.
+    `names`: the units of operators. The application, which accesses inputs and outputs, runs on `first`.
     """
-    names, roots = unit_names(graph, board, functions), Dataflow.of(graph).roots
+    roots = Dataflow.of(graph).roots
     found: dict[str, dict[str, None]] = {root: {} for root in roots.values()}
     for operator in graph.operators:
         if not operator.op.is_view:
             for tensor in (operator.output, *operator.inputs):
                 found[roots[tensor]][names[operator.name]] = None
     for border in (*graph.inputs, *graph.outputs):
-        found[roots[border.tensor]][board.units[0].name] = None
+        found[roots[border.tensor]][first] = None
     return {tensor: tuple(units) for tensor, units in found.items()}
 
 
@@ -66,15 +71,16 @@ def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Req
     copy step is needed.
     """
     names = unit_names(graph, board, functions)
-    used = dict.fromkeys((board.units[0].name, *names.values()))
-    lines = _lines(board, [board.unit(name) for name in used])
-    touched = users(graph, board, functions)
+    first, memories = board.units[0].name, tuple(memory.name for memory in board.memories)
+    used = {name: board.unit(name) for name in (first, *names.values())}
+    lines = _lines(memories, {name: board.reach(unit) for name, unit in used.items()}, used.values())
+    touched = users(graph, names, first)
     roots = Dataflow.of(graph).roots
     borders = {roots[border.tensor] for border in (*graph.resident_inputs(), *graph.own_outputs())}
     tensors = {tensor: _need(board, tensor, units, lines) for tensor, units in touched.items()}
     tensors |= {name: _within(tensors[name], board.border_memories) for name in borders}
     work = {name: _need(board, f"the scratch of {name}", [unit], lines) for name, unit in names.items()}
-    return Requirements(tensors, work)
+    return Requirements(tensors, work, memories, touched)
 
 
 def _within(need: Need, preferred: Collection[str]) -> Need:
@@ -82,12 +88,14 @@ def _within(need: Need, preferred: Collection[str]) -> Need:
     return replace(need, memories=tuple(it for it in need.memories if it in preferred) or need.memories)
 
 
-def _lines(board: Board, units: Sequence[Unit]) -> dict[str, int]:
+def _lines(
+    memories: Sequence[str], reached: Mapping[str, Collection[str]], units: Collection[Unit]
+) -> dict[str, int]:
     """Return the cache line sizes, for memories that several of these units reach, some through a cache."""
     lines = {}
-    for memory in (memory.name for memory in board.memories):
+    for memory in memories:
         sizes = [unit.cache_line for unit in units if memory in unit.cached]
-        if sizes and sum(memory in board.reach(unit) for unit in units) > 1:
+        if sizes and sum(memory in each for each in reached.values()) > 1:
             lines[memory] = lcm(*sizes)
     return lines
 

@@ -60,7 +60,7 @@ class _Apart:
         self._buffers = buffers(self._tiled, plan.schedule.steps, work)
         self._lives = lives(self._tiled, plan.schedule.steps)
         self._unit_of = unit_names(plan.graph, board, plan.functions)
-        self.users = users(plan.graph, board, plan.functions)
+        self.users = users(plan.graph, self._unit_of, board.units[0].name)
 
     def arena_bytes(self, unit: Unit) -> int:
         """Return the bytes of an arena for all that one unit accesses."""

@@ -9,7 +9,7 @@ from math import lcm
 from mcudeploy.boards.board import Board
 from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Residence, Schedule, Step, memories_of
 from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
-from mcudeploy.planner.cores.requirements import Need, Requirements, needs, users
+from mcudeploy.planner.cores.requirements import Need, Requirements, needs
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.planner.place.assign import assign
 from mcudeploy.planner.place.banks import ArenaMemory, MemoryAssignment, RectangleGroup
@@ -45,10 +45,10 @@ def spread(  # noqa: PLR0917
     Raises FitError if units reach no memory in common.
     """
     wanted = needs(tiled.graph, board, functions)
-    items = buffers(tiled, schedule.steps, work, _apart(tiled, schedule.steps, wanted, board, tags))
+    items = buffers(tiled, schedule.steps, work, _apart(tiled, schedule.steps, wanted, tags))
     again = _again(items) if tags is None else share(items, tags)
     problem = _problem(tiled, items, _alignments(items, wanted), again)
-    groups = _groups(items, again, wanted, board, traffic(tiled, schedule.steps, work))
+    groups = _groups(items, again, wanted, traffic(tiled, schedule.steps, work))
     fixed = pinned(tiled, items, wanted, board, functions)
     assigned = assign(MemoryAssignment.of(problem, groups, _banks(board), fixed), relocation)
     memories = [""] * len(items)
@@ -87,7 +87,7 @@ def pinned(
     first, reached = board.units[0], set(board.reach(board.units[0]))
     used = {first.name, *(function.unit for function in functions)}
     cached = any(board.unit(name).cached for name in used)
-    for name, units in users(tiled.graph, board, functions).items():
+    for name, units in wanted.users.items():
         if set(units) != {first.name} and (cached or not reached.issuperset(wanted.tensors[name].memories)):
             stay.add(name)
     return [
@@ -156,9 +156,8 @@ def _alignments(items: Sequence[Buffer], wanted: Requirements) -> list[int]:
 class _UnionFind:
     """Sets of owners that must lie in one memory, and the memories, by index, allowed for a whole set."""
 
-    def __init__(self, wanted: Requirements, board: Board) -> None:
+    def __init__(self, wanted: Requirements) -> None:
         self._wanted, self._parent = wanted, dict[Owner, Owner]()
-        self._names = [memory.name for memory in board.memories]
         self._banks: dict[Owner, tuple[int, ...]] = {}
 
     def find(self, owner: Owner) -> Owner:
@@ -166,7 +165,7 @@ class _UnionFind:
         if owner not in self._parent:
             memories = _need(self._wanted, owner).memories
             self._parent[owner] = owner
-            self._banks[owner] = tuple(b for b, name in enumerate(self._names) if name in memories)
+            self._banks[owner] = tuple(b for b, name in enumerate(self._wanted.memories) if name in memories)
         while self._parent[owner] != owner:
             owner = self._parent[owner]
         return owner
@@ -185,15 +184,15 @@ class _UnionFind:
 
 
 def _apart(
-    tiled: TiledGraph, steps: tuple[Step, ...], wanted: Requirements, board: Board, tags: Tags | None
+    tiled: TiledGraph, steps: tuple[Step, ...], wanted: Requirements, tags: Tags | None
 ) -> frozenset[tuple[str, str]]:
     """Return pairs of tensors that no operator may join in place.
 
     Their sets need different memories, or they have different tags.
     """
-    if tags is None and all(len(need.memories) == len(board.memories) for need in wanted.tensors.values()):
+    if tags is None and all(need.memories == wanted.memories for need in wanted.tensors.values()):
         return frozenset()
-    ids, sets = tiled.block_ids(), _UnionFind(wanted, board)
+    ids, sets = tiled.block_ids(), _UnionFind(wanted)
     chances = dict.fromkeys(
         (ids[read][0], ids[written][0]) for _, read, written in in_place_chances(tiled, steps)
     )
@@ -205,14 +204,14 @@ def _apart(
 
 
 def _groups(
-    items: Sequence[Buffer], again: Sequence[Indices], wanted: Requirements, board: Board, accessed: Traffic
+    items: Sequence[Buffer], again: Sequence[Indices], wanted: Requirements, accessed: Traffic
 ) -> list[RectangleGroup]:
     """Return groups of buffers that lie in one memory.
 
     A group contains the buffers of a tensor and of tensors that share a buffer or place, or scratch of an
     operator.
     """
-    sets = _UnionFind(wanted, board)
+    sets = _UnionFind(wanted)
     indices: dict[Owner, list[int]] = {}
     for joint in ([items[index] for index in group] for group in again):
         if not all(sets.union(_owners(joint[0])[0], _owners(item)[0]) for item in joint):
