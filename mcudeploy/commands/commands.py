@@ -250,7 +250,7 @@ def run_model(
     classes = read_labels(labels) if labels is not None else ()
     if inputs or expected or classes:  # wrong files are reported before the search
         graph = read_model(path, options).graph
-        load_samples(graph, inputs, expected, options.seed, replace(reading, told=_note))
+        load_samples(graph, inputs, expected, options.seed, replace(reading, on_note=_note))
         if classes:
             require_labels(graph, classes)
     progress.stage(f"planning {path.name}")

@@ -7,20 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcudeploy.boards.board import Board
-from mcudeploy.common.errors import Problem
-from mcudeploy.ir.plan import Plan
-
 if TYPE_CHECKING:
+    from mcudeploy.boards.board import Board
     from mcudeploy.codegen.arenas import ArenaKind
     from mcudeploy.codegen.program import Program
     from mcudeploy.codegen.selftest import SelfTest
+    from mcudeploy.common.errors import Problem
     from mcudeploy.execution.counted import Timing
     from mcudeploy.execution.cycles.plugin import Counts
     from mcudeploy.execution.cycles.profile import Profile
     from mcudeploy.execution.deployment import Deployment
     from mcudeploy.execution.iterating import Iteration
     from mcudeploy.execution.running import Observation, Ran
+    from mcudeploy.ir.plan import Plan
     from mcudeploy.planner.fit import Fit
     from mcudeploy.planner.model.model import Model
     from mcudeploy.toolchain import Firmware

@@ -40,14 +40,14 @@ class Preprocessing:
 
     It states the values of pixels 0 and 255 (None: 0 and 1, or 0 and 255 for an integer input without a
     scale), the mean to subtract and `std` to divide by, each one number or one per channel; and the way a
-    picture gets the input's size. `told` receives notes.
+    picture gets the input's size. `on_note` receives notes.
     """
 
     pixels: tuple[float, float] | None = None
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
     resize: Resize = "stretch"
-    told: Callable[[str], object] = lambda _: None
+    on_note: Callable[[str], object] = lambda _: None
 
 
 AS_USUAL = Preprocessing()
@@ -124,7 +124,7 @@ def _picture(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing)
                 "or one for each"
             )
     size = f"{width} x {height} pixels of {count_text(channels, 'channel')}"
-    reading.told(f"{path.name} as {size} from {low:g} to {high:g}{_normalised(reading)}")
+    reading.on_note(f"{path.name} as {size} from {low:g} to {high:g}{_normalised(reading)}")
     real = low + pixels.astype(np.float64) * ((high - low) / 255)
     real = (real - np.array(reading.mean)) / np.array(reading.std)
     if first:
@@ -201,7 +201,7 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -
         raise UsageError(f"{path} has {found}: give one channel of 8 to 32 bits")
     border, count = wanted.border, len(frames) // width
     _require_count(path, count, "sample", border)
-    reading.told(f"{path.name} as {count_text(count, 'sample')}, {rate:,} a second, from -1 to 1")
+    reading.on_note(f"{path.name} as {count_text(count, 'sample')}, {rate:,} a second, from -1 to 1")
     if width == 1:
         codes = (np.frombuffer(frames, np.uint8).astype(np.int64) - 128) << 24
     else:
@@ -231,7 +231,7 @@ def _text(path: Path, content: bytes, border: GraphIO, reading: Preprocessing) -
             values += map(_number, cells)
         except ValueError as error:
             if number == 0 and len(rows) > 1 and not any(map(_is_number, cells)):
-                reading.told(f"{path.name} without its first line, {printable(row)[:40]!r}")
+                reading.on_note(f"{path.name} without its first line, {printable(row)[:40]!r}")
                 continue
             raise UsageError(f"{path}: {error}") from error
     _require_count(path, len(values), "number", border)

@@ -77,7 +77,7 @@ def test_sound_is_from_minus_one_to_one(width: int, tmp_path: Path) -> None:
     raw = b"".join(int(it).to_bytes(width, "little", signed=width > 1) for it in stored)
     path = sound(tmp_path / "s.wav", raw, width=width)
     notes: list[str] = []
-    assert read_values(path, wanted(1, 3), Preprocessing(told=notes.append)).tolist() == [[-1, 0, 0.5]]
+    assert read_values(path, wanted(1, 3), Preprocessing(on_note=notes.append)).tolist() == [[-1, 0, 0.5]]
     assert notes == ["s.wav as 3 samples, 16,000 a second, from -1 to 1"]
     scale = Quantization(1 / 64, 3)
     assert read_values(path, wanted(3, dtype="int8", scale=scale)).tolist() == [-61, 3, 35]
