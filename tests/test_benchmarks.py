@@ -30,6 +30,7 @@ SHORT = ["--time-limit", "1"]
 
 RUNS: dict[str, Sequence[Sequence[str]]] = {
     "analyse": [["quick", "--only", "softmax"]],
+    "board_walk": [["model.onnx"]],
     "chips": [["rp2040", "--model", "model.onnx"]],
     "commands": [["--check"]],
     "compilers": [["models", "--limit", "1", "--levels=-O1"]],
