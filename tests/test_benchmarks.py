@@ -30,6 +30,7 @@ SHORT = ["--time-limit", "1"]
 
 RUNS: dict[str, Sequence[Sequence[str]]] = {
     "analyse": [["quick", "--only", "softmax"]],
+    "anytime": [["model.onnx", "--time-limits", "0.5,1"]],
     "board_walk": [["model.onnx"]],
     "chips": [["rp2040", "--model", "model.onnx"]],
     "commands": [["--check"]],
