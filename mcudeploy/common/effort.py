@@ -59,8 +59,9 @@ class Effort:
             self._whole.spend(units)
 
     def rounds(self, seconds: float) -> Iterator[Effort]:
-        """The effort of each round that fits into so many seconds together with what is spent already; of one
-        that takes them all where none fits. The first rounds of more seconds are the same.
+        """Yield the effort of each round that ends within `seconds`, which include the effort spent already.
+
+        If no round fits, one takes all seconds. The first rounds of a longer time are the same.
         """
         spent, first, last = self.spent, ROUND_ENDS_S[0], ROUND_ENDS_S[-1]
         longer = takewhile(lambda end: end <= seconds, (last * 3**power for power in count(1)))
@@ -91,7 +92,7 @@ class Effort:
         return True
 
     def within(self, seconds: float) -> Effort:
-        """So many seconds of what is left, as a limit of its own."""
+        """Return at most `seconds` of the remaining effort, as a separate limit."""
         return Effort(min(seconds * UNITS_PER_SECOND, self.left), self._clock_end, self)
 
     def part(self, share: float) -> Effort:

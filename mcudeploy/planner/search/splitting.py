@@ -64,7 +64,8 @@ _PLAN_UNITS, _PACK_UNITS = 220, 120
 @dataclass(frozen=True, slots=True, eq=False)
 class Splits:
     """Plans that keep the limits, the best first, the search for them, and whether Ctrl-C stopped it.
-    `points`: bytes of the arena and latency of every plan that was made, the others too.
+
+    `points`: arena (bytes) and latency of every plan that was made, including those over a limit.
     """
 
     plans: tuple[Plan, ...]
@@ -75,11 +76,10 @@ class Splits:
 
 @dataclass(slots=True, eq=False)
 class _Round:
-    """What a stage begins with: candidates that no earlier round had, and the plans within the latency limit
-    of all rounds, which grow while it runs.
+    """The input of a stage: the new candidates of its round, and the plans of all rounds within the limit.
 
-    `made`: all of them and slower ones. `settled`: plans, by stage, for which the stage had more effort than
-    it needed: it would find the same.
+    `made`: those plans and slower ones. `settled`: by stage, the plans on which it spent less than its effort;
+    with more it would find the same.
     """
 
     candidates: Sequence[Candidate]
@@ -89,12 +89,12 @@ class _Round:
     settled: dict[str, set[Plan]] = field(default_factory=lambda: defaultdict(set))
 
     def settle(self, stage: str, plan: Plan, effort: Effort) -> None:
-        """Nothing more is to be found for a plan if no part of the effort, at most half, was spent."""
+        """Note that a stage is done with a plan, if it spent at most half of its effort."""
         if effort.left > effort.spent:
             self.settled[stage].add(plan)
 
     def add(self, task: SearchTask, plans: Iterable[Plan]) -> None:
-        """More plans, each as soon as it is made."""
+        """Add plans, each as soon as it is made."""
         for plan in plans:
             self.made.append(plan)
             if task.keeps(plan):
@@ -113,11 +113,11 @@ def split_plans(
     """Search in rounds, from a stored plan on if it has the model's form, and make plans of what each finds.
 
     `budgets`: the effort of each round. A round goes on with the search of the one before, and depends on
-    nothing but the efforts up to its own: more rounds find what fewer find. A later round replaces the best
-    plan only by one that costs no more memory.
+    nothing but the efforts of earlier rounds and its own. So more rounds find all that fewer find. A later
+    round replaces the best plan only by one that costs no more memory.
     """
     if stored is not None and stored.form != task.model.form:
-        stored = None  # it is not cut, or cut in a way that has operators of its own
+        stored = None  # it is not cut, or in a form with other operators
     made: list[Plan] = []
     if stored is not None:
         kernels = task.model.with_kernels(stored.kernels)
@@ -160,7 +160,7 @@ def split_plans(
 
 
 def _best(task: SearchTask, plans: Sequence[Plan], best: Plan) -> Plan:
-    """The best of the plans that cost no more memory than the best so far, or that one."""
+    """Return the best of the plans that cost no more memory than the best so far, or that one."""
     least = placing.cost_key(best, task.board)
     others = (plan for plan in plans if placing.cost_key(plan, task.board) <= least)
     return min((best, *others), key=lambda plan: sort_key(plan, task.board, task.ram_limit))
@@ -180,8 +180,9 @@ def _search(task: SearchTask, stored: Plan | None, told: Report) -> BestFirst:
 
 
 def _packing(task: SearchTask, told: Report) -> OnGain:
-    """Tells of the least arena that was packed so far: a peak may be what no arena can have. Packing takes a
-    small share of the time.
+    """Return a report of the least arena packed so far, since no arena may have the size of the peak.
+
+    Packing takes a small share of the time.
     """
     least, packed, idle_until = None, None, 0.0
 
