@@ -78,8 +78,8 @@ class Splits:
 class _Round:
     """The input of a stage: the new candidates of its round, and the plans of all rounds within the limit.
 
-    `made`: those plans and slower ones. `settled`: by stage, the plans on which it spent less than its effort;
-    with more it would find the same.
+    `made`: those plans and slower ones. `settled`: by stage, the plans on which it spent less than its
+    effort; with more it would find the same.
     """
 
     candidates: Sequence[Candidate]
