@@ -81,7 +81,7 @@ void mcud_conv2d_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
         mcud_window_rows(op->in[0], top, params->window.dilation_rows, from.rows, offsets);
         from.memory = op->in[0]->memory;
         from.to = (mcud_channels_f32){params->weights, params->bias, params->group_outputs, depth,
-                                      params->act};
+                                      {params->act.min, params->act.max}};
         for (int32_t group = 0; group < params->groups; group++) {
             convolve_row(&from, out + group * params->group_outputs);
             from.to.weights += padded_outputs * depth;

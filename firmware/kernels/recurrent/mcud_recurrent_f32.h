@@ -47,7 +47,8 @@ static inline int32_t mcud_in_fours(int32_t count)
 static inline void mcud_gates_f32(const mcud_recurrent_f32_params *params, const float *weights, const float *bias,
                                   const float *x, int32_t depth, int32_t results, float *y)
 {
-    const mcud_channels_f32 to = {weights, bias, results, depth, params->act};
+    const mcud_channels_f32 to = {weights, bias, results, depth,
+                                  {params->act.min, params->act.max}};
     mcud_pixel_f32(&to, x, y);
 }
 
