@@ -193,3 +193,8 @@ def test_help_shows_the_keywords() -> None:
 def test_importing_it_loads_nothing_else() -> None:
     code = "import sys, mcudeploy; sys.exit('numpy' in sys.modules or 'plan' not in mcudeploy.__all__)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_errors_about_a_model_in_memory_name_no_temporary_file() -> None:
+    with pytest.raises(md.ModelError, match=r"^the model is not an ONNX file"):
+        md.load(b"abc")

@@ -10,7 +10,7 @@ from typing import Protocol, Unpack
 
 from mcudeploy.commands import python
 from mcudeploy.commands.keywords import Choices, Named, options_of, with_keywords
-from mcudeploy.common.errors import UsageError
+from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.ir.graph import GraphIO
 from mcudeploy.planner.model.model import Model, read_model
 
@@ -72,7 +72,12 @@ def load(
     """
     choices: Choices = {"shapes": dict(shapes or {}), "float_io": float_io, "stateful": stateful}
     path, folder = _file(model)
-    return LoadedModel(path, read_model(path, options_of(choices)), choices, folder)
+    try:
+        return LoadedModel(path, read_model(path, options_of(choices)), choices, folder)
+    except ModelError as error:
+        if folder is not None:  # its file is not the caller's
+            error.args = (str(error).replace(str(path), "the model"),)
+        raise
 
 
 def _file(model: str | Path | bytes | Serializable) -> tuple[Path, TemporaryDirectory[str] | None]:
