@@ -34,8 +34,8 @@ ALIKE = 3
 PATIENCE = 2000
 """Number of states in a row without a gain that ends a phase: the rest are variants of the best."""
 
-SEEDING_SHARE = 0.5
-"""At most this share of the effort goes into seeds."""
+SEEDING_SHARE = 0.9
+"""At most this share of the effort goes into seeds: cuts of branched networks come from them."""
 
 REPORT_EVERY_S = 0.5
 
