@@ -364,6 +364,8 @@ def test_unread_nodes_disappear(tmp_path: Path) -> None:
     [
         ("ReduceSum", "axis", {}),
         ("ReduceMax", "", {"axes": [1]}),
+        ("ReduceMax", "", {"axes": [2]}),
+        ("ReduceMin", "", {"axes": [2]}),
         ("ReduceMean", "", {"axes": [1], "keepdims": 0}),
         ("Split", "", {"axis": 2}),
     ],

@@ -188,9 +188,16 @@ def reduce(builder: Builder, node: Node) -> None:
 
 
 def real_reduce(builder: Builder, node: Node) -> OnnxValue:
-    """Lower a reduction over axes of size 1 on a float tensor; others never have a table before them."""
+    """Lower a reduction on a float tensor."""
     value = builder.real(node.inputs[0])
-    return replace(value, index=_without(value.index, _axes_reduced(builder, node, value), node))
+    axes = _axes_reduced(builder, node, value)
+    if all(value.shape[axis] == 1 for axis in axes):
+        return replace(value, index=_without(value.index, axes, node))
+    read, shape, dimensions = _reduced_dimensions(builder, value, axes)
+    op, made = _reduction(REDUCTIONS[node.op], shape, dimensions)
+    tensor = builder.emit(op, (read,), made, DType.FLOAT32, nodes=(node,))
+    index = _reduced_index(value, axes, shape, dimensions)
+    return OnnxValue(tensor, _without(index, axes, node), real=True)
 
 
 def _axes_reduced(builder: Builder, node: Node, value: OnnxValue) -> tuple[int, ...]:
