@@ -13,6 +13,7 @@ from mcudeploy.checker.judge import check
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import FitError
 from mcudeploy.cost.estimate import load_costs
+from mcudeploy.execution.results import Fitted
 from mcudeploy.ir.clock import MODEL_UNIT
 from mcudeploy.planner.fit import SEARCH_S, rank_boards
 from mcudeploy.planner.model.model import Model, load_model
@@ -53,7 +54,7 @@ def test_the_way_is_the_simplest_that_fits_and_what_is_missing_is_counted(model:
     none = found["none"]
     assert none.excess_bytes == none.chosen.plan.layout.arena_bytes - 64 > 0
     assert all(f"{none.excess_bytes:,} too many" in line for line in none.chosen.missing)
-    report = {each["board"]: each for each in fits(ranked)["boards"]}
+    report = {each["board"]: each for each in fits(Fitted(ranked))["boards"]}
     assert report["split"]["ram_free_bytes"] >= 0 > report["none"]["ram_free_bytes"]
     assert report["streamed"]["ways"]["split"] == {
         "arena_bytes": found["split"].chosen.plan.layout.arena_bytes,
