@@ -1,4 +1,4 @@
-"""The options of reading and planning: one table for command line, settings and Python's keywords."""
+"""The options of reading and planning: one table for the command line, settings and Python keywords."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 Placement = Literal["blocks", "tags"]
 Kind = Callable[[str], Any] | tuple[str, ...]
-"""The type of a value, its texts, or the function that parses one; Path is a file to read."""
+"""The allowed texts of a value, or the function that parses it; Path is a file to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptionSpec:
-    """An option as users see it: of `field` in `Options`, with a long name, and a keyword in Python."""
+    """An option as users see it: the field of `Options` it sets, its long name and its Python keyword."""
 
     field: str
     kind: Kind
@@ -32,7 +32,7 @@ class OptionSpec:
     """The keyword if it is not the long name."""
     least: float | None = None
     above: bool = False
-    """Whether a value has to be above `least`."""
+    """Whether a value must exceed `least`."""
 
     @property
     def flag(self) -> str:
@@ -45,10 +45,10 @@ class OptionSpec:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Choices of the user: those of `OPTIONS`, and `name`, the prefix of names in C.
+    """The user's choices: the values of `OPTIONS`, and `name`, the prefix of names in C.
 
-    `plan_file` replaces the search; with `resume` the search begins there. `cores`: 0 for all that the board
-    has; None for one, or as many as a stored plan is for.
+    `plan_file` replaces the search; with `resume` the search begins there. `cores`: 0 for all cores of the
+    board; None for the number of a stored plan, or else one.
     """
 
     plan_file: Path | None = None

@@ -38,8 +38,9 @@ from mcudeploy.tiling.dataflow import Dataflow
 _LOG = logging.getLogger(__name__)
 
 _UNSPLIT_SHARE = 0.2
-"""Share of the effort for the order of the unsplit plan, and again for its moves. Both need far less. With a
-search it is that of the first round, so that the search begins alike whatever the limit.
+"""Share of the effort for the order of the unsplit plan, and the same for its moves; both need far less.
+
+A search takes it from the effort of the first round, so it begins alike under every limit.
 """
 
 
@@ -49,10 +50,9 @@ class Planned:
 
     `candidates`: cut or stored plans, smallest arena first, each faster than the previous one. `baseline`:
     the unsplit plan, which is the last choice if `offers_baseline`: it fits, and no plan was given.
-    `costs_of`: the core whose costs of kernels the times are estimated from; None if they were measured.
-    `interrupted`: Ctrl-C ended the search, or what comes after it. `limits`: the bytes that arenas may
-    take in memories of the board, by name. `objective`: see `Options`. `points`: bytes of the arena and
-    latency of every split plan that was made.
+    `costs_of`: the core whose kernel costs give the estimated times; None if the times were measured.
+    `interrupted`: Ctrl-C ended the search or a later stage. `limits`: the maximum arena sizes in bytes, by
+    memory. `objective`: see `Options`. `points`: arena (bytes) and latency of every split plan built.
     """
 
     models: Mapping[Rewrites, Model]
@@ -68,11 +68,11 @@ class Planned:
 
     @property
     def choices(self) -> tuple[Plan, ...]:
-        """The candidates and, if it is offered, the baseline."""
+        """The candidates, and the baseline if it is offered."""
         return (*self.candidates, self.baseline) if self.offers_baseline else self.candidates
 
     def model_of(self, plan: Plan) -> Model:
-        """The model in the form of one of the plans, by its kernels."""
+        """Return the model in the form of a plan, with its kernels."""
         return self.models[plan.form].with_kernels(plan.kernels)
 
 
@@ -87,13 +87,13 @@ def find_plans(
     progress: Progress = SILENT,
     known: KnownSource = nothing_known,
 ) -> Planned:
-    """Search for plans of a model on a board, take the one of `options.plan_file`, or search on from it, or
-    from `start`.
+    """Return plans of a model on a board: searched, or the stored plan of `options.plan_file`.
 
-    Without `tiles` times are estimated from the costs of the board's core, and kernels are chosen by times
-    that are `known`, as far as they go. A stored plan says whether inputs are streamed. Every plan has passed
-    the checker: one that does not is a defect, of which the user is warned, and is left out. Raises FitError
-    where even the least arena is too large, PlanFaultError where the unsplit plan does not pass.
+    A search may continue from a stored plan, or from `start`. Without `tiles`, times are estimated from the
+    costs of the board's core, and `known` times choose the kernels if there are any. A stored plan states
+    whether inputs are streamed. Every returned plan passed the checker. A plan that fails it is a bug: it is
+    dropped with a warning. Raises FitError if even the smallest arena is too large, and PlanFaultError if the
+    unsplit plan fails the check.
     """
     board = options.limited(board)
     found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
@@ -105,7 +105,7 @@ def find_plans(
 
 
 def _cores(board: Board, options: Options) -> int:
-    """How many cores run a plan. Raises UsageError where that cannot be."""
+    """Return the number of cores that run a plan. Raises UsageError if that is impossible."""
     cores = 1 if options.cores is None else options.cores
     if cores == 0:
         cores = min(board.cores, os.cpu_count() or 1) if board.is_host else board.cores
@@ -120,7 +120,7 @@ def _cores(board: Board, options: Options) -> int:
 
 
 def _shared_by_cores(board: Board, options: Options) -> Board:
-    """The board with the memories that all cores reach. Raises UsageError where another is asked for."""
+    """Return the board with the memories that all cores reach. Raises UsageError if a limit names another."""
     shared = board.shared_by_cores()
     for name, size in options.memory_limits:
         if size and not shared.room(shared.memory(name)):
@@ -131,7 +131,7 @@ def _shared_by_cores(board: Board, options: Options) -> Board:
 
 
 def _on_cores(planned: Planned) -> Planned:
-    """The plans with the tapes of the cores that their models are for."""
+    """Return the plans with a tape for each core of their models."""
 
     def shared_out(plan: Plan) -> Plan:
         model = planned.model_of(plan)
@@ -152,7 +152,7 @@ def search_plans(
     progress: Progress = SILENT,
     known: KnownSource = nothing_known,
 ) -> Planned:
-    """The plans that `find_plans` chooses from: they may not fit, and have not passed the checker."""
+    """Return the plans that `find_plans` chooses from: they may not fit, and are not checked yet."""
     costs = load_costs(board.core, options.objective)
     source, costs_of = tiles or estimated(costs), None if tiles else costs.core
     stored, models = None, dict[Rewrites, Model]()
@@ -178,7 +178,7 @@ def search_plans(
 
     base = fastest_in(Rewrites(streamed=options.stream_input))
     searching = options.split and (stored is None or options.resume)
-    searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # else no search helps
+    searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # no search can shrink the weights
     effort = Effort.of(options.time_limit)
     begin = effort.within(ROUND_ENDS_S[0]) if searching else effort
     if options.placement == "tags":
@@ -188,7 +188,7 @@ def search_plans(
         times = shared_costs(base, Dataflow.of(base.graph), estimated(costs)(base.graph, ()))
         relocation = Budget(move_price(estimated(costs)), begin.part(_UNSPLIT_SHARE), times)
         unsplit = unsplit_plan(base, board, schedule, relocation)
-    if not searching:  # measured tiles would be timed for nothing
+    if not searching:  # so that no tile is measured in vain
         if costs_of:
             unsplit = timed(unsplit, base, board, source, move_price(source))
         if costs_of and stored is not None:
@@ -214,7 +214,7 @@ def search_plans(
 
 
 def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
-    """The same without plans that do not fit. Raises FitError where none does."""
+    """Return the plans that fit. Raises FitError if none does."""
 
     def missing(plan: Plan) -> list[str]:
         return footprint.missing(plan, planned.model_of(plan).calls, board, ram_limit)
@@ -227,7 +227,7 @@ def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
 
 
 def _without_faults(planned: Planned, board: Board) -> Planned:
-    """The same without plans that the checker refuses. Raises PlanFaultError if one is the unsplit plan."""
+    """Return the plans that the checker accepts. Raises PlanFaultError if it refuses the unsplit plan."""
     way = f"Please report this with the model, the command line, and mcudeploy {__version__}"
 
     def fault(plan: Plan) -> PlanFaultError | None:
@@ -252,9 +252,9 @@ def _without_faults(planned: Planned, board: Board) -> Planned:
 
 
 def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
-    """The model on the units of a stored plan, the same in its form, and the plan, which has been checked.
+    """Return the model on the units of a stored plan, the model in the plan's form, and the checked plan.
 
-    `rules`: those of `--assign`, which the plan must agree with if there are any.
+    `rules`: the rules of `--assign`; if there are any, the plan must agree with them.
     """
     form, functions, kernels, cores = planfile.load_form(path, model.sha256, board.name)
     model = replace(model, cores=cores)
@@ -273,7 +273,7 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
         raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
     _require_columns(plan, made, path)
     for name in plan.layout.arenas:
-        board.memory(name)  # or it is none of this board
+        board.memory(name)  # raises an error if the board has no such memory
     footprint.require_fit(plan, made.calls, board, None)
     try:
         check_plan(plan, made.work, board)
@@ -283,7 +283,7 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
 
 
 def _require_columns(plan: Plan, model: Model, path: Path) -> None:
-    """Raises ConfigError where a part of a stored plan has columns that no kernel makes."""
+    """Raise ConfigError if a part of a stored plan has columns that no kernel computes."""
     sharing = WorkSharing.of(Dataflow.of(plan.graph), model.calls, model.cores)
     for part in (each for lane in plan.lanes for each in lane if isinstance(each, WorkSlice)):
         entry, columns = plan.tape[part.entry], part.columns

@@ -1,9 +1,9 @@
-"""The budgeted search for the cut with the least memory within a latency limit: best first, every state once.
+"""The best-first search for the cuts with the least memory within a latency limit and a budget.
 
 Method: Peking University's published patent on fine-grained splitting, after MAGIS (ASPLOS'24), which orders
-states by (max(latency, limit), peak). States over the limit are dropped here, so that the peak alone orders
-the others; those far from the best are not followed. Duplicates, most of what the moves generate, are known
-by their hash. A state is simulated segment by segment, every segment once.
+states by (max(latency, limit), peak). States over the limit are dropped here, so the peak alone orders the
+others. States far from the best are not expanded. Most generated states are duplicates, recognised by hash.
+A state is simulated segment by segment, and every segment once.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import live_peak
 
 FOLLOWED_WITHIN = 1.10
-"""States with a higher peak than this times the best are not followed."""
+"""States whose peak exceeds the best peak by more than this factor are not expanded."""
 
 KEPT = 16
-"""Candidates returned: the device may reject the first as too slow, or the lowest peak may not pack best."""
+"""Number of candidates returned: the first may be too slow on the device, or may not pack best."""
 
 ALIKE = 3
-"""Candidates kept for one peak at one operator: they usually pack the same."""
+"""Number of candidates kept for one peak at one operator: they usually pack the same."""
 
 PATIENCE = 2000
-"""Number of states in a row without a gain that ends a phase: the rest are variants of the best."""
+"""Number of consecutive states without a gain that ends a phase: the rest are variants of the best."""
 
 SEEDING_SHARE = 0.9
-"""At most this share of the effort goes into seeds: cuts of branched networks come from them."""
+"""Maximum share of the effort for seeds: branched networks get their cuts from them."""
 
 REPORT_EVERY_S = 0.5
 
 _STATE_UNITS = 130
-"""Effort of a state, without the segments that are simulated for it."""
+"""Effort of a state, without the simulation of its segments."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +62,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchResult:
-    """The best candidates, least peak first (the unsplit one is always among them), and the search.
+    """The best candidates by increasing peak, always including the unsplit one, and the search.
 
     `hurried`: the effort was spent before the first move.
     """
@@ -74,16 +74,17 @@ class SearchResult:
 
 
 OnGain = Callable[[Search, Candidate], None]
-"""Called at every gain, and every `REPORT_EVERY_S` seconds: the search so far, and its best candidate."""
+"""Receives the search and its best candidate, at every gain and every `REPORT_EVERY_S` seconds."""
 
 Enough = Callable[[Candidate, Effort], bool]
-"""Whether a new best candidate is so good that the search may end; the effort is what it has left."""
+"""Whether a new best candidate may end the search. The effort is the remaining one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
-    """A state with its peak, the place where that is, in how many segments it occurs, and its time. What else
-    a candidate has is worked out for the best alone.
+    """A state with its peak, the operator at the peak, the number of segments that reach it, and its time.
+
+    The other fields of a `Candidate` are computed for the best states only.
     """
 
     state: State
@@ -95,11 +96,11 @@ class _Scored:
 
 
 class BestFirst:
-    """The search for the cuts of a problem: what was seen, what is waiting, what is best. With more effort it
-    goes on from there, so that more effort finds all that less effort finds.
+    """The search for the cuts of a problem: the known states, the queue, and the best states.
 
-    `start`: states of an earlier search, to be tried first. `ended`: nothing is left, or there was no gain
-    for a long time. `interrupted`: by Ctrl-C.
+    `explore` continues the search, so more effort finds every state that less effort finds. `start`: states
+    of an earlier search, tried first. `ended`: the queue is empty, or there was no gain for a long time.
+    `interrupted`: by Ctrl-C.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class BestFirst:
         self._take(self.unsplit)
 
     def explore(self, effort: Effort) -> None:
-        """Seeds, then the moves of the most promising state, again and again, until the effort is spent."""
+        """Try the seeds, then repeatedly the moves of the most promising state, until the effort is spent."""
         try:
             self._effort = effort.part(SEEDING_SHARE)
             while self._seeding and not self._stopped():
@@ -140,19 +141,19 @@ class BestFirst:
                     del self._seeding[0]
             self._effort = effort
             if self._try_all(self._moves):
-                self._moves = self._moves_of_queue()  # what later seeds leave in the queue
+                self._moves = self._moves_of_queue()  # later seeds fill the queue again
             self.ended = not self._seeding and not self._stopped()
         except KeyboardInterrupt:
             self.interrupted = True
 
     def found(self) -> SearchResult:
-        """Best candidates so far."""
+        """Return the best candidates so far."""
         kept = self.best if self.unsplit in self.best else [*self.best, self.unsplit]
         best = tuple(self._candidate(one) for one in kept)
         return SearchResult(best, self.counts(), self.interrupted, not (self.moved or self.enough))
 
     def _prefixes(self) -> Iterator[State]:
-        """One cut from the input on, if the whole tensors after it allow a gain."""
+        """Yield states with one cut that starts at the input, if the whole tensors after it allow a gain."""
         for state in self.space.prefixes():
             if self._segments.border_bytes[state[0].last + 1] <= self.best[0].peak_bytes:
                 yield state
@@ -161,7 +162,7 @@ class BestFirst:
         return Search(time.monotonic() - self._start, len(self._seen), self._duplicates)
 
     def _stopped(self) -> bool:
-        """Whether the effort is spent. To be asked often, also where a long phase has no state to show."""
+        """Whether the effort is spent or a candidate is enough. Long phases call it to report progress."""
         if time.monotonic() - self._reported > REPORT_EVERY_S:
             self._tell()
         self._effort.spend(self._segments.units - self._charged_units)
@@ -172,7 +173,7 @@ class BestFirst:
         return self._stopped() or len(self._seen) - self._last_gain > PATIENCE
 
     def _try_all(self, states: Iterator[State | None]) -> bool:
-        """Try states until one of them ends the search or there is no gain for long; whether none is left."""
+        """Try states until one ends the search or there is no gain for long; return whether none is left."""
         self._last_gain = len(self._seen)
         while not self._over():
             try:
@@ -184,7 +185,7 @@ class BestFirst:
         return False
 
     def _moves_of_queue(self) -> Iterator[State]:
-        """The moves of all states that wait, the most promising first, while the queue grows."""
+        """Yield the moves of the queued states, the most promising first, while the queue grows."""
         while self._queue:
             self.moved = True
             *_, scored = heapq.heappop(self._queue)
@@ -215,8 +216,10 @@ class BestFirst:
         return self.unsplit.ticks + sum(self._added_ticks[segment] for segment in sections)
 
     def _take(self, scored: _Scored) -> None:
-        """Count, remember and follow a state that keeps the limit. Of states with one peak those come first
-        that have it in fewer segments: branches of a cell must all be cut before the peak falls.
+        """Record and queue a state that keeps the limit.
+
+        States with equal peaks are ordered by the number of segments that reach it: the peak of a cell falls
+        only after all its branches are cut.
         """
         self._seen.add(scored.sections)
         heapq.heappush(self._queue, (scored.peak_bytes, scored.occurrences, len(self._seen), scored))

@@ -1,9 +1,9 @@
-"""Where the search begins: for a bound on memory, the cuts in whole segments that take the least time.
+"""The initial states of the search: for a bound on memory, the cuts that take the least time.
 
-Between segments tensors are whole, so a border is possible where those fit into the bound. Whether a segment
-fits depends on the one before it only in whether that one is cut. So the least time under a bound is a
-shortest path over the borders, and the least bound whose path keeps the latency limit is found by bisection.
-For chains the bound is exact, but for the size of incoming blocks; the search simulates every state.
+Tensors between segments are whole, so a border is possible if they fit into the bound. Whether a segment
+fits depends on the segment before it only by whether that is cut. The least time under a bound is therefore a
+shortest path over the borders. Bisection finds the least bound whose path keeps the latency limit.
+For chains the bound is exact, except for the size of incoming blocks; the search simulates every state.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from mcudeploy.planner.search.ordered_graph import Segment
 from mcudeploy.planner.search.segments import Segments
 
 _REACH = (1, 2, 3, 4, 6, 8, 12)
-"""Distances, in borders, at which a segment may end. A place with more live bytes than the bound is none."""
+"""Lengths of a segment, in borders. A place with more live bytes than the bound is not a border."""
 
 _NEAR = 2
-"""Number of operators before a misfit that may be cut though they fit uncut: they hand it rows."""
+"""This number of operators before one that does not fit may be cut although they fit: it reads their rows."""
 
 _FINE = 64
-"""The bisection ends when the bound is known to 1 part in 64."""
+"""The bisection ends when the bound is known to one part in this number."""
 
 
 _Way = tuple[float, State]
@@ -31,7 +31,7 @@ _Way = tuple[float, State]
 
 
 class _StoppedError(Exception):
-    """The budget is spent."""
+    """The effort is spent."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +45,7 @@ class CutProblem:
 
 
 class Seeds:
-    """States within the latency limit of a problem. `stopped` is asked between any two simulations."""
+    """States within the latency limit of a problem. `stopped` is called before each simulation of a cut."""
 
     def __init__(self, problem: CutProblem, stopped: Callable[[], bool]) -> None:
         space = problem.space
@@ -57,8 +57,9 @@ class Seeds:
         self._whole_ticks = [self._ticks(single) for single in self._singles]
 
     def states(self) -> Iterator[State | None]:
-        """The least-time states of falling bounds, until none keeps the limit. None when it was stopped: it
-        may go on from there, by the segments that are known.
+        """Yield the fastest states under falling bounds, until none keeps the limit.
+
+        A None says that the search was stopped; it may resume, and reuses the segments already simulated.
         """
         for hopeful in (False, True):
             yield from self._falling(hopeful)
@@ -80,13 +81,13 @@ class Seeds:
                 yield state
 
     def _least_time(self, bound: int, hopeful: bool) -> State | None:
-        """The cuts that fit into a bound, of least time; None where that is over the limit.
+        """Return the fastest cuts that fit into a bound; None if they exceed the latency limit.
 
-        A node is a border, and whether the operator before it is cut, so that its rows can die one by one.
-        `hopeful`: as if they always could.
+        A node is a border, and whether the operator before it is cut, so that its rows die separately.
+        `hopeful`: assume that they always do.
         """
         borders = [place for place, load in enumerate(self._segments.border_bytes) if load <= bound]
-        misfits = [0]  # by place: how many operators before it do not fit uncut
+        misfits = [0]  # by place: the number of operators before it that do not fit uncut
         for single in self._singles:
             misfits.append(misfits[-1] + (self._segments.alone(single, False) > bound))
         ways: dict[tuple[int, bool], _Way] = {(0, True): (0.0, ())}
@@ -104,7 +105,7 @@ class Seeds:
                     near = after + _NEAR if further == 1 else after
                     fit = misfits[min(near, len(self._whole))] == misfits[first]
                     if after - first == further and fit:
-                        continue  # one by one they fit uncut, and take less time
+                        continue  # uncut operators fit here, and take less time
                     cut = self._cheapest(first, after, bound, in_rows)
                     if cut is not None:
                         added = Cut(first, after - 1, cut[1], apart=True)
@@ -119,7 +120,7 @@ class Seeds:
             ways[node] = way
 
     def _cheapest(self, first: int, after: int, bound: int, in_rows: bool) -> tuple[float, int] | None:
-        """Time and rows of the largest parts that fit, as if larger parts never needed less."""
+        """Return time and rows of the largest parts that fit, assuming that larger parts never need less."""
         most = max(self._most[first:after])
         tried = [rows for rows in ROWS_TRIED if rows < most]
         low, high = -1, len(tried)

@@ -1,4 +1,4 @@
-"""Split plans of a model: what the search finds gets kernels, offsets, other orders and moves.
+"""Split plans of a model: candidates of the search receive kernels, offsets, other orders and moves.
 
 Each stage reads the plans made so far and adds to them; the best are kept.
 """
@@ -38,34 +38,35 @@ _SEARCH_SHARE = 0.5
 """Share of the effort of a round for the search; the later stages share the rest."""
 
 _SPARE = 0.1
-"""Effort that is left at the end of the last round, as a part of what was spent: more would not help."""
+"""A round without a gain is the last if it leaves more than this fraction of its spent effort."""
 
 _MADE_ANYWAY = 4
-"""Plans built whatever their peak: on the device, smaller ones may miss the latency limit."""
+"""Number of plans built regardless of peak: on the device, smaller ones may miss the latency limit."""
 
 _PACKING_SHARE = 0.05
-"""Of the time, for arenas that are shown while the search goes on."""
+"""Share of the time for packing the arenas that progress shows during the search."""
 
 _RECOMPUTED, _REORDERED = 2, 3
-"""Numbers of new candidates with recomputed halos, and of plans in other orders: all would take too long."""
+"""Number of new candidates with recomputed halos, and of plans in other orders; all would take too long."""
 
 _STEP_FLASH, _MOVE_FLASH, _FLASH_OF_RAM = 6, 100, 8
-"""Bytes of tables in flash for a step and for a move, on average, and those that weigh as one byte of RAM:
-microcontrollers have about eight times as much flash as RAM.
+"""Average bytes of tables in flash for a step and for a move; bytes of flash that count as one byte of RAM.
+
+Microcontrollers have about eight times as much flash as RAM.
 """
 
 _TIME_WEIGHT = log2(1.01)
-"""Twice the time weighs as 1 % of RAM."""
+"""Exponent of the latency in the price: doubling the latency counts as 1 % more RAM."""
 
 _PLAN_UNITS, _PACK_UNITS = 220, 120
-"""Effort of a plan by first fit, with its kernels, and of offsets alone, for each of its steps."""
+"""Effort per step of a plan by first fit, with its kernels, and of offsets alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Splits:
     """Plans that keep the limits, the best first, the search for them, and whether Ctrl-C stopped it.
 
-    `points`: arena (bytes) and latency of every plan that was made, including those over a limit.
+    `points`: arena (bytes) and latency of every plan built, including those over a limit.
     """
 
     plans: tuple[Plan, ...]
@@ -78,8 +79,8 @@ class Splits:
 class _Round:
     """The input of a stage: the new candidates of its round, and the plans of all rounds within the limit.
 
-    `made`: those plans and slower ones. `settled`: by stage, the plans on which it spent less than its
-    effort; with more it would find the same.
+    `made`: all plans built, including slower ones. `settled`: by stage, the plans on which it spent at most
+    half of its effort; more effort would give the same result.
     """
 
     candidates: Sequence[Candidate]
@@ -89,12 +90,12 @@ class _Round:
     settled: dict[str, set[Plan]] = field(default_factory=lambda: defaultdict(set))
 
     def settle(self, stage: str, plan: Plan, effort: Effort) -> None:
-        """Note that a stage is done with a plan, if it spent at most half of its effort."""
+        """Mark a plan as settled for a stage, if the stage spent at most half of its effort."""
         if effort.left > effort.spent:
             self.settled[stage].add(plan)
 
     def add(self, task: SearchTask, plans: Iterable[Plan]) -> None:
-        """Add plans, each as soon as it is made."""
+        """Add each plan as soon as it is built."""
         for plan in plans:
             self.made.append(plan)
             if task.keeps(plan):
@@ -110,14 +111,15 @@ def split_plans(
     told: Report = no_report,
     progress: Progress = SILENT,
 ) -> Splits:
-    """Search in rounds, from a stored plan on if it has the model's form, and make plans of what each finds.
+    """Search in rounds and build plans from the candidates of each.
 
-    `budgets`: the effort of each round. A round goes on with the search of the one before, and depends on
-    nothing but the efforts of earlier rounds and its own. So more rounds find all that fewer find. A later
-    round replaces the best plan only by one that costs no more memory.
+    The search starts from a stored plan if that has the model's form. `budgets`: the effort of each round.
+    A round continues the previous search, and depends only on the efforts up to its own. More rounds
+    therefore find every plan that fewer rounds find. A later round replaces the best plan only by one that
+    costs no more memory.
     """
     if stored is not None and stored.form != task.model.form:
-        stored = None  # it is not cut, or in a form with other operators
+        stored = None  # it has no cuts, or its form has other operators
     made: list[Plan] = []
     if stored is not None:
         kernels = task.model.with_kernels(stored.kernels)
@@ -137,7 +139,7 @@ def split_plans(
                 current.add(task, (_first_fit(task, one, effort) for one in fresh))
             else:
                 _finish(task, current, effort, progress)
-        except KeyboardInterrupt:  # what there is by then is kept
+        except KeyboardInterrupt:  # keep the plans built so far
             interrupted = True
             if not current.made:
                 current.add(task, [_first_fit(task, found[0], effort)])
@@ -160,7 +162,7 @@ def split_plans(
 
 
 def _best(task: SearchTask, plans: Sequence[Plan], best: Plan) -> Plan:
-    """Return the best of the plans that cost no more memory than the best so far, or that one."""
+    """Return the best plan that costs no more memory than the best so far, or the best so far."""
     least = placing.cost_key(best, task.board)
     others = (plan for plan in plans if placing.cost_key(plan, task.board) <= least)
     return min((best, *others), key=lambda plan: sort_key(plan, task.board, task.ram_limit))
@@ -180,7 +182,7 @@ def _search(task: SearchTask, stored: Plan | None, told: Report) -> BestFirst:
 
 
 def _packing(task: SearchTask, told: Report) -> OnGain:
-    """Return a report of the least arena packed so far, since no arena may have the size of the peak.
+    """Return a callback that reports the smallest packed arena, since the peak may be unattainable.
 
     Packing takes a small share of the time.
     """
@@ -200,7 +202,7 @@ def _packing(task: SearchTask, told: Report) -> OnGain:
 
 
 def _finish(task: SearchTask, current: _Round, effort: Effort, progress: Progress) -> None:
-    """All stages, until a plan has an arena that is enough."""
+    """Run all stages, until a plan has a sufficiently small arena."""
     for number, (name, stage) in enumerate(_STAGES):
         if name:
             progress.stage(name)
@@ -211,8 +213,9 @@ def _finish(task: SearchTask, current: _Round, effort: Effort, progress: Progres
 
 
 def _made(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
-    """First fit: the best candidates, and all others that could win; where the core would have to wait for a
-    slow memory, operators row by row as well.
+    """Yield plans by first fit: those of the best candidates, and of the others that could win.
+
+    If the core would wait for a slow memory, plans that run operators row by row are added.
     """
     if not current.candidates:
         return
@@ -226,7 +229,7 @@ def _made(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
 
 
 def _row_by_row(task: SearchTask) -> Iterator[Candidate]:
-    """Candidates that take operators one by one, within the latency limit."""
+    """Yield candidates that cut each operator separately, within the latency limit."""
     segments = Segments(task.space.flow, task.space.order, task.lean.work)
     room = sum(task.board.room(memory) for memory in task.board.memories if memory.is_fast)
     for state in row_by_row(task.space, task.lean.work, room):
@@ -241,7 +244,7 @@ def _row_by_row(task: SearchTask) -> Iterator[Candidate]:
 
 
 def _reordered(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
-    """Plans in orders of lower peaks that are found soon."""
+    """Yield plans in orders with lower peaks, if a quick search finds them."""
     for plan in _by_peak(current.plans)[:_REORDERED]:
         if _has_repeated(plan) or plan in current.settled["order"] or effort.is_spent():
             continue
@@ -253,7 +256,7 @@ def _reordered(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Pl
 
 
 def _relocated(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
-    """Blocks that move, or leave the fast memory for a time, where a plan could win with that."""
+    """Yield plans whose blocks move or temporarily leave the fast memory, if such a plan could win."""
     plans = current.plans
     for plan in sorted(_by_peak(plans), key=lambda one: placing.latency_bound(one, task.model, task.board)):
         if _worth_moving(task, plan, plans):
@@ -261,7 +264,7 @@ def _relocated(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Pl
 
 
 def _perfected(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
-    """Cheaper moves for the best plan, and its order proven or better; moves for those that are faster."""
+    """Yield the best plan with cheaper moves and a better or proven order, and faster plans with moves."""
     if not current.plans:
         return
     best, *faster = front(current.plans, task.board, task.ram_limit)
@@ -279,7 +282,7 @@ def _perfected(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Pl
 
 
 def _moved(task: SearchTask, current: _Round, plan: Plan, effort: Effort) -> Iterator[Plan]:
-    """The plan with moves, unless a round before has found the best."""
+    """Yield the plan with moves, unless an earlier round settled its moves."""
     if plan not in current.settled["moves"] and not effort.is_spent():
         better = _with_moves(task, plan, effort)
         current.settle("moves", plan, effort)
@@ -288,7 +291,7 @@ def _moved(task: SearchTask, current: _Round, plan: Plan, effort: Effort) -> Ite
 
 
 def _recomputed(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
-    """Halos computed twice, where that lowers the peak."""
+    """Yield plans that recompute tensors, if that lowers the peak."""
     for candidate in current.candidates[:_RECOMPUTED]:
         again = recompute(candidate, task.costs, task.lean.work, task.most_ticks, effort)
         if again is not candidate:
@@ -307,7 +310,7 @@ _STAGES = (
 def front(
     plans: Sequence[Plan], board: Board, limit_bytes: float = inf, best: Plan | None = None
 ) -> tuple[Plan, ...]:
-    """The best plan, `best` if it is given, and those that are faster for more memory."""
+    """Return the best plan (or `best` if given), and the plans that are faster but need more memory."""
     ranked = sorted(plans, key=lambda plan: sort_key(plan, board, limit_bytes))
     chosen = [best or ranked[0]]
     for plan in ranked:
@@ -318,9 +321,9 @@ def front(
 
 
 def sort_key(plan: Plan, board: Board, limit_bytes: float = inf) -> tuple[float, float, float, bool]:
-    """Return the key by which plans are chosen, less is better: what does not fit, stalls, and the price.
+    """Return the key of a plan (lower is better): bytes that do not fit, stalls, and the price.
 
-    The price is RAM, with tables in flash and time by their weights. An arena fits if it keeps the limit.
+    The price is RAM, with weighted tables in flash and time. An arena fits if it keeps the limit.
     """
     beyond, exposed_ticks, arena_bytes = placing.cost_key(plan, board)
     tables = _STEP_FLASH * len(plan.schedule.steps) + _MOVE_FLASH * len(plan.layout.transfers)
@@ -330,8 +333,9 @@ def sort_key(plan: Plan, board: Board, limit_bytes: float = inf) -> tuple[float,
 
 
 def could_win(peak_bytes: int, best: tuple[int, float, int]) -> bool:
-    """Whether a plan could demand less than `best` if it were packed better: with an arena as large as its
-    peak, or where something of the best lies beyond a memory, or in one that costs more.
+    """Whether better packing could make a plan cheaper than `best`, a `cost_key`.
+
+    It could if its peak is below the best arena, or if the best plan overflows a memory or stalls.
     """
     beyond, dearer, arena_bytes = best
     return bool(beyond or dearer) or align_up(peak_bytes, ARENA_GRAIN_BYTES) < arena_bytes
@@ -343,8 +347,9 @@ def _worth_packing(task: SearchTask, peak_bytes: int, plans: Sequence[Plan]) -> 
 
 
 def _worth_moving(task: SearchTask, plan: Plan, plans: Sequence[Plan]) -> bool:
-    """Whether a plan could be the best with moves: by its peak, or where the core waits for slow memories, by
-    its latency.
+    """Whether a plan could be the best with moves.
+
+    Its peak decides; if the core waits for slow memories, its latency bound decides.
     """
     _, latency, _ = min(placing.cost_key(one, task.board) for one in plans)
     if plan.estimate.exposed_ticks and latency:
@@ -357,14 +362,14 @@ def _by_peak(plans: Sequence[Plan]) -> list[Plan]:
 
 
 def _first_fit(task: SearchTask, candidate: Candidate, effort: Effort) -> Plan:
-    """The plan of a candidate, whose blocks stay where they are made."""
+    """Return the plan of a candidate, with one fixed offset for each block."""
     return _placed(task, candidate.tiled, candidate.schedule, _splits(task.space, candidate), effort)
 
 
 def _placed(
     task: SearchTask, tiled: TiledGraph, schedule: Schedule, splits: tuple[Split, ...], effort: Effort
 ) -> Plan:
-    """The plan of a schedule by the kernels that suit it."""
+    """Return the plan of a schedule, with the kernels chosen for it."""
     effort.spend(_PLAN_UNITS * len(schedule.steps))
     model, ticks = choose_kernels(task.model, tiled, schedule.steps, task.time, task.most_ticks)
     plan = placing.placed(model, task.board, tiled, schedule, splits=splits)
@@ -372,7 +377,7 @@ def _placed(
 
 
 def _with_moves(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
-    """The plan with moves where they make its arena smaller."""
+    """Return the plan with moves if they reduce its arena."""
     tiled = task.tiled(plan)
     effort.spend(_PACK_UNITS * len(plan.schedule.steps))
     relocation = Budget(task.price, effort, task.costs)
@@ -380,26 +385,26 @@ def _with_moves(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
 
 
 def _in_proven_order(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
-    """The plan in a better order if one packs no worse; else the plan, with what is proven of its order."""
+    """Return the plan in a better order that packs no worse, or the plan; its status says if it is proven."""
     tiled = task.tiled(plan)
     found = placing.reordered(task.lean, tiled, plan.schedule, effort)
     if plan.estimate.peak_bytes > found.lower_bound_bytes and found.steps != plan.schedule.steps:
         other = _with_moves(task, _placed(task, tiled, found, plan.splits, effort), effort)
         if placing.cost_key(other, task.board) <= placing.cost_key(plan, task.board):
             plan = other
-    # the order was found, and proven, for the leanest kernels
+    # the order and its proof are for the kernels with the least scratch
     proven = plan.estimate.peak_bytes <= found.lower_bound_bytes
     status = "optimal" if proven else "feasible"
     return replace(plan, schedule=replace(found, steps=plan.schedule.steps, status=status))
 
 
 def _has_repeated(plan: Plan) -> bool:
-    """Whether steps of a plan are repeated."""
+    """Whether a plan repeats a step."""
     return len(set(plan.schedule.steps)) < len(plan.schedule.steps)
 
 
 def _splits(space: Space, candidate: Candidate) -> tuple[Split, ...]:
-    """The cuts of a candidate by operator names, without the operators that stay whole."""
+    """Return the cuts of a candidate by operator names, without the operators that stay whole."""
     operators = space.flow.graph.operators
     splits = []
     for cut in candidate.state:
