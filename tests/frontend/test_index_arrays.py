@@ -67,6 +67,8 @@ def test_regular_parts() -> None:
     assert (op.start, op.step, op.out_shape) == ((1, 0, 3), (2, 1, -1), (2, 5, 2))
     assert np.array_equal(places, positions((2, 5, 2)))
     assert regular(index[[0, 1, 3]], (6, 5, 4)) is None
+    repeated = np.array([2, 4, 4, 3, 5, 5])  # as many as a slice of everything has
+    assert regular(repeated, (2, 1, 3)) is None
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,10 @@ def regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
     made: Shape = (sizes[0], sizes[1], sizes[2])
     if sizes[0] * sizes[1] * sizes[2] != index.size:
         return None
-    op = Slice((starts[0], starts[1], starts[2]), (steps[0], steps[1], steps[2]), made)
-    return op, np.ravel_multi_index(tuple(places), made).astype(np.int32)
+    stored = np.ravel_multi_index(tuple(places), made).astype(np.int32)
+    if _distinct(stored).size != index.size:
+        return None  # as many as the slice has, but some of them are selected twice
+    return Slice((starts[0], starts[1], starts[2]), (steps[0], steps[1], steps[2]), made), stored
 
 
 def _distinct(places: NDArray[np.signedinteger]) -> IndexArray:
