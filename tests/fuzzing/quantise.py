@@ -12,7 +12,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
-from fuzzing.draft import Array, Draft, Info, assemble, live_nodes
+from fuzzing.draft import Array, Draft, Info, assemble, live_nodes, names_read
 
 _MOVERS = frozenset(
     ("MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "Split")
@@ -146,7 +146,7 @@ class _Quantiser:
                     self._quantize(name, self.known[name])
         outputs = [self._output(name) for name in dict.fromkeys(draft.outputs)]
         nodes = live_nodes(self.nodes, (info[0] for info in outputs))
-        read = {name for node in nodes for name in node.input} | {info[0] for info in outputs}
+        read = {name for node in nodes for name in names_read(node)} | {info[0] for info in outputs}
         inputs = [info for info in inputs if info[0] in read]
         return assemble(nodes, inputs, outputs, draft.constants, draft.opset)
 
