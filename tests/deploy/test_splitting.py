@@ -19,7 +19,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planfile import plan_text
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search import placing
-from mcudeploy.planner.search.splitting import could_win, front, sort_key
+from mcudeploy.planner.search.ranking import could_win, front, sort_key
 
 BOARD = load_board("host")
 

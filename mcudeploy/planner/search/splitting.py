@@ -11,19 +11,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from math import inf, log2
+from math import inf
 
-from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.plan import Plan, Schedule, Search, Split
-from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
-from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.best_first import BestFirst, Candidate, OnGain
 from mcudeploy.planner.search.cuts import Space, State
 from mcudeploy.planner.search.kernels import choose_kernels
+from mcudeploy.planner.search.ranking import could_win, front, sort_key
 from mcudeploy.planner.search.recompute import recompute
 from mcudeploy.planner.search.row_by_row import row_by_row
 from mcudeploy.planner.search.seeds import CutProblem
@@ -48,15 +47,6 @@ _PACKING_SHARE = 0.05
 
 _RECOMPUTED, _REORDERED = 2, 3
 """Number of new candidates with recomputed halos, and of plans in other orders; all would take too long."""
-
-_STEP_FLASH, _MOVE_FLASH, _FLASH_OF_RAM = 6, 100, 8
-"""Average bytes of tables in flash for a step and for a move; bytes of flash that count as one byte of RAM.
-
-Microcontrollers have about eight times as much flash as RAM.
-"""
-
-_TIME_WEIGHT = log2(1.01)
-"""Exponent of the latency in the price: doubling the latency counts as 1 % more RAM."""
 
 _PLAN_UNITS, _PACK_UNITS = 220, 120
 """Effort per step of a plan by first fit, with its kernels, and of offsets alone."""
@@ -305,40 +295,6 @@ _STAGES = (
     ("ordering and packing the best plan", _perfected),
     ("recomputing halos", _recomputed),
 )
-
-
-def front(
-    plans: Sequence[Plan], board: Board, limit_bytes: float = inf, best: Plan | None = None
-) -> tuple[Plan, ...]:
-    """Return the best plan (or `best` if given), and the plans that are faster but need more memory."""
-    ranked = sorted(plans, key=lambda plan: sort_key(plan, board, limit_bytes))
-    chosen = [best or ranked[0]]
-    for plan in ranked:
-        smaller = placing.cost_key(plan, board) < placing.cost_key(chosen[0], board)
-        if plan.estimate.ticks < chosen[-1].estimate.ticks and not smaller:
-            chosen.append(plan)
-    return tuple(chosen)
-
-
-def sort_key(plan: Plan, board: Board, limit_bytes: float = inf) -> tuple[float, float, float, bool]:
-    """Return the key of a plan (lower is better): bytes that do not fit, stalls, and the price.
-
-    The price is RAM, with weighted tables in flash and time. An arena fits if it keeps the limit.
-    """
-    beyond, exposed_ticks, arena_bytes = placing.cost_key(plan, board)
-    tables = _STEP_FLASH * len(plan.schedule.steps) + _MOVE_FLASH * len(plan.layout.transfers)
-    price = (arena_bytes + tables / _FLASH_OF_RAM) * max(1.0, plan.estimate.ticks) ** _TIME_WEIGHT
-    too_large = beyond + max(0, arena_bytes - limit_bytes)
-    return too_large, exposed_ticks, price, plan.schedule.status != "optimal"
-
-
-def could_win(peak_bytes: int, best: tuple[int, float, int]) -> bool:
-    """Whether better packing could make a plan cheaper than `best`, a `cost_key`.
-
-    It could if its peak is below the best arena, or if the best plan overflows a memory or stalls.
-    """
-    beyond, dearer, arena_bytes = best
-    return bool(beyond or dearer) or align_up(peak_bytes, ARENA_GRAIN_BYTES) < arena_bytes
 
 
 def _worth_packing(task: SearchTask, peak_bytes: int, plans: Sequence[Plan]) -> bool:

@@ -1,0 +1,55 @@
+"""The order of plans by price, the faster plans for more memory, and the plans that could win."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, log2
+
+from mcudeploy.boards.board import Board
+from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
+from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.planner.search import placing
+
+_STEP_FLASH, _MOVE_FLASH, _FLASH_OF_RAM = 6, 100, 8
+"""Average bytes of tables in flash for a step and for a move; bytes of flash that count as one byte of RAM.
+
+Microcontrollers have about eight times as much flash as RAM.
+"""
+
+_TIME_WEIGHT = log2(1.01)
+"""Exponent of the latency in the price: doubling the latency counts as 1 % more RAM."""
+
+
+def front(
+    plans: Sequence[Plan], board: Board, limit_bytes: float = inf, best: Plan | None = None
+) -> tuple[Plan, ...]:
+    """Return the best plan (or `best` if given), and the plans that are faster but need more memory."""
+    ranked = sorted(plans, key=lambda plan: sort_key(plan, board, limit_bytes))
+    chosen = [best or ranked[0]]
+    for plan in ranked:
+        smaller = placing.cost_key(plan, board) < placing.cost_key(chosen[0], board)
+        if plan.estimate.ticks < chosen[-1].estimate.ticks and not smaller:
+            chosen.append(plan)
+    return tuple(chosen)
+
+
+def sort_key(plan: Plan, board: Board, limit_bytes: float = inf) -> tuple[float, float, float, bool]:
+    """Return the key of a plan (lower is better): bytes that do not fit, stalls, and the price.
+
+    The price is RAM, with weighted tables in flash and time. An arena fits if it keeps the limit.
+    """
+    beyond, exposed_ticks, arena_bytes = placing.cost_key(plan, board)
+    tables = _STEP_FLASH * len(plan.schedule.steps) + _MOVE_FLASH * len(plan.layout.transfers)
+    price = (arena_bytes + tables / _FLASH_OF_RAM) * max(1.0, plan.estimate.ticks) ** _TIME_WEIGHT
+    too_large = beyond + max(0, arena_bytes - limit_bytes)
+    return too_large, exposed_ticks, price, plan.schedule.status != "optimal"
+
+
+def could_win(peak_bytes: int, best: tuple[int, float, int]) -> bool:
+    """Whether better packing could make a plan cheaper than `best`, a `cost_key`.
+
+    It could if its peak is below the best arena, or if the best plan overflows a memory or stalls.
+    """
+    beyond, dearer, arena_bytes = best
+    return bool(beyond or dearer) or align_up(peak_bytes, ARENA_GRAIN_BYTES) < arena_bytes
