@@ -76,22 +76,22 @@ def pipeline(
     units = load_topology(topology)
     with output.progress() as progress:
         progress.stage(f"dividing {model.name} among {units.width} x {units.height} units")
-        found = plan_pipeline(model, units, mode, objective, options)
-    told = report(found)
+        pipeline = plan_pipeline(model, units, mode, objective, options)
+    content = report(pipeline)
     if destination:
-        write_file(destination, report_text(found.model.sha256, told))
+        write_file(destination, report_text(pipeline.model.sha256, content))
     if chart:
-        write_file(chart, pipeline_picture(found))
-    drawn = {"grid": grid_text(found), "gantt": gantt_text(found)}
-    output.result(told, lambda console, shown: _table(console, dict(shown), drawn))
+        write_file(chart, pipeline_picture(pipeline))
+    drawn = {"grid": grid_text(pipeline), "gantt": gantt_text(pipeline)}
+    output.result(content, lambda console, shown: _table(console, dict(shown), drawn))
 
 
-def _table(console: Console, told: dict[str, Any], drawn: dict[str, list[str]]) -> None:
+def _table(console: Console, content: dict[str, Any], drawn: dict[str, list[str]]) -> None:
     """The report for people: regions, facts, units, stages over time."""
     table = table_of(*_HEADINGS)
-    links = [*told["links"], {}]
+    links = [*content["links"], {}]
     for number, (stage, region, link) in enumerate(
-        zip(told["stages"], told["regions"], links, strict=True), 1
+        zip(content["stages"], content["regions"], links, strict=True), 1
     ):
         names = region["operators"]
         row = (
@@ -107,7 +107,7 @@ def _table(console: Console, told: dict[str, Any], drawn: dict[str, list[str]]) 
         )
         table.add_row(*map(cell, row))
     console.print(table)
-    facts(console, _facts(told))
+    facts(console, _facts(content))
     for heading, lines in (("units, by stage", drawn["grid"]), ("frames over time", drawn["gantt"])):
         console.print()
         console.print(cell(heading, "dim"))
@@ -115,17 +115,17 @@ def _table(console: Console, told: dict[str, Any], drawn: dict[str, list[str]]) 
             console.print(cell(line), soft_wrap=True)
 
 
-def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
-    slowest, units, topology = told["bottleneck"], told["units"], told["topology"]
+def _facts(content: dict[str, Any]) -> list[tuple[str, str]]:
+    slowest, units, topology = content["bottleneck"], content["units"], content["topology"]
     size = f"{topology['width']} x {topology['height']}"
-    proven = ", proven" if told["proven"] else ""
-    rate, bound = told["throughput_ratio"], told["bound_throughput_ratio"]
+    proven = ", proven" if content["proven"] else ""
+    rate, bound = content["throughput_ratio"], content["bound_throughput_ratio"]
     return [
         ("units", f"{units['used']} of {size}, {plain(topology['unit'])}"),
-        ("found by", f"{told['mode']}, for {told['objective']}{proven}; {told['groups']} groups"),
+        ("found by", f"{content['mode']}, for {content['objective']}{proven}; {content['groups']} groups"),
         ("bottleneck", f"{slowest['kind']} {slowest['region']}: {slowest['ticks']:,.0f} ticks"),
-        ("throughput", f"{told['frames_per_second']:,.2f} frames a second, {rate:.2f} times one unit"),
+        ("throughput", f"{content['frames_per_second']:,.2f} frames a second, {rate:.2f} times one unit"),
         ("", f"{bound:.2f} times if links cost nothing and everything fitted"),
-        ("latency", f"{told['latency_ticks']:,.0f} ticks; one unit: {told['single_unit_ticks']:,.0f}"),
+        ("latency", f"{content['latency_ticks']:,.0f} ticks; one unit: {content['single_unit_ticks']:,.0f}"),
         ("all times", "modelled"),
     ]

@@ -96,9 +96,9 @@ def quantize(
     if destination.resolve().parent == data.resolve() or same_file(destination, data):
         raise UsageError(f"--output {destination} is among the samples of --data: choose another file")
     kept = tuple(name.strip() for text in keep_float for name in text.split(",") if name.strip())
-    asked = QuantizeRequest(data, labels, method, samples, seed, kept, dict(options.shapes))
+    request = QuantizeRequest(data, labels, method, samples, seed, kept, dict(options.shapes))
     with output.progress() as progress:
-        report = quantize_model(model, asked, destination, progress)
+        report = quantize_model(model, request, destination, progress)
         interrupts.close()
     output.result(report, quantizetable.quantize)
 

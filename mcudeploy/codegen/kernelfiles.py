@@ -30,8 +30,8 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 def source_index() -> Mapping[str, Path]:
     """Return the C files of all kernels and their headers, by names that no two folders share."""
     firmware = resource_dir("firmware")
-    found = (path for folder in _FOLDERS for path in (firmware / folder).rglob("*.[ch]"))
-    return {path.name: path for path in sorted(found, key=attrgetter("name"))}
+    sources = (path for folder in _FOLDERS for path in (firmware / folder).rglob("*.[ch]"))
+    return {path.name: path for path in sorted(sources, key=attrgetter("name"))}
 
 
 def source_folders() -> list[Path]:

@@ -52,8 +52,8 @@ def options_of(choices: Choices) -> Options:
         raise TypeError(f"no such option: {name}; {hint}")
     kinds = get_type_hints(Choices, include_extras=True)
     given = {name: checked(name, value, kinds[name] | None) for name, value in choices.items()}
-    found = {spec.field: _value(spec, given[spec.keyword]) for spec in OPTIONS if spec.keyword in given}
-    return Options(**found, name=given.get("name"))
+    values = {spec.field: _value(spec, given[spec.keyword]) for spec in OPTIONS if spec.keyword in given}
+    return Options(**values, name=given.get("name"))
 
 
 def _value(spec: OptionSpec, value: Any) -> Any:

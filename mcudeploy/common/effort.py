@@ -18,7 +18,7 @@ ROUND_ENDS_S = (1.0, 5.0, 10.0, 20.0, 60.0, 180.0, 540.0)
 """Seconds of effort after which rounds end; later ones take three times the effort of all before."""
 
 _CLOCK_UNITS = 10_000
-"""The clock is looked at after so much work: that can take longer than a step of a search."""
+"""Units of work between two readings of the clock, which can take longer than a step of a search."""
 
 _CUTOFF, _COMPILING_S = 4.0, 120.0
 """CPU-time cutoff, as a multiple of the time limit, plus the time of the first compilation of the loops.

@@ -102,6 +102,6 @@ void mcud_conv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
         to.records += params->group_words;
         from.memory += params->group_inputs;
     }
-    const int32_t made = (end_row - first_row) * params->dims.output_cols * params->dims.output_channels;
-    mcud_clip_s8(out, made, params->act.min, params->act.max);
+    const int32_t elements = (end_row - first_row) * params->dims.output_cols * params->dims.output_channels;
+    mcud_clip_s8(out, elements, params->act.min, params->act.max);
 }

@@ -38,6 +38,6 @@ void mcud_add_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
             out += params->broadcast.channels;
         }
     }
-    const int32_t made = (end_row - first_row) * params->broadcast.cols * params->broadcast.channels;
-    mcud_clip_s8(first, made, params->act.min, params->act.max);
+    const int32_t elements = (end_row - first_row) * params->broadcast.cols * params->broadcast.channels;
+    mcud_clip_s8(first, elements, params->act.min, params->act.max);
 }
