@@ -165,7 +165,7 @@ def _by_verdict(tally: Tally) -> Counter[str]:
 
 
 def _print(tally: Tally, seconds: float) -> None:
-    names = ("verified", "refused", *BAD)
+    names = ("verified", "refused", "undefined", *BAD)
     print(f"{'graphs':<16}" + "".join(f"{name:>11}" for name in names))
     flat = sorted({kind for kind, _ in tally.verdicts} - set(KINDS))
     for kind in (*KINDS, *flat):

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from fuzzing import plans, running
 from fuzzing.flat import draw_flat
-from fuzzing.generate import TRAITS, Drawn, Trait, draw
+from fuzzing.generate import TRAITS, Drawn, Trait, draw, traits_of
 from fuzzing.plans import Made
 from fuzzing.reduce import smaller
 from fuzzing.running import BAD, examine
@@ -48,6 +48,19 @@ def test_graphs_with_a_trait_are_verified_or_refused_by_name(trait: Trait, tmp_p
     first = 1000 * TRAITS.index(trait)
     drawn = [draw(first + at, {trait, others[at]}) for at in range(_OF_A_TRAIT)]
     assert_verified(drawn, tmp_path)
+
+
+def test_a_value_between_two_int16_steps_may_be_rounded_to_either(tmp_path: Path) -> None:
+    drawn = draw(952000659, traits_of(952000659))
+    (subject,) = examine([("tie", drawn.seed, drawn.model)], tmp_path, ways=())
+    assert subject.verdict == "verified"
+
+
+def test_a_rounded_nan_is_no_defect(tmp_path: Path) -> None:
+    """0 / 0 that QuantizeLinear rounds to an integer: ONNX does not define it."""
+    drawn = draw(952000052, traits_of(952000052))
+    (subject,) = examine([("nan", drawn.seed, drawn.model)], tmp_path, ways=())
+    assert subject.verdict == "undefined"
 
 
 @pytest.mark.parametrize("trait", TRAITS)

@@ -26,7 +26,7 @@ from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.locations import BlockTable, Locations
-from mcudeploy.verify.difference import Difference, difference, operator_stands
+from mcudeploy.verify.difference import Difference, difference, least_tolerance, operator_stands
 
 Array = NDArray[Any]
 
@@ -242,7 +242,10 @@ def check_operators(
         found = np.frombuffer(data, graph.tensors[operator.output].dtype.value)
         mask = ties.get(operator.output)
         diff = difference(
-            found, expected[rows.lo : rows.hi], None if mask is None else mask[rows.lo : rows.hi]
+            found,
+            expected[rows.lo : rows.hi],
+            None if mask is None else mask[rows.lo : rows.hi],
+            least_tolerance(graph.references[operator.output]),
         )
         result[operator.name] = result[operator.name].merge(diff) if operator.name in result else diff
     return result

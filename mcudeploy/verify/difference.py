@@ -4,7 +4,7 @@ An int8 operator, on the reference's own inputs, must have at least 99.5 % equal
 LSB off; end to end the largest output keeps its index and no element is off by more than 4 LSB. A float32
 tensor must be within 1e-4 of the reference's range over all samples, or within 2^-22 if that is less; an
 int32 tensor must be equal. If activations are rounded to int16 in float32, outputs must be within 2e-3 of the
-range: a rounding in the other direction affects all later values.
+range: a rounding in the other direction affects all later values. Rounded values may be one step off.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import DType, Graph
+from mcudeploy.ir.graph import DType, Graph, GraphIO
 
 Array = NDArray[Any]
 
@@ -29,6 +29,8 @@ FLOAT_FLOOR = 2.0**-22
 """Two units in the last place of 1: functions that add to 1 in between, as a sigmoid, are no more exact
 at 0.
 """
+GRID_STEP = 1.0
+"""The step of values that float32 rounds to int16: noise in the last bit decides a value in the middle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,12 @@ class Difference:
     where: int
     found: float
     expected: float
+    least: float = FLOAT_FLOOR
 
     @property
     def tolerance(self) -> Tolerance:
         """Tolerance of a float32 result of one operator."""
-        return Tolerance(FLOAT_SHARE_OF_RANGE, self.range)
+        return Tolerance(FLOAT_SHARE_OF_RANGE, self.range, self.least)
 
     def merge(self, other: Difference) -> Difference:
         """Combine two differences; the place is the worse one's."""
@@ -83,11 +86,17 @@ class Difference:
             worse.where,
             worse.found,
             worse.expected,
+            self.least,
         )
 
 
-def difference(found: Array, expected: Array, ties: Array | None = None) -> Difference:
-    """Compare two stored tensors of the same shape and type element by element; `ties` marks the ties."""
+def difference(
+    found: Array, expected: Array, ties: Array | None = None, least: float = FLOAT_FLOOR
+) -> Difference:
+    """Compare two stored tensors of the same shape and type element by element.
+
+    `ties` marks the ties; `least` is the least tolerance of float32.
+    """
     got, want = found.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
     with np.errstate(invalid="ignore"):  # infinity minus infinity
         gap = np.abs(got - want)
@@ -103,6 +112,7 @@ def difference(found: Array, expected: Array, ties: Array | None = None) -> Diff
         where=worst,
         found=float(got[worst]) if gap.size else 0.0,
         expected=float(want[worst]) if gap.size else 0.0,
+        least=least,
     )
 
 
@@ -127,8 +137,16 @@ def operator_stands(diff: Difference, dtype: DType) -> bool:
 def output_share(graph: Graph) -> float:
     """Tolerance of float32 outputs of the whole model, as a share of the reference's range."""
     borders = (*graph.references.values(), *graph.inputs, *graph.outputs)
-    on_grid = any(border.dtype in ("int16", "uint16") for border in borders)
-    return GRID_SHARE_OF_RANGE if on_grid else FLOAT_SHARE_OF_RANGE
+    return GRID_SHARE_OF_RANGE if any(map(_on_grid, borders)) else FLOAT_SHARE_OF_RANGE
+
+
+def least_tolerance(border: GraphIO) -> float:
+    """The least tolerance of a float32 tensor, in stored units."""
+    return GRID_STEP if _on_grid(border) else FLOAT_FLOOR
+
+
+def _on_grid(border: GraphIO) -> bool:
+    return border.dtype in ("int16", "uint16")
 
 
 def output_stands(found: Array, expected: Array, dtype: DType, tolerance: Tolerance | None) -> bool:

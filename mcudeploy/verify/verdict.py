@@ -35,6 +35,7 @@ from mcudeploy.verify.difference import (
     Difference,
     Tolerance,
     difference,
+    least_tolerance,
     output_share,
     output_stands,
     range_of,
@@ -222,7 +223,9 @@ def _same(found: Array, expected: Array, tolerance: Tolerance | None) -> bool:
 def _tolerances(graph: Graph, share: float, expected: Sequence[Outputs]) -> dict[str, Tolerance]:
     """Tolerance of each float32 output, by tensor name, over all samples."""
     return {
-        border.tensor: Tolerance(share, range_of(values[border.tensor] for values in expected))
+        border.tensor: Tolerance(
+            share, range_of(values[border.tensor] for values in expected), least_tolerance(border)
+        )
         for border in graph.outputs
         if graph.tensors[border.tensor].dtype is DType.FLOAT32
     }

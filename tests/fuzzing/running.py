@@ -23,6 +23,7 @@ from mcudeploy.common.errors import DeployError, ModelError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.reference import Reference
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import judge
 
@@ -32,7 +33,7 @@ BAD = ("wrong", "fault", "traceback", "sanitizer")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A failure of one way of planning a graph; `kind` is one of BAD, or "refused"."""
+    """A failure of one way of planning a graph; `kind` is one of BAD, "refused", or "undefined"."""
 
     kind: str
     way: str
@@ -180,7 +181,8 @@ def _run(subject: Subject, executable: Path, numbers: dict[str, int]) -> None:
             if expected is None:
                 verdict = judge(runner, made.plan, subject.path, samples, SILENT)
                 if verdict.reasons:
-                    subject.findings.append(Finding("wrong", made.way, "\n".join(verdict.reasons)))
+                    kind = "undefined" if _rounds_nan(subject, samples) else "wrong"
+                    subject.findings.append(Finding(kind, made.way, "\n".join(verdict.reasons)))
                 if subject.makers:
                     runner.select(numbers[written.symbol], subject.seed)
                     reasons = compared(runner, storage, subject.path, samples[0], subject.makers)
@@ -191,6 +193,16 @@ def _run(subject: Subject, executable: Path, numbers: dict[str, int]) -> None:
                 _compare(subject, made, expected, _outputs(runner, storage, samples[0]), again)
         if expected is None:
             return
+
+
+def _rounds_nan(subject: Subject, samples: Sequence[Sample]) -> bool:
+    """Whether a QuantizeLinear of the model rounds a NaN, of which ONNX defines no result."""
+    if subject.makers:
+        return False
+    nodes = onnx.load(subject.path).graph.node
+    rounded = [node.input[0] for node in nodes if node.op_type == "QuantizeLinear"]
+    reference = Reference(subject.path, rounded)
+    return any(np.isnan(value).any() for each in samples for value in reference.run(each.inputs).values())
 
 
 def _outputs(runner: programs.Runner, storage: Storage, sample: Sample) -> Outputs:
