@@ -50,7 +50,8 @@ def compared(
         if border.name in values
     }
     reasons = []
-    for operator, found in check_operators(machine, storage, sample.stored, references, {}).items():
+    fed = {**sample.stored, **references}
+    for operator, found in check_operators(machine, storage, fed, references, {}).items():
         output = next(it.output for it in graph.operators if it.name == operator)
         op = makers.get(graph.references[output].name, "") if output in graph.references else ""
         if graph.tensors[output].dtype is DType.FLOAT32:

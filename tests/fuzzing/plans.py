@@ -16,7 +16,8 @@ from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.plan import Plan, Rewrites, Split
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.order.rpo import reverse_post_order
-from mcudeploy.planner.place.arena import Budget
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
+from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.plan_options import Options, Placement
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space
@@ -161,16 +162,26 @@ def _again(made: Made, random: np.random.Generator) -> Made:
 
 
 def _apart(model: Model, base: Made, random: np.random.Generator) -> Made:
-    """Two memories; the fast one is too small for everything."""
+    """Two memories; the fast one is too small for everything, but has room for what cannot lie elsewhere."""
     some = int(base.plan.layout.arena_bytes * random.uniform(0.2, 0.9)) // 4 * 4
-    board = _board(memories=("ram", "bulk"), first_bytes=max(4, some))
+    board = _board(memories=("ram", "bulk"), first_bytes=max(some, _least_fast_bytes(model)))
     return searched("memories", model, board, _drawn(random))
 
 
 def _beside_tiny(model: Model, random: np.random.Generator) -> Made:
-    """Two memories; the fast one is tiny."""
-    board = _board(memories=("ram", "bulk"), first_bytes=int(random.choice(_TINY_BYTES)))
+    """Two memories; the fast one is tiny, but has room for what cannot lie elsewhere."""
+    tiny = max(int(random.choice(_TINY_BYTES)), _least_fast_bytes(model))
+    board = _board(memories=("ram", "bulk"), first_bytes=tiny)
     return searched("tiny", model, board, _drawn(random))
+
+
+def _least_fast_bytes(model: Model) -> int:
+    """Bytes of the largest scratch, and of the largest input that nothing reads."""
+    graph = model.graph
+    read = {name for operator in graph.operators for name in operator.inputs}
+    unread = (graph.tensors[it.tensor].size_bytes for it in graph.inputs if it.tensor not in read)
+    needed = max(model.min_scratch.calls[name].scratch_bytes for name in model.calls)
+    return align_up(max(needed, *unread, 0), ARENA_GRAIN_BYTES)
 
 
 def _on_units(model: Model, random: np.random.Generator) -> Made:
