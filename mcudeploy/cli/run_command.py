@@ -121,7 +121,7 @@ def _require_plain(timing: Timing, guards: bool, labels: Path | None, options: O
         "--parallel": options.cores not in (None, 1),
         "--guards": guards,
         "--labels": labels is not None,
-        f"--objective {options.objective}": options.objective != "instructions",
+        f"--objective {options.objective}": options.objective == "cycles",
         f"--timing {timing}": timing != "instructions",
     }
     found = next((name for name, there in given.items() if there), None)

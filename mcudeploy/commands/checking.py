@@ -40,7 +40,7 @@ def check_model(path: Path, board: Board | None, options: Options) -> Checked:
     from mcudeploy.planner.planner import search_plans  # noqa: PLC0415
 
     options = replace(options, time_limit=_CHECK_S)
-    known = known_times(board, options.objective)
+    known = known_times(board, options.unit_on(board))
     split = search_plans(model, board, options, known=known)
     best = {"unsplit": (split, split.baseline)}
     if split.search.candidates:  # else the weights alone are too large

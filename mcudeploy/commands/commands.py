@@ -70,7 +70,7 @@ def _planned(path: Path, board: Board, options: Options, progress: Progress) -> 
 
 def plans_by_estimates(model: Model, board: Board, options: Options, progress: Progress) -> Planned:
     """Return the plans found without a device. Raises FitError with proposals that make the model fit."""
-    known = known_times(board, options.objective)
+    known = known_times(board, options.unit_on(board))
     try:
         return find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
     except FitError as error:
@@ -178,26 +178,35 @@ def measure_model(
     Unless a plan is given, kernel variants without a time are timed first, and the plan uses the fastest.
     Raises ConfigError if the target does not support this `timing`.
     """
-    timing = _timing(timing, target, options)
-    require_timing(timing, target, options.cores)
+    options = _counted(options, timing, target)
     require_port(target)
-    modelled = options.objective == "cycles" and target.emulated
+    modelled = options.unit_on(target.board) == "cycles" and target.emulated
     if options.plan_file is None and not target.board.is_host and not modelled:
         _time_variants(path, target, options, progress)
     made = _planned(path, target.board, options, progress)
-    require_timing(timing, target, made.model.cores)
+    timing = _timing(timing, target, made)
     samples = load_samples(made.model.graph, [], [], options.seed)
     ran = run_within_limit(made, target, samples, options.max_overhead, progress)
     return _measured(ran, timing, target, samples[0], progress)
 
 
-def _timing(timing: Timing, target: Target, options: Options) -> Timing:
-    """Return what a run counts; the objective decides if only instructions are asked for."""
+def _counted(options: Options, timing: Timing, target: Target) -> Options:
+    """Return the options of a search for plans that are timed like this: traffic counts instructions.
+
+    Raises UsageError or ConfigError for a timing that no run can have.
+    """
     if options.objective == "cycles" and timing == "traffic":
         raise UsageError("--timing traffic counts instructions: leave it out, or --objective cycles")
     if options.objective == "cycles":
         load_costs(target.board.core, "cycles")  # raises if there is no model
-    cycles = options.objective == "cycles" and target.emulated and timing == "instructions"
+    require_timing(timing, target, options.cores)
+    return replace(options, objective="instructions") if timing == "traffic" else options
+
+
+def _timing(timing: Timing, target: Target, made: Deployment) -> Timing:
+    """Return what a run counts; the objective of a plan decides if only instructions are asked for."""
+    require_timing(timing, target, made.model.cores)
+    cycles = made.planned.objective == "cycles" and target.emulated and timing == "instructions"
     return "cycles-model" if cycles else timing
 
 
@@ -244,8 +253,7 @@ def run_model(
     `labels` contains the class names, one per line.
     Raises ConfigError if the target does not support this `timing`.
     """
-    timing = _timing(timing, target, options)
-    require_timing(timing, target, options.cores)
+    options = _counted(options, timing, target)
     require_port(target)
     classes = read_labels(labels) if labels is not None else ()
     if inputs or expected or classes:  # wrong files are reported before the search
@@ -255,7 +263,7 @@ def run_model(
             require_labels(graph, classes)
     progress.stage(f"planning {path.name}")
     made = _planned(path, target.board, options, progress)
-    require_timing(timing, target, made.model.cores)
+    timing = _timing(timing, target, made)
     samples = load_samples(made.model.graph, inputs, expected, options.seed, reading)
     ran = run_within_limit(made, target, samples, options.max_overhead, progress)
     verdict = verdict_on_host(ran.made, samples, progress).with_device(ran.observed.outputs)

@@ -94,7 +94,8 @@ def _search(model: Model, fleet: Fleet, options: Options, progress: Progress) ->
         if begun.interrupted:
             return begun
         start = begun.choices[0]
-    paces = per_instruction(board.core, options.objective if emulated else "instructions")
+    unit = options.unit_on(board) if emulated else "instructions"
+    paces = per_instruction(board.core, unit)
     progress.stage(f"building the measurer for {board.name}")
     with measured_tiles(fleet) as measured:
 

@@ -105,12 +105,22 @@ def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:
     if not path.is_file():
         known = ", ".join(sorted(one.stem for one in COSTS.glob("*.csv")))
         raise ConfigError(f"no costs of kernels on {core}; there are those of {known}. {_REMAKE}")
-    if unit == "cycles" and unit not in _columns(path):
-        known = ", ".join(sorted(one.stem for one in COSTS.glob("*.csv") if unit in _columns(one)))
+    if unit == "cycles" and not has_cycles(core):
+        known = ", ".join(sorted(one.stem for one in COSTS.glob("*.csv") if has_cycles(one.stem)))
         raise ConfigError(
             f"there is no cycle model of {core}; there are those of {known}: leave --objective cycles out"
         )
     return CoreCosts(name, read_costs(path, unit), unit)
+
+
+@cache
+def has_cycles(core: str) -> bool:
+    """Return whether the shipped table of a core, or of its stand-in, has modelled cycles."""
+    path = COSTS / f"{STAND_INS.get(core, core)}.csv"
+    if not path.is_file():
+        return False
+    with path.open(encoding="utf-8", newline="") as file:
+        return "cycles" in next(csv.reader(file), [])
 
 
 def best_costs(core: str) -> CoreCosts:
@@ -118,15 +128,7 @@ def best_costs(core: str) -> CoreCosts:
 
     Raises ConfigError as `load_costs` does.
     """
-    try:
-        return load_costs(core, "cycles")
-    except ConfigError:
-        return load_costs(core)
-
-
-def _columns(path: Path) -> list[str]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return next(csv.reader(file), [])
+    return load_costs(core, "cycles" if has_cycles(core) else "instructions")
 
 
 def read_costs(path: Path, unit: Unit = "instructions") -> dict[str, dict[str, float]]:

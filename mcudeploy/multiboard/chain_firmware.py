@@ -85,7 +85,8 @@ def planned(number: int, stage: Stage, target: Target, options: Options, progres
     for name, bytes_taken in taken.items():
         room = board.room(board.memory(name)) - bytes_taken
         limits[name] = min(room, limits.get(name, room))
-    own = replace(options, memory_limits=tuple(limits.items()), name=f"stage{number + 1}")
+    limited = replace(options, memory_limits=tuple(limits.items()), name=f"stage{number + 1}")
+    own = replace(limited, objective="instructions")  # as the boards of a chain are compared
     try:
         found = find_plans(stage.model, board, own, progress=progress, known=known_times(board))
     except FitError as error:

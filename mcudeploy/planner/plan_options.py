@@ -48,7 +48,7 @@ class Options:
     """The user's choices: the values of `OPTIONS`, and `name`, the prefix of names in C.
 
     `plan_file` replaces the search; with `resume` the search begins there. `cores`: 0 for all cores of the
-    board; None for the number of a stored plan, or else one.
+    board; None for the number of a stored plan, or else one. `objective`: None for `Options.unit_on`.
     """
 
     plan_file: Path | None = None
@@ -62,7 +62,7 @@ class Options:
     assign: tuple[str, ...] = ()
     placement: Placement = "blocks"
     cores: int | None = None
-    objective: Unit = "instructions"
+    objective: Unit | None = None
     seed: int = 0
     float_io: bool = False
     keep_constant: bool = False
@@ -75,6 +75,20 @@ class Options:
         """Return the board with the memories that arenas, inputs and outputs may use."""
         board = board if self.dma_io else board.with_dma_everywhere()
         return board.limited(dict(self.memory_limits))
+
+    def unit_on(self, board: Board, cores: int | None = None) -> Unit:
+        """Return the unit of times on a board: by default modelled cycles, if one core with a cycle model runs
+        a plan.
+
+        `cores`: those of a stored plan.
+        """
+        if self.objective is not None:
+            return self.objective
+        from mcudeploy.cost.estimate import has_cycles  # noqa: PLC0415 - it loads numpy
+
+        if cores is None:
+            cores = board.cores if self.cores == 0 else self.cores or 1
+        return "cycles" if cores == 1 and has_cycles(board.core) else "instructions"
 
 
 OPTIONS = (
@@ -139,8 +153,8 @@ OPTIONS = (
     OptionSpec(
         "objective",
         ("instructions", "cycles"),
-        "Metric to optimise on emulated boards: instruction count or modelled cycles. Hardware always uses "
-        "measured cycles.",
+        "Metric to optimise by estimates and on emulated boards: modelled cycles or executed instructions. "
+        "Hardware always uses measured cycles.  [default: cycles if one core with a cycle model runs the plan]",
     ),
     OptionSpec("seed", int, "Seed of every random choice.", metavar="N", least=0),
     OptionSpec(

@@ -52,7 +52,7 @@ class Planned:
     the unsplit plan, which is the last choice if `offers_baseline`: it fits, and no plan was given.
     `costs_of`: the core whose kernel costs give the estimated times; None if the times were measured.
     `interrupted`: Ctrl-C ended the search or a later stage. `limits`: the maximum arena sizes in bytes, by
-    memory. `objective`: see `Options`. `points`: arena (bytes) and latency of every split plan built.
+    memory. `objective`: the unit of estimated times. `points`: arena (bytes) and latency of every split plan built.
     """
 
     models: Mapping[Rewrites, Model]
@@ -99,7 +99,7 @@ def find_plans(
     found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
     if found.interrupted:
         _LOG.warning("interrupted: the search ends with the best plan so far")
-    found = replace(found, limits=dict(options.memory_limits), objective=options.objective)
+    found = replace(found, limits=dict(options.memory_limits))
     found = _on_cores(found)
     return through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))
 
@@ -153,8 +153,6 @@ def search_plans(
     known: KnownSource = nothing_known,
 ) -> Planned:
     """Return the plans that `find_plans` chooses from: they may not fit, and are not checked yet."""
-    costs = load_costs(board.core, options.objective)
-    source, costs_of = tiles or estimated(costs), None if tiles else costs.core
     stored, models = None, dict[Rewrites, Model]()
     if options.plan_file is None:
         model = model.on_units(board, assign(model.graph, board, options.assign))
@@ -170,6 +168,9 @@ def search_plans(
         options = replace(options, stream_input=stored.form.streamed)
     if model.cores > 1:
         board = _shared_by_cores(board, options)
+    unit = options.unit_on(board, model.cores)
+    costs = load_costs(board.core, unit)
+    source, costs_of = tiles or estimated(costs), None if tiles else costs.core
 
     def fastest_in(form: Rewrites) -> Model:
         made = model.in_form(form)
@@ -195,7 +196,7 @@ def search_plans(
             kernels = models[stored.form].with_kernels(stored.kernels)
             stored = timed(stored, kernels, board, source, move_price(source))
         given = tuple(plan for plan in (stored,) if plan is not None)
-        return Planned(models, given, unsplit, Search(), costs_of, offers_baseline=not given)
+        return Planned(models, given, unsplit, Search(), costs_of, objective=unit, offers_baseline=not given)
     unsplit = timed(unsplit, base, board, source, move_price(source))
     task = SearchTask.of(
         fastest_in(Rewrites(options.stream_input, accumulating=True)),
@@ -210,7 +211,9 @@ def search_plans(
     rounds = effort.rounds(options.time_limit)
     split = split_plans(task, rounds, unsplit, stored or start, told=told, progress=progress)
     interrupted, points = split.interrupted, split.points
-    return Planned(models, split.plans, unsplit, split.search, costs_of, interrupted, points=points)
+    return Planned(
+        models, split.plans, unsplit, split.search, costs_of, interrupted, objective=unit, points=points
+    )
 
 
 def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:

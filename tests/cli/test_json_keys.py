@@ -89,8 +89,11 @@ def key_paths(value: Any, at: str = "") -> Iterator[str]:
             yield from key_paths(item, path)
 
 
-NAMED = {"arenas", "traffic", "elsewhere", "kernels", "operator_checks", "memory_limits", "plans"}
-"""Objects whose keys are names from the model or the board."""
+NAMED = {
+    *("arenas", "traffic", "elsewhere", "kernels", "operator_checks", "memory_limits", "plans"),
+    *("functions", "histogram"),
+}
+"""Objects whose keys are names from the model, the board or the program."""
 
 
 def test_keys_of_json_objects(

@@ -20,7 +20,7 @@ from tests.gate.networks import NETWORKS
 TABLE = Path(__file__).with_name("table.csv")
 BOARD = "mps2-an386"
 WAYS = ("whole", "streamed")
-FIGURES = ("arena_bytes", "instructions", "flash_bytes")
+FIGURES = ("arena_bytes", "cycles", "flash_bytes")
 SECONDS = 10.0
 """Of counted effort: the plans are the same on every machine. A round ends there."""
 
@@ -28,7 +28,7 @@ Figures = tuple[int, int, int]
 
 
 def figures(name: str, way: str, folder: Path) -> Figures:
-    """Arena bytes, estimated instructions, and bytes of weights and tables of one network's plan."""
+    """Arena bytes, modelled cycles, and bytes of weights and tables of one network's plan."""
     board = load_board(BOARD)
     model = load_model(save(NETWORKS[name](), folder))
     planned = find_plans(model, board, Options(stream_input=way == "streamed", time_limit=SECONDS))

@@ -1,4 +1,4 @@
-"""The quality gate: arena, instructions and flash of plans with a fixed effort, beside those of before.
+"""The quality gate: arena, cycles and flash of plans with a fixed effort, beside those of before.
 
 A change that makes one of them worse fails. `python -m tests.gate.table` rewrites the table, for a change
 that makes one worse for a reason.

@@ -46,6 +46,32 @@ def test_plans_are_estimated_in_cycles(tmp_path: Path) -> None:
     assert json.loads(json.dumps(as_json(by_unit[1])))["estimates"]["unit"] == "cycles"
 
 
+@pytest.mark.parametrize(
+    ("board", "cores", "unit"),
+    [
+        ("stm32f405", None, "cycles"),
+        ("mps3-an547", 1, "cycles"),
+        ("mps2-an521", 2, "instructions"),
+        ("microbit", None, "instructions"),
+        ("riscv32-virt", None, "instructions"),
+        ("host", None, "instructions"),
+    ],
+)
+def test_cycles_are_the_default_if_one_core_has_a_model(
+    tmp_path: Path, board: str, cores: int | None, unit: str
+) -> None:
+    model = quantised_convolutions(tmp_path / "small.onnx")
+    made = api.plan_model(model, load_board(board), Options(split=False, cores=cores))
+    assert made.planned.objective == unit
+
+
+def test_traffic_is_counted_for_a_plan_by_instructions(tmp_path: Path) -> None:
+    model = quantised_convolutions(tmp_path / "small.onnx")
+    target = Target(load_board("mps2-an386"), emulate=True)
+    report = reports.measure_model(model, target, Options(split=False), timing="traffic")
+    assert report["estimates"]["unit"] == "instructions"
+
+
 def test_tuning_keeps_the_limit_in_modelled_cycles(tmp_path: Path) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
     target = Target(load_board("mps2-an386"), emulate=True)
@@ -54,7 +80,7 @@ def test_tuning_keeps_the_limit_in_modelled_cycles(tmp_path: Path) -> None:
     assert report["overhead_percent"] <= CYCLES.max_overhead
     # what was measured in cycles is found again, and only where cycles are the objective
     assert made.measured(True) is not None
-    counted = api.plan_model(model, target.board, Options(time_limit=2))
+    counted = api.plan_model(model, target.board, Options(time_limit=2, objective="instructions"))
     found = counted.measured(True)
     assert found is None or found.unit == "instructions"
 

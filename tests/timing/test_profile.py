@@ -30,7 +30,7 @@ def test_cycles_stand_beside_the_counted_instructions(
 ) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
     target = Target(load_board(board), emulate=True)
-    options = Options(stream_input=stream)
+    options = Options(stream_input=stream, objective="instructions")
     measured = reports.measure_model(model, target, options)
     report = reports.measure_model(model, target, options, timing="cycles-model")
     found = report["cycles_model"]

@@ -74,7 +74,7 @@ def test_an_access_costs_what_its_memory_takes() -> None:
 def test_stalls_are_in_the_report(tmp_path: Path, timing: Timing) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
     target = Target(load_board("mps2-an386"), emulate=True)
-    options = Options(split=False, memory_limits=(("sram", 0),))
+    options = Options(split=False, memory_limits=(("sram", 0),), objective="instructions")
     plain = reports.measure_model(model, target, options)
     found = reports.measure_model(model, target, options, timing=timing)
     psram = found["traffic_counted"]["psram"]
