@@ -77,10 +77,9 @@ class Options:
         return board.limited(dict(self.memory_limits))
 
     def unit_on(self, board: Board, cores: int | None = None) -> Unit:
-        """Return the unit of times on a board: by default modelled cycles, if one core with a cycle model runs
-        a plan.
+        """Return the unit of times on a board; `cores`: those of a stored plan.
 
-        `cores`: those of a stored plan.
+        By default it is modelled cycles if one core with a cycle model runs the plan.
         """
         if self.objective is not None:
             return self.objective
@@ -154,7 +153,7 @@ OPTIONS = (
         "objective",
         ("instructions", "cycles"),
         "Metric to optimise by estimates and on emulated boards: modelled cycles or executed instructions. "
-        "Hardware always uses measured cycles.  [default: cycles if one core with a cycle model runs the plan]",
+        "Hardware always uses measured cycles.  [default: cycles if one core with a cycle model runs a plan]",
     ),
     OptionSpec("seed", int, "Seed of every random choice.", metavar="N", least=0),
     OptionSpec(

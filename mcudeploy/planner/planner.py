@@ -52,7 +52,7 @@ class Planned:
     the unsplit plan, which is the last choice if `offers_baseline`: it fits, and no plan was given.
     `costs_of`: the core whose kernel costs give the estimated times; None if the times were measured.
     `interrupted`: Ctrl-C ended the search or a later stage. `limits`: the maximum arena sizes in bytes, by
-    memory. `objective`: the unit of estimated times. `points`: arena (bytes) and latency of every split plan built.
+    memory. `objective`: the unit of times. `points`: arena (bytes) and latency of every split plan built.
     """
 
     models: Mapping[Rewrites, Model]
