@@ -57,6 +57,8 @@ FIRMWARE_RAM_BYTES = 656
 """RAM of the measurer beside arena and stack: .data and .bss of its device side, at most 640 bytes on tested
 boards (mostly the buffers of its serial line), and the two pointers of an application that feeds.
 """
+CODE_BYTES = 32 * 1024
+"""Flash that code and tables seldom exceed."""
 CORE_STACK_BYTES = 2048
 """The stack of each further core that runs a program, and the minimum for other units."""
 MOST_LINKS = 4
@@ -190,6 +192,16 @@ class Board(Facts):
         """Size of the memory that holds the program."""
         return self.flash.bytes
 
+    @property
+    def flash_room(self) -> int:
+        """The most bytes of code and constants."""
+        return min(self.flash.bytes, self.flash.limit or self.flash.bytes)
+
+    @property
+    def constants_room(self) -> int:
+        """The bytes of constants that leave room for usual code."""
+        return max(0, self.flash_room - CODE_BYTES)
+
     def memories_as_emulated(self) -> tuple[Memory, ...]:
         """The memories, at their emulated origins if they have any."""
         return tuple(
@@ -208,9 +220,10 @@ class Board(Facts):
         free = max(0, memory.bytes - kept)
         return free if memory.arena_limit is None else min(free, memory.arena_limit)
 
-    def limited(self, limits: Mapping[str, int]) -> Board:
-        """Return the board with limits for the arenas in some memories, in bytes. UsageError for unknown
-        ones.
+    def limited(self, limits: Mapping[str, int], flash_bytes: int | None = None) -> Board:
+        """Return the board with limits for the arenas in some memories, and for its flash, in bytes.
+
+        Raises UsageError for an unknown memory.
         """
         known = [memory.name for memory in self.memories]
         for name in limits:
@@ -220,7 +233,8 @@ class Board(Facts):
             name: self.memory(name).model_copy(update={"arena_limit": size}) for name, size in limits.items()
         }
         memories = tuple(limited.get(memory.name, memory) for memory in self.memories)
-        return self.model_copy(update={"memories": memories})
+        flash = self.flash.model_copy(update={"limit": flash_bytes or self.flash.limit})
+        return self.model_copy(update={"memories": memories, "flash": flash})
 
     @property
     def border_memories(self) -> frozenset[str]:

@@ -115,10 +115,11 @@ class BoardRegion(Facts):
 
 class Flash(BoardRegion):
     """Flash of the program and its constants. `read_rate`: bytes per clock of the first unit without a cache;
-    None: as fast as the core asks. No plan uses it.
+    None: as fast as the core asks. No plan uses it. `limit`: the most bytes of code and constants; None: all.
     """
 
     read_rate: Rate | None = None
+    limit: Annotated[int, Field(gt=0)] | None = None
 
 
 Alignment = Literal[1, 2, 4, 8, 16, 32, 64]

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
 
 _HOW = {"unsplit": "unsplit", "split": "split", "streamed": "split, --stream-input"}
-_CODE_BYTES = 24 * 1024
-"""Bytes of flash that code seldom exceeds; the table names boards with less left."""
 
 
 @click.command()
@@ -97,7 +95,9 @@ def _notes(boards: list[dict[str, Any]]) -> list[str]:
     ]
     if any(found["latency"] and found["latency"]["milliseconds_by"] == LEAST for found in boards):
         notes.append("≥: at one instruction a clock, because there is no cycle model of the core.")
-    tight = [found["board"] for found in boards if found["fits"] and found["flash_free_bytes"] < _CODE_BYTES]
+    from mcudeploy.boards.board import CODE_BYTES
+
+    tight = [found["board"] for found in boards if found["fits"] and found["flash_free_bytes"] < CODE_BYTES]
     if tight:
         notes.append(f"Less than 24 KiB of flash are left for code on {', '.join(tight)}.")
     return notes

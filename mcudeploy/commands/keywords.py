@@ -27,6 +27,7 @@ class Choices(TypedDict, total=False):
     max_overhead: NonNegativeFloat
     time_limit: NonNegativeFloat
     ram_limit: NonNegativeInt | str
+    flash_limit: PositiveInt | str
     memory: Mapping[str, NonNegativeInt | str]
     dma_io: bool
     split: bool

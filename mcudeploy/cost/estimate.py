@@ -154,12 +154,16 @@ def estimated(costs: CoreCosts) -> TileSource:
 
     def source(graph: Graph, _: Iterable[CallTile]) -> CallTime:
         loops = {operator.name: graph.loops(operator) for operator in graph.operators}
+        known: dict[tuple[str, str, Interval], float] = {}
 
         def time(operator: Operator, call: KernelCall, rows: Interval) -> float:
             if not operator.inputs:
                 return 0.0  # a streamed input: the application's time
-            counts = counts_of(graph, operator, loops[operator.name], call, rows)
-            return costs.ticks(call.variant, counts)
+            key = operator.name, call.variant, rows
+            if key not in known:
+                counts = counts_of(graph, operator, loops[operator.name], call, rows)
+                known[key] = costs.ticks(call.variant, counts)
+            return known[key]
 
         return time
 

@@ -20,10 +20,6 @@ from mcudeploy.planner.search.kernels import alternatives, fastest
 from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.tiling.dataflow import Dataflow
 
-CODE_BYTES = 32 * 1024
-"""Flash reserved for code and tables beside a stage's weights."""
-
-
 Bounds = tuple[tuple[int, int], ...]
 """The stretch of operators of each board, [first, end)."""
 
@@ -56,7 +52,7 @@ def _line(model: Model, board: Board) -> GroupLine:
     graph, positions = work_graph(flow)
     source = estimated(load_costs(board.core))
     known = nothing_known(model.graph)
-    chosen = fastest(model, source(model.graph, alternatives(model)), known)
+    chosen = fastest(model, source(model.graph, alternatives(model)), known, board.constants_room)
     ticks = core_operators(flow, positions, by_calls(source(model.graph, ()), chosen.calls))
     calls = [chosen.calls[name] for name in graph.names]
     needs = OperatorBytes(
@@ -80,7 +76,7 @@ def _least(
         for first, (longest, carried, ends) in found.items():
             transfer = transfers[first] if first else 0.0
             for end in range(first + 1, len(line.groups) + 1):
-                if line.flash_bytes(first, end) > board.flash_bytes - CODE_BYTES:
+                if line.flash_bytes(first, end) > board.constants_room:
                     break
                 if line.ram_bytes(first, end) <= room:
                     seconds = max(longest, transfer, line.work(first, end) / board.clock_hz)

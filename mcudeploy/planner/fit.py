@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mcudeploy.boards.board import FIRMWARE_RAM_BYTES, Board, Memory
+from mcudeploy.boards.board import CODE_BYTES, FIRMWARE_RAM_BYTES, Board, Memory
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
@@ -19,6 +19,7 @@ from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, search_plans
 from mcudeploy.planner.search import placing
+from mcudeploy.planner.search.kernels import least_constants
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
 from mcudeploy.tiling.blocks import TiledGraph
@@ -151,7 +152,7 @@ class _Searched:
             ways: list[Way] = []
             for name, planned in self._ways():
                 ways.append(_on_board(name, planned, board))
-                hopeless = footprint.weights_bytes(ways[-1].model.calls) > board.flash_bytes
+                hopeless = footprint.weights_bytes(ways[-1].model.calls) > board.flash_room
                 if hopeless or not ways[-1].missing:
                     break
             best = chosen(ways)
@@ -176,15 +177,22 @@ class _Searched:
         return self._search(replace(self.options, stream_input=True))
 
     def _search(self, options: Options) -> Planned:
-        return search_plans(self.model, _roomy(self.boards), replace(options, time_limit=SEARCH_S))
+        return search_plans(
+            self.model, _roomy(self.boards, self.model), replace(options, time_limit=SEARCH_S)
+        )
 
 
-def _roomy(boards: Sequence[Board]) -> Board:
-    """Return the first board with one memory that has room for everything, aligned for all boards."""
+def _roomy(boards: Sequence[Board], model: Model) -> Board:
+    """Return the first board with one memory that has room for everything, aligned for all boards.
+
+    Its kernels suit the smallest flash that can hold the weights.
+    """
+    least = least_constants(model) + CODE_BYTES
+    flash_bytes = min((it.flash_room for it in boards if it.flash_room >= least), default=_ENOUGH_BYTES)
     first = boards[0]
     alignment = max(memory.alignment for board in boards for memory in board.memories)
     memory = Memory(name=first.memories[0].name, origin=0, bytes=_ENOUGH_BYTES, alignment=alignment)
-    flash = first.flash.model_copy(update={"bytes": _ENOUGH_BYTES})
+    flash = first.flash.model_copy(update={"bytes": _ENOUGH_BYTES, "limit": flash_bytes})
     units = (first.units[0].model_copy(update={"memories": (), "cached": ()}),)
     return first.model_copy(update={"memories": (memory,), "flash": flash, "units": units, "links": ()})
 

@@ -55,6 +55,7 @@ class Options:
     max_overhead: float = 5.0
     time_limit: float = 60.0
     ram_limit: int | None = None
+    flash_limit: int | None = None
     memory_limits: tuple[tuple[str, int], ...] = ()
     dma_io: bool = True
     split: bool = True
@@ -74,7 +75,7 @@ class Options:
     def limited(self, board: Board) -> Board:
         """Return the board with the memories that arenas, inputs and outputs may use."""
         board = board if self.dma_io else board.with_dma_everywhere()
-        return board.limited(dict(self.memory_limits))
+        return board.limited(dict(self.memory_limits), self.flash_limit)
 
     def unit_on(self, board: Board, cores: int | None = None) -> Unit:
         """Return the unit of times on a board; `cores`: those of a stored plan.
@@ -115,6 +116,12 @@ OPTIONS = (
         above=True,
     ),
     OptionSpec("ram_limit", parse_size, "Bytes that the arena may take, such as 96k, 64KiB or 1M."),
+    OptionSpec(
+        "flash_limit",
+        parse_size,
+        "Bytes of flash that code, weights and tables may take; kernels with larger constants are faster.  "
+        "[default: the board's flash]",
+    ),
     OptionSpec(
         "memory_limits",
         parse_limit,

@@ -174,12 +174,14 @@ def search_plans(
 
     def fastest_in(form: Rewrites) -> Model:
         made = model.in_form(form)
-        models[form] = fastest(made, source(made.graph, alternatives(made)), known(made.graph))
+        models[form] = fastest(
+            made, source(made.graph, alternatives(made)), known(made.graph), board.constants_room
+        )
         return models[form]
 
     base = fastest_in(Rewrites(streamed=options.stream_input))
     searching = options.split and (stored is None or options.resume)
-    searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # no search can shrink the weights
+    searching &= footprint.weights_bytes(base.calls) <= board.flash_room  # no search can shrink the weights
     effort = Effort.of(options.time_limit)
     begin = effort.within(ROUND_ENDS_S[0]) if searching else effort
     if options.placement == "tags":
@@ -198,10 +200,13 @@ def search_plans(
         given = tuple(plan for plan in (stored,) if plan is not None)
         return Planned(models, given, unsplit, Search(), costs_of, objective=unit, offers_baseline=not given)
     unsplit = timed(unsplit, base, board, source, move_price(source))
+    cut = fastest_in(Rewrites(options.stream_input, accumulating=True))
+    guess = None if costs_of else estimated(costs)(cut.graph, ())
     task = SearchTask.of(
-        fastest_in(Rewrites(options.stream_input, accumulating=True)),
+        cut,
         board,
         source,
+        guess,
         order=tuple(step.operator for step in unsplit.schedule.steps),
         unsplit_ticks=unsplit.estimate.ticks,
         max_overhead=options.max_overhead,

@@ -38,7 +38,7 @@ class WaysOut:
         if self.options.plan_file is not None:  # the user gave the plan, so there was no search
             return []
         found: list[Proposal] = []
-        if footprint.weights_bytes(self.model.calls) <= self.board.flash_bytes:
+        if footprint.weights_bytes(self.model.calls) <= self.board.flash_room:
             found += self._by_search()
             found += self._by_limits()
         if not self._is_limited:
@@ -51,7 +51,8 @@ class WaysOut:
 
     @property
     def _is_limited(self) -> bool:
-        return bool(self.options.memory_limits) or self.options.ram_limit is not None
+        options = self.options
+        return bool(options.memory_limits) or (options.ram_limit, options.flash_limit) != (None, None)
 
     def _by_search(self) -> list[Proposal]:
         """Try cuts, a streamed input, and more overhead separately; the last two together if neither

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 
+import numpy as np
 import pytest
 from models import quantised_convolutions
 
@@ -12,7 +15,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.database import Database
-from mcudeploy.cost.tiles import KnownTime, nothing_known
+from mcudeploy.cost.tiles import CallTime, KnownTime, nothing_known
 from mcudeploy.device.measured import MeasuredTiles, stored
 from mcudeploy.device.replies import Ticks
 from mcudeploy.ir.graph import Graph, Operator
@@ -22,7 +25,13 @@ from mcudeploy.planner import planfile
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
-from mcudeploy.planner.search.kernels import alternatives, choose_kernels, fastest
+from mcudeploy.planner.search.kernels import (
+    KernelLimits,
+    alternatives,
+    choose_kernels,
+    constant_bytes,
+    fastest,
+)
 from mcudeploy.planner.search.placing import unsplit_schedule
 from mcudeploy.tiling.blocks import whole
 from mcudeploy.tiling.live import live_peak
@@ -61,7 +70,7 @@ def measured(model: Model, device: Fake, folder: Path) -> Model:
     with Database(folder / "tiles.sqlite") as database:
         tiles = MeasuredTiles(("board", 7), database, [device])
         tiles.prefetch(model.graph, alternatives(model), 60)
-        return fastest(model, tiles.of(model.graph), nothing_known(model.graph))
+        return fastest(model, tiles.of(model.graph), nothing_known(model.graph), inf)
 
 
 @pytest.mark.parametrize("pointwise", sorted(POINTWISE))
@@ -77,7 +86,7 @@ def test_the_variant_that_is_measured_as_the_fastest_is_taken(
         kept = database.tiles("board", "00000007")
         assert {key.kernel for key in kept} == {name.partition(":")[0] for name in POINTWISE | GENERAL}
         known = stored(kept, "board", 7, model.graph)
-        again = fastest(model, lambda *_: pytest.fail("it is known"), known)
+        again = fastest(model, lambda *_: pytest.fail("it is known"), known, inf)
     assert again.kernels == chosen.kernels
 
 
@@ -88,7 +97,7 @@ def test_what_is_known_in_part_is_not_compared_with_estimates(model: Model) -> N
     def time(operator: Operator, call: KernelCall, rows: Interval) -> float:
         return 500.0 if call.variant == "conv2d_s8_1x1" else 600.0
 
-    kernels = fastest(model, time, known).kernels.values()
+    kernels = fastest(model, time, known, inf).kernels.values()
     assert "conv2d_s8_1x1" in kernels  # by `time`, whose unit is another
     assert "conv2d_s8_deep" in kernels  # all of them known, equally fast: the least scratch
 
@@ -100,10 +109,10 @@ def test_less_scratch_is_taken_at_the_peak_as_far_as_time_allows(model: Model) -
     def time(operator: Operator, call: KernelCall, rows: Interval) -> float:
         return 1000.0 - call.scratch_bytes / 10  # the more the faster
 
-    quick = fastest(model, time, nothing_known(model.graph))
+    quick = fastest(model, time, nothing_known(model.graph), inf)
     assert set(quick.kernels.values()) == {"conv2d_s8:3", "conv2d_s8_1x1"}
-    unlimited, slowest = choose_kernels(quick, tiled, steps, time, 1e9)
-    tight, ticks = choose_kernels(quick, tiled, steps, time, 0.0)
+    unlimited, slowest = choose_kernels(quick, tiled, steps, time, KernelLimits(1e9, inf))
+    tight, ticks = choose_kernels(quick, tiled, steps, time, KernelLimits(0.0, inf))
     peaks = [live_peak(tiled, steps, one.work)[0] for one in (model.min_scratch, unlimited, tight, quick)]
     assert peaks[0] == peaks[1] < peaks[2] == peaks[3]
     assert tight.kernels == quick.kernels and ticks < slowest
@@ -111,8 +120,53 @@ def test_less_scratch_is_taken_at_the_peak_as_far_as_time_allows(model: Model) -
     for name, call in unlimited.calls.items():
         for faster in (one for one in model.variants[name] if one.scratch_bytes > call.scratch_bytes):
             assert live_peak(tiled, steps, unlimited.with_calls({name: faster}).work)[0] > peaks[0]
-    between, ticks = choose_kernels(quick, tiled, steps, time, slowest - 1)
+    between, ticks = choose_kernels(quick, tiled, steps, time, KernelLimits(slowest - 1, inf))
     assert ticks <= slowest - 1 and between.kernels != unlimited.kernels
+
+
+def with_wide_constants(model: Model) -> Model:
+    """Every operator has a second variant with constants of 8,000 bytes more."""
+
+    def wide(call: KernelCall, at: int) -> KernelCall:
+        more = np.arange(8000 * at, 8000 * (at + 1)).astype(np.int8) + np.int8(at)
+        return replace(call, params={**call.params, "more": more}, form="wide")
+
+    names = list(model.variants)
+    variants = {name: (model.calls[name], wide(model.calls[name], names.index(name))) for name in names}
+    return replace(model, variants=variants)
+
+
+def by_constants(gain: float) -> CallTime:
+    """1000 ticks, less for wide constants."""
+    return lambda operator, call, rows: 1000.0 - gain * (call.form == "wide")
+
+
+@pytest.mark.parametrize(("gain", "flash", "wide"), [(100, 200_000, True), (10, 200_000, False)])
+def test_time_is_worth_five_times_its_share_of_the_flash(
+    gain: float, flash: float, wide: bool, model: Model
+) -> None:
+    both = with_wide_constants(model)
+    chosen = fastest(both, by_constants(gain), nothing_known(model.graph), flash)
+    assert {call.form == "wide" for call in chosen.calls.values()} == {wide}
+
+
+def test_constants_keep_to_the_flash_if_the_least_do(model: Model) -> None:
+    both = with_wide_constants(model)
+    sizes = constant_bytes(both)
+    least = sum(sizes[name, call.variant] for name, call in both.calls.items())
+    for room, count in ((least + 20_000, 2), (least + 9_000, 1), (least + 100, 0), (least - 100, 0)):
+        chosen = fastest(both, by_constants(900), nothing_known(model.graph), room)
+        assert sum(call.form == "wide" for call in chosen.calls.values()) == count
+        steps = unsplit_schedule(chosen, Effort.of(5)).steps
+        limits = KernelLimits(1e9, room)
+        cut, _ = choose_kernels(chosen, whole(model.graph), steps, by_constants(900), limits)
+        assert sum(call.form == "wide" for call in cut.calls.values()) == count
+
+
+def test_equal_constants_are_counted_once(model: Model) -> None:
+    twice = {f"{name}_{at}": calls for name, calls in model.variants.items() for at in range(2)}
+    once, shared = constant_bytes(model), constant_bytes(replace(model, variants=twice))
+    assert sum(shared.values()) == pytest.approx(sum(once.values()))
 
 
 def test_a_plan_keeps_its_variants_in_its_file(path: Path, model: Model, tmp_path: Path) -> None:

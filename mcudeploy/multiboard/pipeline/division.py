@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Literal
 
@@ -151,7 +152,8 @@ def task_of(model: Model, topology: Topology) -> tuple[Model, PipelineTask]:
     else:
         board = topology.unit_board
         source = estimated(load_costs(board.core if board else str(topology.core)))
-        model = fastest(model, source(model.graph, alternatives(model)), nothing_known(model.graph))
+        flash = board.constants_room if board else inf
+        model = fastest(model, source(model.graph, alternatives(model)), nothing_known(model.graph), flash)
         ticks = core_operators(flow, positions, by_calls(source(model.graph, ()), model.calls))
     calls = [model.calls[name] for name in graph.names]
     weights = tuple(weights_bytes({"": call}) for call in calls)

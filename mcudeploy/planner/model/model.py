@@ -21,6 +21,14 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.tiling.live import WorkBytes, scratch_bytes, work_bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """The bytes of constants by operator and variant, and the ticks that a byte counts."""
+
+    sizes: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    byte_ticks: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """A deployable model file: its graph in some form, and the kernel calls of every operator.
@@ -44,6 +52,8 @@ class Model:
     """The number of cores that run the model together, each with its own scratch."""
     shapes: Shapes = field(default_factory=dict)
     """The shapes that the user gave for inputs."""
+    constants: Constants = field(default_factory=Constants)
+    """The flash that variants take, if they have been compared."""
 
     @property
     def work(self) -> WorkBytes:

@@ -1,20 +1,50 @@
-"""The kernel variant of each operator: the fastest, or the fastest for which memory has room."""
+"""The kernel variant of each operator: the fastest, or the fastest for which RAM and flash have room.
+
+Variants differ in their constants too: weights in another order, wider or transformed. Their bytes have a
+price in ticks, so a little time is not bought with much flash.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
+
+import numpy as np
 
 from mcudeploy.cost.tiles import CallTile, CallTime, KnownTime
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Step
-from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.model.model import Constants, Model
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import live_loads
+
+_FLASH_FOR_TIME = 5.0
+"""The largest share of the flash that a share of the time is worth: 5 % for 1 %."""
+
+
+class KernelLimits(NamedTuple):
+    """The ticks that a schedule may take, and the bytes of flash for its constants."""
+
+    ticks: float
+    flash_bytes: float
+
+
+class _Way(NamedTuple):
+    """A variant of an operator: its time, scratch, number and constants, and the peak that it needs."""
+
+    ticks: float
+    scratch_bytes: int
+    number: int
+    constants: float
+    level: int = 0
+
+
+Ways = Mapping[str, Sequence[_Way]]
 
 
 def alternatives(model: Model) -> Iterator[CallTile]:
@@ -26,45 +56,93 @@ def alternatives(model: Model) -> Iterator[CallTile]:
             yield from ((operator, call, Interval(0, rows)) for call in variants)
 
 
-def fastest(model: Model, time: CallTime, known: KnownTime) -> Model:
+def constant_bytes(model: Model) -> dict[tuple[str, str], float]:
+    """Return the bytes of constants in flash by operator and variant.
+
+    Operators share the bytes of equal constants, which are stored once.
+    """
+    found: dict[tuple[str, str], list[tuple[str, bytes]]] = {}
+    users = Counter[tuple[str, bytes]]()
+    for name, variants in model.variants.items():
+        for call in variants:
+            arrays = (value for value in call.params.values() if isinstance(value, np.ndarray))
+            found[name, call.variant] = [(value.dtype.name, value.tobytes()) for value in arrays]
+        users.update({array for call in variants for array in found[name, call.variant]})
+    return {key: sum(len(one[1]) / users[one] for one in arrays) for key, arrays in found.items()}
+
+
+def least_constants(model: Model) -> float:
+    """Return the bytes of constants in flash if every operator has the variant that needs least."""
+    sizes = constant_bytes(model)
+    return sum(
+        min(sizes[name, call.variant] for call in variants) for name, variants in model.variants.items()
+    )
+
+
+def fastest(model: Model, time: CallTime, known: KnownTime, flash_bytes: float) -> Model:
     """Return the model with the fastest variants, operator by operator, all rows at once.
 
-    Ties take the variant with less scratch. Times of an operator are `known` ones if all of them are known,
-    else they come from `time`: the two may have different units.
+    Constants keep to `flash_bytes` if the least do, and have a price. Ties take less scratch.
+    Times of an operator are `known` ones if all of them are known, else they come from `time`: the two may
+    have different units.
     """
     tiles: dict[str, list[CallTile]] = {}
     for tile in alternatives(model):
         tiles.setdefault(tile[0].name, []).append(tile)
-    chosen: dict[str, KernelCall] = {}
-    for name, ways in tiles.items():
-        before = [known(*way) for way in ways]
+    if not tiles:
+        return model
+    sizes = constant_bytes(model)
+    ways: dict[str, list[_Way]] = {}
+    for name, tried in tiles.items():
+        before = [known(*way) for way in tried]
         times = [each for each in before if each is not None]
-        if len(times) < len(ways):
-            times = [time(*way) for way in ways]
-        ranked = [
-            (ticks, way[1].scratch_bytes, at) for at, (ticks, way) in enumerate(zip(times, ways, strict=True))
+        if len(times) < len(tried):
+            times = [time(*way) for way in tried]
+        ways[name] = [
+            _Way(ticks, call.scratch_bytes, at, sizes[name, call.variant])
+            for at, (ticks, (_, call, _)) in enumerate(zip(times, tried, strict=True))
         ]
-        chosen[name] = ways[min(ranked)[2]][1]
-    return model.with_calls(chosen)
+    total = sum(min(ways[name]).ticks for name in ways)
+    price = total / (_FLASH_FOR_TIME * flash_bytes) if flash_bytes else 0.0
+    fixed = sum(sizes[name, call.variant] for name, call in model.calls.items() if name not in ways)
+    picked = _picked(ways, price, flash_bytes - fixed)
+    calls = {name: tiles[name][way.number][1] for name, way in picked.items()}
+    return replace(model.with_calls(calls), constants=Constants(sizes, price))
 
 
-class _VariantCost(NamedTuple):
-    """One variant of an operator in a schedule: its time, its scratch, the peak that it needs."""
+def _picked(ways: Ways, price: float, room: float) -> dict[str, _Way]:
+    """Return the cheapest way of each operator.
 
-    ticks: float
-    scratch_bytes: int
-    level: int
-    number: int
+    While the constants exceed `room`, the operator that loses least time for a byte takes a smaller way.
+    """
+    picked = {
+        name: min(options, key=lambda way: (way.ticks + price * way.constants, *way))
+        for name, options in ways.items()
+    }
+    beyond = sum(way.constants for way in picked.values()) - room
+    while beyond > 0:
+        smaller = [
+            ((way.ticks - picked[name].ticks) / (picked[name].constants - way.constants), name, way)
+            for name, options in ways.items()
+            for way in options
+            if way.constants < picked[name].constants
+        ]
+        if not smaller:
+            return picked
+        _, name, way = min(smaller)
+        beyond -= picked[name].constants - way.constants
+        picked[name] = way
+    return picked
 
 
 def choose_kernels(
-    model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime, most_ticks: float
+    model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime, limits: KernelLimits
 ) -> tuple[Model, float]:
     """Return the model with the variants that suit a schedule, and the ticks of the schedule.
 
-    The peak is the minimum within `most_ticks`, or that of the fastest variants if those take longer. Below
-    the peak every operator has its fastest variant. Scratch lives for one step, so operators do not interact:
-    for each peak the choice is exact.
+    The peak is the minimum within the ticks, or that of the fastest variants if those take longer. Below the
+    peak every operator has its cheapest variant. Scratch lives for one step, so operators do not interact: if
+    the flash has room, the choice is exact for each peak.
     """
     lean = model.min_scratch
     loads = list(live_loads(tiled, steps, lean.work))
@@ -77,23 +155,28 @@ def choose_kernels(
         name = tiled.graph.operators[position].name
         least = lean.calls[name]
         ways[name] = [
-            _VariantCost(
+            _Way(
                 counts[position] * _step_ticks(model, tiled, position, call, time),
                 call.scratch_bytes,
-                load - model.scratch_bytes(least) + model.scratch_bytes(call),
                 number,
+                model.constants.sizes.get((name, call.variant), 0.0),
+                load - model.scratch_bytes(least) + model.scratch_bytes(call),
             )
             for number, call in enumerate(model.variants[name])
             if call.state_bytes == least.state_bytes
         ]
     floor = max(loads, default=0)
     levels = {floor, *(way.level for options in ways.values() for way in options)}
-    picked: Mapping[str, _VariantCost] = {}
+    picked: Mapping[str, _Way] = {}
     ticks = 0.0
     for level in sorted(level for level in levels if level >= floor):
-        picked = {name: min(way for way in options if way.level <= level) for name, options in ways.items()}
-        ticks = sum(way.ticks for way in picked.values())
-        if ticks <= most_ticks:
+        within = {name: [way for way in options if way.level <= level] for name, options in ways.items()}
+        for price in (model.constants.byte_ticks, 0.0):  # less RAM is worth the flash
+            picked = _picked(within, price, limits.flash_bytes)
+            ticks = sum(way.ticks for way in picked.values())
+            if ticks <= limits.ticks:
+                break
+        if ticks <= limits.ticks:
             break
     calls = {name: model.variants[name][way.number] for name, way in picked.items()}
     return model.with_calls(calls), ticks

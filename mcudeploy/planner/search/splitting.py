@@ -21,7 +21,7 @@ from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.best_first import BestFirst, Candidate, OnGain
 from mcudeploy.planner.search.cuts import Space, State
-from mcudeploy.planner.search.kernels import choose_kernels
+from mcudeploy.planner.search.kernels import KernelLimits, choose_kernels
 from mcudeploy.planner.search.ranking import could_win, front, sort_key
 from mcudeploy.planner.search.recompute import recompute
 from mcudeploy.planner.search.row_by_row import row_by_row
@@ -327,7 +327,8 @@ def _placed(
 ) -> Plan:
     """Return the plan of a schedule, with the kernels chosen for it."""
     effort.spend(_PLAN_UNITS * len(schedule.steps))
-    model, ticks = choose_kernels(task.model, tiled, schedule.steps, task.time, task.most_ticks)
+    limits = KernelLimits(task.most_ticks, task.board.constants_room)
+    model, ticks = choose_kernels(task.model, tiled, schedule.steps, task.time, limits)
     plan = placing.placed(model, task.board, tiled, schedule, splits=splits)
     return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
@@ -16,12 +16,11 @@ from mcudeploy.cost.tiles import (
     move_price,
     timed_blocks,
 )
-from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.axes import components
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Space
-from mcudeploy.planner.search.tile_times import shared_costs
+from mcudeploy.planner.search.tile_times import Rivals, variant_costs
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 
@@ -31,7 +30,7 @@ class SearchTask:
     """The common data of all plans of one search.
 
     `model`: in the form that is cut, with its fastest kernels; `lean`: with the kernels of least scratch. The
-    search assumes the fastest kernel of every operator, and the scratch of `lean`: scratch usually matters at
+    search assumes the cheapest kernel of every tile, and the scratch of `lean`: scratch usually matters at
     one operator, the peak. For its results `choose_kernels` chooses the variants. `unsplit_ticks`,
     `most_ticks`: latency of the unsplit plan, and the limit. An arena of `ram_limit` bytes ends the search.
     """
@@ -54,6 +53,7 @@ class SearchTask:
         model: Model,
         board: Board,
         tiles: TileSource,
+        guess: CallTime | None,
         *,
         order: tuple[int, ...],
         unsplit_ticks: float,
@@ -62,11 +62,12 @@ class SearchTask:
     ) -> SearchTask:
         """Return the task for a model whose unsplit plan runs its operators, by position, in `order`.
 
-        `max_overhead`: percent of the unsplit latency.
+        `guess`: estimated times, if `tiles` measures; `max_overhead`: percent of the unsplit latency.
         """
         flow = Dataflow.of(model.graph)
-        time = tiles(model.graph, tiles_tried(flow, model.calls))
-        costs = shared_costs(model, flow, time)
+        rivals = Rivals.of(model, flow, guess)
+        time = tiles(model.graph, tiles_tried(flow, rivals))
+        costs = variant_costs(model, flow, rivals, time)
         most_ticks = unsplit_ticks * (1 + max_overhead / 100)
         return cls(
             model, model.min_scratch, board, Space.of(flow, order), tiles, time, costs, move_price(tiles),
@@ -86,7 +87,7 @@ class SearchTask:
         return plan.layout.arena_bytes <= self.ram_limit < inf
 
 
-def tiles_tried(flow: Dataflow, calls: Mapping[str, KernelCall]) -> Iterator[CallTile]:
+def tiles_tried(flow: Dataflow, rivals: Rivals) -> Iterator[CallTile]:
     """Yield the tiles that a search may need.
 
     For an operator that can be cut these are all row counts that are tried; for the others the whole.
@@ -99,4 +100,4 @@ def tiles_tried(flow: Dataflow, calls: Mapping[str, KernelCall]) -> Iterator[Cal
         parts = [rows for rows in ROWS_TRIED if rows < total] if position in inside else []
         for block_rows in (total, *parts):
             for rows, _ in timed_blocks(flow, position, block_rows):
-                yield operator, calls[operator.name], rows
+                yield from ((operator, call, rows) for call in rivals.near(operator, rows))

@@ -125,10 +125,12 @@ def missing(
     If the weights alone exceed the flash, the arena is omitted: no other plan helps.
     """
     weights, tables = weights_bytes(calls), tables_bytes(plan, calls, board)
-    if weights > board.flash_bytes:
+    flash = board.flash_room
+    limit = "the limit is" if flash < board.flash_bytes else f"the flash of {board.name} has"
+    if weights > flash:
         return [
-            f"weights need {weights:,} bytes, the flash of {board.name} has {board.flash_bytes:,}: "
-            f"{weights - board.flash_bytes:,} too many. No plan helps: take a smaller model or another board."
+            f"weights need {weights:,} bytes, {limit} {flash:,}: {weights - flash:,} too many. "
+            "No plan helps: take a smaller model or another board."
         ]
     arena = plan.layout.arena_bytes
     short = shortages(plan, work_bytes(calls, max(1, len(plan.lanes))), board)
@@ -137,10 +139,10 @@ def missing(
             f"arena needs {arena:,} bytes, the limit is {ram_limit:,}: {arena - ram_limit:,} too many; "
             f"the peak is at {step_text(plan, plan.estimate.peak_step)}."
         )
-    if weights + tables > board.flash_bytes:
+    if weights + tables > flash:
         short.append(
-            f"weights need {weights:,} bytes and the plan's tables {tables:,}, the flash of {board.name} has "
-            f"{board.flash_bytes:,}: {weights + tables - board.flash_bytes:,} too many."
+            f"weights need {weights:,} bytes and the plan's tables {tables:,}, {limit} {flash:,}: "
+            f"{weights + tables - flash:,} too many."
         )
     return short
 
