@@ -84,11 +84,11 @@ def require_room(shares: Sequence[Share], board: Board, kind: ArenaKind) -> None
         if kind == "own" and _can_share(shares) and not _short_memories(shares, board, "shared"):
             arenas = _sizes(together(shares, "shared"))
             proposals = [Proposal("--arena shared", f"{arenas}, for models of which one runs at a time")]
-    if flash > board.flash_bytes:
+    if flash > board.flash_room:
         each = ", ".join(f"{it.name} {it.flash_bytes:,}" for it in shares)
         short.append(
             f"weights and tables of {len(shares)} models need {flash:,} bytes, the flash of {board.name} has "
-            f"{board.flash_bytes:,}: {flash - board.flash_bytes:,} too many ({each})."
+            f"room for {board.flash_room:,}: {flash - board.flash_room:,} too many ({each})."
         )
     if short:
         raise FitError(" ".join(short), tuple(proposals))

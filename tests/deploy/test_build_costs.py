@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.output import terminal
 from mcudeploy.commands import build as building
-from mcudeploy.common.errors import BuildError
+from mcudeploy.common.errors import BuildError, FitError
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.fit import estimated_latency
 from mcudeploy.planner.plan_options import Options
@@ -54,6 +55,17 @@ def test_the_longest_step_is_the_largest_part_of_the_latency(model: Path, tmp_pa
     assert latency is not None and longest["time"]["unit"] == latency.unit
     assert latency.ticks / report["steps"] <= longest["time"]["value"] < latency.ticks
     assert longest["operator"] in {operator.name for operator in made.plan.graph.operators}
+
+
+def test_firmware_keeps_to_the_flash_limit(model: Path, tmp_path: Path) -> None:
+    """A plan that fits can still need too much with its code."""
+    with pytest.raises(FitError, match=r"the firmware needs .* of them code; the limit is 9,000"):
+        reports.build_models([model], BOARD, replace(QUICK, flash_limit=9000), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(FitError, match=r"weights need .* the limit is 500"):
+        reports.build_models([model], BOARD, replace(QUICK, flash_limit=500), tmp_path / "out")
+    report = reports.build_models([model], BOARD, replace(QUICK, flash_limit=60_000), tmp_path / "out")
+    assert report["flash_bytes"] <= 60_000
 
 
 def test_without_a_compiler_the_stack_is_said_to_be_unknown(
