@@ -163,7 +163,7 @@ def _require_flash(firmware: Firmware, options: Options) -> None:
     if limit is not None and used > limit:
         raise FitError(
             f"the firmware needs {used:,} bytes of flash, {firmware.code_bytes:,} of them code; the limit is "
-            f"{limit:,}: {used - limit:,} too many. A smaller --flash-limit takes kernels with fewer constants."
+            f"{limit:,}: {used - limit:,} too many. A smaller --flash-limit takes smaller constants."
         )
 
 
