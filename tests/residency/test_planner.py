@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.checker.residency import check_residency
@@ -71,6 +71,20 @@ def test_every_plan_passes_the_judge(seed: int, recompute: bool, reorder: bool) 
         check_residency(plan, trace, capacity)
         base = sum(step.cycles for step in trace.steps)
         assert plan.cycles == pytest.approx(base + plan.exposed_cycles + plan.repeated_cycles)
+
+
+@settings(max_examples=200, deadline=None)
+@given(SEEDS)
+@example(455273183)  # an operand of a fixed item cannot be accessed directly
+@example(228)  # what leaves during the first step cannot be read in the slow memory by it
+def test_evicting_on_demand_passes_the_judge(seed: int) -> None:
+    draw = random.Random(seed)
+    trace, link = random_trace(draw), random_link(draw)
+    for capacity in (draw.randint(20, 120), 40, 60, 100):
+        for direct in ((), tight_operands(trace, capacity)):
+            plan = passive_plan(trace, capacity, link, direct)
+            if plan is not None:
+                check_residency(plan, trace, capacity)
 
 
 def test_evicting_makes_no_room_in_the_first_step() -> None:

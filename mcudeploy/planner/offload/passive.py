@@ -53,7 +53,8 @@ def tight_operands(trace: Trace, capacity_bytes: int) -> list[frozenset[int]]:
         waits: dict[int, float] = {}
         for access in step.accesses:
             groups.setdefault(access.operand, set()).add(access.item)
-            cost = inf if access.direct_bytes is None else access.direct_bytes
+            never = access.direct_bytes is None or trace.items[access.item].fixed
+            cost = inf if never else access.direct_bytes or 0
             waits[access.operand] = waits.get(access.operand, 0.0) + cost
         sizes = {
             operand: sum(trace.items[item].size_bytes for item in items if not trace.items[item].fixed)
@@ -131,6 +132,8 @@ class _Passive:
         free -= sum(self._trace.items[item].size_bytes for item in (*self._last, *absent))
         for item, use in touched.items():
             if use[3] and item in self._last:
+                if place == 0 and use[1] and item not in self._clean:
+                    return False  # it leaves during the step that reads it
                 free += self._evict(item, place, save=use[1])
             elif use[3] and use[1] and item not in self._clean:
                 return False
