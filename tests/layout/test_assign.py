@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from itertools import product
 from math import lcm
@@ -185,3 +186,17 @@ def test_a_group_without_a_memory_is_refused() -> None:
     problem = PlacementProblem((rectangle(8, (0, 2)), rectangle(8, (0, 2))))
     with pytest.raises(ValueError, match="no bank"):
         assign(MemoryAssignment.of(problem, [RectangleGroup((0, 1), (), 1)], [ArenaMemory("one", 64)]), None)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_fragments_a_memory_goes_to_one_with_room(seed: int) -> None:
+    """By live bytes the first memory has room for more than packs there."""
+    draw = random.Random(seed)
+    items = []
+    for _ in range(60):
+        begin = draw.randrange(80)
+        items.append(rectangle(8 * draw.randint(1, 60), (begin, begin + draw.randint(1, 25))))
+    groups = [RectangleGroup((index,), (0, 1), draw.randint(1, 99)) for index in range(len(items))]
+    banks = [ArenaMemory("fast", 1600, 0.0), ArenaMemory("large", 1 << 20, 1.0)]
+    task = MemoryAssignment.of(PlacementProblem(tuple(items)), groups, banks)
+    assert assign(task, None).fits

@@ -37,35 +37,59 @@ def assign(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
         return replace(found, proven=True)
     if all(len(group.banks) == 1 for group in task.groups):
         return replace(found, proven=bool(task.excess(found.bound_bytes)))
-    filled = _filled(task)
-    if relocation is None:
-        return task.packed(filled, None)
-    return _searched(task, filled, relocation)
+    return _first_fit(task, None) if relocation is None else _searched(task, relocation)
 
 
-def _searched(task: MemoryAssignment, filled: tuple[int, ...], relocation: Budget) -> Assigned:
-    """Return the cheapest assignment that packs; `filled` is the fallback."""
+def _searched(task: MemoryAssignment, relocation: Budget) -> Assigned:
+    """Return the cheapest assignment that packs; first fit is the fallback."""
     from mcudeploy.planner.place.choice import least_loads  # noqa: PLC0415 - the solver's import is slow
 
-    limits = [bank.capacity_bytes for bank in task.banks]
+    limits = _capacities(task)
+    filled = _filled(task, limits)
     for turn in range(_TURNS):
         banks, proven = least_loads(task, limits, filled, relocation.effort)
         if banks is None:
-            return replace(task.packed(filled, relocation), proven=turn == 0 and proven)
+            return replace(_first_fit(task, relocation), proven=turn == 0 and proven)
         found = task.packed(banks, relocation)
         if found.fits:
             return replace(found, proven=turn == 0 and proven)
-        for bank, missing in task.excess(found.used_bytes).items():
-            limits[bank] -= missing
-    return task.packed(filled, relocation)
+        _tighten(task, limits, found)
+    return _first_fit(task, relocation)
 
 
-def _filled(task: MemoryAssignment) -> tuple[int, ...]:
+def _first_fit(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
+    """Return the groups in the memories that `_filled` chooses, with offsets.
+
+    If they never fit, those with the least overflow.
+    """
+    limits, tried = _capacities(task), dict[tuple[int, ...], Assigned]()
+    for _ in range(_TURNS):
+        banks = _filled(task, limits)
+        if banks in tried:
+            break
+        tried[banks] = found = task.packed(banks, relocation)
+        if found.fits:
+            return found
+        _tighten(task, limits, found)
+    return min(tried.values(), key=lambda one: sum(task.excess(one.used_bytes).values()))
+
+
+def _capacities(task: MemoryAssignment) -> list[int]:
+    return [bank.capacity_bytes for bank in task.banks]
+
+
+def _tighten(task: MemoryAssignment, limits: list[int], found: Assigned) -> None:
+    """Lower the limit of each memory whose live bytes fit and whose packed bytes do not."""
+    for bank, missing in task.excess(found.used_bytes).items():
+        limits[bank] = max(0, limits[bank] - missing)
+
+
+def _filled(task: MemoryAssignment, limits: Sequence[int]) -> tuple[int, ...]:
     """Return every group in the cheapest memory with room for its live bytes, in the better of two orders.
 
-    A group that fits nowhere goes to the memory with the least overflow.
+    A group that fits nowhere goes to the memory with the least overflow of its limit.
     """
-    ways = (_fill(task, order) for order in _orders(task))
+    ways = (_fill(task, order, limits) for order in _orders(task))
     return min(ways, key=lambda way: (way[0], task.expense(way[1])))[1]
 
 
@@ -82,8 +106,8 @@ def _orders(task: MemoryAssignment) -> tuple[Sequence[int], Sequence[int]]:
     return sorted(numbers, key=lambda g: gains[g], reverse=True), sorted(numbers, key=lambda g: -sizes[g])
 
 
-def _fill(task: MemoryAssignment, order: Sequence[int]) -> tuple[int, tuple[int, ...]]:
-    """Return the bytes beyond the capacities, and the memory of each group."""
+def _fill(task: MemoryAssignment, order: Sequence[int], limits: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+    """Return the bytes beyond the limits, and the memory of each group."""
     steps = max((item.life.hi for item in task.problem.rectangles), default=0)
     loads = [np.zeros(steps + 1, np.int64) for _ in task.banks]
     banks, beyond = [0] * len(task.groups), 0
@@ -92,7 +116,7 @@ def _fill(task: MemoryAssignment, order: Sequence[int]) -> tuple[int, tuple[int,
         least: tuple[int, int] | None = None
         for bank in sorted(group.banks, key=lambda b: (task.costs[number][b], b)):
             peak = int(_with(task, number, bank, loads[bank]).max())
-            missing = max(0, peak - task.banks[bank].capacity_bytes)
+            missing = max(0, peak - limits[bank])
             if least is None or missing < least[0]:
                 least = missing, bank
             if not missing:
