@@ -17,7 +17,7 @@ from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.banks import Assigned, MemoryAssignment
 
 _TURNS = 6
-"""Maximum retries if a memory cannot be packed."""
+"""Maximum retries if a memory cannot be packed; first fit lowers its limit by this part at least."""
 
 
 def assign(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
@@ -53,7 +53,8 @@ def _searched(task: MemoryAssignment, relocation: Budget) -> Assigned:
         found = task.packed(banks, relocation)
         if found.fits:
             return replace(found, proven=turn == 0 and proven)
-        _tighten(task, limits, found)
+        for bank, missing in task.excess(found.used_bytes).items():
+            limits[bank] -= missing
     return _first_fit(task, relocation)
 
 
@@ -63,25 +64,17 @@ def _first_fit(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
     If they never fit, those with the least overflow.
     """
     limits, tried = _capacities(task), dict[tuple[int, ...], Assigned]()
-    for _ in range(_TURNS):
-        banks = _filled(task, limits)
-        if banks in tried:
-            break
+    while (banks := _filled(task, limits)) not in tried and len(tried) < 2 * _TURNS:
         tried[banks] = found = task.packed(banks, relocation)
         if found.fits:
             return found
-        _tighten(task, limits, found)
+        for bank, missing in task.excess(found.used_bytes).items():
+            limits[bank] -= max(missing, task.banks[bank].capacity_bytes // _TURNS)
     return min(tried.values(), key=lambda one: sum(task.excess(one.used_bytes).values()))
 
 
 def _capacities(task: MemoryAssignment) -> list[int]:
     return [bank.capacity_bytes for bank in task.banks]
-
-
-def _tighten(task: MemoryAssignment, limits: list[int], found: Assigned) -> None:
-    """Lower the limit of each memory whose live bytes fit and whose packed bytes do not."""
-    for bank, missing in task.excess(found.used_bytes).items():
-        limits[bank] = max(0, limits[bank] - missing)
 
 
 def _filled(task: MemoryAssignment, limits: Sequence[int]) -> tuple[int, ...]:
