@@ -245,7 +245,7 @@ def check_operators(
             found,
             expected[rows.lo : rows.hi],
             None if mask is None else mask[rows.lo : rows.hi],
-            least_tolerance(graph.references[operator.output]),
+            least_tolerance(graph.references.get(operator.output)),
         )
         result[operator.name] = result[operator.name].merge(diff) if operator.name in result else diff
     return result

@@ -140,9 +140,9 @@ def output_share(graph: Graph) -> float:
     return GRID_SHARE_OF_RANGE if any(map(_on_grid, borders)) else FLOAT_SHARE_OF_RANGE
 
 
-def least_tolerance(border: GraphIO) -> float:
-    """The least tolerance of a float32 tensor, in stored units."""
-    return GRID_STEP if _on_grid(border) else FLOAT_FLOOR
+def least_tolerance(border: GraphIO | None) -> float:
+    """The least tolerance of a float32 tensor, in stored units; `border`: its tensor of the model, if any."""
+    return GRID_STEP if border is not None and _on_grid(border) else FLOAT_FLOOR
 
 
 def _on_grid(border: GraphIO) -> bool:

@@ -26,7 +26,7 @@ from mcudeploy.report import as_json
 from tests import reports
 
 BOARD = load_board("stm32f405")
-OPTIONS = Options(time_limit=5, max_overhead=50)
+OPTIONS = Options(time_limit=5, max_overhead=50, objective="instructions")
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_stored_plan_is_taken_as_it_is_with_a_warning(
 ) -> None:
     path = tmp_path / "plan.json"
     api.save_plan(api._planned(model, BOARD, OPTIONS, SILENT), path)
-    made = api._planned(model, BOARD, Options(plan_file=path), SILENT)
+    made = api._planned(model, BOARD, Options(plan_file=path, objective="instructions"), SILENT)
     sizes = [made.plan.layout.arena_bytes, made.planned.baseline.layout.arena_bytes]
     Device(dict(zip(sizes, (1060, 1000), strict=True)), monkeypatch)
     assert run(made, 5.0).made.plan is made.plan
