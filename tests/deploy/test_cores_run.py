@@ -38,7 +38,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def options(cores: int, streamed: bool) -> Options:
-    return Options(split=False, stream_input=streamed, cores=cores)
+    return Options(split=False, stream_input=streamed, cores=cores, objective="instructions")
 
 
 def run(model: Path, board: str, cores: int, streamed: bool) -> dict[str, Any]:

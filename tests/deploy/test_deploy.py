@@ -276,12 +276,17 @@ def test_a_damaged_database_loses_no_run(
 
 
 @pytest.mark.parametrize(
-    ("board", "costs_of"), [("stm32f405", "cortex-m4"), ("rp2040", "cortex-m0"), ("esp32s3", "rv32imafc")]
+    ("board", "costs_of", "unit"),
+    [
+        ("stm32f405", "cortex-m4", "cycles"),
+        ("rp2040", "cortex-m0", "instructions"),
+        ("esp32s3", "rv32imafc", "instructions"),
+    ],
 )
-def test_reports_say_whose_costs_are_the_estimates(model: Path, board: str, costs_of: str) -> None:
+def test_reports_say_whose_costs_are_the_estimates(model: Path, board: str, costs_of: str, unit: str) -> None:
     target = load_board(board)
     report = as_json(api.plan_model(model, target, Options(split=False)))
-    assert report["estimates"] == {"core": target.core, "costs_of": costs_of, "unit": "instructions"}
+    assert report["estimates"] == {"core": target.core, "costs_of": costs_of, "unit": unit}
     timed = find_plans(load_model(model), target, Options(split=False), lambda *_: lambda *_: 1.0)
     assert timed.costs_of is None
 
