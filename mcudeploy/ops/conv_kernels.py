@@ -5,23 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mcudeploy.ir import graph
-from mcudeploy.ir.opdef import ConstantArray, KernelCall, ParamValue
+from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, conv_counts_f32, conv_mve, requantize
-from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES, within
+from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, check_constants, numbers_of, without
-from mcudeploy.ops.packing import GROUP, padded
-from mcudeploy.ops.windows import sliding
+from mcudeploy.ops.dwconv_kernels import depthwise_kernel
+from mcudeploy.ops.packing import GROUP, by_tap, padded
+from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Tensor
     from mcudeploy.ops.channel_rows import Conv2dToRows
     from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 
-_TAP_BYTES = 8
-"""Bytes of one tap in the lists of the depthwise kernels: two words, or a pointer."""
 _MOST_EXPANDED_BYTES = 1280
 """Limit in bytes of the expanded windows of two pixels, unless a search weighs time against memory."""
 _SHORT_RUN = 8
@@ -32,11 +29,6 @@ _PIXELS = 3
 """Pixels that a pointwise convolution takes at a time."""
 _EXPANDED_BYTES = 2
 """Bytes of one int8 value in a block of pixels that is multiplied."""
-COLUMNS_BYTES = (26 + conv_counts.COLUMNS * 6) * 4
-"""Bytes of the expanded record and columns of dwconv2d_s8_3x3."""
-_MOST_COLUMN_STRIDE = 2
-_LEAST_COLUMNS = 8
-"""Outputs in a row from which its expanded weights save time."""
 PAIR = 2
 """Output channels multiplied with a block of pixels at a time."""
 
@@ -49,7 +41,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         return _float_kernel(conv, operator, source, output)
     constants, numbers = numbers_of(conv, operator, source, output)
     if _is_depthwise(conv, channels):
-        return _depthwise_kernel(conv, constants, numbers, source, output)
+        return depthwise_kernel(conv, constants, numbers, source, output)
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
         fields = _full_fields(conv, source)
         arrays = constants.packed(runs=source.shape[0], block=FOUR)
@@ -82,7 +74,7 @@ def _general_kernel(
     kernel_rows, kernel_cols = conv.kernel_shape
     group_inputs = source.shape[2] // conv.groups
     offsets = kernel_rows * OFFSET_BYTES
-    fields = _window_fields(conv, source, output) | {
+    fields = window_fields(conv, source, output) | {
         "groups": conv.groups,
         "group_inputs": group_inputs,
         "group_outputs": conv.out_channels // conv.groups,
@@ -114,58 +106,14 @@ def _general_kernel(
     return replace(first, others=(*others, *vectors))
 
 
-def _depthwise_kernel(
-    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
-) -> KernelCall:
-    """dwconv2d_s8, or dwconv2d_s8_multiplied if an input channel has several output channels."""
-    channels = source.shape[2]
-    zero_point = requantize.quantization_of(source).zero_point
-    taps = conv.kernel_shape[0] * conv.kernel_shape[1]
-    scratch = conv.kernel_shape[0] * OFFSET_BYTES + taps * _TAP_BYTES
-    fields = _window_fields(conv, source, output)
-    if conv.out_channels > channels:
-        fields |= {"multiplier": conv.out_channels // channels, "input_zero_point": zero_point}
-        arrays = constants.arrays() | {"weights": _by_tap(constants.weights)}
-        params, counts = arrays | fields | numbers, conv_counts.multiplied(fields)
-        return KernelCall("dwconv2d_s8_multiplied", params, scratch, counts=counts)
-    del fields["dims.output_channels"]
-    renamed = {"dims.input_channels": "dims.channels"}
-    fields = {renamed.get(name, name): value for name, value in fields.items()}
-    padding = np.full(channels, zero_point, np.int8)
-    arrays = constants.packed_taps() | {"padding": padding}
-    scratch += OFFSET_BYTES
-    vectors = conv_mve.depthwise(constants, numbers, fields, padding, scratch)
-    wide = output.shape[1] >= _LEAST_COLUMNS
-    by_columns = _by_columns(conv, constants, numbers, fields, zero_point) if wide else ()
-    params, counts = arrays | fields | numbers, conv_counts.depthwise(fields)
-    return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=(*by_columns, *vectors))
-
-
-def _by_columns(
-    conv: Conv2d,
-    constants: ConvConstants,
-    numbers: dict[str, ParamValue],
-    fields: dict[str, ParamValue],
-    zero_point: int,
-) -> tuple[KernelCall, ...]:
-    """dwconv2d_s8_3x3, if it supports these windows."""
-    if conv.kernel_shape != (3, 3) or conv.dilation != (1, 1) or conv.stride[1] > _MOST_COLUMN_STRIDE:
-        return ()
-    fixed = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
-    own = without(fields, *fixed) | {"input_zero_point": zero_point}
-    params = constants.packed_columns() | own | numbers
-    counts = conv_counts.by_columns(fields)
-    return (KernelCall("dwconv2d_s8_3x3", params, COLUMNS_BYTES, counts=counts),)
-
-
 def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
     """The float32 kernels."""
     channels = source.shape[2]
     constants, numbers = numbers_of(conv, operator, source, output)
     if _is_depthwise(conv, channels):
-        arrays = constants.arrays() | {"weights": _by_tap(constants.weights)}
+        arrays = constants.arrays() | {"weights": by_tap(constants.weights)}
         multiplier = conv.out_channels // channels
-        fields = _window_fields(conv, source, output) | {"multiplier": multiplier}
+        fields = window_fields(conv, source, output) | {"multiplier": multiplier}
         scratch = conv.kernel_shape[0] * OFFSET_BYTES
         form = "multiplied" if multiplier > 1 else ""  # it takes another path
         params, counts = arrays | fields | numbers, conv_counts_f32.depthwise(fields)
@@ -186,7 +134,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
         scratch, counts = source.shape[0] * OFFSET_BYTES, conv_counts_f32.full(params)
         return KernelCall("conv2d_f32_full", params, scratch, counts=counts)
     group_inputs = channels // conv.groups
-    fields = _window_fields(conv, source, output) | {
+    fields = window_fields(conv, source, output) | {
         "groups": conv.groups,
         "group_inputs": group_inputs,
         "group_outputs": conv.out_channels // conv.groups,
@@ -243,14 +191,6 @@ def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, outpu
     return KernelCall("conv2d_s8_to_rows", arrays | fields | numbers, counts=conv_counts.to_rows(fields))
 
 
-def _by_tap(weights: ConstantArray) -> ConstantArray:
-    """[K, kh, kw, 1] -> [kh * kw, K]: the channels of one tap become adjacent."""
-    by_tap = weights.reshape(len(weights), -1).T
-    if weights.dtype == np.int8:
-        return np.ascontiguousarray(by_tap, np.int8)
-    return np.ascontiguousarray(by_tap, np.float32)
-
-
 def _is_depthwise(conv: Conv2d, channels: int) -> bool:
     """Whether groups have one input channel; for a single input channel the general kernel is better."""
     return conv.groups == channels and channels > 1
@@ -276,14 +216,3 @@ def _full_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:
         "row_values": source.shape[1] * source.shape[2],
         "output_channels": conv.out_channels,
     }
-
-
-def _window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, ParamValue]:
-    dims = {
-        "input_rows": source.shape[0],
-        "input_cols": source.shape[1],
-        "input_channels": source.shape[2],
-        "output_cols": output.shape[1],
-        "output_channels": conv.out_channels,
-    }
-    return within("dims", dims) | sliding(conv.kernel_shape, conv.stride, conv.dilation, conv.pads)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.opdef import ConstantArray
+
 GROUP = 4
 """Values in a group."""
 VECTOR = 16
@@ -85,6 +87,14 @@ def pack_taps(weights: NDArray[np.int8]) -> NDArray[np.int32]:
     pairs = fours[:, :, :even].reshape(len(fours), 2, 2, even // 2, 2).transpose(0, 3, 1, 4, 2)
     odd = fours[:, :, even:].reshape(len(fours), -1)
     return _words(np.concatenate([pairs.reshape(len(fours), -1), odd], axis=1)).reshape(len(fours), taps)
+
+
+def by_tap(weights: ConstantArray) -> ConstantArray:
+    """[K, kh, kw, 1] -> [kh * kw, K]: the channels of one tap become adjacent."""
+    taps = weights.reshape(len(weights), -1).T
+    if weights.dtype == np.int8:
+        return np.ascontiguousarray(taps, np.int8)
+    return np.ascontiguousarray(taps, np.float32)
 
 
 def pack_columns(weights: NDArray[np.int8]) -> NDArray[np.int32]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ParamValue
 from mcudeploy.ops.common import within
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Tensor
+    from mcudeploy.ops.conv import Conv2d
 
 
 def sliding(
@@ -25,6 +29,18 @@ def sliding(
         for at, along in enumerate(("rows", "cols"))
     }
     return within("window", {**fields, "pad_top": pads[0], "pad_left": pads[1]})
+
+
+def window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, ParamValue]:
+    """The `dims` and the `window` of a convolution's parameters."""
+    dims = {
+        "input_rows": source.shape[0],
+        "input_cols": source.shape[1],
+        "input_channels": source.shape[2],
+        "output_cols": output.shape[1],
+        "output_channels": conv.out_channels,
+    }
+    return within("dims", dims) | sliding(conv.kernel_shape, conv.stride, conv.dilation, conv.pads)
 
 
 class Windows:

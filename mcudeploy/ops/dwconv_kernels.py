@@ -1,0 +1,70 @@
+"""Selection of the C kernels of int8 depthwise convolutions, and packing of their constants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ops import conv_counts, conv_mve, requantize
+from mcudeploy.ops.common import OFFSET_BYTES
+from mcudeploy.ops.conv_constants import ConvConstants, without
+from mcudeploy.ops.packing import by_tap
+from mcudeploy.ops.windows import window_fields
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Tensor
+    from mcudeploy.ops.conv import Conv2d
+
+_TAP_BYTES = 8
+"""Bytes of one tap in the lists of the depthwise kernels: two words, or a pointer."""
+COLUMNS_BYTES = (26 + conv_counts.COLUMNS * 6) * 4
+"""Bytes of the expanded record and columns of dwconv2d_s8_3x3."""
+_MOST_COLUMN_STRIDE = 2
+_LEAST_COLUMNS = 8
+"""Outputs in a row from which its expanded weights save time."""
+
+
+def depthwise_kernel(
+    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+) -> KernelCall:
+    """dwconv2d_s8, or dwconv2d_s8_multiplied if an input channel has several output channels."""
+    channels = source.shape[2]
+    zero_point = requantize.quantization_of(source).zero_point
+    taps = conv.kernel_shape[0] * conv.kernel_shape[1]
+    scratch = conv.kernel_shape[0] * OFFSET_BYTES + taps * _TAP_BYTES
+    fields = window_fields(conv, source, output)
+    if conv.out_channels > channels:
+        fields |= {"multiplier": conv.out_channels // channels, "input_zero_point": zero_point}
+        arrays = constants.arrays() | {"weights": by_tap(constants.weights)}
+        params, counts = arrays | fields | numbers, conv_counts.multiplied(fields)
+        return KernelCall("dwconv2d_s8_multiplied", params, scratch, counts=counts)
+    del fields["dims.output_channels"]
+    renamed = {"dims.input_channels": "dims.channels"}
+    fields = {renamed.get(name, name): value for name, value in fields.items()}
+    padding = np.full(channels, zero_point, np.int8)
+    arrays = constants.packed_taps() | {"padding": padding}
+    scratch += OFFSET_BYTES
+    vectors = conv_mve.depthwise(constants, numbers, fields, padding, scratch)
+    wide = output.shape[1] >= _LEAST_COLUMNS
+    by_columns = _by_columns(conv, constants, numbers, fields, zero_point) if wide else ()
+    params, counts = arrays | fields | numbers, conv_counts.depthwise(fields)
+    return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=(*by_columns, *vectors))
+
+
+def _by_columns(
+    conv: Conv2d,
+    constants: ConvConstants,
+    numbers: dict[str, ParamValue],
+    fields: dict[str, ParamValue],
+    zero_point: int,
+) -> tuple[KernelCall, ...]:
+    """dwconv2d_s8_3x3, if it supports these windows."""
+    if conv.kernel_shape != (3, 3) or conv.dilation != (1, 1) or conv.stride[1] > _MOST_COLUMN_STRIDE:
+        return ()
+    fixed = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
+    own = without(fields, *fixed) | {"input_zero_point": zero_point}
+    params = constants.packed_columns() | own | numbers
+    counts = conv_counts.by_columns(fields)
+    return (KernelCall("dwconv2d_s8_3x3", params, COLUMNS_BYTES, counts=counts),)
