@@ -159,6 +159,8 @@ def _linear(dtype: DType) -> Iterator[Graph]:
     if dtype is DType.FLOAT32:
         _few_channels(add)
     _narrow(add)
+    if dtype is DType.INT8:
+        _depthwise(add)
     yield from made
     for rows, depth, cols in ((16, 16, 16), (8, 32, 20), (12, 24, 30), (5, 40, 8)):
         yield one_operator(MatMul(False, False), ((rows, 1, depth), (depth, 1, cols)), dtype)
@@ -214,6 +216,21 @@ def _narrow(add: _Add) -> None:
         add(Conv2d(outputs, size, low=low), (*size, channels), (outputs, *size, channels))
         add(Conv2dByRows(outputs, size, low=low), (*size, channels), (outputs, *size, channels))
         add(Conv2dToRows(rows, width, low=low), (1, 1, depth), (rows * width, 1, 1, depth))
+
+
+def _depthwise(add: _Add) -> None:
+    """Add windows of 3x3 that slide by one and by two, over few and many columns and channels."""
+    for rows, cols, channels in (
+        *((5, 5, 16), (25, 5, 64), (6, 6, 40), (4, 3, 128), (3, 1, 24), (9, 2, 12), (7, 14, 24)),
+        *((8, 24, 32), (20, 17, 8), (5, 33, 16), (4, 50, 8), (12, 12, 64), (3, 100, 4)),
+        *((6, 9, 3), (5, 7, 6), (4, 12, 9), (3, 20, 2), (11, 6, 23), (2, 4, 5), (7, 40, 7)),
+    ):
+        for stride in (1, 2):
+            op = Conv2d(channels, (3, 3), (stride, stride), pads=(1, 1, 1, 1), groups=channels)
+            add(op, (rows * stride, cols * stride, channels), (channels, 3, 3, 1))
+            if stride == 1 or cols > 8:
+                op = replace(op, stride=(3 - stride, stride), pads=(0, 2, 1, 0), low=0.0)
+                add(op, (rows + 4, cols * stride + 2, channels), (channels, 3, 3, 1))
 
 
 def _few_channels(add: _Add) -> None:

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from mcudeploy.ir import graph
 from mcudeploy.ir.opdef import ConstantArray, ParamValue
 from mcudeploy.ops import requantize
-from mcudeploy.ops.packing import pack_blocks, pack_columns, pack_fours, pack_records, pack_taps
+from mcudeploy.ops.packing import (
+    pack_blocks,
+    pack_columns,
+    pack_fours,
+    pack_records,
+    pack_row_pairs,
+    pack_taps,
+)
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Tensor
@@ -55,6 +62,11 @@ class ConvConstants:
     def packed_columns(self) -> dict[str, ParamValue]:
         """int8, depthwise by windows of 3x3, in records of four channels; see pack_columns."""
         return self._records(pack_columns(self.weights.reshape(-1, 3, 3)), 1, FOUR)
+
+    def packed_row_pairs(self) -> dict[str, ParamValue]:
+        """int8, depthwise by windows of 3x3, in a record for each channel; see pack_row_pairs."""
+        assert self.multipliers is not None
+        return {"packed_weights": pack_row_pairs(self.bias, self.weights.reshape(-1, 3, 3), self.multipliers)}
 
     def _records(self, weights: NDArray[np.int32], groups: int, block: int) -> dict[str, ParamValue]:
         assert self.multipliers is not None

@@ -9,8 +9,8 @@ import numpy as np
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, conv_mve, requantize
 from mcudeploy.ops.common import OFFSET_BYTES
-from mcudeploy.ops.conv_constants import ConvConstants, without
-from mcudeploy.ops.packing import by_tap
+from mcudeploy.ops.conv_constants import FOUR, ConvConstants, without
+from mcudeploy.ops.packing import by_tap, padded
 from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ _TAP_BYTES = 8
 COLUMNS_BYTES = (26 + conv_counts.COLUMNS * 6) * 4
 """Bytes of the expanded record and columns of dwconv2d_s8_3x3."""
 _MOST_COLUMN_STRIDE = 2
+_MOST_OUTPUTS = 32
+"""Outputs in a row that dwconv2d_s8_rows takes at a time: more need more scratch, and save little."""
+_PAIR_COLUMN_BYTES = 32
+"""Bytes of an expanded column of four rows and four channels."""
 _LEAST_COLUMNS = 8
 """Outputs in a row from which its expanded weights save time."""
 
@@ -50,7 +54,32 @@ def depthwise_kernel(
     wide = output.shape[1] >= _LEAST_COLUMNS
     by_columns = _by_columns(conv, constants, numbers, fields, zero_point) if wide else ()
     params, counts = arrays | fields | numbers, conv_counts.depthwise(fields)
-    return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=(*by_columns, *vectors))
+    by_pairs = _by_row_pairs(conv, constants, numbers, fields, zero_point)
+    return KernelCall(
+        "dwconv2d_s8", params, scratch, counts=counts, others=(*by_pairs, *by_columns, *vectors)
+    )
+
+
+def _by_row_pairs(
+    conv: Conv2d,
+    constants: ConvConstants,
+    numbers: dict[str, ParamValue],
+    fields: dict[str, ParamValue],
+    zero_point: int,
+) -> tuple[KernelCall, ...]:
+    """dwconv2d_s8_rows, if it supports these windows."""
+    stride, cols = conv.stride[1], fields["dims.output_cols"]
+    small = conv.kernel_shape == (3, 3) and conv.dilation == (1, 1) and stride <= _MOST_COLUMN_STRIDE
+    if not small or numbers["quant.left_shift"] != 0:
+        return ()
+    assert isinstance(cols, int)
+    most = min(cols, padded(-(-cols // -(-cols // _MOST_OUTPUTS)), FOUR))
+    fixed = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
+    own = without(fields, *fixed) | {"most_outputs": most, "input_zero_point": zero_point}
+    params = constants.packed_row_pairs() | own | numbers
+    scratch = ((most - 1) * stride + 3) * _PAIR_COLUMN_BYTES
+    counts = conv_counts.by_row_pairs(params)
+    return (KernelCall("dwconv2d_s8_rows", params, scratch, form=str(stride), counts=counts),)
 
 
 def _by_columns(

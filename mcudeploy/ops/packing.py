@@ -104,6 +104,14 @@ def pack_columns(weights: NDArray[np.int8]) -> NDArray[np.int32]:
     return _words(fours.transpose(0, 3, 2, 1)).reshape(len(fours), -1)
 
 
+def pack_row_pairs(
+    bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Depthwise constants, weights [C, 3, 3], in a record for each channel; see mcud_row_pairs_s8.h."""
+    words = _words(weights[:, [0, 1, 1, 2]].transpose(0, 2, 1)).reshape(-1, 3)
+    return pack_records(bias, words, multipliers, 1, 1)
+
+
 def pack_vector_taps(
     bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32]
 ) -> NDArray[np.int32]:

@@ -32,7 +32,7 @@ from mcudeploy.toolchain import Emulator, build_firmware
 
 KERNELS = (
     *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_by_rows"),
-    *("conv2d_s8_deep", "conv2d_s8_full", "dwconv2d_s8", "dwconv2d_s8_multiplied"),
+    *("conv2d_s8_deep", "conv2d_s8_full", "dwconv2d_s8", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
@@ -155,9 +155,20 @@ def geometries(draw: st.DrawFn, many: int) -> tuple[Conv2d, Shape]:
 
 
 @st.composite
-def convolutions(draw: st.DrawFn) -> Work:
+def depthwise_geometries(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
+    """A depthwise convolution by 3x3 with any strides, of narrow and of wide rows, and its input's shape."""
+    shape = (draw(st.integers(3, 24)), draw(st.one_of(sizes, st.integers(30, 70))), draw(st.integers(2, 9)))
+    assume(np.prod(shape) < 6000)
+    top, left, bottom, right = (draw(st.integers(0, 2)) for _ in range(4))
+    right = max(right, 3 - shape[1] - left)
+    conv = Conv2d(shape[2], (3, 3), draw(pairs), pads=(top, left, bottom, right), groups=shape[2])
+    return conv, shape
+
+
+@st.composite
+def convolutions(draw: st.DrawFn, of: st.SearchStrategy[tuple[Conv2d, Shape]]) -> Work:
     """An int8 convolution; its outputs use all of int8, and some channels saturate or are dead."""
-    conv, shape = draw(geometries(many=80))
+    conv, shape = draw(of)
     outputs = conv.out_channels
     weights = (outputs, *conv.kernel_shape, shape[2] // conv.groups)
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -321,10 +332,21 @@ unhurried = settings(
 )
 
 
-@given(work=st.one_of(convolutions(), convolutions(), convolutions(), float_convolutions()))
+integer_convolutions = convolutions(geometries(many=80))
+
+
+@given(work=st.one_of(*[integer_convolutions] * 3, float_convolutions()))
 @unhurried
 def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
     assume(board.fused or work.output.dtype is DType.INT8)  # floats in software are rounded twice
+    check(host, board, work)
+
+
+@given(work=convolutions(depthwise_geometries()))
+@unhurried
+def test_depthwise_convolutions_of_a_core_are_those_of_portable_c(
+    host: Device, board: Device, work: Work
+) -> None:
     check(host, board, work)
 
 

@@ -114,6 +114,18 @@ def _kernels(graph: Graph) -> set[str]:
     }
 
 
+def _variants(graph: Graph) -> set[str]:
+    """Kernels of the convolutions for cores without vectors."""
+    return {
+        call.kernel
+        for operator in graph.operators
+        if operator.op.kind == "Conv2d"
+        for call in operator.op.kernel(
+            operator, graph.input_tensors(operator), graph.tensors[operator.output]
+        ).variants(vectors=False)
+    }
+
+
 def _check_quantized(case: Case, seed: int, dtype: type, activation: str = "", op: str = "Conv") -> Graph:
     rng = np.random.default_rng(seed)
     x = rng.integers(*_range(dtype), case.x).astype(dtype)
@@ -152,25 +164,39 @@ def test_depthwise(case: Case, seed: int) -> None:
 
 @given(
     channels=st.integers(2, 9),
-    size=st.tuples(st.integers(1, 5), st.integers(8, 30)),
-    stride=st.integers(1, 2),
-    pads=st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 2), st.integers(0, 2)),
+    size=st.tuples(st.integers(1, 20), st.integers(1, 40)),
+    strides=st.tuples(st.integers(1, 3), st.integers(1, 2)),
+    pads=st.tuples(*[st.integers(0, 3)] * 4),
     seed=seeds,
 )
 @bounded
-def test_wide_depthwise(
-    channels: int, size: tuple[int, int], stride: int, pads: tuple[int, int, int, int], seed: int
+def test_depthwise_by_pairs_of_rows(
+    channels: int,
+    size: tuple[int, int],
+    strides: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    seed: int,
 ) -> None:
-    """All variants, those by expanded columns among them."""
-    image = (size[0] + 2, size[1] * stride + 2)
-    attributes = {"kernel_shape": [3, 3], "strides": [1, stride], "pads": list(pads), "group": channels}
+    """All variants; row cuts of one, and all rows."""
+    image = (size[0] + 2, size[1] * strides[1] + 2)
+    attributes = {"kernel_shape": [3, 3], "strides": list(strides), "pads": list(pads), "group": channels}
     graph = _check_quantized(Case((1, channels, *image), (channels, 1, 3, 3), attributes), seed, np.int8)
-    calls = [
-        operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors[operator.output])
-        for operator in graph.operators
-        if operator.op.kind == "Conv2d"
-    ]
-    assert "dwconv2d_s8_3x3" in {call.kernel for each in calls for call in each.variants(vectors=False)}
+    assert "dwconv2d_s8_rows" in _variants(graph)
+
+
+def test_no_pairs_of_rows_for_scales_beyond_the_fast_shift() -> None:
+    """The kernel has no shift to the left, nor windows of another size, dilation or stride."""
+    for changed in ({"scale": 0.0001}, {"dilations": [1, 2]}, {"strides": [1, 3]}, {"kernel_shape": [3, 2]}):
+        kernel = changed.get("kernel_shape", [3, 3])
+        attributes = {"kernel_shape": kernel, "group": 4} | {k: v for k, v in changed.items() if k != "scale"}
+        rng = np.random.default_rng(5)
+        x = rng.integers(-128, 128, (1, 4, 9, 9)).astype(np.int8)
+        w = rng.integers(-4, 5, (4, 1, *kernel)).astype(np.int8)  # type: ignore[misc]
+        model = quantized_model("Conv", rng, x, w, attributes)
+        for tensor in model.graph.initializer:
+            if tensor.name == "y_s" and "scale" in changed:
+                tensor.CopyFrom(numpy_helper.from_array(np.float32(changed["scale"]), "y_s"))
+        assert _variants(check_against_onnx(model, {"x_q": x})) == {"dwconv2d_s8"}
 
 
 @given(

@@ -81,3 +81,25 @@ def test_work_of_rows_adds_up_however_they_are_cut(shape: tuple[int, int, int, i
         whole, parts = counts(Interval(0, rows)), [counts(Interval(row, row + 1)) for row in range(rows)]
         summed = {name: sum(part[name] for part in parts) for name in whole}
         assert summed == whole | {"calls": rows}
+
+
+@pytest.mark.parametrize(
+    ("strides", "cols", "channels"), [((1, 1), 5, 7), ((1, 1), 41, 4), ((2, 2), 7, 9), ((3, 1), 6, 5)]
+)
+def test_pairs_of_rows_compute_every_output_once(strides: tuple[int, int], cols: int, channels: int) -> None:
+    known = {
+        "dims.input_cols": cols * strides[1] + 2,
+        "dims.output_cols": cols,
+        "dims.channels": channels,
+        "window.stride_rows": strides[0],
+        "window.stride_cols": strides[1],
+        "window.pad_left": 1,
+        "most_outputs": min(cols, 24),
+    }
+    counts = conv_counts.by_row_pairs(known)
+    in_row = 4 if strides[1] == 1 else 2
+    for rows in (1, 2, 3, 16, 17, 40):
+        loops = counts(Interval(0, rows))
+        together = 2 * loops.get("two_rows", 0) + loops.get("two_rows_last", 0)
+        alone = in_row * loops["one_row"] + loops["one_row_last"]
+        assert 2 * together + alone == rows * cols * channels

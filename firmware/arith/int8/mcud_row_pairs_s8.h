@@ -1,0 +1,41 @@
+/* Depthwise windows of 3x3 by pairs of rows: one header for each instruction set, with the same functions and bits.
+ *
+ * Columns of four channels are expanded to 16 bits, in MCUD_PAIR_COLUMN words: for each channel one word of two rows,
+ * then one of the next two rows. `order` is 1 if the second word has the upper rows: so a pair that was the lower one
+ * serves again as the upper one. A record of a channel is MCUD_PAIR_RECORD words: the bias, for each column of the
+ * window the bytes w0, w1, w1, w2 of its weights from top to bottom, the multiplier.
+ *
+ *   mcud_expand_pair  two rows to one word of every column
+ *   mcud_expand_row   one row to the lower halves of these words
+ *   mcud_two_rows_s8  outputs of two rows, with a stride of 1
+ *   mcud_one_row_s8   outputs of one row, with a stride of 1 or 2 along the columns; `order` is 0 with a stride of 1
+ */
+#ifndef MCUD_ROW_PAIRS_S8_H
+#define MCUD_ROW_PAIRS_S8_H
+
+#include "mcud_simd.h"
+
+enum { MCUD_PAIR_COLUMN = 8, MCUD_PAIR_RECORD = 5 };
+
+/* The outputs of up to four channels. */
+typedef struct {
+    int32_t channels; /* 1..4 */
+    int32_t zero_point;
+    int32_t pitch;  /* from a column's results to the next one's */
+    int32_t row;    /* to those of the next row */
+    int32_t length; /* bytes from the columns of the first window to those after the last one */
+} mcud_pair_outputs;
+
+/* A row of the input; `step` to its next column is 0 in the padding, whose values are all the same. */
+typedef struct {
+    const int8_t *at;
+    int32_t step;
+} mcud_pair_row;
+
+#if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__) && MCUD_BLOCKS
+#include "mcud_row_pairs_dsp.h"
+#else
+#include "mcud_row_pairs_c.h"
+#endif
+
+#endif
