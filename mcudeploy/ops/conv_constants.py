@@ -13,7 +13,6 @@ from mcudeploy.ir.opdef import ConstantArray, ParamValue
 from mcudeploy.ops import requantize
 from mcudeploy.ops.packing import (
     pack_blocks,
-    pack_columns,
     pack_fours,
     pack_records,
     pack_row_pairs,
@@ -58,10 +57,6 @@ class ConvConstants:
     def packed_taps(self) -> dict[str, ParamValue]:
         """int8, depthwise, in records of four channels; see pack_taps."""
         return self._records(pack_taps(self.weights.reshape(len(self.weights), -1)), 1, FOUR)
-
-    def packed_columns(self) -> dict[str, ParamValue]:
-        """int8, depthwise by windows of 3x3, in records of four channels; see pack_columns."""
-        return self._records(pack_columns(self.weights.reshape(-1, 3, 3)), 1, FOUR)
 
     def packed_row_pairs(self) -> dict[str, ParamValue]:
         """int8, depthwise by windows of 3x3, in a record for each channel; see pack_row_pairs."""

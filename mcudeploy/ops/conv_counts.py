@@ -21,8 +21,6 @@ RunCounts = Callable[[int, int], Counts]
 
 _UNROLLED_PIXELS = 4
 """Groups in a turn of a block of pixels, see mcud_simd_dsp.h."""
-COLUMNS = 14
-"""MCUD_COLUMNS of dwconv2d_s8_3x3.h."""
 _INPUT_ROWS = 18
 """Input rows that dwconv2d_s8_rows takes at a time."""
 _UNROLLED_PIXEL = 8
@@ -181,40 +179,6 @@ def depthwise(fields: Fields) -> CountsOf:
             "last": pixels * rest,
             "last_pairs": pixels * rest * (taps // 2),
             "last_odd": pixels * rest * (taps % 2),
-        }
-
-    return counts
-
-
-def by_columns(fields: Fields) -> CountsOf:
-    """dwconv2d_s8_3x3: of four channels columns are expanded for a stretch of outputs, then multiplied."""
-    channels, outputs = fields["dims.channels"], fields["dims.output_cols"]
-    stride = fields["window.stride_cols"]
-    windows, (fours, rest) = Windows(fields), divmod(channels, 4)
-    most = (COLUMNS - 3) // stride + 1
-    inside = beside = 0
-    starts = range(0, outputs, most)
-    for col in starts:
-        first = col * stride - fields["window.pad_left"]
-        columns = (min(most, outputs - col) - 1) * stride + 3
-        within = sum(0 <= it < fields["dims.input_cols"] for it in range(first, first + columns))
-        inside, beside = inside + within, beside + columns - within
-
-    def counts(rows: Interval) -> Counts:
-        blocks, lasts = len(rows) * fours, len(rows) * (rest > 0)
-        whole = int((windows.rows(rows) == 3).sum()) * fours  # blocks without a row in the padding
-        return {
-            "calls": 1,
-            "rows": len(rows),
-            "blocks": blocks + lasts,
-            "stretches": (blocks + lasts) * len(starts),
-            "columns": whole * inside,
-            "border": (blocks - whole) * inside,
-            "padding": (blocks + lasts) * beside,
-            "outputs": blocks * outputs,
-            "last": lasts * outputs,
-            "last_columns": lasts * inside,
-            "last_values": lasts * inside * rest,
         }
 
     return counts

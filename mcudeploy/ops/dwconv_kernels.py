@@ -19,15 +19,11 @@ if TYPE_CHECKING:
 
 _TAP_BYTES = 8
 """Bytes of one tap in the lists of the depthwise kernels: two words, or a pointer."""
-COLUMNS_BYTES = (26 + conv_counts.COLUMNS * 6) * 4
-"""Bytes of the expanded record and columns of dwconv2d_s8_3x3."""
-_MOST_COLUMN_STRIDE = 2
+_MOST_STRIDE = 2
 _MOST_OUTPUTS = 32
 """Outputs in a row that dwconv2d_s8_rows takes at a time: more need more scratch, and save little."""
 _PAIR_COLUMN_BYTES = 32
 """Bytes of an expanded column of four rows and four channels."""
-_LEAST_COLUMNS = 8
-"""Outputs in a row from which its expanded weights save time."""
 
 
 def depthwise_kernel(
@@ -51,13 +47,9 @@ def depthwise_kernel(
     arrays = constants.packed_taps() | {"padding": padding}
     scratch += OFFSET_BYTES
     vectors = conv_mve.depthwise(constants, numbers, fields, padding, scratch)
-    wide = output.shape[1] >= _LEAST_COLUMNS
-    by_columns = _by_columns(conv, constants, numbers, fields, zero_point) if wide else ()
     params, counts = arrays | fields | numbers, conv_counts.depthwise(fields)
     by_pairs = _by_row_pairs(conv, constants, numbers, fields, zero_point)
-    return KernelCall(
-        "dwconv2d_s8", params, scratch, counts=counts, others=(*by_pairs, *by_columns, *vectors)
-    )
+    return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=(*by_pairs, *vectors))
 
 
 def _by_row_pairs(
@@ -69,7 +61,7 @@ def _by_row_pairs(
 ) -> tuple[KernelCall, ...]:
     """dwconv2d_s8_rows, if it supports these windows."""
     stride, cols = conv.stride[1], fields["dims.output_cols"]
-    small = conv.kernel_shape == (3, 3) and conv.dilation == (1, 1) and stride <= _MOST_COLUMN_STRIDE
+    small = conv.kernel_shape == (3, 3) and conv.dilation == (1, 1) and stride <= _MOST_STRIDE
     if not small or numbers["quant.left_shift"] != 0:
         return ()
     assert isinstance(cols, int)
@@ -80,20 +72,3 @@ def _by_row_pairs(
     scratch = ((most - 1) * stride + 3) * _PAIR_COLUMN_BYTES
     counts = conv_counts.by_row_pairs(params)
     return (KernelCall("dwconv2d_s8_rows", params, scratch, form=str(stride), counts=counts),)
-
-
-def _by_columns(
-    conv: Conv2d,
-    constants: ConvConstants,
-    numbers: dict[str, ParamValue],
-    fields: dict[str, ParamValue],
-    zero_point: int,
-) -> tuple[KernelCall, ...]:
-    """dwconv2d_s8_3x3, if it supports these windows."""
-    if conv.kernel_shape != (3, 3) or conv.dilation != (1, 1) or conv.stride[1] > _MOST_COLUMN_STRIDE:
-        return ()
-    fixed = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
-    own = without(fields, *fixed) | {"input_zero_point": zero_point}
-    params = constants.packed_columns() | own | numbers
-    counts = conv_counts.by_columns(fields)
-    return (KernelCall("dwconv2d_s8_3x3", params, COLUMNS_BYTES, counts=counts),)

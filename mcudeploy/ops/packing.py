@@ -97,13 +97,6 @@ def by_tap(weights: ConstantArray) -> ConstantArray:
     return np.ascontiguousarray(taps, np.float32)
 
 
-def pack_columns(weights: NDArray[np.int8]) -> NDArray[np.int32]:
-    """Depthwise weights [C, 3, 3] -> words [fours of channels][3 columns * 3 rows] of four channels."""
-    more = padded(len(weights), 4) - len(weights)
-    fours = np.pad(weights, ((0, more), (0, 0), (0, 0))).reshape(-1, 4, 3, 3)
-    return _words(fours.transpose(0, 3, 2, 1)).reshape(len(fours), -1)
-
-
 def pack_row_pairs(
     bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32]
 ) -> NDArray[np.int32]:

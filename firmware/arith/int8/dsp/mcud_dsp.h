@@ -100,22 +100,6 @@ static inline int32_t mcud_upper_halves(int32_t first, int32_t second)
     return pair;
 }
 
-/* sum + a.low * b.low */
-static inline int32_t mcud_add_lower_product(int32_t a, int32_t b, int32_t sum)
-{
-    int32_t result;
-    __asm__("smlabb %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
-    return result;
-}
-
-/* sum + a.high * b.high */
-static inline int32_t mcud_add_upper_product(int32_t a, int32_t b, int32_t sum)
-{
-    int32_t result;
-    __asm__("smlatt %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
-    return result;
-}
-
 /* Four bytes, at any address. Clang makes single loads of them for cores without an operating system, unless told
  * that words need no alignment; the instruction needs none. */
 static inline int32_t mcud_load_word(const void *from)
