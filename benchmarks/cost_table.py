@@ -29,7 +29,7 @@ from kernels import print_table
 from ortools.linear_solver import pywraplp
 
 from mcudeploy.boards.board import Board, load_board
-from mcudeploy.codegen.bench import all_kernels
+from mcudeploy.codegen.bench import all_kernels, kernels_for
 from mcudeploy.commands.commands import measure_model, plan_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.cost.estimate import COSTS, CoreCosts, Unit, counts_of, estimated_tile_time, read_costs
@@ -146,7 +146,7 @@ def times(
     output, loops = graph.tensors["y"], graph.loops(operator)
     inputs = graph.input_tensors(operator)
     total = (inputs[0] if operator.op.accumulates else output).shape[0]
-    for call in operator.op.kernel(operator, inputs, output).variants(vectors=board.vectors):
+    for call in operator.op.kernel(operator, inputs, output).variants(board.isa):
         if chosen and call.kernel not in chosen:
             continue
         for rows in _blocks(total):
@@ -189,9 +189,8 @@ def write_table(core: str, chosen: Collection[str]) -> list[tuple[object, ...]]:
     """
     found = samples(board_of(core), chosen)
     path = COSTS / f"{core}.csv"
-    missing = set(chosen or all_kernels()) - {"feed"} - {variant.partition(":")[0] for variant in found}
-    if not board_of(core).vectors:
-        missing = {kernel for kernel in missing if not kernel.endswith("_mve")}
+    wanted = set(kernels_for(board_of(core).isa)) & set(chosen or all_kernels())
+    missing = wanted - {"feed"} - {variant.partition(":")[0] for variant in found}
     if missing:
         raise RuntimeError(f"no case for {', '.join(sorted(missing))}")
     units: tuple[Unit, ...] = ("instructions", "cycles") if core in CORES else ("instructions",)

@@ -118,7 +118,7 @@ def models(arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, P
 def row(name: str, path: Path, target: Target, options: Options) -> tuple[tuple[str, ...], float | None]:
     """Return a line of the table, and the error in percent."""
     try:
-        model = load_model(path, vectors=target.board.vectors)
+        model = load_model(path, isa=target.board.isa)
         planned = find_plans(model, target.board, options)
         made = Deployment.of(planned, planned.choices[0], target.board, options)
         samples = load_samples(made.model.graph, [], [], options.seed)

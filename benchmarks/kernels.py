@@ -125,7 +125,7 @@ def sweep(board: str, cases: Iterable[Case], dtype: DType) -> Iterator[tuple[obj
             cut = (1,) * case.inputs
             shapes = " -> ".join("x".join(map(str, shape)) for shape in (case.shape, made.shape))
             usual = operator.op.kernel(operator, graph.input_tensors(operator), made)
-            for call in usual.variants(vectors=target.board.vectors):
+            for call in usual.variants(target.board.isa):
                 whole, *by_rows = (
                     target.board.instructions(
                         timer.time(graph, operator, call, part, input_block_rows=cut).ticks

@@ -39,6 +39,7 @@ from mcudeploy.boards.platformio import is_pio, pio_facts
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.ir.opdef import Isa
 
 __all__ = [
     "Board",
@@ -64,6 +65,7 @@ CORE_STACK_BYTES = 2048
 MOST_LINKS = 4
 """The number of engines in hal/dma_soft.c."""
 _MOST_FILE_BYTES = 2**20
+_DSP_CORES = frozenset({"cortex-m4", "cortex-m7", "cortex-m33"})
 
 
 class Board(Facts):
@@ -160,6 +162,13 @@ class Board(Facts):
     def is_host(self) -> bool:
         """Whether programs for the board are processes of this computer."""
         return self.toolchain == "host"
+
+    @property
+    def isa(self) -> Isa:
+        """The instructions that its kernels may be written for."""
+        if self.vectors:
+            return Isa.VECTORS
+        return Isa.DSP if self.core in _DSP_CORES else Isa.ANY
 
     @property
     def facts_only(self) -> bool:

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, kernel_sources
 from mcudeploy.codegen.render import render
+from mcudeploy.ir.opdef import Isa
 
 _KERNEL = re.compile(r"^void\s+mcud_(\w+)\s*\(\s*const\s+mcud_op\s*\*", re.MULTILINE)
 _ALIGNMENT = 4
+_SUFFIXES = {"_mve": Isa.VECTORS, "_wide": Isa.DSP}
+"""Ends of the names of kernels that are not for every core."""
 
 
 def kernels_in(text: str) -> tuple[str, ...]:
@@ -23,6 +26,12 @@ def all_kernels(folder: Path | None = None) -> tuple[str, ...]:
     sources = folder.glob("*.c") if folder else kernel_sources()
     found = {name for source in sources for name in kernels_in(source.read_text("utf-8"))}
     return tuple(sorted(found - OF_THE_TAPE))
+
+
+def kernels_for(isa: Isa) -> tuple[str, ...]:
+    """Return names of the kernels that compute on a core with these instructions, sorted."""
+    others = tuple(suffix for suffix, needed in _SUFFIXES.items() if needed is not isa)
+    return tuple(name for name in all_kernels() if not name.endswith(others))
 
 
 def bench_sources(kernels: Sequence[str], arena_bytes: int) -> dict[str, str]:

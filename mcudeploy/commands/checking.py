@@ -15,6 +15,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.execution.results import Checked, Fitted
 from mcudeploy.frontend.parameters import parameter_count
+from mcudeploy.ir.opdef import Isa
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.placing import unsplit_plan, unsplit_schedule
@@ -26,7 +27,7 @@ _CHECK_S = 3.0
 def check_model(path: Path, board: Board | None, options: Options) -> Checked:
     """Return a model's sizes, or its unsupported nodes; with a board, the plans of short searches."""
     try:
-        model = read_model(path, options, vectors=board is not None and board.vectors)
+        model = read_model(path, options, isa=Isa.ANY if board is None else board.isa)
     except ModelError as error:
         if not error.problems:
             raise

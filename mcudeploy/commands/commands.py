@@ -62,7 +62,7 @@ def plan_model(
 def _planned(path: Path, board: Board, options: Options, progress: Progress) -> Deployment:
     """Return the plan with the least arena, and all other plans found."""
     model_name(options.name, path.stem)  # refused before the search, not after it
-    model = read_model(path, options, vectors=board.vectors)
+    model = read_model(path, options, isa=board.isa)
     tell_notes(model)
     planned = plans_by_estimates(model, board, options, progress)
     return through(lambda: Deployment.of(planned, planned.choices[0], board, options))
@@ -212,7 +212,7 @@ def _timing(timing: Timing, target: Target, made: Deployment) -> Timing:
 
 def _time_variants(path: Path, target: Target, options: Options, progress: Progress) -> None:
     """Time all candidate kernels that the database does not know."""
-    model = read_model(path, options, vectors=target.board.vectors)
+    model = read_model(path, options, isa=target.board.isa)
     known = known_times(target.board)
     forms = (Rewrites(options.stream_input), Rewrites(options.stream_input, accumulating=True))
     models = [model.in_form(form) for form in forms]

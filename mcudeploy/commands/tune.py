@@ -51,7 +51,7 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
     fleet = Fleet(targets)
     for target in targets:
         require_port(target)
-    model = read_model(path, options, vectors=fleet.first.board.vectors)
+    model = read_model(path, options, isa=fleet.first.board.isa)
     tell_notes(model)
     planned = _search(model, fleet, options, progress)
     chosen = _choose(planned, fleet, options, progress)

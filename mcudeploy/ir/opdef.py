@@ -174,6 +174,14 @@ CountsOf = Callable[[Interval], Counts]
 """A function from iteration rows to the counts of one call that computes them."""
 
 
+class Isa(StrEnum):
+    """Instructions of a core that kernels are written for. ANY: those of every core, as portable C."""
+
+    ANY = "any"
+    DSP = "dsp"
+    VECTORS = "vectors"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelCall:
     """The kernel call that the code generator prints for one operator.
@@ -183,9 +191,9 @@ class KernelCall:
     32-bit scalars. "window.pad_top" is a field of a nested struct. `scratch_bytes` is needed during one step
     of any number of rows. `state_bytes` is needed from the first step to the last, by operators that
     accumulate. A kernel has one of the two and finds it at op->scratch. `others` compute the same bits by
-    another kernel or another `form`, with more or less scratch. A call with `needs_vectors` runs only on
-    cores with vectors. Without known times, a core uses the first call that it can run. Raises ValueError if
-    a parameter is NaN.
+    another kernel or another `form`, with more or less scratch. `isa`: only cores with these instructions use
+    the call. Without known times, a core uses the first call among its `variants`. Raises ValueError if a
+    parameter is NaN.
     """
 
     kernel: str
@@ -193,7 +201,7 @@ class KernelCall:
     scratch_bytes: int = 0
     state_bytes: int = 0
     form: str = ""
-    needs_vectors: bool = False
+    isa: Isa = Isa.ANY
     counts: CountsOf | None = None
     others: tuple[KernelCall, ...] = ()
 
@@ -209,14 +217,14 @@ class KernelCall:
         """
         return f"{self.kernel}:{self.form}" if self.form else self.kernel
 
-    def variants(self, *, vectors: bool) -> tuple[KernelCall, ...]:
-        """Return those of this call and `others` that a core with or without vectors can run; vector calls
-        first.
+    def variants(self, isa: Isa) -> tuple[KernelCall, ...]:
+        """Return those of this call and `others` for a core with these instructions: its own calls, then
+        those of all cores.
         """
         every = (self, *self.others)
         return (
-            *(call for call in every if vectors and call.needs_vectors),
-            *(call for call in every if not call.needs_vectors),
+            *(call for call in every if call.isa is isa is not Isa.ANY),
+            *(call for call in every if call.isa is Isa.ANY),
         )
 
 

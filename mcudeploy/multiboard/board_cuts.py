@@ -47,7 +47,7 @@ def cuts_of(model: Model, boards: Sequence[Board], line: UartLink) -> Bounds:
 
 def _line(model: Model, board: Board) -> GroupLine:
     """Return the operators as single groups, with their ticks and bytes on a board."""
-    model = model.of_graph(model.graph, model.sha256, vectors=board.vectors)
+    model = model.of_graph(model.graph, model.sha256, isa=board.isa)
     flow = Dataflow.of(model.graph)
     graph, positions = work_graph(flow)
     source = estimated(load_costs(board.core))

@@ -71,7 +71,7 @@ def stages_of(model: Model, bounds: Sequence[tuple[int, int]], boards: Sequence[
         received, sent = payloads[number], payloads[number + 1]
         graph = _part(flow, places[first:end], sent)
         digest = hashlib.sha256(f"{model.sha256} {first} {end}".encode()).hexdigest()
-        part = model.of_graph(graph, digest, vectors=board.vectors)
+        part = model.of_graph(graph, digest, isa=board.isa)
         stages.append(Stage(part, received, sent))
     return tuple(stages)
 

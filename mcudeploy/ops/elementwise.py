@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import ConstantArray, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import ConstantArray, Counts, CountsOf, Index, Isa, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -138,7 +138,7 @@ class Binary:
                     **clamp,
                 }
                 by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
-                vectors = KernelCall("add_s8_mve", params, needs_vectors=True, counts=counts)
+                vectors = KernelCall("add_s8_mve", params, isa=Isa.VECTORS, counts=counts)
                 return KernelCall("add_s8", params, counts=counts, others=(vectors,) if by_one else ())
             case "mul":
                 arithmetic = _mul_arithmetic(a, b, target)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, TableIndex
+from mcudeploy.ir.opdef import Counts, CountsOf, Index, Isa, KernelCall, LoopNest, ParamValue, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, require_same_dtype, spatial_axes, taken
 from mcudeploy.ops.requantize import quantization_of, quantize_scale, requantization_table
 
@@ -207,7 +207,7 @@ class Resize:
         weights, scalars = self._int8_arithmetic(quantization_of(source), quantization_of(output))
         last = {"last_row": source.shape[0] - 1, "last_col": source.shape[1] - 1}
         params = {**places, **weights, **size, **last, **scalars}
-        vectors = KernelCall("resize_linear_s8_mve", params, needs_vectors=True)
+        vectors = KernelCall("resize_linear_s8_mve", params, isa=Isa.VECTORS)
         others = (vectors,) if scalars["shift"] in _VECTOR_SHIFTS else ()
         return KernelCall("resize_linear_s8", params, others=others)
 

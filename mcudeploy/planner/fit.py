@@ -13,6 +13,7 @@ from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import STAND_INS, best_costs, estimated, load_costs
 from mcudeploy.cost.tiles import move_price
 from mcudeploy.ir.clock import LEAST, MODEL_UNIT, milliseconds, source_of
+from mcudeploy.ir.opdef import Isa
 from mcudeploy.ir.plan import Layout, Plan, Residences
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.arena import Budget
@@ -117,15 +118,15 @@ def rank_boards(
     Boards that fit come first, the fastest first; then the others, in the order of missing bytes. Raises
     ConfigError if kernels have no costs on any of the cores.
     """
-    groups: dict[tuple[str, bool], list[Board]] = {}
+    groups: dict[tuple[str, Isa], list[Board]] = {}
     for board in boards if options.dma_io else [it.with_dma_everywhere() for it in boards]:
-        groups.setdefault((STAND_INS.get(board.core, board.core), board.vectors), []).append(board)
+        groups.setdefault((STAND_INS.get(board.core, board.core), board.isa), []).append(board)
     found: list[Fit] = []
-    for done, ((core, vectors), alike) in enumerate(groups.items()):
+    for done, ((core, isa), alike) in enumerate(groups.items()):
         progress.stage(f"searching for {core}: {count_text(len(alike), 'board')}")
         progress.advance(done, len(groups))
-        if model.vectors != vectors:
-            model = model.of_graph(model.graph, model.sha256, vectors=vectors)
+        if model.isa is not isa:
+            model = model.of_graph(model.graph, model.sha256, isa=isa)
         found += _Searched(model, tuple(alike), options).fits()
     return sorted(found, key=_rank)
 

@@ -34,7 +34,7 @@ def as_int8(model: Model) -> Model | None:
         with tempfile.TemporaryDirectory(prefix="mcudeploy-int8-") as folder:
             made = Path(folder) / "int8.onnx"
             _quantise(model, Path(folder), made)
-            found = load_model(made, vectors=model.vectors)
+            found = load_model(made, isa=model.isa)
     except DeployError:
         return None
     return replace(found, path=model.path)

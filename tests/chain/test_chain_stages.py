@@ -13,6 +13,7 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import DeployError, FitError, ModelError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
+from mcudeploy.ir.opdef import Isa
 from mcudeploy.multiboard.board_cuts import Bounds, _line, cuts_of
 from mcudeploy.multiboard.chain_firmware import built, planned
 from mcudeploy.multiboard.link import UartLink, line_of
@@ -64,8 +65,8 @@ def test_parts_have_the_kernels_of_their_boards() -> None:
     boards = [load_board("mps3-an547"), load_board("mps2-an386")]
     model = load_model(EXAMPLE)
     by_vectors, others = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))], boards)
-    assert all(call.needs_vectors for call in by_vectors.model.calls.values())
-    assert not any(call.needs_vectors for call in others.model.calls.values())
+    assert all(call.isa is Isa.VECTORS for call in by_vectors.model.calls.values())
+    assert not any(call.isa is Isa.VECTORS for call in others.model.calls.values())
 
 
 def _brute(model: Model, boards: list[Board], line: UartLink) -> float:

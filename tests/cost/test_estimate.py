@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from mcudeploy.boards.board import list_boards, load_board
-from mcudeploy.codegen.bench import all_kernels
+from mcudeploy.codegen.bench import kernels_for
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.cost.estimate import CoreCosts, counts_of, estimated, load_costs, read_costs
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import ConstantArray, KernelCall
+from mcudeploy.ir.opdef import ConstantArray, Isa, KernelCall
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.pool import AveragePoolByRows
 
@@ -25,7 +25,7 @@ def test_every_board_has_costs_of_every_kernel(board: str) -> None:
     found = load_board(board)
     table = load_costs(found.core).kernels
     kernels = {variant.partition(":")[0] for variant in table}
-    needed = {name for name in all_kernels() if found.vectors or not name.endswith("_mve")} - {"feed"}
+    needed = set(kernels_for(found.isa)) - {"feed"}
     assert needed <= kernels
 
 
@@ -36,7 +36,7 @@ def pointwise_graph(rows: int, cols: int, depth: int) -> Graph:
 def ticks(core: str, graph: Graph, kernel: str, rows: Interval) -> float:
     (operator,) = graph.operators
     output = graph.tensors["y"]
-    calls = operator.op.kernel(operator, graph.input_tensors(operator), output).variants(vectors=True)
+    calls = operator.op.kernel(operator, graph.input_tensors(operator), output).variants(Isa.VECTORS)
     (call,) = (each for each in calls if each.variant == kernel)
     return estimated(load_costs(core))(graph, ())(operator, call, rows)
 

@@ -21,7 +21,7 @@ from mcudeploy.device.session import Session, connect
 from mcudeploy.device.tile import KernelTable, Tile, TileTensor, pack
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.opdef import Isa, KernelCall
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.matmul import MatMul
@@ -47,7 +47,7 @@ IMAGE_AT = 49_152
 class Device:
     session: Session
     kernels: KernelTable
-    vectors: bool = False
+    isa: Isa = Isa.ANY
     fused: bool = True
 
 
@@ -61,9 +61,9 @@ class Work:
     values: tuple[bytes, ...]
     height: int
 
-    def calls(self, *, vectors: bool) -> tuple[KernelCall, ...]:
+    def calls(self, isa: Isa) -> tuple[KernelCall, ...]:
         """The variants that a core can run."""
-        return self.operator.op.kernel(self.operator, self.inputs, self.output).variants(vectors=vectors)
+        return self.operator.op.kernel(self.operator, self.inputs, self.output).variants(isa)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def board(request: pytest.FixtureRequest) -> Iterator[Device]:
         Emulator(found, firmware.elf) as emulator,
         connect(emulator.url, board=found.name, firmware_hash=firmware.hash, timeout_s=20) as session,
     ):
-        yield Device(session, KernelTable.of(session, KERNELS), found.vectors, fused=not small)
+        yield Device(session, KernelTable.of(session, KERNELS), found.isa, fused=not small)
 
 
 def run(device: Device, work: Work, call: KernelCall) -> bytes:
@@ -317,11 +317,11 @@ def resizes(draw: st.DrawFn) -> Work:
 
 def check(host: Device, board: Device, work: Work) -> None:
     """Every variant, on the host and on the board."""
-    usual, *others = work.calls(vectors=False)
+    usual, *others = work.calls(Isa.ANY)
     wanted = run(host, work, usual)
     for other in others:
         assert run(host, work, other) == wanted, other.variant
-    for call in work.calls(vectors=board.vectors):
+    for call in work.calls(board.isa):
         assert run(board, work, call) == wanted, call.variant
 
 

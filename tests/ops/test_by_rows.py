@@ -17,7 +17,7 @@ from single_node import bounded, seeds
 from mcudeploy.device.tile import Tile, TileTensor, pack
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import AxisKind, ConstantArray, LoopNest, OperatorDef
+from mcudeploy.ir.opdef import AxisKind, ConstantArray, Isa, LoopNest, OperatorDef
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows
 
@@ -64,7 +64,7 @@ def _cuts(rows: int, rng: np.random.Generator) -> list[Interval]:
 
 
 def run_by_rows(
-    graph: Graph, x: Array, steps: list[Interval], height: int, *, seed: int, vectors: bool = False
+    graph: Graph, x: Array, steps: list[Interval], height: int, *, seed: int, isa: Isa = Isa.ANY
 ) -> Array:
     """The output of the graph's operator; each step reads rows of x, which lies in blocks of `height`.
 
@@ -75,7 +75,7 @@ def run_by_rows(
     (operator,) = graph.operators
     source, output = graph.tensors["x"], graph.tensors["y"]
     rows = source.shape[0]
-    call = operator.op.kernel(operator, (source,), output).variants(vectors=vectors)[0]
+    call = operator.op.kernel(operator, (source,), output).variants(isa)[0]
     assert call.scratch_bytes == 0 and call.state_bytes > 0
     bounds = [Interval(lo, min(lo + height, rows)) for lo in range(0, rows, height)]
     sizes = {("x", block): len(span) * source.row_bytes for block, span in enumerate(bounds)}
@@ -124,7 +124,7 @@ def _check(op: AveragePool | Conv2d, source: Tensor, made: Tensor, constants: di
     for steps, blocks in cuts:
         found = run_by_rows(split, x, steps, blocks, seed=seed)
         assert found.tobytes() == whole.tobytes(), f"differs for steps {list(map(str, steps))}"
-        found = run_by_rows(split, x, steps, blocks, seed=seed, vectors=True)
+        found = run_by_rows(split, x, steps, blocks, seed=seed, isa=Isa.VECTORS)
         assert found.tobytes() == whole.tobytes(), f"differs by vectors for steps {list(map(str, steps))}"
     return whole
 

@@ -17,7 +17,7 @@ from single_node import OPSET, bounded, check_float, fitting, node, normal, real
 
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.opdef import Isa, KernelCall
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.conv_constants import fold_zero_point
 
@@ -122,7 +122,7 @@ def _variants(graph: Graph) -> set[str]:
         if operator.op.kind == "Conv2d"
         for call in operator.op.kernel(
             operator, graph.input_tensors(operator), graph.tensors[operator.output]
-        ).variants(vectors=False)
+        ).variants(Isa.ANY)
     }
 
 

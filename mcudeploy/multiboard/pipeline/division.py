@@ -11,6 +11,7 @@ from typing import Literal
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.tiles import by_calls, nothing_known
+from mcudeploy.ir.opdef import Isa
 from mcudeploy.multiboard.pipeline.best import best
 from mcudeploy.multiboard.pipeline.cost import (
     FREE,
@@ -139,7 +140,7 @@ def plan_pipeline(
     Raises FitError if regions do not fit them.
     """
     board = topology.unit_board
-    model, task = task_of(read_model(path, options, vectors=board is not None and board.vectors), topology)
+    model, task = task_of(read_model(path, options, isa=Isa.ANY if board is None else board.isa), topology)
     return divided(model, task, mode, objective)
 
 

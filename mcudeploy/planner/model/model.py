@@ -12,7 +12,7 @@ from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.frontend import load
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.ir.graph import Graph
-from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.opdef import Isa, KernelCall
 from mcudeploy.ir.plan import Function, Rewrites
 from mcudeploy.planner.cores.functions import Assignment, partition, require_types
 from mcudeploy.planner.cores.routes import with_transfers
@@ -42,8 +42,8 @@ class Model:
     form: Rewrites
     variants: Mapping[str, tuple[KernelCall, ...]]
     calls: Mapping[str, KernelCall]
-    vectors: bool = False
-    """Whether the calls are for a core with vectors."""
+    isa: Isa = Isa.ANY
+    """The instructions of the core that the calls are for."""
     assignment: Assignment = field(default_factory=Assignment)
     """The operators that run on another unit than the board's first."""
     functions: tuple[Function, ...] = ()
@@ -89,7 +89,7 @@ class Model:
         return self._of(graph, self.form, assignment)
 
     def _of(self, graph: Graph, form: Rewrites, assignment: Assignment) -> Model:
-        variants, functions = kernel_variants(graph, self.vectors), partition(graph, assignment)
+        variants, functions = kernel_variants(graph, self.isa), partition(graph, assignment)
         return replace(
             self,
             graph=graph,
@@ -100,9 +100,9 @@ class Model:
             functions=functions,
         )
 
-    def of_graph(self, graph: Graph, sha256: str, *, vectors: bool = False) -> Model:
+    def of_graph(self, graph: Graph, sha256: str, *, isa: Isa = Isa.ANY) -> Model:
         """Return a part of this model: a separate graph for one unit, identified by another digest."""
-        return replace(self, sha256=sha256, vectors=vectors)._of(graph, Rewrites(), Assignment())
+        return replace(self, sha256=sha256, isa=isa)._of(graph, Rewrites(), Assignment())
 
     @property
     def kernels(self) -> dict[str, str]:
@@ -143,28 +143,28 @@ def load_model(
     path: Path,
     float_io: bool = False,
     *,
-    vectors: bool = False,
+    isa: Isa = Isa.ANY,
     keep_constant: bool = False,
     shapes: Shapes = NO_SHAPES,
     stateful: bool = False,
 ) -> Model:
     """Read a model and choose its kernels.
 
-    `vectors`: the core has them. `float_io`, `keep_constant`, `shapes` and `stateful` are options of the
-    front end. Raises ModelError with all problems at once.
+    `isa`: the instructions of the core. `float_io`, `keep_constant`, `shapes` and `stateful` are options of
+    the front end. Raises ModelError with all problems at once.
     """
     graph = load(path, float_io=float_io, keep_constant=keep_constant, shapes=shapes, stateful=stateful)
     sha256 = _digest(path, shapes)
-    variants = kernel_variants(graph, vectors)
-    return Model(path, sha256, graph, Rewrites(), variants, _first(variants), vectors, shapes=shapes)
+    variants = kernel_variants(graph, isa)
+    return Model(path, sha256, graph, Rewrites(), variants, _first(variants), isa, shapes=shapes)
 
 
-def read_model(path: Path, options: Options, *, vectors: bool = False) -> Model:
+def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
     """Return the model of a file as the user wants it read; see `load_model`."""
     return load_model(
         path,
         options.float_io,
-        vectors=vectors,
+        isa=isa,
         keep_constant=options.keep_constant,
         shapes=dict(options.shapes),
         stateful=options.stateful,
@@ -183,7 +183,7 @@ def _first(variants: Mapping[str, tuple[KernelCall, ...]]) -> dict[str, KernelCa
     return {name: calls[0] for name, calls in variants.items()}
 
 
-def kernel_variants(graph: Graph, vectors: bool = False) -> dict[str, tuple[KernelCall, ...]]:
+def kernel_variants(graph: Graph, isa: Isa = Isa.ANY) -> dict[str, tuple[KernelCall, ...]]:
     """Return the kernel calls of every operator that has a kernel. Raises ModelError with all problems."""
     calls: dict[str, tuple[KernelCall, ...]] = {}
     problems: list[Problem] = []
@@ -192,7 +192,7 @@ def kernel_variants(graph: Graph, vectors: bool = False) -> dict[str, tuple[Kern
             continue
         try:
             inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
-            calls[operator.name] = operator.op.kernel(operator, inputs, output).variants(vectors=vectors)
+            calls[operator.name] = operator.op.kernel(operator, inputs, output).variants(isa)
         except ValueError as error:
             node = operator.onnx_nodes[0] if operator.onnx_nodes else operator.name
             problems.append(Problem(node, operator.op.kind, str(error)))
