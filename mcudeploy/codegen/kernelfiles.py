@@ -59,9 +59,15 @@ def kernel_files(kernels: Sequence[str]) -> list[Path]:
         if name not in index:
             raise BuildError(f"firmware source {name} does not exist")
         found[name] = index[name]
-        included = _INCLUDE.findall(read_source(found[name]))
-        pending += (it for it in included if it in index)  # others are generated headers
+        included = [it for it in _INCLUDE.findall(read_source(found[name])) if it in index]
+        pending += included  # others are generated headers
+        pending += (f"{it[:-2]}.c" for it in included if _is_shared(index, it))
     return [found[name] for name in sorted(found)]
+
+
+def _is_shared(index: Mapping[str, Path], header: str) -> bool:
+    """Whether a header declares functions that several kernels call, which its source defines."""
+    return "arith" in index[header].parts and f"{header[:-2]}.c" in index
 
 
 def read_source(path: Path) -> str:

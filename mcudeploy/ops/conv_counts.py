@@ -43,13 +43,26 @@ def pointwise(fields: Fields) -> CountsOf:
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * cols
         products = _multiplied(pixel_blocks(pixels, 3), fields["dims.output_channels"], fields["groups"])
-        return {"calls": 1, "rows": len(rows)} | merged(products, scaled(_expanded(depth), pixels))
+        return {"calls": 1, "rows": len(rows)} | merged(products, scaled(expanded(depth), pixels))
 
     return counts
 
 
 def general(fields: Fields) -> CountsOf:
     """conv2d_s8: windows are expanded, `most_pixels` at a time and across rows, and multiplied."""
+    read = windows_expanded(fields)
+
+    def counts(rows: Interval) -> Counts:
+        blocks = pixel_blocks(len(rows) * fields["dims.output_cols"], fields["most_pixels"])
+        products = _multiplied(blocks, fields["group_outputs"], fields["patch_groups"])
+        each = merged(read(rows), products)
+        return {"calls": 1, "groups": fields["groups"]} | scaled(each, fields["groups"])
+
+    return counts
+
+
+def windows_expanded(fields: Fields) -> CountsOf:
+    """Counts of expanding the windows of one group of conv2d_s8."""
     values, channels = fields["run_values"], fields["dims.input_channels"]
     all_groups = -(-values // GROUP)
     in_one_run = fields["row_runs"] == 1
@@ -61,29 +74,26 @@ def general(fields: Fields) -> CountsOf:
     for taps in windows.cols[border].tolist():
         if not in_one_run:
             outside = fields["window.kernel_cols"] - taps
-            expanded = scaled(_expanded(values), taps)
-            parts.append(merged(expanded, {"padding": outside * all_groups, "runs": outside}))
+            inside = scaled(expanded(values), taps)
+            parts.append(merged(inside, {"padding": outside * all_groups, "runs": outside}))
         elif taps == 0:
             parts.append({"padding": all_groups, "runs": 1})
         elif channels % GROUP:
-            parts.append(merged(_expanded(values), filled(values), _copied(taps * channels)))
+            parts.append(merged(expanded(values), filled(values), _copied(taps * channels)))
         else:
             outside = (values - taps * channels) // GROUP
-            parts.append(merged(_expanded(taps * channels), {"padding": outside, "runs": 2}))
-    reached = merged(*parts, scaled(_expanded(values), inner))
+            parts.append(merged(expanded(taps * channels), {"padding": outside, "runs": 2}))
+    reached = merged(*parts, scaled(expanded(values), inner))
     missed = merged(full, {"padding": inner * all_groups, "runs": inner})
 
     def counts(rows: Interval) -> Counts:
         inside = windows.rows(rows)
         reading = int(inside.sum())
-        blocks = pixel_blocks(len(rows) * fields["dims.output_cols"], fields["most_pixels"])
-        each = merged(
+        return merged(
             {"rows": len(rows), "row_taps": reading, "inner": len(rows) * inner, "border": len(rows) * outer},
             scaled(reached, reading),
             scaled(missed, len(rows) * fields["window.kernel_rows"] - reading),
-            _multiplied(blocks, fields["group_outputs"], fields["patch_groups"]),
         )
-        return {"calls": 1, "groups": fields["groups"]} | scaled(each, fields["groups"])
 
     return counts
 
@@ -273,7 +283,7 @@ def _turns(groups: int, unrolled: int) -> int:
     return groups // unrolled + groups % unrolled
 
 
-def _expanded(values: int) -> Counts:
+def expanded(values: int) -> Counts:
     """Counts of expanding a run of values to 16 bits: eight, then four, then the rest."""
     return {
         "runs": 1,

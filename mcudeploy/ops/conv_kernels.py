@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mcudeploy.ir import graph
 from mcudeploy.ir.opdef import KernelCall, ParamValue
-from mcudeploy.ops import conv_counts, conv_counts_f32, conv_mve, requantize
+from mcudeploy.ops import conv_counts, conv_counts_f32, conv_mve, conv_wide, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, check_constants, numbers_of, without
 from mcudeploy.ops.dwconv_kernels import depthwise_kernel
@@ -60,10 +60,11 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         scratch = padded(channels, GROUP) * _PIXELS * _EXPANDED_BYTES
         arrays = constants.packed(runs=1, block=PAIR)
         vectors = conv_mve.pointwise(constants, numbers, fields)
+        wide = conv_wide.pointwise(constants, numbers, fields)
         params = constants.packed(runs=1, block=FOUR) | without(fields, "groups") | numbers
         direct = KernelCall("conv2d_s8_1x1_direct", params, counts=conv_counts.direct(fields))
         params, counts = arrays | fields | numbers, conv_counts.pointwise(fields)
-        return KernelCall("conv2d_s8_1x1", params, scratch, counts=counts, others=(direct, vectors))
+        return KernelCall("conv2d_s8_1x1", params, scratch, counts=counts, others=(direct, vectors, *wide))
     return _general_kernel(conv, constants, numbers, source, output)
 
 

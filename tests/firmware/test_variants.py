@@ -31,7 +31,8 @@ from mcudeploy.ops.softmax import Softmax
 from mcudeploy.toolchain import Emulator, build_firmware
 
 KERNELS = (
-    *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_by_rows"),
+    *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_1x1_wide"),
+    "conv2d_s8_by_rows",
     *("conv2d_s8_deep", "conv2d_s8_full", "dwconv2d_s8", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_f32"),
@@ -317,7 +318,7 @@ def resizes(draw: st.DrawFn) -> Work:
 
 def check(host: Device, board: Device, work: Work) -> None:
     """Every variant, on the host and on the board."""
-    usual, *others = work.calls(Isa.ANY)
+    *others, usual = work.calls(Isa.DSP)
     wanted = run(host, work, usual)
     for other in others:
         assert run(host, work, other) == wanted, other.variant

@@ -1,0 +1,32 @@
+/* Pixels times weights of 16 bits, requantised to int8: cores with the DSP extension need not widen weights then.
+ *
+ * A pixel is its values under a window in pairs, lower half first. A record is int32_t biases of two channels, their
+ * weights [pairs][2], a pair to a word, and their multipliers; an odd last channel has a partner of zeros. */
+#ifndef MCUD_WIDE_S8_H
+#define MCUD_WIDE_S8_H
+
+#include <stdint.h>
+
+typedef struct {
+    const int32_t *records; /* [pairs of channels] */
+    int32_t channels;
+    int32_t pairs; /* of values of a pixel, at least 1 */
+    int32_t step;  /* words from a pixel of three to the next one */
+    int32_t zero_point;
+    int32_t pitch; /* from a pixel's results to the next one's */
+} mcud_wide_s8;
+
+/* How many of `left` pixels to take next, at most `most`, 3 or 4: 4, 3 or 1; 6 are 3 and 3, 9 are 3 times 3. */
+static inline int32_t mcud_wide_next(int32_t left, int32_t most)
+{
+    if (left < 3) {
+        return 1;
+    }
+    return left == 3 || left == 6 || left == 9 ? 3 : most;
+}
+
+/* `pixels` pixels, 4, 3 or 1 -> y[pixels][channels]. The pairs of four pixels take turns: x[pairs][4]; three lie
+ * `step` words apart. */
+void mcud_wide_multiply(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels, int8_t *y);
+
+#endif

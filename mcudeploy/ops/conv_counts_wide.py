@@ -1,0 +1,66 @@
+"""Loop counts of the convolution kernels by weights of 16 bits; see conv_counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, CountsOf
+from mcudeploy.ops.common import merged, scaled
+from mcudeploy.ops.conv_counts import Fields, expanded, windows_expanded
+
+_UNROLLED = 8
+"""Pairs of values in a turn, see mcud_wide_s8_dsp.h."""
+
+
+def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
+    """Numbers of blocks of 4, 3 and 1 pixels; see mcud_wide_next."""
+    if most == 4:
+        threes = {0: 0, 1: 3, 2: 2, 3: 1}[pixels % 4] if pixels >= 3 and pixels != 5 else 0
+    else:
+        threes = pixels // 3
+    fours = (pixels - 3 * threes) // 4 if most == 4 else 0
+    return {4: fours, 3: threes, 1: pixels - 4 * fours - 3 * threes}
+
+
+def pointwise(fields: Fields) -> CountsOf:
+    """conv2d_s8_1x1_wide: pixels of all rows are expanded, up to four at a time, and multiplied."""
+    cols, read = fields["dims.output_cols"], expanded(fields["dims.input_channels"])
+
+    def counts(rows: Interval) -> Counts:
+        pixels = len(rows) * cols
+        blocks = pixel_blocks(pixels, fields["most_pixels"])
+        products = multiplied(blocks, fields["dims.output_channels"], fields["pairs"])
+        return {"calls": 1, "rows": len(rows)} | merged(products, scaled(read, pixels))
+
+    return counts
+
+
+def general(fields: Fields) -> CountsOf:
+    """conv2d_s8_wide: windows are expanded as for conv2d_s8, and multiplied."""
+    read = windows_expanded(fields)
+
+    def counts(rows: Interval) -> Counts:
+        blocks = pixel_blocks(len(rows) * fields["dims.output_cols"], fields["most_pixels"])
+        products = multiplied(blocks, fields["group_outputs"], 2 * fields["patch_groups"])
+        return {"calls": 1, "groups": fields["groups"]} | scaled(
+            merged(read(rows), products), fields["groups"]
+        )
+
+    return counts
+
+
+def multiplied(blocks: Mapping[int, int], channels: int, pairs: int) -> Counts:
+    """Counts of multiplying blocks of pixels to two channels at a time, of one pixel to four."""
+    counts: Counts = {}
+    for pixels, times in blocks.items():
+        together = 4 if pixels == 1 else 2
+        records = times * -(-channels // together)
+        counts |= {
+            f"blocks_{pixels}": times,
+            f"records_{pixels}": records,
+            f"pairs_{pixels}": records * pairs,
+            f"turns_{pixels}": records * -(-pairs // _UNROLLED),
+            f"rest_{pixels}": times * (channels % together > 0),
+        }
+    return counts
