@@ -5,15 +5,15 @@
 #ifndef MCUD_WIDE_S8_H
 #define MCUD_WIDE_S8_H
 
-#include <stdint.h>
+#include "mcud_dot_s8.h"
 
 typedef struct {
-    const int32_t *records; /* [pairs of channels] */
-    int32_t channels;
-    int32_t pairs; /* of values of a pixel, at least 1 */
-    int32_t step;  /* words from a pixel of three to the next one */
     int32_t zero_point;
     int32_t pitch; /* from a pixel's results to the next one's */
+    int32_t channels;
+    int32_t pairs; /* of values of a pixel, at least 1 */
+    int32_t step;  /* bytes from a pixel of three to the next one */
+    const int32_t *records; /* [pairs of channels] */
 } mcud_wide_s8;
 
 /* How many of `left` pixels to take next, at most `most`, 3 or 4: 4, 3 or 1; 6 are 3 and 3, 9 are 3 times 3. */
@@ -25,8 +25,23 @@ static inline int32_t mcud_wide_next(int32_t left, int32_t most)
     return left == 3 || left == 6 || left == 9 ? 3 : most;
 }
 
+/* `fours` groups, at least one, of four values of four pixels -> x[fours][2][4]; see mcud_expand. */
+void mcud_wide_expand_fours(int16_t *x, const int8_t *const pixels[4], int32_t fours);
+
+/* The same of all values; a last group is filled up. */
+static inline void mcud_wide_expand(int16_t *x, const int8_t *const pixels[4], int32_t values)
+{
+    const int32_t rest = values & 3;
+    if (values > rest) {
+        mcud_wide_expand_fours(x, pixels, values >> 2);
+    }
+    for (int32_t p = 0; rest > 0 && p < 4; p++) {
+        mcud_expand(x + 4 * (values - rest) + 2 * p, pixels[p] + values - rest, rest, 4);
+    }
+}
+
 /* `pixels` pixels, 4, 3 or 1 -> y[pixels][channels]. The pairs of four pixels take turns: x[pairs][4]; three lie
- * `step` words apart. */
+ * `step` bytes apart. */
 void mcud_wide_multiply(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels, int8_t *y);
 
 #endif

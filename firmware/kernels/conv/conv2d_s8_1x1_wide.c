@@ -7,8 +7,14 @@ void mcud_conv2d_s8_1x1_wide(const mcud_op *op, int32_t first_row, int32_t end_r
 {
     const mcud_conv2d_s8_1x1_wide_params *params = op->params;
     const int32_t channels = params->dims.output_channels;
-    const mcud_wide_s8 by = {params->packed_weights, channels, params->pairs, params->pairs,
-                             params->quant.zero_point, channels};
+    const mcud_wide_s8 by = {
+        .zero_point = params->quant.zero_point,
+        .pitch = channels,
+        .channels = channels,
+        .pairs = params->pairs,
+        .step = 4 * params->pairs,
+        .records = params->packed_weights,
+    };
     int16_t *const x = mcud_row(op->scratch, first_row);
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
@@ -17,18 +23,27 @@ void mcud_conv2d_s8_1x1_wide(const mcud_op *op, int32_t first_row, int32_t end_r
     int32_t cols_left = params->dims.output_cols; /* in this row, `pixel` included */
     for (int32_t left = (end_row - first_row) * params->dims.output_cols; left > 0;) {
         const int32_t block = mcud_wide_next(left, params->most_pixels);
-        for (int32_t p = 0; p < block; p++) {
-            if (block == 4) {
-                mcud_expand(x + 2 * p, pixel, params->dims.input_channels, 4);
-            } else {
-                mcud_expand(x + 2 * p * params->pairs, pixel, params->dims.input_channels, 1);
-            }
+        const int8_t *pixels[4];
+        int32_t p = 0;
+        for (; cols_left > block && p < block; p++) { /* no end of a row */
+            pixels[p] = pixel;
+            pixel += params->pixel_step;
+        }
+        cols_left -= p;
+        for (; p < block; p++) {
+            pixels[p] = pixel;
             pixel += params->pixel_step;
             cols_left--;
             if (cols_left == 0 && ++row < end_row) {
                 pixel = mcud_row(op->in[0], row * params->stride_rows);
                 cols_left = params->dims.output_cols;
             }
+        }
+        if (block == 4) {
+            mcud_wide_expand(x, pixels, params->dims.input_channels);
+        }
+        for (p = 0; block < 4 && p < block; p++) {
+            mcud_expand(x + 2 * p * params->pairs, pixels[p], params->dims.input_channels, 1);
         }
         mcud_wide_multiply(&by, x, block, y);
         y += block * channels;

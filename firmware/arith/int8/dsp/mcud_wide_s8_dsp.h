@@ -4,7 +4,7 @@
  * loaded by single loads in a row, which take a cycle less on Cortex-M4 than pairs do; no load needs the address that
  * the one before it writes. Eight pairs are one turn; the first turn begins in the middle if there are fewer.
  *
- * Stack: y, its end, the first value of x, the end of x, where the first turn begins, zero point, pitch or step. */
+ * Stack: x, y, zero point, pitch, the end of y, the end of x, where the first turn begins. */
 #ifndef MCUD_WIDE_S8_DSP_H
 #define MCUD_WIDE_S8_DSP_H
 
@@ -12,28 +12,30 @@
 
 /* GCC may not conclude from a body without C what it reads and which registers it keeps. */
 #if defined(__clang__)
-#define MCUD_NAKED __attribute__((naked, noinline, unused)) static
+#define MCUD_NAKED __attribute__((naked, noinline))
 #else
-#define MCUD_NAKED __attribute__((naked, noinline, noclone, noipa, unused)) static
+#define MCUD_NAKED __attribute__((naked, noinline, noclone, noipa))
 #endif
 #define MCUD_UNUSED __attribute__((unused))
 #define MCUD_WIDE(name)                                                                                      \
-    MCUD_NAKED void name(MCUD_UNUSED const int16_t *x, MCUD_UNUSED const int32_t *record, MCUD_UNUSED int8_t *y, \
-                         MCUD_UNUSED const mcud_wide_block *block)
+    MCUD_NAKED static void name(MCUD_UNUSED const int16_t *x, MCUD_UNUSED const int32_t *record, MCUD_UNUSED int8_t *y, \
+                         MCUD_UNUSED const mcud_wide_s8 *by)
 
-/* r4 gets the end of y, r5 the pairs, r8 the place where the first turn begins, of `bytes` for every pair. */
-#define MCUD_WIDE_ENTER(bytes)                                                                               \
+/* Pushes x, y, zero point, pitch, the end of y, the end of x (`pixel` pairs apart) and where the first turn begins, of
+ * `bytes` for every pair. `own` comes last. */
+#define MCUD_WIDE_ENTER(pixel, bytes, own)                                                                   \
     "push {r4-r11, lr}\n\t"                                                                                  \
-    "sub sp, sp, #28\n\t"                                                                                    \
-    "ldrd r4, r5, [r3, #8]\n\t"                                                                              \
-    "add r4, r4, r2\n\t"                                                                                     \
-    "sub r6, r5, #1\n\t"                                                                                     \
-    "and r6, r6, #7\n\t"                                                                                     \
-    "add r6, r6, #1\n\t"                                                                                     \
-    "mov r7, #" bytes "\n\t"                                                                                 \
-    "adr r8, 2f\n\t"                                                                                         \
-    "mls r8, r6, r7, r8\n\t"                                                                                 \
-    "strd r2, r4, [sp]\n\t"
+    "ldm r3, {r4-r7}\n\t"                                                                                    \
+    "mov r9, #" bytes "\n\t"                                                                                 \
+    "adr r10, 1f\n\t"                                                                                        \
+    "rsb r8, r7, #0\n\t"                                                                                     \
+    "and r8, r8, #7\n\t"                                                                                     \
+    "mla r8, r8, r9, r10\n\t"                                                                                \
+    "add r6, r6, r2\n\t"                                                                                     \
+    "add r7, r0, r7, lsl #" pixel "\n\t" own                                                                 \
+    "push {r0, r2, r4-r8}\n\t"                                                                               \
+    ".p2align 2\n\t"                                                                                         \
+    "0:\n\t"
 #define MCUD_WIDE_LEAVE                                                                                      \
     "add sp, sp, #28\n\t"                                                                                    \
     "pop {r4-r11, pc}\n\t"
@@ -42,16 +44,8 @@
 MCUD_WIDE(mcud_wide_4x2)
 {
     __asm__(
-        MCUD_WIDE_ENTER("56")
-        "add r5, r0, r5, lsl #4\n\t"
-        "strd r0, r5, [sp, #8]\n\t"
-        "ldrd r6, r7, [r3]\n\t"
-        "strd r8, r6, [sp, #16]\n\t"
-        "str r7, [sp, #24]\n\t"
-        "b 0f\n\t"
-        ".p2align 2\n\t"
-        "0:\n\t"
-        "ldr r12, [sp, #16]\n\t"
+        MCUD_WIDE_ENTER("4", "56", "")
+        "ldr r12, [sp, #24]\n\t"
         "ldr r5, [r1, #4]\n\t"
         "ldr r4, [r1], #8\n\t"
         "mov r6, r4\n\t"
@@ -80,14 +74,14 @@ MCUD_WIDE(mcud_wide_4x2)
         "smlad r11, lr, r3, r11\n\t"
         ".endr\n\t"
         "2:\n\t"
-        "ldr r12, [sp, #12]\n\t"
+        "ldr r12, [sp, #20]\n\t"
         "cmp r0, r12\n\t"
         "bne 1b\n\t"
         "ldr r3, [r1, #4]\n\t"
         "ldr r2, [r1], #8\n\t"
-        "ldr lr, [sp, #24]\n\t"
-        "ldr r12, [sp]\n\t"
-        "ldr r0, [sp, #20]\n\t"
+        "ldr lr, [sp, #12]\n\t"
+        "ldr r12, [sp, #4]\n\t"
+        "ldr r0, [sp, #8]\n\t"
         "smmlar r4, r4, r2, r0\n\t"
         "smmlar r5, r5, r3, r0\n\t"
         "smmlar r6, r6, r2, r0\n\t"
@@ -115,10 +109,10 @@ MCUD_WIDE(mcud_wide_4x2)
         "strb r9, [r3, #1]\n\t"
         "strb r10, [r0]\n\t"
         "strb r11, [r0, #1]\n\t"
-        "ldr r3, [sp, #4]\n\t"
-        "ldr r0, [sp, #8]\n\t"
+        "ldr r3, [sp, #16]\n\t"
+        "ldr r0, [sp]\n\t"
         "adds r12, r12, #2\n\t"
-        "str r12, [sp]\n\t"
+        "str r12, [sp, #4]\n\t"
         "cmp r12, r3\n\t"
         "bne 0b\n\t"
         MCUD_WIDE_LEAVE);
@@ -128,17 +122,8 @@ MCUD_WIDE(mcud_wide_4x2)
 MCUD_WIDE(mcud_wide_3x2)
 {
     __asm__(
-        MCUD_WIDE_ENTER("44")
-        "ldr lr, [r3, #16]\n\t"
-        "add r5, r0, r5, lsl #2\n\t"
-        "strd r0, r5, [sp, #8]\n\t"
-        "ldrd r6, r7, [r3]\n\t"
-        "strd r8, r6, [sp, #16]\n\t"
-        "str r7, [sp, #24]\n\t"
-        "b 0f\n\t"
-        ".p2align 2\n\t"
-        "0:\n\t"
-        "ldr r12, [sp, #16]\n\t"
+        MCUD_WIDE_ENTER("2", "44", "ldr lr, [r3, #16]\n\t")
+        "ldr r12, [sp, #24]\n\t"
         "ldr r5, [r1, #4]\n\t"
         "ldr r4, [r1], #8\n\t"
         "mov r6, r4\n\t"
@@ -162,14 +147,14 @@ MCUD_WIDE(mcud_wide_3x2)
         "smlad r9, r12, r3, r9\n\t"
         ".endr\n\t"
         "2:\n\t"
-        "ldr r12, [sp, #12]\n\t"
+        "ldr r12, [sp, #20]\n\t"
         "cmp r0, r12\n\t"
         "bne 1b\n\t"
         "ldr r3, [r1, #4]\n\t"
         "ldr r2, [r1], #8\n\t"
-        "ldr r11, [sp, #24]\n\t"
-        "ldr r12, [sp]\n\t"
-        "ldr r10, [sp, #20]\n\t"
+        "ldr r11, [sp, #12]\n\t"
+        "ldr r12, [sp, #4]\n\t"
+        "ldr r10, [sp, #8]\n\t"
         "smmlar r4, r4, r2, r10\n\t"
         "smmlar r5, r5, r3, r10\n\t"
         "smmlar r6, r6, r2, r10\n\t"
@@ -190,10 +175,10 @@ MCUD_WIDE(mcud_wide_3x2)
         "strb r7, [r2, #1]\n\t"
         "strb r8, [r3]\n\t"
         "strb r9, [r3, #1]\n\t"
-        "ldr r3, [sp, #4]\n\t"
-        "ldr r0, [sp, #8]\n\t"
+        "ldr r3, [sp, #16]\n\t"
+        "ldr r0, [sp]\n\t"
         "adds r12, r12, #2\n\t"
-        "str r12, [sp]\n\t"
+        "str r12, [sp, #4]\n\t"
         "cmp r12, r3\n\t"
         "bne 0b\n\t"
         MCUD_WIDE_LEAVE);
@@ -203,17 +188,7 @@ MCUD_WIDE(mcud_wide_3x2)
 MCUD_WIDE(mcud_wide_1x4)
 {
     __asm__(
-        MCUD_WIDE_ENTER("36")
-        "mov lr, r8\n\t"
-        "add r12, r0, r5, lsl #2\n\t"
-        "ldr r6, [r3, #16]\n\t"
-        "ldr r7, [r3]\n\t"
-        "add r11, r1, r6\n\t"
-        "str r0, [sp, #8]\n\t"
-        "strd r7, r6, [sp, #20]\n\t"
-        "b 0f\n\t"
-        ".p2align 2\n\t"
-        "0:\n\t"
+        MCUD_WIDE_ENTER("2", "36", "ldr r5, [r3, #16]\n\tadd r11, r1, r5\n\tmov r12, r7\n\tmov lr, r8\n\t")
         "ldr r5, [r1, #4]\n\t"
         "ldr r4, [r1], #8\n\t"
         "ldr r7, [r11, #4]\n\t"
@@ -239,8 +214,8 @@ MCUD_WIDE(mcud_wide_1x4)
         "ldr r2, [r1]\n\t"
         "ldr r9, [r11, #4]\n\t"
         "ldr r8, [r11], #8\n\t"
-        "ldr r10, [sp, #20]\n\t"
-        "ldr r0, [sp]\n\t"
+        "ldr r10, [sp, #8]\n\t"
+        "ldr r0, [sp, #4]\n\t"
         "smmlar r4, r4, r2, r10\n\t"
         "smmlar r5, r5, r3, r10\n\t"
         "smmlar r6, r6, r8, r10\n\t"
@@ -254,15 +229,52 @@ MCUD_WIDE(mcud_wide_1x4)
         "strb r5, [r0], #1\n\t"
         "strb r6, [r0], #1\n\t"
         "strb r7, [r0], #1\n\t"
-        "str r0, [sp]\n\t"
+        "str r0, [sp, #4]\n\t"
         "mov r2, r0\n\t"
-        "ldr r10, [sp, #24]\n\t"
-        "ldr r3, [sp, #4]\n\t"
-        "ldr r0, [sp, #8]\n\t"
+        "ldr r10, [sp, #12]\n\t"
+        "ldr r3, [sp, #16]\n\t"
+        "ldr r0, [sp]\n\t"
         "add r11, r1, r10\n\t"
         "cmp r2, r3\n\t"
         "bne 0b\n\t"
         MCUD_WIDE_LEAVE);
+}
+
+/* `fours` groups of four values of four pixels, at least one: 22 instructions for 16 values. */
+MCUD_NAKED void mcud_wide_expand_fours(MCUD_UNUSED int16_t *x, MCUD_UNUSED const int8_t *const pixels[4],
+                                       MCUD_UNUSED int32_t fours)
+{
+    __asm__(
+        "push {r4-r10, lr}\n\t"
+        "mov r12, r2\n\t"
+        "ldm r1, {r1-r4}\n\t"
+        "add r12, r1, r12, lsl #2\n\t"
+        "b 0f\n\t"
+        ".p2align 2\n\t"
+        "0:\n\t"
+        "ldr r5, [r1], #4\n\t"
+        "ldr r6, [r2], #4\n\t"
+        "ldr r7, [r3], #4\n\t"
+        "ldr r8, [r4], #4\n\t"
+        "sxtb16 r9, r5\n\t"
+        "sxtb16 r10, r6\n\t"
+        "sxtb16 lr, r7\n\t"
+        "cmp r1, r12\n\t"
+        "str r9, [r0], #32\n\t"
+        "sxtb16 r9, r8\n\t"
+        "str r10, [r0, #-28]\n\t"
+        "str lr, [r0, #-24]\n\t"
+        "str r9, [r0, #-20]\n\t"
+        "sxtb16 r5, r5, ror #8\n\t"
+        "sxtb16 r6, r6, ror #8\n\t"
+        "sxtb16 r7, r7, ror #8\n\t"
+        "sxtb16 r8, r8, ror #8\n\t"
+        "str r5, [r0, #-16]\n\t"
+        "str r6, [r0, #-12]\n\t"
+        "str r7, [r0, #-8]\n\t"
+        "str r8, [r0, #-4]\n\t"
+        "bne 0b\n\t"
+        "pop {r4-r10, pc}\n\t");
 }
 
 #endif
