@@ -104,7 +104,7 @@ def _general_kernel(
     calls = [by(3), by(2)] if odd_row else [by(2), by(3)]
     is_large = 2 * patch_groups * GROUP * _EXPANDED_BYTES > _MOST_EXPANDED_BYTES
     first, *others = [deep, *calls] if is_large else [*calls, deep]
-    return replace(first, others=(*others, *vectors))
+    return replace(first, others=(*others, *vectors, *conv_wide.general(constants, calls[0])))
 
 
 def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:

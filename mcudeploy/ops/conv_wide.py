@@ -5,7 +5,8 @@ They take fewer cycles than those by weights of 8 bits, which are widened at run
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,24 @@ def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> tupl
         params, counts = records | known | numbers, conv_counts_wide.pointwise(known)
         scratch, form = pixels * pairs * _PAIR_BYTES, str(pixels)
         return KernelCall("conv2d_s8_1x1_wide", params, scratch, form=form, isa=Isa.DSP, counts=counts)
+
+    return tuple(map(by, _PIXELS))
+
+
+def general(constants: ConvConstants, usual: KernelCall) -> tuple[KernelCall, ...]:
+    """conv2d_s8_wide by four or three pixels; `usual` is conv2d_s8, whose parameters it has."""
+    fields: Mapping[str, Any] = usual.params
+    if fields["quant.left_shift"] != 0:
+        return ()
+    groups, runs = fields["groups"], fields["window.kernel_rows"] * fields["row_runs"]
+    records = _records(constants, pack_blocks(constants.weights, groups, runs, _CHANNELS), groups)
+    pixel_bytes = 2 * fields["patch_groups"] * _PAIR_BYTES
+
+    def by(pixels: int) -> KernelCall:
+        params = dict(usual.params) | records | {"most_pixels": pixels}
+        scratch = usual.scratch_bytes + (pixels - fields["most_pixels"]) * pixel_bytes
+        counts = conv_counts_wide.general(params)
+        return KernelCall("conv2d_s8_wide", params, scratch, form=str(pixels), isa=Isa.DSP, counts=counts)
 
     return tuple(map(by, _PIXELS))
 
