@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf
 from mcudeploy.ops.common import merged, scaled
 from mcudeploy.ops.conv_counts import Fields, expanded, windows_expanded
 
+_FORMS = (1, 3)
+"""Input channels for which conv2d_s8_first_wide has loops without a loop over channels."""
 _UNROLLED = 8
 """Pairs of values in a turn, see mcud_wide_s8_dsp.h."""
 
@@ -48,6 +52,25 @@ def general(fields: Fields) -> CountsOf:
         )
 
     return counts
+
+
+def first(fields: Fields) -> CountsOf:
+    """conv2d_s8_first_wide: columns are expanded row by row, and multiplied up to three windows at a time."""
+    channels, outputs = fields["dims.input_channels"], fields["dims.output_cols"]
+    kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
+    columns = (outputs - 1) * fields["window.stride_cols"] + kernel_cols
+    start = np.arange(columns) - fields["window.pad_left"]
+    inside = int(((start >= 0) & (start < fields["dims.input_cols"])).sum())
+    form = channels if channels in _FORMS else "any"
+    twos, ones = kernel_rows // 2 * inside, kernel_rows % 2 * inside
+    each: Counts = {f"two_{form}": twos, f"one_{form}": ones}
+    if form == "any":
+        each |= {"two_values": twos * channels, "one_values": ones * channels}
+    each |= {"filled": (columns - inside) * 2 * fields["column_pairs"], "kernel_rows": kernel_rows}
+    each |= multiplied(
+        pixel_blocks(outputs, 3), fields["dims.output_channels"], kernel_cols * fields["column_pairs"]
+    )
+    return lambda rows: {"calls": 1, "rows": len(rows)} | scaled(each, len(rows))
 
 
 def multiplied(blocks: Mapping[int, int], channels: int, pairs: int) -> Counts:

@@ -104,7 +104,8 @@ def _general_kernel(
     calls = [by(3), by(2)] if odd_row else [by(2), by(3)]
     is_large = 2 * patch_groups * GROUP * _EXPANDED_BYTES > _MOST_EXPANDED_BYTES
     first, *others = [deep, *calls] if is_large else [*calls, deep]
-    return replace(first, others=(*others, *vectors, *conv_wide.general(constants, calls[0])))
+    wide = conv_wide.general(constants, calls[0]) + conv_wide.first(constants, numbers, fields | zero_point)
+    return replace(first, others=(*others, *vectors, *wide))
 
 
 def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:

@@ -25,6 +25,8 @@ _CHANNELS = 2
 """Output channels of a record."""
 _PAIR_BYTES = 4
 """Bytes of two expanded values."""
+_MOST_FIRST_CHANNELS = 4
+"""Input channels of conv2d_s8_first_wide at most."""
 _PIXELS = (4, 3)
 """Pixels multiplied at a time."""
 
@@ -35,7 +37,7 @@ def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> tupl
         return ()
     channels = constants.weights.shape[-1]
     pairs = padded(channels, GROUP) // 2
-    records = _records(constants, pack_blocks(constants.weights, 1, 1, _CHANNELS))
+    records = _records(constants, _by_fours(pack_blocks(constants.weights, 1, 1, _CHANNELS)))
     dims = {name: value for name, value in fields.items() if name.startswith("dims.")}
 
     def by(pixels: int) -> KernelCall:
@@ -53,7 +55,7 @@ def general(constants: ConvConstants, usual: KernelCall) -> tuple[KernelCall, ..
     if fields["quant.left_shift"] != 0:
         return ()
     groups, runs = fields["groups"], fields["window.kernel_rows"] * fields["row_runs"]
-    records = _records(constants, pack_blocks(constants.weights, groups, runs, _CHANNELS), groups)
+    records = _records(constants, _by_fours(pack_blocks(constants.weights, groups, runs, _CHANNELS)), groups)
     pixel_bytes = 2 * fields["patch_groups"] * _PAIR_BYTES
 
     def by(pixels: int) -> KernelCall:
@@ -65,10 +67,46 @@ def general(constants: ConvConstants, usual: KernelCall) -> tuple[KernelCall, ..
     return tuple(map(by, _PIXELS))
 
 
-def _records(constants: ConvConstants, words: NDArray[np.int32], groups: int = 1) -> Params:
-    """Records of two channels, of packed words of four values each, [groups of values][2 channels]."""
-    assert constants.multipliers is not None
+def first(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
+    """conv2d_s8_first_wide, if it supports these windows; `fields` are shared by conv2d_s8 and others."""
+    known: Mapping[str, Any] = fields
+    channels, rows = known["dims.input_channels"], known["window.kernel_rows"]
+    one_group = known["groups"] == 1 and known["window.dilation_cols"] == 1
+    if numbers["quant.left_shift"] != 0 or not one_group or channels > _MOST_FIRST_CHANNELS:
+        return ()
+    own: Params = {"column_pairs": padded(rows * channels, 2) // 2}
+    own |= {"input_zero_point": known["input_zero_point"]}
+    counts = conv_counts_wide.first(fields | own)
+    shared = {name: value for name, value in fields.items() if name.startswith(("dims.", "window."))}
+    params = _records(constants, _by_columns(constants.weights)) | shared | own | numbers
+    columns = (known["dims.output_cols"] - 1) * known["window.stride_cols"] + known["window.kernel_cols"]
+    scratch = columns * own["column_pairs"] * _PAIR_BYTES
+    return (KernelCall("conv2d_s8_first_wide", params, scratch, isa=Isa.DSP, counts=counts),)
+
+
+def _by_columns(weights: NDArray[np.int8]) -> NDArray[np.int8]:
+    """[K, rows, cols, C] -> pairs [blocks][pairs][channels][2] in the order of conv2d_s8_first_wide.h."""
+    outputs, rows, cols, channels = weights.shape
+    by_column = weights.transpose(0, 2, 1, 3)
+    two = by_column[:, :, : rows // 2 * 2].reshape(outputs, cols, rows // 2, 2, channels)
+    one = by_column[:, :, rows // 2 * 2 :].reshape(outputs, cols, -1)
+    two = two.transpose(0, 1, 2, 4, 3).reshape(outputs, cols, -1)
+    columns = np.concatenate([two, np.pad(one, ((0, 0), (0, 0), (0, one.shape[2] % 2)))], axis=2)
+    full = np.pad(columns, ((0, outputs % _CHANNELS), (0, 0), (0, 0)))
+    return full.reshape(-1, _CHANNELS, columns[0].size // 2, 2).transpose(0, 2, 1, 3)
+
+
+def _by_fours(words: NDArray[np.int32]) -> NDArray[np.int8]:
+    """Words of four values, [blocks][words][channels], to pairs [blocks][pairs][channels][2].
+
+    Values 0 and 2 of a word are a pair, and values 1 and 3.
+    """
     values = np.ascontiguousarray(words.astype("<i4")).view(np.int8).reshape(len(words), -1, _CHANNELS, 2, 2)
-    pairs = values.transpose(0, 1, 4, 2, 3).astype("<i2")  # values 0 and 2 of each channel, then 1 and 3
-    wide = np.ascontiguousarray(pairs).view("<i4").astype(np.int32).reshape(len(words), -1)
-    return {"packed_weights": pack_records(constants.bias, wide, constants.multipliers, groups, _CHANNELS)}
+    return values.transpose(0, 1, 4, 2, 3).reshape(len(words), -1, _CHANNELS, 2)
+
+
+def _records(constants: ConvConstants, pairs: NDArray[np.int8], groups: int = 1) -> Params:
+    """Records of two channels, of weights [groups * blocks][pairs][channels][2]."""
+    assert constants.multipliers is not None
+    words = np.ascontiguousarray(pairs.astype("<i2")).view("<i4").astype(np.int32).reshape(len(pairs), -1)
+    return {"packed_weights": pack_records(constants.bias, words, constants.multipliers, groups, _CHANNELS)}

@@ -33,6 +33,7 @@ from mcudeploy.toolchain import Emulator, build_firmware
 KERNELS = (
     *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_1x1_wide"),
     "conv2d_s8_wide",
+    "conv2d_s8_first_wide",
     "conv2d_s8_by_rows",
     *("conv2d_s8_deep", "conv2d_s8_full", "dwconv2d_s8", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),

@@ -4,35 +4,35 @@
 
 /* Blocks take their channels in whole records, of one pixel in pairs of records. `step` of one pixel are the bytes
  * from a record to its neighbour. */
+/* What is rare stays out of the functions that are called for every block. */
+#if defined(__GNUC__)
+#define MCUD_APART_WIDE static __attribute__((noinline))
+#else
+#define MCUD_APART_WIDE static
+#endif
+
 #if defined(__ARM_FEATURE_DSP) && MCUD_BLOCKS
 #include "mcud_wide_s8_dsp.h"
 #else
 #include "mcud_wide_s8_c.h"
 #endif
 
-static void all_pixels(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels, int8_t *y)
+static inline void all_pixels(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels, int8_t *y)
 {
     if (pixels == 4) {
         mcud_wide_4x2(x, by->records, y, by);
     } else if (pixels == 3) {
-        mcud_wide_3x2(x, by->records, y, by);
+        mcud_wide_3x2(x, by->records, y, by, 1);
     } else {
         mcud_wide_1x4(x, by->records, y, by);
     }
 }
 
-void mcud_wide_multiply(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels, int8_t *y)
+/* The same as mcud_wide_multiply of one pixel, or if the last channels are no whole records. */
+MCUD_APART_WIDE void multiply_rest(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels, int8_t *y)
 {
     const int32_t together = pixels == 1 ? 4 : 2; /* channels */
     const int32_t rest = by->channels & (together - 1);
-    if (pixels == 4 && rest == 0) {
-        mcud_wide_4x2(x, by->records, y, by);
-        return;
-    }
-    if (pixels == 3 && rest == 0) {
-        mcud_wide_3x2(x, by->records, y, by);
-        return;
-    }
     const int32_t record_words = 4 + 2 * by->pairs;
     mcud_wide_s8 part = *by;
     part.channels -= rest;
@@ -56,5 +56,21 @@ void mcud_wide_multiply(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels
         for (int32_t i = 0; i < rest; i++) {
             y[p * by->pitch + i] = results[2 * p + i];
         }
+    }
+}
+
+void mcud_wide_multiply(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels, int8_t *y)
+{
+    if (pixels == 1 || (by->channels & 1) != 0) {
+        for (; pixels > 4; pixels -= 3) {
+            multiply_rest(by, x, 3, y);
+            x += 3 * by->step / 2;
+            y += 3 * by->pitch;
+        }
+        multiply_rest(by, x, pixels, y);
+    } else if (pixels == 4) {
+        mcud_wide_4x2(x, by->records, y, by);
+    } else {
+        mcud_wide_3x2(x, by->records, y, by, pixels / 3);
     }
 }

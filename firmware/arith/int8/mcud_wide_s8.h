@@ -12,7 +12,7 @@ typedef struct {
     int32_t pitch; /* from a pixel's results to the next one's */
     int32_t channels;
     int32_t pairs; /* of values of a pixel, at least 1 */
-    int32_t step;  /* bytes from a pixel of three to the next one */
+    int32_t step;  /* bytes from a pixel to the next one, unless they take turns */
     const int32_t *records; /* [pairs of channels] */
 } mcud_wide_s8;
 
@@ -40,8 +40,8 @@ static inline void mcud_wide_expand(int16_t *x, const int8_t *const pixels[4], i
     }
 }
 
-/* `pixels` pixels, 4, 3 or 1 -> y[pixels][channels]. The pairs of four pixels take turns: x[pairs][4]; three lie
- * `step` bytes apart. */
+/* `pixels` pixels, 4, 1 or a multiple of 3 -> y[pixels][channels]. The pairs of four pixels take turns: x[pairs][4];
+ * those of three and more lie `step` bytes apart. */
 void mcud_wide_multiply(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels, int8_t *y);
 
 #endif

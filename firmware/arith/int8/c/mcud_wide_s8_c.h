@@ -26,10 +26,10 @@ static void mcud_wide_4x2(const int16_t *x, const int32_t *record, int8_t *y, co
     }
 }
 
-static void mcud_wide_3x2(const int16_t *x, const int32_t *record, int8_t *y, const mcud_wide_s8 *by)
+static void mcud_wide_3x2(const int16_t *x, const int32_t *record, int8_t *y, const mcud_wide_s8 *by, int32_t blocks)
 {
     for (int32_t k = 0; k < by->channels; k += 2, record += 4 + 2 * by->pairs) {
-        for (int32_t p = 0; p < 3; p++) {
+        for (int32_t p = 0; p < 3 * blocks; p++) {
             const int16_t *pixel = x + p * (by->step / 2);
             y[p * by->pitch + k] = mcud_wide_result(pixel, 1, record, 0, by);
             y[p * by->pitch + k + 1] = mcud_wide_result(pixel, 1, record, 1, by);

@@ -22,8 +22,8 @@
                          MCUD_UNUSED const mcud_wide_s8 *by)
 
 /* Pushes x, y, zero point, pitch, the end of y, the end of x (`pixel` pairs apart) and where the first turn begins, of
- * `bytes` for every pair. `own` comes last. */
-#define MCUD_WIDE_ENTER(pixel, bytes, own)                                                                   \
+ * `bytes` for every pair; `own` comes before, `more` are further registers. */
+#define MCUD_WIDE_ENTER(pixel, bytes, own, more)                                                             \
     "push {r4-r11, lr}\n\t"                                                                                  \
     "ldm r3, {r4-r7}\n\t"                                                                                    \
     "mov r9, #" bytes "\n\t"                                                                                 \
@@ -33,7 +33,7 @@
     "mla r8, r8, r9, r10\n\t"                                                                                \
     "add r6, r6, r2\n\t"                                                                                     \
     "add r7, r0, r7, lsl #" pixel "\n\t" own                                                                 \
-    "push {r0, r2, r4-r8}\n\t"                                                                               \
+    "push {r0, r2, r4-r8" more "}\n\t"                                                                       \
     ".p2align 2\n\t"                                                                                         \
     "0:\n\t"
 #define MCUD_WIDE_LEAVE                                                                                      \
@@ -44,7 +44,7 @@
 MCUD_WIDE(mcud_wide_4x2)
 {
     __asm__(
-        MCUD_WIDE_ENTER("4", "56", "")
+        MCUD_WIDE_ENTER("4", "56", "", "")
         "ldr r12, [sp, #24]\n\t"
         "ldr r5, [r1, #4]\n\t"
         "ldr r4, [r1], #8\n\t"
@@ -118,11 +118,13 @@ MCUD_WIDE(mcud_wide_4x2)
         MCUD_WIDE_LEAVE);
 }
 
-/* 11 instructions for 12 products. */
-MCUD_WIDE(mcud_wide_3x2)
+/* `blocks` blocks of pixels that lie side by side: 11 instructions for 12 products. Stack also: channels, the first
+ * record, blocks left. */
+MCUD_NAKED static void mcud_wide_3x2(MCUD_UNUSED const int16_t *x, MCUD_UNUSED const int32_t *record, MCUD_UNUSED int8_t *y,
+                                     MCUD_UNUSED const mcud_wide_s8 *by, MCUD_UNUSED int32_t blocks)
 {
     __asm__(
-        MCUD_WIDE_ENTER("2", "44", "ldr lr, [r3, #16]\n\t")
+        MCUD_WIDE_ENTER("2", "44", "ldr lr, [r3, #16]\n\tldr r9, [r3, #8]\n\tmov r10, r1\n\tldr r11, [sp, #36]\n\t", ", r9-r11")
         "ldr r12, [sp, #24]\n\t"
         "ldr r5, [r1, #4]\n\t"
         "ldr r4, [r1], #8\n\t"
@@ -181,6 +183,27 @@ MCUD_WIDE(mcud_wide_3x2)
         "str r12, [sp, #4]\n\t"
         "cmp r12, r3\n\t"
         "bne 0b\n\t"
+        "ldr r2, [sp, #36]\n\t"
+        "ldr r11, [sp, #12]\n\t"
+        "ldr r12, [sp, #20]\n\t"
+        "ldr r9, [sp, #28]\n\t"
+        "ldr r1, [sp, #32]\n\t"
+        "subs r2, r2, #1\n\t"
+        "beq 3f\n\t"
+        "add r10, lr, lr, lsl #1\n\t"
+        "add r11, r11, r11, lsl #1\n\t"
+        "add r0, r0, r10\n\t"
+        "add r12, r12, r10\n\t"
+        "add r3, r3, r11\n\t"
+        "sub r11, r3, r9\n\t"
+        "str r2, [sp, #36]\n\t"
+        "str r0, [sp]\n\t"
+        "str r12, [sp, #20]\n\t"
+        "str r3, [sp, #16]\n\t"
+        "str r11, [sp, #4]\n\t"
+        "b 0b\n\t"
+        "3:\n\t"
+        "add sp, sp, #12\n\t"
         MCUD_WIDE_LEAVE);
 }
 
@@ -188,7 +211,7 @@ MCUD_WIDE(mcud_wide_3x2)
 MCUD_WIDE(mcud_wide_1x4)
 {
     __asm__(
-        MCUD_WIDE_ENTER("2", "36", "ldr r5, [r3, #16]\n\tadd r11, r1, r5\n\tmov r12, r7\n\tmov lr, r8\n\t")
+        MCUD_WIDE_ENTER("2", "36", "ldr r5, [r3, #16]\n\tadd r11, r1, r5\n\tmov r12, r7\n\tmov lr, r8\n\t", "")
         "ldr r5, [r1, #4]\n\t"
         "ldr r4, [r1], #8\n\t"
         "ldr r7, [r11, #4]\n\t"
