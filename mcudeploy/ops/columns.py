@@ -13,11 +13,14 @@ from mcudeploy.ops.conv_constants import FOUR
 from mcudeploy.ops.conv_kernels import PAIR
 
 BY_WINDOWS = frozenset({
-    "conv2d_s8", "conv2d_s8_deep", "conv2d_f32", "conv2d_f32_gathered",
+    "conv2d_s8", "conv2d_s8_deep", "conv2d_s8_first_wide", "conv2d_s8_wide",
+    "conv2d_f32", "conv2d_f32_gathered",
     "dwconv2d_s8", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied", "dwconv2d_f32",
 })  # fmt: skip
 """Kernels whose windows begin `pad_left` to the left of an input row."""
-BY_PIXELS = frozenset({"conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_f32_1x1"})
+_BY_PAIRS = frozenset({"conv2d_s8_1x1", "conv2d_s8_1x1_wide"})
+"""Kernels whose records have two output channels, not four."""
+BY_PIXELS = _BY_PAIRS | {"conv2d_s8_1x1_direct", "conv2d_f32_1x1"}
 """Kernels that advance by `pixel_step` values between pixels of an input row."""
 _BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full"}
 """Kernels whose constants are stored by blocks of output channels, in sequence."""
@@ -51,7 +54,7 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
 
 def _channels(call: KernelCall, channels: Interval) -> dict[str, ParamValue]:
     """The parameters for output channels from a multiple of four onwards."""
-    block = PAIR if call.kernel == "conv2d_s8_1x1" else FOUR
+    block = PAIR if call.kernel in _BY_PAIRS else FOUR
     count = "dims.output_channels" if call.kernel in BY_PIXELS else "output_channels"
     blocks = -(-_whole(call, count) // block)
     params = dict(call.params) | {count: len(channels)}

@@ -19,11 +19,10 @@ _UNROLLED = 8
 
 def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
     """Numbers of blocks of 4, 3 and 1 pixels; see mcud_wide_next."""
-    if most == 4:
-        threes = {0: 0, 1: 3, 2: 2, 3: 1}[pixels % 4] if pixels >= 3 and pixels != 5 else 0
-    else:
-        threes = pixels // 3
-    fours = (pixels - 3 * threes) // 4 if most == 4 else 0
+    if most == 3:
+        return {3: pixels // 3, 1: pixels % 3}
+    threes = {0: 0, 1: 3, 2: 2, 3: 1}[pixels % 4] if pixels >= 3 and pixels != 5 else 0
+    fours = (pixels - 3 * threes) // 4
     return {4: fours, 3: threes, 1: pixels - 4 * fours - 3 * threes}
 
 

@@ -146,6 +146,8 @@ class Depths:
         function = self._compiled.get(name)
         if function is None:
             return self._library.frame(name)
+        if not function.calls and not function.frame_bytes:  # GCC does not see pushes of assembler
+            return self._library.pushed(_plain(name)), ()
         if INDIRECT not in function.calls:
             return function.frame_bytes, function.calls
         return function.frame_bytes, (function.calls - {INDIRECT}) | self._pointed_to(name)

@@ -46,7 +46,6 @@ class LibraryFunctions:
             return 0, frozenset()
         start = self._starts[name]
         body = self._bodies[start]
-        pushed = sum(pushed_bytes(it, name) for it in body)
         targets = {target for it in body for target in self._targets(it, start, name)}
         following = bisect_right(self._order, start)
         if following < len(self._order) and not _ends(body):
@@ -54,7 +53,15 @@ class LibraryFunctions:
         called = {self._names[it] for it in targets}
         # their pushes stay in the caller
         saved = {it: int(found[1]) for it in called if (found := _SAVE.match(it))}
-        return pushed + max(map(_saved_bytes, saved.values()), default=0), frozenset(called - set(saved))
+        return self.pushed(name) + max(map(_saved_bytes, saved.values()), default=0), frozenset(called - set(saved))
+
+    def pushed(self, name: str) -> int:
+        """Return the bytes that a function pushes, on all paths together; 0 for a missing one.
+
+        Raises BuildError if the stack pointer is set to an unknown value.
+        """
+        body = self._bodies[self._starts[name]] if name in self else ()
+        return sum(pushed_bytes(it, name) for it in body)
 
     def _targets(self, instruction: Instruction, start: int, name: str) -> list[int]:
         call = bool(_CALL.match(instruction.mnemonic))

@@ -39,7 +39,10 @@ class Library(LibraryFunctions):
         self._frames = frames
 
     def frame(self, name: str) -> tuple[int, frozenset[str]]:
-        return self._frames.get(name, 0), frozenset()
+        return self.pushed(name), frozenset()
+
+    def pushed(self, name: str) -> int:
+        return self._frames.get(name, 0)
 
 
 def compiled(calls: Mapping[str, set[str]], source: str = "src/kernels/any.c") -> dict[str, Compiled]:
@@ -54,6 +57,14 @@ def test_the_deepest_chain_counts() -> None:
     assert depths.of("main") == 40 + 24 + 100
     assert depths.above("/tmp/a.c:helper.isra.0") == 40
     assert depths.of("not linked") == 0
+
+
+def test_pushes_of_assembler_count() -> None:
+    functions = {
+        "mcud_wide": Compiled(8, frozenset({"wide.c:block"}), Path("wide.c")),
+        "wide.c:block": Compiled(0, frozenset(), Path("wide.c")),
+    }
+    assert Depths(functions, Library({"block": 64})).of("mcud_wide") == 8 + 64
 
 
 def test_a_frame_that_grows_is_refused() -> None:
