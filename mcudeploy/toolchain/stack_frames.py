@@ -53,7 +53,8 @@ class LibraryFunctions:
         called = {self._names[it] for it in targets}
         # their pushes stay in the caller
         saved = {it: int(found[1]) for it in called if (found := _SAVE.match(it))}
-        return self.pushed(name) + max(map(_saved_bytes, saved.values()), default=0), frozenset(called - set(saved))
+        pushed = self.pushed(name) + max(map(_saved_bytes, saved.values()), default=0)
+        return pushed, frozenset(called - set(saved))
 
     def pushed(self, name: str) -> int:
         """Return the bytes that a function pushes, on all paths together; 0 for a missing one.
