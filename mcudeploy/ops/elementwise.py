@@ -62,6 +62,13 @@ def pixel_counts(strides: Mapping[str, Any]) -> CountsOf:
     return counts
 
 
+def _add_counts(strides: Mapping[str, Any]) -> CountsOf:
+    """Those of pixel_counts, and the elements that are not among four at a time."""
+    usual, fours = pixel_counts(strides), strides["a_channel_step"] == strides["b_channel_step"] == 1
+    single = strides["cols"] * (strides["channels"] % 4 if fours else strides["channels"])
+    return lambda rows: usual(rows) | {"single": len(rows) * single}
+
+
 @dataclass(frozen=True, slots=True)
 class Binary:
     """A function of two operands, then a clip to [low, high]; int8 operands support Add, Sub, Mul and Div.
@@ -139,7 +146,9 @@ class Binary:
                 }
                 by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
                 vectors = KernelCall("add_s8_mve", params, isa=Isa.VECTORS, counts=counts)
-                return KernelCall("add_s8", params, counts=counts, others=(vectors,) if by_one else ())
+                return KernelCall(
+                    "add_s8", params, counts=_add_counts(strides), others=(vectors,) if by_one else ()
+                )
             case "mul":
                 arithmetic = _mul_arithmetic(a, b, target)
                 return KernelCall("mul_s8", {**pointers, **spread, **arithmetic, **clamp}, counts=counts)

@@ -14,7 +14,24 @@ static void add(const mcud_add_s8_params *params, const int8_t *a, const int8_t 
     const int32_t constant = params->quant.constant;
     const int32_t shift = params->quant.shift;
     const int32_t zero_point = params->quant.zero_point;
-    for (const int8_t *end = out + params->broadcast.channels; out < end; out++) {
+    const int8_t *const end = out + params->broadcast.channels;
+#if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__)
+    if (a_step == 1 && b_step == 1) {
+        for (const int8_t *last = end - 3; out < last; out += 4, a += 4, b += 4) {
+            const int32_t x = mcud_load_word(a);
+            const int32_t y = mcud_load_word(b);
+            const int32_t s0 = (int8_t)x * a_multiplier + (int8_t)y * b_multiplier + constant;
+            const int32_t s1 = (int8_t)(x >> 8) * a_multiplier + (int8_t)(y >> 8) * b_multiplier + constant;
+            const int32_t s2 = (int8_t)(x >> 16) * a_multiplier + (int8_t)(y >> 16) * b_multiplier + constant;
+            const int32_t s3 = (x >> 24) * a_multiplier + (y >> 24) * b_multiplier + constant;
+            out[0] = mcud_saturate_s8(zero_point + mcud_round_even(s0, shift));
+            out[1] = mcud_saturate_s8(zero_point + mcud_round_even(s1, shift));
+            out[2] = mcud_saturate_s8(zero_point + mcud_round_even(s2, shift));
+            out[3] = mcud_saturate_s8(zero_point + mcud_round_even(s3, shift));
+        }
+    }
+#endif
+    for (; out < end; out++) {
         const int32_t sum = *a * a_multiplier + *b * b_multiplier + constant;
         *out = mcud_saturate_s8(zero_point + mcud_round_even(sum, shift));
         a += a_step;
