@@ -169,8 +169,23 @@ def depthwise_geometries(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
 
 
 @st.composite
-def convolutions(draw: st.DrawFn, of: st.SearchStrategy[tuple[Conv2d, Shape]]) -> Work:
-    """An int8 convolution; its outputs use all of int8, and some channels saturate or are dead."""
+def blocks_of_pixels(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
+    """A convolution of rows of 1 to 13 pixels, which are taken by four, three and one."""
+    channels = draw(st.one_of(st.integers(1, 5), st.integers(6, 40)))
+    shape = (draw(st.integers(1, 3)), draw(st.integers(1, 13)), channels)
+    kernel = draw(st.sampled_from([(1, 1), (1, 1), (3, 3), (2, 4), (5, 2)]))
+    pads = (kernel[0] // 2, kernel[1] // 2, kernel[0] - 1, kernel[1] - 1)
+    groups = draw(st.sampled_from([1, 1, 2])) if channels % 2 == 0 else 1
+    stride = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    return Conv2d(groups * draw(st.integers(1, 9)), kernel, stride, pads=pads, groups=groups), shape
+
+
+@st.composite
+def convolutions(draw: st.DrawFn, of: st.SearchStrategy[tuple[Conv2d, Shape]], large: bool = True) -> Work:
+    """An int8 convolution; its outputs use all of int8, and some channels saturate or are dead.
+
+    `large`: a channel may have a multiplier of 2^31 and more.
+    """
     conv, shape = draw(of)
     outputs = conv.out_channels
     weights = (outputs, *conv.kernel_shape, shape[2] // conv.groups)
@@ -184,8 +199,8 @@ def convolutions(draw: st.DrawFn, of: st.SearchStrategy[tuple[Conv2d, Shape]]) -
         "bias": rng.integers(-5000, 5000, outputs).astype(np.int32),
         "weight_scale": (spread * rng.uniform(0.1, 2, outputs)).astype(np.float32),
     }
-    if draw(st.booleans()):
-        constants["weight_scale"][0] = draw(st.sampled_from([0.6, 9.0]))  # a multiplier of 2^31 and more
+    if large and draw(st.booleans()):
+        constants["weight_scale"][0] = draw(st.sampled_from([0.6, 9.0]))
     operator = Operator("conv", conv, ("x",), "y", constants)
     values = rng.integers(-128, 128, shape).astype(np.int8).tobytes()
     return Work(operator, (x,), y, (values,), draw(st.integers(1, y.shape[0])))
@@ -336,6 +351,13 @@ unhurried = settings(
 
 
 integer_convolutions = convolutions(geometries(many=80))
+
+
+@given(work=convolutions(blocks_of_pixels(), large=False))
+@settings(unhurried, max_examples=30)
+def test_blocks_of_pixels_by_weights_of_16_bits(host: Device, board: Device, work: Work) -> None:
+    assume(any(call.kernel.endswith("_wide") for call in work.calls(Isa.DSP)))
+    check(host, board, work)
 
 
 @given(work=st.one_of(*[integer_convolutions] * 3, float_convolutions()))

@@ -218,6 +218,30 @@ def test_pointwise(
     assert _kernels(_check_float(case, seed)) == {"conv2d_f32_1x1"}
 
 
+@pytest.mark.parametrize(
+    ("conv", "channels", "wide"),
+    [
+        (Conv2d(8), 16, {"conv2d_s8_1x1_wide"}),
+        (Conv2d(8, (3, 3), (2, 2)), 16, {"conv2d_s8_wide"}),
+        (Conv2d(8, (3, 3)), 3, {"conv2d_s8_wide", "conv2d_s8_first_wide"}),
+        (Conv2d(8, (3, 3), dilation=(1, 2)), 3, {"conv2d_s8_wide"}),
+        (Conv2d(8, (3, 3), groups=2), 4, {"conv2d_s8_wide"}),
+    ],
+)
+def test_weights_of_16_bits_are_for_the_dsp_extension(conv: Conv2d, channels: int, wide: set[str]) -> None:
+    def of(isa: Isa, scale: float) -> set[str]:
+        weights = np.ones((8, *conv.kernel_shape, channels // conv.groups), np.int8)
+        scales = np.full(8, scale, np.float32)
+        constants = {"weights": weights, "bias": np.zeros(8, np.int32), "weight_scale": scales}
+        x = Tensor("x", (9, 9, channels), DType.INT8, Quantization(1.0, 0))
+        y = Tensor("y", conv.loops((x.shape,)).output_shape(), DType.INT8, Quantization(1.0, 0))
+        call = conv.kernel(Operator("conv", conv, ("x",), "y", constants), (x,), y)
+        return {each.kernel for each in call.variants(isa) if each.kernel.endswith("_wide")}
+
+    assert of(Isa.DSP, 0.01) == wide
+    assert of(Isa.DSP, 0.7) == of(Isa.ANY, 0.01) == of(Isa.VECTORS, 0.01) == set()  # 0.7: sums are doubled
+
+
 @given(
     channels=st.integers(1, 9),
     outputs=st.integers(1, 11),

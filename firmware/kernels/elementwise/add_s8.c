@@ -17,7 +17,7 @@ static void add(const mcud_add_s8_params *params, const int8_t *a, const int8_t 
     const int8_t *const end = out + params->broadcast.channels;
 #if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__)
     if (a_step == 1 && b_step == 1) {
-        for (const int8_t *last = end - 3; out < last; out += 4, a += 4, b += 4) {
+        for (const int8_t *const last = out + (params->broadcast.channels & ~3); out < last; out += 4, a += 4, b += 4) {
             const int32_t x = mcud_load_word(a);
             const int32_t y = mcud_load_word(b);
             const int32_t s0 = (int8_t)x * a_multiplier + (int8_t)y * b_multiplier + constant;
