@@ -2,15 +2,15 @@
 
 #include "mcud_compiler.h"
 
-/* Blocks take their channels in whole records, of one pixel in pairs of records. `step` of one pixel are the bytes
- * from a record to its neighbour. */
-/* What is rare stays out of the functions that are called for every block. */
+/* What is rare stays out of the function that is called for every block. */
 #if defined(__GNUC__)
-#define MCUD_APART_WIDE static __attribute__((noinline))
+#define NOT_INLINED static __attribute__((noinline))
 #else
-#define MCUD_APART_WIDE static
+#define NOT_INLINED static
 #endif
 
+/* Blocks take their channels in whole records, of one pixel in pairs of records. `step` of one pixel are the bytes
+ * from a record to its neighbour. */
 #if defined(__ARM_FEATURE_DSP) && MCUD_BLOCKS
 #include "mcud_wide_s8_dsp.h"
 #else
@@ -29,7 +29,7 @@ static inline void all_pixels(const mcud_wide_s8 *by, const int16_t *x, int32_t 
 }
 
 /* The same as mcud_wide_multiply of one pixel, or if the last channels are no whole records. */
-MCUD_APART_WIDE void multiply_rest(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels, int8_t *y)
+NOT_INLINED void multiply_rest(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels, int8_t *y)
 {
     const int32_t together = pixels == 1 ? 4 : 2; /* channels */
     const int32_t rest = by->channels & (together - 1);

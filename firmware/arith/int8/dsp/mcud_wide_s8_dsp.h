@@ -18,8 +18,8 @@
 #endif
 #define MCUD_UNUSED __attribute__((unused))
 #define MCUD_WIDE(name)                                                                                      \
-    MCUD_NAKED static void name(MCUD_UNUSED const int16_t *x, MCUD_UNUSED const int32_t *record, MCUD_UNUSED int8_t *y, \
-                         MCUD_UNUSED const mcud_wide_s8 *by)
+    MCUD_NAKED static void name(MCUD_UNUSED const int16_t *x, MCUD_UNUSED const int32_t *record,             \
+                                MCUD_UNUSED int8_t *y, MCUD_UNUSED const mcud_wide_s8 *by)
 
 /* Pushes x, y, zero point, pitch, the end of y, the end of x (`pixel` pairs apart) and where the first turn begins, of
  * `bytes` for every pair; `own` comes before, `more` are further registers. */
@@ -120,11 +120,17 @@ MCUD_WIDE(mcud_wide_4x2)
 
 /* `blocks` blocks of pixels that lie side by side: 11 instructions for 12 products. Stack also: channels, the first
  * record, blocks left. */
-MCUD_NAKED static void mcud_wide_3x2(MCUD_UNUSED const int16_t *x, MCUD_UNUSED const int32_t *record, MCUD_UNUSED int8_t *y,
-                                     MCUD_UNUSED const mcud_wide_s8 *by, MCUD_UNUSED int32_t blocks)
+MCUD_NAKED static void mcud_wide_3x2(MCUD_UNUSED const int16_t *x, MCUD_UNUSED const int32_t *record,
+                                     MCUD_UNUSED int8_t *y, MCUD_UNUSED const mcud_wide_s8 *by,
+                                     MCUD_UNUSED int32_t blocks)
 {
     __asm__(
-        MCUD_WIDE_ENTER("2", "44", "ldr lr, [r3, #16]\n\tldr r9, [r3, #8]\n\tmov r10, r1\n\tldr r11, [sp, #36]\n\t", ", r9-r11")
+        MCUD_WIDE_ENTER("2", "44",
+                        "ldr lr, [r3, #16]\n\t"
+                        "ldr r9, [r3, #8]\n\t"
+                        "mov r10, r1\n\t"
+                        "ldr r11, [sp, #36]\n\t",
+                        ", r9-r11")
         "ldr r12, [sp, #24]\n\t"
         "ldr r5, [r1, #4]\n\t"
         "ldr r4, [r1], #8\n\t"
