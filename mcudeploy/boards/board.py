@@ -168,7 +168,8 @@ class Board(Facts):
         """The instructions that its kernels may be written for."""
         if self.vectors:
             return Isa.VECTORS
-        return Isa.DSP if self.core in _DSP_CORES else Isa.ANY
+        without = any("+nodsp" in flag for flag in self.cpu_flags)
+        return Isa.DSP if self.core in _DSP_CORES and not without else Isa.ANY
 
     @property
     def facts_only(self) -> bool:

@@ -29,6 +29,21 @@ def test_every_board_has_costs_of_every_kernel(board: str) -> None:
     assert needed <= kernels
 
 
+@pytest.mark.parametrize(
+    ("board", "flag", "isa"),
+    [
+        ("mps2-an386", "-mthumb", Isa.DSP),
+        ("mps2-an505", "-mthumb", Isa.DSP),
+        ("mps2-an505", "-mcpu=cortex-m33+nodsp", Isa.ANY),
+        ("mps3-an547", "-mthumb", Isa.VECTORS),
+        ("mps2-an385", "-mthumb", Isa.ANY),
+        ("riscv32-virt", "-mthumb", Isa.ANY),
+    ],
+)
+def test_core_and_flags_give_the_instructions_of_kernels(board: str, flag: str, isa: Isa) -> None:
+    assert load_board(board).model_copy(update={"cpu_flags": (flag,)}).isa is isa
+
+
 def pointwise_graph(rows: int, cols: int, depth: int) -> Graph:
     return graph_of(Conv2d(depth), (rows, cols, depth), {"weights": np.ones((depth, 1, 1, depth), np.int8)})
 
