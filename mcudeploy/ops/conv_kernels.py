@@ -13,6 +13,7 @@ from mcudeploy.ops.conv_constants import FOUR, ConvConstants, check_constants, n
 from mcudeploy.ops.dwconv_kernels import depthwise_kernel
 from mcudeploy.ops.packing import GROUP, by_tap, padded
 from mcudeploy.ops.windows import window_fields
+from mcudeploy.ops.winograd import winograd
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Tensor
@@ -105,7 +106,8 @@ def _general_kernel(
     is_large = 2 * patch_groups * GROUP * _EXPANDED_BYTES > _MOST_EXPANDED_BYTES
     first, *others = [deep, *calls] if is_large else [*calls, deep]
     wide = conv_wide.general(constants, calls[0]) + conv_wide.first(constants, numbers, fields | zero_point)
-    return replace(first, others=(*others, *vectors, *wide))
+    by_tiles = winograd(conv, constants, numbers, source, output)
+    return replace(first, others=(*others, *vectors, *wide, *by_tiles))
 
 
 def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:

@@ -1,0 +1,149 @@
+"""The C kernels of int8 3x3 convolutions by Winograd's minimal filtering, with their weights transformed.
+
+A tile of 1x4, 2x4 or 4x4 results takes a half, a third or a quarter of the products, and 4, 5.3 or 8 bytes of
+flash for a weight. See firmware/arith/int8/mcud_winograd_s8.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, KernelCall, ParamValue
+from mcudeploy.ops import requantize
+from mcudeploy.ops.common import within
+from mcudeploy.ops.packing import padded
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Tensor
+    from mcudeploy.ops.conv import Conv2d
+    from mcudeploy.ops.conv_constants import ConvConstants
+
+_COLS, _TILES, _FOUR, _WORD_BYTES = 4, 2, 4, 4
+_MOST_BYTES = 1 << 21
+"""Limit of the weights of one layer."""
+_TWO = ((2, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, 2))
+_FOUR_RESULTS = ((6, 0, 0), (-4, -4, -4), (-4, 4, -4), (1, 2, 4), (1, -2, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """Tiles of a height: the transforms of a kernel's rows and columns, and the scale of the sums.
+
+    Sums are `scale` times those of the direct convolution, and 2^shift times them in the end.
+    """
+
+    rows: int
+    along_rows: tuple[tuple[int, ...], ...]
+    along_cols: tuple[tuple[int, ...], ...]
+    scale: int
+    shift: int
+
+    @property
+    def summed_rows(self) -> int:
+        """Rows of the kernel that are summed up like depth."""
+        return 3 if self.rows == 1 else 1
+
+    @property
+    def positions(self) -> int:
+        return len(self.along_rows) // self.summed_rows * len(self.along_cols)
+
+    def weights(self, weights: NDArray[np.int8]) -> NDArray[np.int32]:
+        """Return [K, 3, 3, C], transformed, as int16 pairs in the order of the kernel."""
+        rows, cols = np.array(self.along_rows), np.array(self.along_cols)
+        found = np.einsum("ia,jb,oabk->oijk", rows, cols, weights.astype(np.int64), optimize=True)
+        outputs, _, _, depth = found.shape
+        found = np.pad(found, ((0, -outputs % _FOUR), (0, 0), (0, 0), (0, 0)))
+        if self.summed_rows > 1:  # [K][row][col] to [K][col][row]
+            found = found.transpose(0, 2, 1, 3)
+        pairs = found.reshape(-1, _FOUR, self.positions, self.summed_rows, depth // 4, 2, 2)
+        ordered = pairs.transpose(0, 2, 3, 4, 6, 1, 5)  # [fours][position][row][group][odd][channel][half]
+        return np.ascontiguousarray(ordered.astype("<i2")).view("<i4").astype(np.int32).ravel()
+
+
+_HEIGHTS = (
+    _Tiles(1, ((1, 0, 0), (0, 1, 0), (0, 0, 1)), (*_FOUR_RESULTS, (0, 0, 24)), 24, 3),
+    _Tiles(2, _TWO, (*_FOUR_RESULTS, (0, 0, 24)), 48, 4),
+    _Tiles(4, (*_FOUR_RESULTS, (0, 0, 8)), (*_FOUR_RESULTS, (0, 0, 8)), 576, 6),
+)
+
+
+def winograd(
+    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+) -> tuple[KernelCall, ...]:
+    """The kernels by tiles that support a convolution and are exact for its weights."""
+    depth = source.shape[2]
+    plain = (conv.kernel_shape, conv.stride, conv.dilation, conv.groups) == ((3, 3), (1, 1), (1, 1), 1)
+    if not plain or depth % 4 or numbers["quant.left_shift"] != 0:
+        return ()
+    assert constants.multipliers is not None
+    bias = constants.bias.astype(np.int64)
+    largest = int((requantize.largest_products(constants.weights) + np.abs(bias)).max())
+    fields = within(
+        "dims",
+        {
+            "input_rows": source.shape[0],
+            "input_cols": source.shape[1],
+            "input_channels": depth,
+            "output_cols": output.shape[1],
+            "output_channels": conv.out_channels,
+        },
+    ) | {"pad_top": conv.pads[0], "pad_left": conv.pads[1]}
+    padding = np.full(depth, requantize.quantization_of(source).zero_point, np.int8)
+    calls = []
+    for tiles in _HEIGHTS:
+        flash = tiles.positions * tiles.summed_rows * depth * padded(conv.out_channels, _FOUR) * 2
+        if largest >= 1 << (31 - tiles.shift) or flash > _MOST_BYTES:
+            continue
+        factors = np.zeros((padded(conv.out_channels, _FOUR), 2), np.int32)
+        factors[: conv.out_channels, 0] = (bias * tiles.scale).astype(np.int32)  # modulo 2^32
+        factors[: conv.out_channels, 1] = constants.multipliers
+        arrays: dict[str, ParamValue] = {
+            "packed_weights": tiles.weights(constants.weights),
+            "factors": factors.ravel(),
+            "padding": padding,
+        }
+        words = tiles.positions * (tiles.summed_rows * depth // 2 * _TILES + _FOUR * _TILES)
+        counts = _Counts(tiles, depth, output.shape[1], conv.out_channels)
+        calls.append(
+            KernelCall(
+                f"conv2d_s8_w{tiles.rows}x{_COLS}",
+                arrays | fields | numbers,
+                words * _WORD_BYTES,
+                counts=counts,
+            )
+        )
+    return tuple(calls)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Loop counts of a kernel: input is transformed for each tile, two tiles are multiplied at a time."""
+
+    tiles: _Tiles
+    depth: int
+    cols: int
+    channels: int
+
+    def __call__(self, rows: Interval) -> Counts:
+        """Return the counts of a call that computes these rows."""
+        height, across = -(-len(rows) // self.tiles.rows), -(-self.cols // _COLS)
+        count = height * across
+        multiplied = -(-count // _TILES) * -(-self.channels // _FOUR)
+        positions = multiplied * self.tiles.positions
+        return {
+            "calls": 1,
+            "tile_rows": height,
+            "tiles": count,
+            "groups": count * self.depth // 4,
+            "multiplied": multiplied,
+            "positions": positions,
+            "pairs": positions * self.tiles.summed_rows * self.depth // 2,
+            "finished": count * self.channels,
+            "result_rows": len(rows) * across * self.channels,
+            "outputs": len(rows) * self.cols * self.channels,
+        }
