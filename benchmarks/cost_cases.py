@@ -69,6 +69,7 @@ def cases(dtype: DType) -> Iterator[Graph]:
     yield from _windows(dtype)
     yield from _moves(dtype)
     yield from _ragged(dtype)
+    yield from _tiled(dtype)
     yield from _chosen(dtype)
     yield from _indexed(dtype)
     if dtype is DType.FLOAT32:
@@ -359,6 +360,15 @@ def _moves(dtype: DType) -> Iterator[Graph]:
             samples = [resize_samples(size, 2 * size, 2.0, mode=mode) for size in (rows, cols)]
             yield one_operator(Resize(mode, *samples), (shape,), dtype, scale=0.05)
             yield one_operator(Resize(mode, *samples), (shape,), dtype)
+
+
+def _tiled(dtype: DType) -> Iterator[Graph]:
+    """Yield convolutions by windows of 3x3, for kernels that compute tiles of several rows and columns."""
+    images = ((8, 8), (13, 9), (6, 17), (9, 4), (5, 30), (16, 12))
+    for (rows, cols), depth, outputs in zip(images, (16, 8, 4, 32, 12, 20), (12, 6, 9, 8, 16, 3), strict=True):
+        for pads in ((1, 1, 1, 1), (0, 0, 0, 0)):
+            op = Conv2d(outputs, (3, 3), pads=pads)
+            yield weighted(op, (rows, cols, depth), (outputs, 3, 3, depth), dtype)
 
 
 def _chosen(dtype: DType) -> Iterator[Graph]:

@@ -19,11 +19,12 @@ from mcudeploy.ops.common import within
 from mcudeploy.ops.packing import padded
 
 if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Tensor
+    from mcudeploy.ir.graph import Shape, Tensor
     from mcudeploy.ops.conv import Conv2d
     from mcudeploy.ops.conv_constants import ConvConstants
 
-_COLS, _TILES, _FOUR, _WORD_BYTES = 4, 2, 4, 4
+_COLS, _INPUT_COLS, _TILES, _FOUR, _WORD_BYTES = 4, 6, 2, 4, 4
+_WORK_WORDS, _COPIED = 72, 16
 _MOST_BYTES = 1 << 21
 """Limit of the weights of one layer."""
 _TWO = ((2, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, 2))
@@ -107,8 +108,10 @@ def winograd(
             "factors": factors.ravel(),
             "padding": padding,
         }
-        words = tiles.positions * (tiles.summed_rows * depth // 2 * _TILES + _FOUR * _TILES)
-        counts = _Counts(tiles, depth, output.shape[1], conv.out_channels)
+        work = _WORK_WORDS + (tiles.rows + 2) * _INPUT_COLS * _COPIED // _WORD_BYTES
+        words = tiles.positions * tiles.summed_rows * depth // 2 * _TILES
+        words += max(work, tiles.positions * _FOUR * _TILES)
+        counts = _Counts(tiles, conv.pads[:2], source.shape, output.shape)
         calls.append(
             KernelCall(
                 f"conv2d_s8_w{tiles.rows}x{_COLS}",
@@ -125,25 +128,30 @@ class _Counts:
     """Loop counts of a kernel: input is transformed for each tile, two tiles are multiplied at a time."""
 
     tiles: _Tiles
-    depth: int
-    cols: int
-    channels: int
+    pads: tuple[int, int]
+    source: Shape
+    output: Shape
 
     def __call__(self, rows: Interval) -> Counts:
         """Return the counts of a call that computes these rows."""
-        height, across = -(-len(rows) // self.tiles.rows), -(-self.cols // _COLS)
-        count = height * across
-        multiplied = -(-count // _TILES) * -(-self.channels // _FOUR)
-        positions = multiplied * self.tiles.positions
+        (input_rows, cols, depth), (_, output_cols, channels) = self.source, self.output
+        starts = range(-self.pads[1], output_cols - self.pads[1], _COLS)
+        beside = sum(start < 0 or start + _INPUT_COLS > cols for start in starts)
+        height = -(-len(rows) // self.tiles.rows)
+        first, end = max(rows.lo, self.pads[0]), min(rows.hi, input_rows - 2 + self.pads[0])
+        inside = sum(first <= row and row + self.tiles.rows <= end for row in range(rows.lo, rows.hi, self.tiles.rows))
+        copied = inside * beside + (height - inside) * len(starts)
+        count = height * len(starts)
+        multiplied = -(-count // _TILES) * -(-channels // _FOUR)
         return {
             "calls": 1,
             "tile_rows": height,
             "tiles": count,
-            "groups": count * self.depth // 4,
+            "groups": count * depth // 4,
+            "copies": copied * -(-depth // _COPIED),
             "multiplied": multiplied,
-            "positions": positions,
-            "pairs": positions * self.tiles.summed_rows * self.depth // 2,
-            "finished": count * self.channels,
-            "result_rows": len(rows) * across * self.channels,
-            "outputs": len(rows) * self.cols * self.channels,
+            "pairs": multiplied * self.tiles.positions * self.tiles.summed_rows * depth // 2,
+            "finished": count * channels,
+            "result_rows": len(rows) * len(starts) * channels,
+            "outputs": len(rows) * output_cols * channels,
         }

@@ -10,12 +10,15 @@
  *   input    int16_t [positions][rows][depth / 2][2 tiles][2]; positions are R + 2 (1 for R = 1) by 6, rows are 3 for
  *            R = 1, else 1; a pair has channels 4k and 4k + 2, the next one 4k + 1 and 4k + 3
  *   weights  int16_t [fours of channels][positions][rows][depth / 2][4 channels][2]
- *   sums     int32_t [positions][4 channels][2 tiles]
+ *   sums     int32_t [positions][4 channels][2 tiles], before them the work of a transform
  *
  * Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR 2016; points 0, +-1, +-2, infinity.
  */
 #ifndef MCUD_WINOGRAD_S8_H
 #define MCUD_WINOGRAD_S8_H
+
+#include <stddef.h>
+#include <string.h>
 
 #include "mcud.h"
 #include "mcud_clip_s8.h"
@@ -33,6 +36,21 @@ typedef struct {
     mcud_act_s8 act;
 } mcud_winograd_s8_params;
 
+/* The first pixel of a tile's input. */
+typedef struct {
+    const int8_t *x;
+    int32_t pixel; /* bytes from a pixel to the next one */
+    int32_t row;   /* from a row to the next one */
+} mcud_tile_input;
+
+/* Channels of a tile's input -> `to`, where it is one of two tiles. */
+typedef struct {
+    int32_t *to;
+    int32_t step; /* bytes from a position to the next one */
+    int32_t depth;
+    int32_t *work; /* [72] */
+} mcud_tile_transform;
+
 /* A transform computes one lane at a time: two channels of a group of four, or one of them. */
 #if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__)
 #include "mcud_winograd_dsp.h"
@@ -48,6 +66,10 @@ typedef struct {
 
 enum { MCUD_TILE_COLS = 4, MCUD_TILES = 2, MCUD_FOUR = 4 };
 
+/* Words for a lane along one axis; channels of a tile that are copied at a time, if it reaches beside the input. */
+enum { MCUD_WORK_WORDS = 72, MCUD_COPIED = 16 };
+
+
 /* Constants of a tile's height R. */
 #define MCUD_INPUT_ROWS(r) ((r) + 2)
 #define MCUD_POSITION_ROWS(r) ((r) == 1 ? 1 : (r) + 2)
@@ -55,19 +77,17 @@ enum { MCUD_TILE_COLS = 4, MCUD_TILES = 2, MCUD_FOUR = 4 };
 #define MCUD_SHIFT(r) ((r) == 4 ? 6 : (r) == 2 ? 4 : 3)
 #define MCUD_INVERSE(r) ((r) == 4 ? 0x38E38E39u : 0xAAAAAAABu) /* of 9, of 3 */
 
-/* The input under a tile; a row in the padding is one pixel. */
-typedef struct {
-    const int8_t *rows[6];
-    int32_t pitches[6]; /* from a pixel to the next one, 0 in the padding */
-    int32_t first;      /* column, which may be beside the input */
-    int32_t cols;       /* of the input */
-} mcud_tile_input;
-
 typedef struct {
     int8_t *y;
+    int32_t row_step;
     int32_t rows; /* 1..R */
     int32_t cols; /* 1..4 */
 } mcud_tile_results;
+
+MCUD_INLINE int32_t mcud_least(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
 
 /* A lane of 6 values along an axis. */
 MCUD_INLINE void mcud_transform_6(const int32_t *d, int32_t *to, int32_t step)
@@ -86,7 +106,7 @@ MCUD_INLINE void mcud_transform_6(const int32_t *d, int32_t *to, int32_t step)
     to[5 * step] = last;
 }
 
-/* A lane of the column `col` of a tile's input, transformed along its rows -> to[positions], 6 apart. */
+/* A lane of a column, transformed along the rows -> to[positions], 6 apart. */
 MCUD_INLINE void mcud_transform_column(int32_t r, const int32_t *d, int32_t *to)
 {
     if (r == 4) {
@@ -99,21 +119,26 @@ MCUD_INLINE void mcud_transform_column(int32_t r, const int32_t *d, int32_t *to)
     }
 }
 
-/* A tile's input -> `to`, where it is one of two tiles. `work` has room for 36 values. */
-MCUD_INLINE void mcud_transform_input(int32_t r, const mcud_tile_input *tile, const int8_t *padding, int32_t depth,
-                                      int32_t *to, int32_t *work)
+MCUD_INLINE void mcud_transform_tile(int32_t r, const mcud_tile_input *in, const mcud_tile_transform *by)
 {
-    const int32_t pairs = depth / 2;
-    const int32_t step = MCUD_TILES * pairs * MCUD_SUMMED_ROWS(r); /* from a position to the next one */
-    const int32_t row_step = MCUD_TILES * pairs * (r == 1 ? 1 : 6);
-    for (int32_t k = 0; k < depth; k += 4, to += 2 * MCUD_TILES) {
+#if defined(MCUD_TRANSFORMS_4)
+    if (r == 4) {
+        mcud_transform_tile_4(in, by);
+        return;
+    }
+#endif
+    const int32_t step = by->step / 4;
+    const int32_t row_step = r == 1 ? step / 3 : 6 * step;
+    int32_t *const work = by->work;
+    int32_t *to = by->to;
+    for (int32_t k = 0; k < by->depth; k += 4, to += 2 * MCUD_TILES) {
         for (int32_t lane = 0; lane < MCUD_LANES; lane++) {
-            for (int32_t col = 0; col < 6; col++) {
-                const int32_t at = tile->first + col;
-                const int inside = at >= 0 && at < tile->cols;
+            const int8_t *column = in->x + k;
+            for (int32_t col = 0; col < 6; col++, column += in->pixel) {
+                const int8_t *x = column;
                 int32_t d[6];
-                for (int32_t i = 0; i < MCUD_INPUT_ROWS(r); i++) {
-                    d[i] = mcud_lane_load((inside ? tile->rows[i] + at * tile->pitches[i] : padding) + k, lane);
+                for (int32_t i = 0; i < MCUD_INPUT_ROWS(r); i++, x += in->row) {
+                    d[i] = mcud_lane_load(x, lane);
                 }
                 if (r == 1) {
                     work[col] = d[0];
@@ -123,14 +148,60 @@ MCUD_INLINE void mcud_transform_input(int32_t r, const mcud_tile_input *tile, co
                     mcud_transform_column(r, d, work + col);
                 }
             }
-            for (int32_t i = 0; i < MCUD_INPUT_ROWS(r); i++) {
+            int32_t *out = to;
+            for (int32_t i = 0; i < MCUD_INPUT_ROWS(r); i++, out += row_step) {
                 int32_t t[6];
                 mcud_transform_6(work + 6 * i, t, 1);
-                for (int32_t j = 0; j < 6; j++) {
-                    mcud_lane_store(to + i * row_step + j * step, lane, t[j]);
+                mcud_lane_store(out, lane, t[0]);
+                mcud_lane_store(out + step, lane, t[1]);
+                mcud_lane_store(out + 2 * step, lane, t[2]);
+                mcud_lane_store(out + 3 * step, lane, t[3]);
+                mcud_lane_store(out + 4 * step, lane, t[4]);
+                mcud_lane_store(out + 5 * step, lane, t[5]);
+            }
+        }
+    }
+}
+
+/* The rows of the input under tiles; those in the padding are NULL. */
+typedef struct {
+    const int8_t *rows[6];
+    int32_t pitch; /* from a row to the next one, 0 if it differs */
+} mcud_tile_rows;
+
+/* A tile's input -> `to`. Its first column may be beside the input: then pixels are copied, some channels at a time. */
+MCUD_INLINE void mcud_transform_input(int32_t r, const mcud_winograd_s8_params *params, const mcud_tile_rows *under,
+                                      int32_t first, int32_t *to, int32_t *work)
+{
+    const int32_t depth = params->dims.input_channels;
+    mcud_tile_input in;
+    mcud_tile_transform by = {to, MCUD_TILES * 2 * depth * MCUD_SUMMED_ROWS(r), depth, work};
+    if (under->pitch != 0 && first >= 0 && first + 6 <= params->dims.input_cols) {
+        in.x = under->rows[0] + first * depth;
+        in.pixel = depth;
+        in.row = under->pitch;
+        mcud_transform_tile(r, &in, &by);
+        return;
+    }
+    for (int32_t channel = 0; channel < depth; channel += MCUD_COPIED, by.to += MCUD_COPIED * MCUD_TILES / 2) {
+        int8_t *copy = (int8_t *)(work + MCUD_WORK_WORDS);
+        by.depth = mcud_least(depth - channel, MCUD_COPIED);
+        in.x = copy;
+        in.pixel = by.depth;
+        in.row = 6 * by.depth;
+        for (int32_t i = 0; i < MCUD_INPUT_ROWS(r); i++) {
+            const int8_t *const row = under->rows[i];
+            for (int32_t col = first; col < first + 6; col++, copy += by.depth) {
+                const int there = col >= 0 && col < params->dims.input_cols && row != NULL;
+                const int8_t *const from = (there ? row + col * depth : params->padding) + channel;
+                if (by.depth == MCUD_COPIED) {
+                    memcpy(copy, from, MCUD_COPIED);
+                } else {
+                    memcpy(copy, from, (size_t)by.depth);
                 }
             }
         }
+        mcud_transform_tile(r, &in, &by);
     }
 }
 
@@ -149,10 +220,14 @@ MCUD_INLINE void mcud_results_6(const uint32_t *m, int32_t step, uint32_t last, 
 }
 
 /* The sums of one channel of one tile to its results. */
-MCUD_INLINE void mcud_finish_tile(int32_t r, uint32_t *sums, const int32_t *factors, int32_t zero, int32_t channels,
-                                  int32_t pitch, const mcud_tile_results *to)
+MCUD_INLINE void mcud_finish_tile(int32_t r, uint32_t *sums, const int32_t *factors, int32_t zero, int32_t pixel,
+                                  const mcud_tile_results *to)
 {
     enum { NEXT = MCUD_FOUR * MCUD_TILES }; /* from a position to the next one */
+    const int32_t multiplier = factors[1];
+    const int32_t rows = to->rows;
+    const int32_t cols = to->cols;
+    const int32_t row_step = to->row_step;
     int8_t *y = to->y;
     sums[(r == 1 ? 1 : 7) * NEXT] += (uint32_t)factors[0];
     for (int32_t j = 0; r > 1 && j < 6; j++) {
@@ -166,30 +241,41 @@ MCUD_INLINE void mcud_finish_tile(int32_t r, uint32_t *sums, const int32_t *fact
             m[6 * NEXT] = one - two - m[18 * NEXT];
         }
     }
-    for (int32_t i = 0; i < to->rows; i++, sums += 6 * NEXT, y += pitch) {
+    for (int32_t i = 0; i < rows; i++, sums += 6 * NEXT, y += row_step) {
         uint32_t t[4];
         mcud_results_6(sums, NEXT, r == 4 ? 3 : 1, t, 1);
-        for (int32_t j = 0; j < to->cols; j++) {
-            const int32_t sum = (int32_t)(t[j] * MCUD_INVERSE(r));
-            y[j * channels] = mcud_requantize_shifted(sum, factors[1], zero, MCUD_SHIFT(r));
+        const int8_t q[4] = {
+            mcud_requantize_shifted((int32_t)(t[0] * MCUD_INVERSE(r)), multiplier, zero, MCUD_SHIFT(r)),
+            mcud_requantize_shifted((int32_t)(t[1] * MCUD_INVERSE(r)), multiplier, zero, MCUD_SHIFT(r)),
+            mcud_requantize_shifted((int32_t)(t[2] * MCUD_INVERSE(r)), multiplier, zero, MCUD_SHIFT(r)),
+            mcud_requantize_shifted((int32_t)(t[3] * MCUD_INVERSE(r)), multiplier, zero, MCUD_SHIFT(r)),
+        };
+        if (cols == 4) {
+            y[0] = q[0];
+            y[pixel] = q[1];
+            y[2 * pixel] = q[2];
+            y[3 * pixel] = q[3];
+        } else {
+            for (int32_t j = 0; j < cols; j++) {
+                y[j * pixel] = q[j];
+            }
         }
     }
 }
 
-/* The input under tiles whose first row is `top`; results from row `rows` on are not needed. */
-MCUD_INLINE void mcud_locate_rows(int32_t r, const mcud_op *op, int32_t top, int32_t rows, mcud_tile_input *tile)
+/* The input under tiles whose first row is `top`; results from row `needed` on are not needed. */
+MCUD_INLINE void mcud_locate_rows(int32_t r, const mcud_op *op, int32_t top, int32_t needed, mcud_tile_rows *under)
 {
     const mcud_winograd_s8_params *params = op->params;
+    const int32_t pitch = params->dims.input_cols * params->dims.input_channels;
+    under->pitch = pitch;
     for (int32_t i = 0; i < MCUD_INPUT_ROWS(r); i++) {
-        const int there = i < rows + 2 && top + i >= 0 && top + i < params->dims.input_rows;
-        tile->rows[i] = there ? mcud_row(op->in[0], top + i) : params->padding;
-        tile->pitches[i] = there ? params->dims.input_channels : 0;
+        const int there = i < needed + 2 && top + i >= 0 && top + i < params->dims.input_rows;
+        under->rows[i] = there ? mcud_row(op->in[0], top + i) : NULL;
+        if (!there || (i > 0 && under->rows[i] != under->rows[0] + i * pitch)) {
+            under->pitch = 0;
+        }
     }
-}
-
-MCUD_INLINE int32_t mcud_least(int32_t a, int32_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Rows [first_row, end_row) by tiles of r rows. */
@@ -207,16 +293,15 @@ MCUD_INLINE void mcud_winograd(int32_t r, const mcud_op *op, int32_t first_row, 
     int32_t *const sums = tiles + positions * pairs * MCUD_TILES;
     int8_t *const out = mcud_row(op->out, first_row);
     mcud_tile_results results[MCUD_TILES];
-    mcud_tile_input input;
+    mcud_tile_rows under;
     int32_t count = 0;
-    input.cols = params->dims.input_cols;
     for (int32_t row = first_row; row < end_row; row += r) {
         const int32_t rows_left = mcud_least(r, end_row - row);
-        mcud_locate_rows(r, op, row - params->pad_top, rows_left, &input);
+        mcud_locate_rows(r, op, row - params->pad_top, rows_left, &under);
         for (int32_t col = 0; col < cols; col += MCUD_TILE_COLS) {
-            input.first = col - params->pad_left;
-            mcud_transform_input(r, &input, params->padding, depth, tiles + count, sums);
+            mcud_transform_input(r, params, &under, col - params->pad_left, tiles + count, sums);
             results[count].y = out + (row - first_row) * pitch + col * channels;
+            results[count].row_step = pitch;
             results[count].rows = rows_left;
             results[count].cols = mcud_least(MCUD_TILE_COLS, cols - col);
             count++;
@@ -231,7 +316,7 @@ MCUD_INLINE void mcud_winograd(int32_t r, const mcud_op *op, int32_t first_row, 
                 for (int32_t i = 0; i < mcud_least(MCUD_FOUR, channels - channel) * MCUD_TILES; i++) {
                     const int32_t tile = i % MCUD_TILES;
                     if (tile < count) {
-                        mcud_finish_tile(r, (uint32_t *)sums + i, factors + i / MCUD_TILES * 2, zero, channels, pitch,
+                        mcud_finish_tile(r, (uint32_t *)sums + i, factors + i / MCUD_TILES * 2, zero, channels,
                                          &results[tile]);
                         results[tile].y++;
                     }

@@ -46,12 +46,135 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, int32_t multiplier, int32
 
 #if MCUD_BLOCKS
 
-/* 14 instructions for 16 products. Single loads in a row take a cycle less on Cortex-M4 than pairs do.
- * Stack: sums, bytes of a position's weights, positions, the end of the position. */
-__attribute__((naked, noinline)) static void
-mcud_multiply_tiles(__attribute__((unused)) const int32_t *weights, __attribute__((unused)) const int32_t *tiles,
-                    __attribute__((unused)) int32_t *sums, __attribute__((unused)) int32_t pairs,
-                    __attribute__((unused)) int32_t positions)
+#define MCUD_NAKED __attribute__((naked, noinline)) static void
+#define MCUD_UNUSED __attribute__((unused))
+#define MCUD_TRANSFORMS_4 1
+
+/* r4-r9 along an axis -> r4, r8, r6, r12, r10, r9 */
+#define MCUD_TRANSFORM_6                                                                                     \
+    "ssub16 r10, r8, r6\n\t"                                                                                 \
+    "ssub16 r4, r4, r6\n\t"                                                                                  \
+    "sadd16 r4, r4, r4\n\t"                                                                                  \
+    "sadd16 r4, r4, r4\n\t"                                                                                  \
+    "sadd16 r4, r4, r10\n\t"                                                                                 \
+    "ssub16 r11, r7, r5\n\t"                                                                                 \
+    "sadd16 r11, r11, r11\n\t"                                                                               \
+    "sadd16 r12, r10, r11\n\t"                                                                               \
+    "ssub16 r10, r10, r11\n\t"                                                                               \
+    "sadd16 r11, r11, r11\n\t"                                                                               \
+    "ssub16 r9, r9, r7\n\t"                                                                                  \
+    "ssub16 r9, r9, r11\n\t"                                                                                 \
+    "sadd16 r6, r6, r6\n\t"                                                                                  \
+    "sadd16 r6, r6, r6\n\t"                                                                                  \
+    "ssub16 r6, r8, r6\n\t"                                                                                  \
+    "sadd16 r5, r5, r5\n\t"                                                                                  \
+    "sadd16 r5, r5, r5\n\t"                                                                                  \
+    "ssub16 r5, r7, r5\n\t"                                                                                  \
+    "sadd16 r8, r6, r5\n\t"                                                                                  \
+    "ssub16 r6, r6, r5\n\t"
+
+/* A lane of a column: the rows at r0 and r2, r1 apart -> 6 words, 48 bytes apart, from r3 + `at` on. */
+#define MCUD_TRANSFORM_COLUMN(rotate, a, b, c, d, e, f)                                                      \
+    "ldr r4, [r0]\n\t"                                                                                       \
+    "ldr r5, [r0, r1]\n\t"                                                                                   \
+    "ldr r6, [r0, r1, lsl #1]\n\t"                                                                           \
+    "ldr r7, [r2]\n\t"                                                                                       \
+    "ldr r8, [r2, r1]\n\t"                                                                                   \
+    "ldr r9, [r2, r1, lsl #1]\n\t"                                                                           \
+    "sxtb16 r4, r4" rotate "\n\t"                                                                            \
+    "sxtb16 r5, r5" rotate "\n\t"                                                                            \
+    "sxtb16 r6, r6" rotate "\n\t"                                                                            \
+    "sxtb16 r7, r7" rotate "\n\t"                                                                            \
+    "sxtb16 r8, r8" rotate "\n\t"                                                                            \
+    "sxtb16 r9, r9" rotate "\n\t" MCUD_TRANSFORM_6 "str r4, [r3, #" a "]\n\t"                                \
+    "str r8, [r3, #" b "]\n\t"                                                                               \
+    "str r6, [r3, #" c "]\n\t"                                                                               \
+    "str r12, [r3, #" d "]\n\t"                                                                              \
+    "str r10, [r3, #" e "]\n\t"                                                                              \
+    "str r9, [r3, #" f "]\n\t"
+
+/* A lane of a row: six words from r3 on -> six positions from r0 and r2 on, r1 apart. */
+#define MCUD_TRANSFORM_ROW(at)                                                                               \
+    "ldm r3!, {r4-r9}\n\t" MCUD_TRANSFORM_6 "str r4, [r0, #" at "]!\n\t"                                     \
+    "str r8, [r0, r1]\n\t"                                                                                   \
+    "str r6, [r0, r1, lsl #1]\n\t"                                                                           \
+    "str r12, [r2, #" at "]!\n\t"                                                                            \
+    "str r10, [r2, r1]\n\t"                                                                                  \
+    "str r9, [r2, r1, lsl #1]\n\t"
+
+/* Six rows: columns first, into `work`. Stack: pixel, row, end of x, x, then those of `by`. */
+MCUD_NAKED mcud_transform_tile_4(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
+{
+    __asm__(
+        "push {r4-r11, lr}\n\t"
+        "ldm r1, {r4-r7}\n\t"
+        "push {r4-r7}\n\t"
+        "ldm r0, {r0, r2, r3}\n\t"
+        "add r4, r0, r6\n\t"
+        "push {r2, r3, r4}\n\t"
+        "sub sp, sp, #4\n\t"
+        "mov r1, r3\n\t"
+        "0:\n\t"
+        "str r0, [sp]\n\t"
+        "ldr r3, [sp, #28]\n\t"
+        "mov lr, #6\n\t"
+        "1:\n\t"
+        "add r2, r0, r1\n\t"
+        "add r2, r2, r1, lsl #1\n\t"
+        MCUD_TRANSFORM_COLUMN("", "0", "48", "96", "144", "192", "240")
+        MCUD_TRANSFORM_COLUMN(", ror #8", "24", "72", "120", "168", "216", "264")
+        "ldr r12, [sp, #4]\n\t"
+        "subs lr, lr, #1\n\t"
+        "add r3, r3, #4\n\t"
+        "add r0, r0, r12\n\t"
+        "bne 1b\n\t"
+        "ldr r3, [sp, #28]\n\t"
+        "ldr r0, [sp, #16]\n\t"
+        "ldr r1, [sp, #20]\n\t"
+        "mov lr, #6\n\t"
+        "2:\n\t"
+        "add r2, r0, r1\n\t"
+        "add r2, r2, r1, lsl #1\n\t"
+        MCUD_TRANSFORM_ROW("0")
+        MCUD_TRANSFORM_ROW("8")
+        "add r0, r2, r1\n\t"
+        "add r0, r0, r1, lsl #1\n\t"
+        "sub r0, r0, #8\n\t"
+        "subs lr, lr, #1\n\t"
+        "bne 2b\n\t"
+        "ldr r2, [sp, #16]\n\t"
+        "ldr r0, [sp]\n\t"
+        "ldr r1, [sp, #8]\n\t"
+        "ldr r3, [sp, #12]\n\t"
+        "add r2, r2, #16\n\t"
+        "add r0, r0, #4\n\t"
+        "str r2, [sp, #16]\n\t"
+        "cmp r0, r3\n\t"
+        "bne 0b\n\t"
+        "add sp, sp, #32\n\t"
+        "pop {r4-r11, pc}\n\t");
+}
+
+/* 14 instructions for 16 products; single loads in a row take a cycle less on Cortex-M4 than pairs do. */
+#define MCUD_MULTIPLY_PAIR                                                                                   \
+    "ldr r3, [r1, #4]\n\t"                                                                                   \
+    "ldr r2, [r1], #8\n\t"                                                                                   \
+    "ldr lr, [r0, #4]\n\t"                                                                                   \
+    "ldr r12, [r0], #16\n\t"                                                                                 \
+    "smlad r6, lr, r2, r6\n\t"                                                                               \
+    "smlad r7, lr, r3, r7\n\t"                                                                               \
+    "smlad r4, r12, r2, r4\n\t"                                                                              \
+    "smlad r5, r12, r3, r5\n\t"                                                                              \
+    "ldr r12, [r0, #-8]\n\t"                                                                                 \
+    "ldr lr, [r0, #-4]\n\t"                                                                                  \
+    "smlad r8, r12, r2, r8\n\t"                                                                              \
+    "smlad r9, r12, r3, r9\n\t"                                                                              \
+    "smlad r10, lr, r2, r10\n\t"                                                                             \
+    "smlad r11, lr, r3, r11\n\t"
+
+/* Stack: sums, bytes of a position's weights, positions, the end of the position. */
+MCUD_NAKED mcud_multiply_tiles(MCUD_UNUSED const int32_t *weights, MCUD_UNUSED const int32_t *tiles,
+                               MCUD_UNUSED int32_t *sums, MCUD_UNUSED int32_t pairs, MCUD_UNUSED int32_t positions)
 {
     __asm__(
         "push {r4-r11, lr}\n\t"
@@ -60,6 +183,7 @@ mcud_multiply_tiles(__attribute__((unused)) const int32_t *weights, __attribute_
         "add r5, r0, r3\n\t"
         "push {r2, r3, r4, r5}\n\t"
         "0:\n\t"
+        "ldr r12, [sp, #4]\n\t"
         "mov r4, #0\n\t"
         "mov r5, #0\n\t"
         "mov r6, #0\n\t"
@@ -68,23 +192,12 @@ mcud_multiply_tiles(__attribute__((unused)) const int32_t *weights, __attribute_
         "mov r9, #0\n\t"
         "mov r10, #0\n\t"
         "mov r11, #0\n\t"
+        "tst r12, #32\n\t" /* the pairs are even: two are left of fours */
+        "bne 2f\n\t"
         "1:\n\t"
-        ".rept 2\n\t"
-        "ldr r3, [r1, #4]\n\t"
-        "ldr r2, [r1], #8\n\t"
-        "ldr lr, [r0, #4]\n\t"
-        "ldr r12, [r0], #16\n\t"
-        "smlad r6, lr, r2, r6\n\t"
-        "smlad r7, lr, r3, r7\n\t"
-        "smlad r4, r12, r2, r4\n\t"
-        "smlad r5, r12, r3, r5\n\t"
-        "ldr r12, [r0, #-8]\n\t"
-        "ldr lr, [r0, #-4]\n\t"
-        "smlad r8, r12, r2, r8\n\t"
-        "smlad r9, r12, r3, r9\n\t"
-        "smlad r10, lr, r2, r10\n\t"
-        "smlad r11, lr, r3, r11\n\t"
-        ".endr\n\t"
+        MCUD_MULTIPLY_PAIR MCUD_MULTIPLY_PAIR
+        "2:\n\t"
+        MCUD_MULTIPLY_PAIR MCUD_MULTIPLY_PAIR
         "ldr r12, [sp, #12]\n\t"
         "cmp r0, r12\n\t"
         "bne 1b\n\t"
