@@ -36,6 +36,7 @@ KERNELS = (
     "conv2d_s8_first_wide",
     "conv2d_s8_by_rows",
     *("conv2d_s8_deep", "conv2d_s8_full", "dwconv2d_s8", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied"),
+    *("conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
@@ -178,6 +179,15 @@ def blocks_of_pixels(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
     groups = draw(st.sampled_from([1, 1, 2])) if channels % 2 == 0 else 1
     stride = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     return Conv2d(groups * draw(st.integers(1, 9)), kernel, stride, pads=pads, groups=groups), shape
+
+
+@st.composite
+def tiles(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
+    """A convolution that is computed by tiles too: several of them, whole ones and parts."""
+    shape = (draw(st.integers(1, 11)), draw(st.integers(1, 14)), 4 * draw(st.integers(1, 9)))
+    top, left, bottom, right = (draw(st.integers(0, 2)) for _ in range(4))
+    pads = (top, left, max(bottom, 3 - shape[0] - top), max(right, 3 - shape[1] - left))
+    return Conv2d(draw(st.integers(1, 9)), (3, 3), pads=pads), shape
 
 
 @st.composite
@@ -364,6 +374,12 @@ def test_blocks_of_pixels_by_weights_of_16_bits(host: Device, board: Device, wor
 @unhurried
 def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
     assume(board.fused or work.output.dtype is DType.INT8)  # floats in software are rounded twice
+    check(host, board, work)
+
+
+@given(work=convolutions(tiles(), large=False))
+@unhurried
+def test_tiles_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
 
 

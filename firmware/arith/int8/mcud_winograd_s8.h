@@ -121,12 +121,15 @@ MCUD_INLINE void mcud_transform_column(int32_t r, const int32_t *d, int32_t *to)
 
 MCUD_INLINE void mcud_transform_tile(int32_t r, const mcud_tile_input *in, const mcud_tile_transform *by)
 {
-#if defined(MCUD_TRANSFORMS_4)
+#if defined(MCUD_TILES_DSP)
     if (r == 4) {
         mcud_transform_tile_4(in, by);
-        return;
+    } else if (r == 2) {
+        mcud_transform_tile_2(in, by);
+    } else {
+        mcud_transform_tile_1(in, by);
     }
-#endif
+#else
     const int32_t step = by->step / 4;
     const int32_t row_step = r == 1 ? step / 3 : 6 * step;
     int32_t *const work = by->work;
@@ -161,6 +164,7 @@ MCUD_INLINE void mcud_transform_tile(int32_t r, const mcud_tile_input *in, const
             }
         }
     }
+#endif
 }
 
 /* The rows of the input under tiles; those in the padding are NULL. */
@@ -204,6 +208,8 @@ MCUD_INLINE void mcud_transform_input(int32_t r, const mcud_winograd_s8_params *
         mcud_transform_tile(r, &in, &by);
     }
 }
+
+#if !defined(MCUD_TILES_DSP)
 
 /* Sums of 6 positions along an axis to 4 results; `last` is the factor of the last one. */
 MCUD_INLINE void mcud_results_6(const uint32_t *m, int32_t step, uint32_t last, uint32_t *y, int32_t y_step)
@@ -263,6 +269,42 @@ MCUD_INLINE void mcud_finish_tile(int32_t r, uint32_t *sums, const int32_t *fact
     }
 }
 
+#endif
+
+/* The sums of a tile's channels, up to four, to its results. */
+MCUD_INLINE void mcud_finish_channels(int32_t r, int32_t *sums, const int32_t *factors, mcud_finish_s8 finish,
+                                      int32_t channels, const mcud_tile_results *to)
+{
+#if defined(MCUD_TILES_DSP)
+    int8_t copy[16 * MCUD_FOUR]; /* if some results are beside the output */
+    const int partial = to->rows < r || to->cols < MCUD_TILE_COLS;
+    mcud_whole_tile whole = {to->y, finish.pitch, to->row_step, finish.zero_point, channels};
+    if (partial) {
+        whole.y = copy;
+        whole.pixel = MCUD_FOUR;
+        whole.row = MCUD_FOUR * MCUD_TILE_COLS;
+    }
+    if (r == 4) {
+        mcud_result_tile_4(sums, factors, &whole);
+    } else if (r == 2) {
+        mcud_result_tile_2(sums, factors, &whole);
+    } else {
+        mcud_result_tile_1(sums, factors, &whole);
+    }
+    for (int32_t i = 0; partial && i < to->rows; i++) {
+        int8_t *y = to->y + i * to->row_step;
+        for (int32_t j = 0; j < to->cols; j++, y += finish.pitch) {
+            memcpy(y, copy + (i * MCUD_TILE_COLS + j) * MCUD_FOUR, (size_t)channels);
+        }
+    }
+#else
+    for (int32_t i = 0; i < channels; i++) {
+        const mcud_tile_results one = {to->y + i, to->row_step, to->rows, to->cols};
+        mcud_finish_tile(r, (uint32_t *)sums + i * MCUD_TILES, factors + 2 * i, finish.zero_point, finish.pitch, &one);
+    }
+#endif
+}
+
 /* The input under tiles whose first row is `top`; results from row `needed` on are not needed. */
 MCUD_INLINE void mcud_locate_rows(int32_t r, const mcud_op *op, int32_t top, int32_t needed, mcud_tile_rows *under)
 {
@@ -289,6 +331,7 @@ MCUD_INLINE void mcud_winograd(int32_t r, const mcud_op *op, int32_t first_row, 
     const int32_t positions = MCUD_POSITION_ROWS(r) * 6;
     const int32_t pairs = MCUD_SUMMED_ROWS(r) * depth / 2;
     const int32_t zero = (int32_t)(((uint32_t)params->quant.zero_point << MCUD_SHIFT(r)) + (1u << (MCUD_SHIFT(r) - 1)));
+    const mcud_finish_s8 finish = {zero, 0, channels};
     int32_t *const tiles = mcud_row(op->scratch, first_row);
     int32_t *const sums = tiles + positions * pairs * MCUD_TILES;
     int8_t *const out = mcud_row(op->out, first_row);
@@ -313,13 +356,10 @@ MCUD_INLINE void mcud_winograd(int32_t r, const mcud_op *op, int32_t first_row, 
             for (int32_t channel = 0; channel < channels; channel += MCUD_FOUR, factors += 2 * MCUD_FOUR) {
                 mcud_multiply_tiles(weights, tiles, sums, pairs, positions);
                 weights += positions * pairs * MCUD_FOUR;
-                for (int32_t i = 0; i < mcud_least(MCUD_FOUR, channels - channel) * MCUD_TILES; i++) {
-                    const int32_t tile = i % MCUD_TILES;
-                    if (tile < count) {
-                        mcud_finish_tile(r, (uint32_t *)sums + i, factors + i / MCUD_TILES * 2, zero, channels,
+                for (int32_t tile = 0; tile < count; tile++) {
+                    mcud_finish_channels(r, sums + tile, factors, finish, mcud_least(MCUD_FOUR, channels - channel),
                                          &results[tile]);
-                        results[tile].y++;
-                    }
+                    results[tile].y += MCUD_FOUR;
                 }
             }
             count = 0;

@@ -48,7 +48,7 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, int32_t multiplier, int32
 
 #define MCUD_NAKED __attribute__((naked, noinline)) static void
 #define MCUD_UNUSED __attribute__((unused))
-#define MCUD_TRANSFORMS_4 1
+#define MCUD_TILES_DSP 1
 
 /* r4-r9 along an axis -> r4, r8, r6, r12, r10, r9 */
 #define MCUD_TRANSFORM_6                                                                                     \
@@ -102,56 +102,144 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, int32_t multiplier, int32
     "str r10, [r2, r1]\n\t"                                                                                  \
     "str r9, [r2, r1, lsl #1]\n\t"
 
-/* Six rows: columns first, into `work`. Stack: pixel, row, end of x, x, then those of `by`. */
+/* The same for a tile of two rows: four rows -> 4 words. */
+#define MCUD_TRANSFORM_COLUMN_4(rotate, a, b, c, d)                                                          \
+    "ldr r4, [r0]\n\t"                                                                                       \
+    "ldr r5, [r0, r1]\n\t"                                                                                   \
+    "ldr r6, [r0, r1, lsl #1]\n\t"                                                                           \
+    "ldr r7, [r2]\n\t"                                                                                       \
+    "sxtb16 r4, r4" rotate "\n\t"                                                                            \
+    "sxtb16 r5, r5" rotate "\n\t"                                                                            \
+    "sxtb16 r6, r6" rotate "\n\t"                                                                            \
+    "sxtb16 r7, r7" rotate "\n\t"                                                                            \
+    "ssub16 r4, r4, r6\n\t"                                                                                  \
+    "ssub16 r7, r5, r7\n\t"                                                                                  \
+    "sadd16 r8, r5, r6\n\t"                                                                                  \
+    "ssub16 r6, r6, r5\n\t"                                                                                  \
+    "str r4, [r3, #" a "]\n\t"                                                                               \
+    "str r8, [r3, #" b "]\n\t"                                                                               \
+    "str r6, [r3, #" c "]\n\t"                                                                               \
+    "str r7, [r3, #" d "]\n\t"
+
+/* `rows` of input: columns first, into `work`. Stack: x, pixel, row, end of x, then those of `by`. */
+#define MCUD_TRANSFORM_TILE(rows, column)                                                                    \
+    __asm__(                                                                                                 \
+        "push {r4-r11, lr}\n\t"                                                                              \
+        "ldm r1, {r4-r7}\n\t"                                                                                \
+        "push {r4-r7}\n\t"                                                                                   \
+        "ldm r0, {r0, r2, r3}\n\t"                                                                           \
+        "add r4, r0, r6\n\t"                                                                                 \
+        "push {r2, r3, r4}\n\t"                                                                              \
+        "sub sp, sp, #4\n\t"                                                                                 \
+        "mov r1, r3\n\t"                                                                                     \
+        "0:\n\t"                                                                                             \
+        "str r0, [sp]\n\t"                                                                                   \
+        "ldr r3, [sp, #28]\n\t"                                                                              \
+        "mov lr, #6\n\t"                                                                                     \
+        "1:\n\t"                                                                                             \
+        "add r2, r0, r1\n\t"                                                                                 \
+        "add r2, r2, r1, lsl #1\n\t" column                                                                  \
+        "ldr r12, [sp, #4]\n\t"                                                                              \
+        "subs lr, lr, #1\n\t"                                                                                \
+        "add r3, r3, #4\n\t"                                                                                 \
+        "add r0, r0, r12\n\t"                                                                                \
+        "bne 1b\n\t"                                                                                         \
+        "ldr r3, [sp, #28]\n\t"                                                                              \
+        "ldr r0, [sp, #16]\n\t"                                                                              \
+        "ldr r1, [sp, #20]\n\t"                                                                              \
+        "mov lr, #" rows "\n\t"                                                                              \
+        "2:\n\t"                                                                                             \
+        "add r2, r0, r1\n\t"                                                                                 \
+        "add r2, r2, r1, lsl #1\n\t"                                                                         \
+        MCUD_TRANSFORM_ROW("0") MCUD_TRANSFORM_ROW("8")                                                      \
+        "add r0, r2, r1\n\t"                                                                                 \
+        "add r0, r0, r1, lsl #1\n\t"                                                                         \
+        "sub r0, r0, #8\n\t"                                                                                 \
+        "subs lr, lr, #1\n\t"                                                                                \
+        "bne 2b\n\t"                                                                                         \
+        "ldr r2, [sp, #16]\n\t"                                                                              \
+        "ldr r0, [sp]\n\t"                                                                                   \
+        "ldr r1, [sp, #8]\n\t"                                                                               \
+        "ldr r3, [sp, #12]\n\t"                                                                              \
+        "add r2, r2, #16\n\t"                                                                                \
+        "add r0, r0, #4\n\t"                                                                                 \
+        "str r2, [sp, #16]\n\t"                                                                              \
+        "cmp r0, r3\n\t"                                                                                     \
+        "bne 0b\n\t"                                                                                         \
+        "add sp, sp, #32\n\t"                                                                                \
+        "pop {r4-r11, pc}\n\t")
+
 MCUD_NAKED mcud_transform_tile_4(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
+{
+    MCUD_TRANSFORM_TILE("6", MCUD_TRANSFORM_COLUMN("", "0", "48", "96", "144", "192", "240")
+                                 MCUD_TRANSFORM_COLUMN(", ror #8", "24", "72", "120", "168", "216", "264"));
+}
+
+MCUD_NAKED mcud_transform_tile_2(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
+{
+    MCUD_TRANSFORM_TILE("4", MCUD_TRANSFORM_COLUMN_4("", "0", "48", "96", "144")
+                                 MCUD_TRANSFORM_COLUMN_4(", ror #8", "24", "72", "120", "168"));
+}
+
+/* A lane of a row of x, whose pixels are r1 apart from r0 and r3 on -> six positions, lr apart. */
+#define MCUD_TRANSFORM_PIXELS(rotate, at)                                                                    \
+    "ldr r4, [r0]\n\t"                                                                                       \
+    "ldr r5, [r0, r1]\n\t"                                                                                   \
+    "ldr r6, [r0, r1, lsl #1]\n\t"                                                                           \
+    "ldr r7, [r3]\n\t"                                                                                       \
+    "ldr r8, [r3, r1]\n\t"                                                                                   \
+    "ldr r9, [r3, r1, lsl #1]\n\t"                                                                           \
+    "sxtb16 r4, r4" rotate "\n\t"                                                                            \
+    "sxtb16 r5, r5" rotate "\n\t"                                                                            \
+    "sxtb16 r6, r6" rotate "\n\t"                                                                            \
+    "sxtb16 r7, r7" rotate "\n\t"                                                                            \
+    "sxtb16 r8, r8" rotate "\n\t"                                                                            \
+    "sxtb16 r9, r9" rotate "\n\t" MCUD_TRANSFORM_6 "str r4, [r2, #" at "]!\n\t"                              \
+    "add r4, r2, lr\n\t"                                                                                     \
+    "str r8, [r2, lr]\n\t"                                                                                   \
+    "str r6, [r2, lr, lsl #1]\n\t"                                                                           \
+    "add r4, r4, lr, lsl #1\n\t"                                                                             \
+    "str r12, [r4]\n\t"                                                                                      \
+    "str r10, [r4, lr]\n\t"                                                                                  \
+    "str r9, [r4, lr, lsl #1]\n\t"
+
+/* Three rows, one by one. Stack: from the end of a row of x to the next row, depth, the same gap of positions, rows
+ * left, end of the row. */
+MCUD_NAKED mcud_transform_tile_1(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
 {
     __asm__(
         "push {r4-r11, lr}\n\t"
-        "ldm r1, {r4-r7}\n\t"
-        "push {r4-r7}\n\t"
-        "ldm r0, {r0, r2, r3}\n\t"
-        "add r4, r0, r6\n\t"
-        "push {r2, r3, r4}\n\t"
+        "ldm r1, {r2, r5, r6}\n\t"
+        "ldm r0, {r0, r1, r4}\n\t"
+        "mov lr, r5\n\t"
+        "mov r7, #3\n\t"
+        "udiv r8, r5, r7\n\t" /* a position has three rows */
+        "sub r4, r4, r6\n\t"
+        "mov r5, r6\n\t"
+        "sub r6, r8, r6, lsl #2\n\t"
         "sub sp, sp, #4\n\t"
-        "mov r1, r3\n\t"
+        "push {r4-r7}\n\t"
         "0:\n\t"
-        "str r0, [sp]\n\t"
-        "ldr r3, [sp, #28]\n\t"
-        "mov lr, #6\n\t"
+        "ldr r4, [sp, #4]\n\t"
+        "add r4, r4, r0\n\t"
+        "str r4, [sp, #16]\n\t"
         "1:\n\t"
-        "add r2, r0, r1\n\t"
-        "add r2, r2, r1, lsl #1\n\t"
-        MCUD_TRANSFORM_COLUMN("", "0", "48", "96", "144", "192", "240")
-        MCUD_TRANSFORM_COLUMN(", ror #8", "24", "72", "120", "168", "216", "264")
-        "ldr r12, [sp, #4]\n\t"
-        "subs lr, lr, #1\n\t"
-        "add r3, r3, #4\n\t"
-        "add r0, r0, r12\n\t"
-        "bne 1b\n\t"
-        "ldr r3, [sp, #28]\n\t"
-        "ldr r0, [sp, #16]\n\t"
-        "ldr r1, [sp, #20]\n\t"
-        "mov lr, #6\n\t"
-        "2:\n\t"
-        "add r2, r0, r1\n\t"
-        "add r2, r2, r1, lsl #1\n\t"
-        MCUD_TRANSFORM_ROW("0")
-        MCUD_TRANSFORM_ROW("8")
-        "add r0, r2, r1\n\t"
-        "add r0, r0, r1, lsl #1\n\t"
-        "sub r0, r0, #8\n\t"
-        "subs lr, lr, #1\n\t"
-        "bne 2b\n\t"
-        "ldr r2, [sp, #16]\n\t"
-        "ldr r0, [sp]\n\t"
-        "ldr r1, [sp, #8]\n\t"
-        "ldr r3, [sp, #12]\n\t"
-        "add r2, r2, #16\n\t"
+        "add r3, r0, r1\n\t"
+        "add r3, r3, r1, lsl #1\n\t"
+        MCUD_TRANSFORM_PIXELS("", "0")
+        MCUD_TRANSFORM_PIXELS(", ror #8", "8")
+        "ldr r4, [sp, #16]\n\t"
         "add r0, r0, #4\n\t"
-        "str r2, [sp, #16]\n\t"
-        "cmp r0, r3\n\t"
+        "add r2, r2, #8\n\t"
+        "cmp r0, r4\n\t"
+        "bne 1b\n\t"
+        "ldm sp, {r4-r7}\n\t"
+        "add r0, r0, r4\n\t"
+        "add r2, r2, r6\n\t"
+        "subs r7, r7, #1\n\t"
+        "str r7, [sp, #12]\n\t"
         "bne 0b\n\t"
-        "add sp, sp, #32\n\t"
+        "add sp, sp, #20\n\t"
         "pop {r4-r11, pc}\n\t");
 }
 
@@ -212,6 +300,8 @@ MCUD_NAKED mcud_multiply_tiles(MCUD_UNUSED const int32_t *weights, MCUD_UNUSED c
         "add sp, sp, #16\n\t"
         "pop {r4-r11, pc}\n\t");
 }
+
+#include "mcud_tile_results_dsp.h"
 
 #else
 
