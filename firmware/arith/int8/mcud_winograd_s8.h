@@ -106,19 +106,6 @@ MCUD_INLINE void mcud_transform_6(const int32_t *d, int32_t *to, int32_t step)
     to[5 * step] = last;
 }
 
-/* A lane of a column, transformed along the rows -> to[positions], 6 apart. */
-MCUD_INLINE void mcud_transform_column(int32_t r, const int32_t *d, int32_t *to)
-{
-    if (r == 4) {
-        mcud_transform_6(d, to, 6);
-    } else {
-        to[0] = mcud_lane_sub(d[0], d[2]);
-        to[6] = mcud_lane_add(d[1], d[2]);
-        to[12] = mcud_lane_sub(d[2], d[1]);
-        to[18] = mcud_lane_sub(d[1], d[3]);
-    }
-}
-
 MCUD_INLINE void mcud_transform_tile(int32_t r, const mcud_tile_input *in, const mcud_tile_transform *by)
 {
 #if defined(MCUD_TILES_DSP)
@@ -138,17 +125,29 @@ MCUD_INLINE void mcud_transform_tile(int32_t r, const mcud_tile_input *in, const
         for (int32_t lane = 0; lane < MCUD_LANES; lane++) {
             const int8_t *column = in->x + k;
             for (int32_t col = 0; col < 6; col++, column += in->pixel) {
-                const int8_t *x = column;
-                int32_t d[6];
-                for (int32_t i = 0; i < MCUD_INPUT_ROWS(r); i++, x += in->row) {
-                    d[i] = mcud_lane_load(x, lane);
-                }
+                const int8_t *const x = column;
+                const int8_t *const z = x + 2 * in->row;
+                const int32_t first = mcud_lane_load(x, lane);
+                const int32_t second = mcud_lane_load(x + in->row, lane);
+                const int32_t third = mcud_lane_load(z, lane);
                 if (r == 1) {
-                    work[col] = d[0];
-                    work[col + 6] = d[1];
-                    work[col + 12] = d[2];
+                    work[col] = first;
+                    work[col + 6] = second;
+                    work[col + 12] = third;
+                } else if (r == 2) {
+                    work[col] = mcud_lane_sub(first, third);
+                    work[col + 6] = mcud_lane_add(second, third);
+                    work[col + 12] = mcud_lane_sub(third, second);
+                    work[col + 18] = mcud_lane_sub(second, mcud_lane_load(z + in->row, lane));
                 } else {
-                    mcud_transform_column(r, d, work + col);
+                    const int8_t *const last = z + 2 * in->row;
+                    const int32_t d[6] = {first,
+                                          second,
+                                          third,
+                                          mcud_lane_load(z + in->row, lane),
+                                          mcud_lane_load(last, lane),
+                                          mcud_lane_load(last + in->row, lane)};
+                    mcud_transform_6(d, work + col, 6);
                 }
             }
             int32_t *out = to;

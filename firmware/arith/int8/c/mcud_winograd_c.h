@@ -3,6 +3,7 @@
 #define MCUD_WINOGRAD_C_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "mcud_quant.h"
 
@@ -42,22 +43,30 @@ static inline int8_t mcud_requantize_shifted(int32_t sum, int32_t multiplier, in
     return (int8_t)mcud_clamp((product + zero) >> shift, INT8_MIN, INT8_MAX);
 }
 
-static inline void mcud_multiply_tiles(const int32_t *weights, const int32_t *tiles, int32_t *sums, int32_t pairs,
-                                       int32_t positions)
+/* Halves of pairs in turn: in one loop, compilers add their products before they add to sums, out of registers. Not
+ * inlined, since the loop needs all of them. */
+MCUD_APART void mcud_multiply_tiles(const int32_t *weights, const int32_t *tiles, int32_t *sums, int32_t pairs,
+                                    int32_t positions)
 {
-    const int16_t *w = (const int16_t *)(const void *)weights;
-    const int16_t *x = (const int16_t *)(const void *)tiles;
-    for (; positions > 0; positions--, sums += 8) {
-        uint32_t s[8] = {0};
-        for (int32_t k = 0; k < pairs; k++, w += 8, x += 4) {
-            for (int32_t c = 0; c < 4; c++) {
-                s[2 * c] += (uint32_t)(x[0] * w[2 * c]) + (uint32_t)(x[1] * w[2 * c + 1]);
-                s[2 * c + 1] += (uint32_t)(x[2] * w[2 * c]) + (uint32_t)(x[3] * w[2 * c + 1]);
+    for (; positions > 0; positions--, sums += 8, weights += 4 * pairs, tiles += 2 * pairs) {
+        uint32_t s[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        for (int32_t half = 0; half < 2; half++) {
+            const int16_t *w = (const int16_t *)(const void *)weights + half;
+            const int16_t *x = (const int16_t *)(const void *)tiles + half;
+            for (const int16_t *const end = x + 4 * pairs; x != end; w += 8, x += 4) {
+                const int32_t first = x[0];
+                const int32_t second = x[2];
+                s[0] += (uint32_t)(first * w[0]);
+                s[1] += (uint32_t)(second * w[0]);
+                s[2] += (uint32_t)(first * w[2]);
+                s[3] += (uint32_t)(second * w[2]);
+                s[4] += (uint32_t)(first * w[4]);
+                s[5] += (uint32_t)(second * w[4]);
+                s[6] += (uint32_t)(first * w[6]);
+                s[7] += (uint32_t)(second * w[6]);
             }
         }
-        for (int32_t i = 0; i < 8; i++) {
-            sums[i] = (int32_t)s[i];
-        }
+        memcpy(sums, s, sizeof s);
     }
 }
 

@@ -84,7 +84,8 @@ typedef struct {
 
 #define MCUD_NEXT_ROW "add r1, r1, r3\n\t"
 
-/* Channel by channel. Stack: those of mcud_whole_tile, then factors. */
+/* Channel by channel. Stack: those of mcud_whole_tile, then factors. Two strings, since C99 has a limit of 4095
+ * characters; a naked function has nothing between them. */
 #define MCUD_RESULT_TILE(columns, row, inverse, rows)                                                        \
     __asm__(                                                                                                 \
         "push {r4-r11, lr}\n\t"                                                                              \
@@ -92,7 +93,8 @@ typedef struct {
         "mov r9, r1\n\t"                                                                                     \
         "push {r4-r9}\n\t"                                                                                   \
         "0:\n\t"                                                                                             \
-        "ldr r11, [r1]\n\t" columns                                                                          \
+        "ldr r11, [r1]\n\t" columns);                                                                        \
+    __asm__(                                                                                                 \
         "ldr r4, [sp, #20]\n\t"                                                                              \
         "ldm sp, {r1, r2, r3, lr}\n\t"                                                                       \
         "ldr r12, [r4, #4]\n\t" row inverse rows                                                             \
