@@ -365,7 +365,8 @@ def _moves(dtype: DType) -> Iterator[Graph]:
 def _tiled(dtype: DType) -> Iterator[Graph]:
     """Yield convolutions by windows of 3x3, for kernels that compute tiles of several rows and columns."""
     images = ((8, 8), (13, 9), (6, 17), (9, 4), (5, 30), (16, 12))
-    for (rows, cols), depth, outputs in zip(images, (16, 8, 4, 32, 12, 20), (12, 6, 9, 8, 16, 3), strict=True):
+    channels = ((16, 12), (8, 6), (4, 9), (32, 8), (12, 16), (20, 3))
+    for (rows, cols), (depth, outputs) in zip(images, channels, strict=True):
         for pads in ((1, 1, 1, 1), (0, 0, 0, 0)):
             op = Conv2d(outputs, (3, 3), pads=pads)
             yield weighted(op, (rows, cols, depth), (outputs, 3, 3, depth), dtype)
