@@ -363,13 +363,15 @@ def _moves(dtype: DType) -> Iterator[Graph]:
 
 
 def _tiled(dtype: DType) -> Iterator[Graph]:
-    """Yield convolutions by windows of 3x3, for kernels that compute tiles of several rows and columns."""
+    """Yield convolutions by windows of 3x3, some clipped, for kernels by patches and for few input channels."""
     images = ((8, 8), (13, 9), (6, 17), (9, 4), (5, 30), (16, 12))
     channels = ((16, 12), (8, 6), (4, 9), (32, 8), (12, 16), (20, 3))
     for (rows, cols), (depth, outputs) in zip(images, channels, strict=True):
         for pads in ((1, 1, 1, 1), (0, 0, 0, 0)):
-            op = Conv2d(outputs, (3, 3), pads=pads)
+            op = Conv2d(outputs, (3, 3), pads=pads, low=-math.inf if depth % 3 else 0.0)
             yield weighted(op, (rows, cols, depth), (outputs, 3, 3, depth), dtype)
+            few = Conv2d(outputs, (3, 3), pads=pads, low=0.0)
+            yield weighted(few, (rows, cols, depth % 3 + 1), (outputs, 3, 3, depth % 3 + 1), dtype)
 
 
 def _chosen(dtype: DType) -> Iterator[Graph]:

@@ -27,6 +27,15 @@
 #endif
 #endif
 
+/* A function of assembler alone. GCC must not look into it: it would see that it uses no argument and changes no
+ * register. */
+#if defined(__clang__)
+#define MCUD_NAKED __attribute__((naked, noinline))
+#else
+#define MCUD_NAKED __attribute__((naked, noinline, noclone, noipa))
+#endif
+#define MCUD_UNUSED __attribute__((unused))
+
 /* Clang calls a library for words that Cortex-M0, and RISC-V without its A extension, load and store at once. */
 #if defined(__clang__) && (defined(__ARM_ARCH_6M__) || (defined(__riscv) && !defined(__riscv_atomic)))
 #define MCUD_FENCES 1

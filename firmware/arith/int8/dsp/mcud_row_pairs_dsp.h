@@ -2,21 +2,16 @@
  *
  * Loops over channels and columns are functions of assembler alone, because they take all registers: r0 columns,
  * r1 results, r2 to r7 the weights (w0, w1) and (w1, w2) of three columns, r8 to r11 sums, r12 and lr two pairs of
- * rows. GCC must not look into them: it would see that they use no argument and change no register. */
+ * rows. */
 #ifndef MCUD_ROW_PAIRS_DSP_H
 #define MCUD_ROW_PAIRS_DSP_H
 
 #include "mcud_dsp.h"
 
-#if defined(__clang__)
-#define MCUD_ROWS(name) __attribute__((naked, noinline)) static void name MCUD_ROWS_ARGUMENTS
-#else
-#define MCUD_ROWS(name) __attribute__((naked, noipa)) static void name MCUD_ROWS_ARGUMENTS
-#endif
-#define MCUD_UNSEEN __attribute__((unused)) /* by the compiler */
+#define MCUD_ROWS(name) MCUD_NAKED static void name MCUD_ROWS_ARGUMENTS
 #define MCUD_ROWS_ARGUMENTS                                                                                  \
-    (MCUD_UNSEEN const int32_t *x, MCUD_UNSEEN int8_t *y, MCUD_UNSEEN const int32_t *record,                 \
-     MCUD_UNSEEN const mcud_pair_outputs *by)
+    (MCUD_UNUSED const int32_t *x, MCUD_UNUSED int8_t *y, MCUD_UNUSED const int32_t *record,                 \
+     MCUD_UNUSED const mcud_pair_outputs *by)
 
 static inline int32_t mcud_load_some(const int8_t *from, int32_t channels)
 {

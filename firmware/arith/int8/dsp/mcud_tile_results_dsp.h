@@ -115,7 +115,7 @@ typedef struct {
 #define MCUD_INVERSE_OF_3 "movw r11, #0xaaab\n\tmovt r11, #0xaaaa\n\t"
 #define MCUD_INVERSE_OF_9 "movw r11, #0x8e39\n\tmovt r11, #0x38e3\n\t"
 
-MCUD_NAKED mcud_result_tile_4(MCUD_UNUSED int32_t *sums, MCUD_UNUSED const int32_t *factors,
+MCUD_NAKED static void mcud_result_tile_4(MCUD_UNUSED int32_t *sums, MCUD_UNUSED const int32_t *factors,
                               MCUD_UNUSED const mcud_whole_tile *to)
 {
     MCUD_RESULT_TILE(MCUD_RESULT_COLUMNS(MCUD_RESULT_COLUMN_4), "", MCUD_INVERSE_OF_9,
@@ -125,14 +125,14 @@ MCUD_NAKED mcud_result_tile_4(MCUD_UNUSED int32_t *sums, MCUD_UNUSED const int32
                      MCUD_RESULT_ROW("3", "", "add r9, r9, r9, lsl #1\n\t", "6"));
 }
 
-MCUD_NAKED mcud_result_tile_2(MCUD_UNUSED int32_t *sums, MCUD_UNUSED const int32_t *factors,
+MCUD_NAKED static void mcud_result_tile_2(MCUD_UNUSED int32_t *sums, MCUD_UNUSED const int32_t *factors,
                               MCUD_UNUSED const mcud_whole_tile *to)
 {
     MCUD_RESULT_TILE(MCUD_RESULT_COLUMNS(MCUD_RESULT_COLUMN_2), "", MCUD_INVERSE_OF_3,
                      MCUD_RESULT_ROW("0", "", "", "4") MCUD_NEXT_ROW MCUD_RESULT_ROW("1", "", "", "4"));
 }
 
-MCUD_NAKED mcud_result_tile_1(MCUD_UNUSED int32_t *sums, MCUD_UNUSED const int32_t *factors,
+MCUD_NAKED static void mcud_result_tile_1(MCUD_UNUSED int32_t *sums, MCUD_UNUSED const int32_t *factors,
                               MCUD_UNUSED const mcud_whole_tile *to)
 {
     MCUD_RESULT_TILE("", "ldr r3, [r4]\n\t", MCUD_INVERSE_OF_3,

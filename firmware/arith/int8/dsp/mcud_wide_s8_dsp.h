@@ -10,13 +10,6 @@
 
 #include <stdint.h>
 
-/* GCC may not conclude from a body without C what it reads and which registers it keeps. */
-#if defined(__clang__)
-#define MCUD_NAKED __attribute__((naked, noinline))
-#else
-#define MCUD_NAKED __attribute__((naked, noinline, noclone, noipa))
-#endif
-#define MCUD_UNUSED __attribute__((unused))
 #define MCUD_WIDE(name)                                                                                      \
     MCUD_NAKED static void name(MCUD_UNUSED const int16_t *x, MCUD_UNUSED const int32_t *record,             \
                                 MCUD_UNUSED int8_t *y, MCUD_UNUSED const mcud_wide_s8 *by)

@@ -46,8 +46,6 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, int32_t multiplier, int32
 
 #if MCUD_BLOCKS
 
-#define MCUD_NAKED __attribute__((naked, noinline)) static void
-#define MCUD_UNUSED __attribute__((unused))
 #define MCUD_TILES_DSP 1
 
 /* r4-r9 along an axis -> r4, r8, r6, r12, r10, r9 */
@@ -169,13 +167,13 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, int32_t multiplier, int32
         "add sp, sp, #32\n\t"                                                                                \
         "pop {r4-r11, pc}\n\t")
 
-MCUD_NAKED mcud_transform_tile_4(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
+MCUD_NAKED static void mcud_transform_tile_4(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
 {
     MCUD_TRANSFORM_TILE("6", MCUD_TRANSFORM_COLUMN("", "0", "48", "96", "144", "192", "240")
                                  MCUD_TRANSFORM_COLUMN(", ror #8", "24", "72", "120", "168", "216", "264"));
 }
 
-MCUD_NAKED mcud_transform_tile_2(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
+MCUD_NAKED static void mcud_transform_tile_2(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
 {
     MCUD_TRANSFORM_TILE("4", MCUD_TRANSFORM_COLUMN_4("", "0", "48", "96", "144")
                                  MCUD_TRANSFORM_COLUMN_4(", ror #8", "24", "72", "120", "168"));
@@ -205,7 +203,7 @@ MCUD_NAKED mcud_transform_tile_2(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNU
 
 /* Three rows, one by one. Stack: from the end of a row of x to the next row, depth, the same gap of positions, rows
  * left, end of the row. */
-MCUD_NAKED mcud_transform_tile_1(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
+MCUD_NAKED static void mcud_transform_tile_1(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
 {
     __asm__(
         "push {r4-r11, lr}\n\t"
@@ -261,7 +259,7 @@ MCUD_NAKED mcud_transform_tile_1(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNU
     "smlad r11, lr, r3, r11\n\t"
 
 /* Stack: sums, bytes of a position's weights, positions, the end of the position. */
-MCUD_NAKED mcud_multiply_tiles(MCUD_UNUSED const int32_t *weights, MCUD_UNUSED const int32_t *tiles,
+MCUD_NAKED static void mcud_multiply_tiles(MCUD_UNUSED const int32_t *weights, MCUD_UNUSED const int32_t *tiles,
                                MCUD_UNUSED int32_t *sums, MCUD_UNUSED int32_t pairs, MCUD_UNUSED int32_t positions)
 {
     __asm__(
