@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_params import header_fields
 
 from mcudeploy.boards.board import list_boards, load_board
 from mcudeploy.codegen.bench import kernels_for
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.cost.estimate import CoreCosts, counts_of, estimated, load_costs, read_costs
+from mcudeploy.cost.estimate import COSTS, CoreCosts, counts_of, estimated, load_costs, read_costs
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray, Isa, KernelCall
@@ -27,6 +28,14 @@ def test_every_board_has_costs_of_every_kernel(board: str) -> None:
     kernels = {variant.partition(":")[0] for variant in table}
     needed = set(kernels_for(found.isa)) - {"feed"}
     assert needed <= kernels
+
+
+@pytest.mark.parametrize("core", sorted(path.stem for path in COSTS.glob("*.csv")))
+def test_kernels_with_an_int8_activation_have_the_cost_of_clipping(core: str) -> None:
+    for variant, loops in load_costs(core).kernels.items():
+        fields = header_fields(variant.partition(":")[0])
+        if any((it.name, it.type) == ("act.min", "int32_t") for it in fields):
+            assert "clipped" in loops, variant
 
 
 @pytest.mark.parametrize(
