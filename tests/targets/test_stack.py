@@ -100,6 +100,7 @@ def test_only_the_tape_calls_through_pointers() -> None:
         ("    8000:\tb003      \tadd\tsp, #12", 0),
         ("    8000:\tbdf0      \tpop\t{r4, r5, r6, r7, pc}", 0),
         ("    8000:\t9301      \tstr\tr3, [sp, #4]", 0),
+        ("    8000:\te88d 0a20 \tstmia.w\tsp, {r5, r9, fp}", 0),
         ("80010dac:\t1141                \tadd\tsp,sp,-16", 16),
         ("80010dac:\t0141                \tadd\tsp,sp,16", 0),
         ("80010dac:\tce06                \tsw\tra,28(sp)", 0),
