@@ -101,7 +101,8 @@ class WaysOut:
         options = self.options
         if not self._is_limited:
             return []
-        plan = self._fastest(replace(options, ram_limit=None, memory_limits=()))
+        _, fitting = self._search(replace(options, ram_limit=None, memory_limits=()))
+        plan = min(fitting, key=lambda one: one.layout.arena_bytes, default=None)
         if plan is None:
             return []
         wanted, words = dict(options.memory_limits), list[str]()
