@@ -328,7 +328,7 @@ def _model_facts(model: Values | None) -> list[tuple[str, str]]:
         ("instructions", f"{model['instructions']:,}"),
         ("model", f"{model['core']}, {model['least']:,} to {model['most']:,} cycles; {model['source']}"),
         ("cycles go to", most),
-        ("left out", "; ".join(model["left_out"])),
+        ("not modelled", "; ".join(model["left_out"])),
     ]
 
 
