@@ -143,6 +143,7 @@ class _Counts:
         inside = sum(first <= top and top + self.tiles.rows <= end for top in tops)
         copied = inside * beside + (height - inside) * len(starts)
         count = height * len(starts)
+        whole = len(rows) // self.tiles.rows * self.tiles.rows * (output_cols // _COLS * _COLS)
         multiplied = -(-count // _TILES) * -(-channels // _FOUR)
         return {
             "calls": 1,
@@ -154,5 +155,5 @@ class _Counts:
             "pairs": multiplied * self.tiles.positions * self.tiles.summed_rows * depth // 2,
             "finished": count * channels,
             "result_rows": len(rows) * len(starts) * channels,
-            "outputs": len(rows) * output_cols * channels,
+            "partial": (len(rows) * output_cols - whole) * -(-channels // _FOUR),
         }

@@ -30,7 +30,7 @@ Figures = tuple[int, int, int]
 def figures(name: str, way: str, folder: Path) -> Figures:
     """Arena bytes, modelled cycles, and bytes of weights and tables of one network's plan."""
     board = load_board(BOARD)
-    model = load_model(save(NETWORKS[name](), folder))
+    model = load_model(save(NETWORKS[name](), folder), isa=board.isa)
     planned = find_plans(model, board, Options(stream_input=way == "streamed", time_limit=SECONDS))
     plan = planned.choices[0]
     calls = planned.model_of(plan).calls
