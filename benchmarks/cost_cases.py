@@ -363,7 +363,7 @@ def _moves(dtype: DType) -> Iterator[Graph]:
 
 
 def _tiled(dtype: DType) -> Iterator[Graph]:
-    """Yield convolutions by windows of 3x3, some clipped, for kernels by output tiles and few input channels."""
+    """Yield convolutions by windows of 3x3, some clipped, for output tiles and for few input channels."""
     images = ((8, 8), (13, 9), (6, 17), (9, 4), (5, 30), (16, 12))
     channels = ((16, 12), (8, 6), (4, 9), (32, 8), (12, 16), (20, 3))
     for (rows, cols), (depth, outputs) in zip(images, channels, strict=True):

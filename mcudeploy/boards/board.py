@@ -39,7 +39,7 @@ from mcudeploy.boards.platformio import is_pio, pio_facts
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.ir.opdef import Isa
+from mcudeploy.ir.isa import Isa
 
 __all__ = [
     "Board",

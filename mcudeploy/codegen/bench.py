@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, kernel_sources
 from mcudeploy.codegen.render import render
-from mcudeploy.ir.opdef import Isa
+from mcudeploy.ir.isa import Isa
 
 _KERNEL = re.compile(r"^void\s+mcud_(\w+)\s*\(\s*const\s+mcud_op\s*\*", re.MULTILINE)
 _ALIGNMENT = 4

@@ -15,7 +15,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.execution.results import Checked, Fitted
 from mcudeploy.frontend.parameters import parameter_count
-from mcudeploy.ir.opdef import Isa
+from mcudeploy.ir.isa import Isa
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.placing import unsplit_plan, unsplit_schedule

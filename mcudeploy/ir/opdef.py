@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.isa import Isa
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -172,14 +173,6 @@ Counts = dict[str, float]
 """The number of passes of each loop of a kernel, by loop name."""
 CountsOf = Callable[[Interval], Counts]
 """A function from iteration rows to the counts of one call that computes them."""
-
-
-class Isa(StrEnum):
-    """Instructions of a core that kernels are written for. ANY: those of every core, as portable C."""
-
-    ANY = "any"
-    DSP = "dsp"
-    VECTORS = "vectors"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

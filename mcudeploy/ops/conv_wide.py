@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.opdef import Isa, KernelCall, ParamValue
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts_wide
 from mcudeploy.ops.conv_constants import without
 from mcudeploy.ops.packing import GROUP, pack_blocks, pack_records, padded

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import ConstantArray, Counts, CountsOf, Index, Isa, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import ConstantArray, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -63,7 +64,7 @@ def pixel_counts(strides: Mapping[str, Any]) -> CountsOf:
 
 
 def _add_counts(strides: Mapping[str, Any]) -> CountsOf:
-    """Those of pixel_counts, and the elements that are not among four at a time."""
+    """Return the counts of `pixel_counts`, and the elements that are not among four at a time."""
     usual, fours = pixel_counts(strides), strides["a_channel_step"] == strides["b_channel_step"] == 1
     single = strides["cols"] * (strides["channels"] % 4 if fours else strides["channels"])
     return lambda rows: usual(rows) | {"single": len(rows) * single}

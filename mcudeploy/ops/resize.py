@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, CountsOf, Index, Isa, KernelCall, LoopNest, ParamValue, TableIndex
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, require_same_dtype, spatial_axes, taken
 from mcudeploy.ops.requantize import quantization_of, quantize_scale, requantization_table
 

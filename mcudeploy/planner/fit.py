@@ -13,7 +13,7 @@ from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import STAND_INS, best_costs, estimated, load_costs
 from mcudeploy.cost.tiles import move_price
 from mcudeploy.ir.clock import LEAST, MODEL_UNIT, milliseconds, source_of
-from mcudeploy.ir.opdef import Isa
+from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.plan import Layout, Plan, Residences
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.arena import Budget

@@ -13,7 +13,7 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import DeployError, FitError, ModelError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
-from mcudeploy.ir.opdef import Isa
+from mcudeploy.ir.isa import Isa
 from mcudeploy.multiboard.board_cuts import Bounds, _line, cuts_of
 from mcudeploy.multiboard.chain_firmware import built, planned
 from mcudeploy.multiboard.link import UartLink, line_of

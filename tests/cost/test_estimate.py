@@ -14,7 +14,8 @@ from mcudeploy.common.errors import ConfigError
 from mcudeploy.cost.estimate import COSTS, CoreCosts, counts_of, estimated, load_costs, read_costs
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import ConstantArray, Isa, KernelCall
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import ConstantArray, KernelCall
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.pool import AveragePoolByRows
 

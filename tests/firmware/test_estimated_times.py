@@ -15,7 +15,7 @@ from mcudeploy.device.session import connect
 from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Isa
+from mcudeploy.ir.isa import Isa
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.toolchain import Emulator, build_firmware
 

@@ -17,7 +17,8 @@ from single_node import bounded, seeds
 from mcudeploy.device.tile import Tile, TileTensor, pack
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import AxisKind, ConstantArray, Isa, LoopNest, OperatorDef
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import AxisKind, ConstantArray, LoopNest, OperatorDef
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows
 

@@ -17,7 +17,8 @@ from single_node import OPSET, bounded, check_float, fitting, node, normal, real
 
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Isa, KernelCall
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.conv_constants import fold_zero_point
 

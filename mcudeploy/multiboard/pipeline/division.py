@@ -11,7 +11,7 @@ from typing import Literal
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.tiles import by_calls, nothing_known
-from mcudeploy.ir.opdef import Isa
+from mcudeploy.ir.isa import Isa
 from mcudeploy.multiboard.pipeline.best import best
 from mcudeploy.multiboard.pipeline.cost import (
     FREE,

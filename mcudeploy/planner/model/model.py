@@ -12,7 +12,8 @@ from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.frontend import load
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.ir.graph import Graph
-from mcudeploy.ir.opdef import Isa, KernelCall
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Function, Rewrites
 from mcudeploy.planner.cores.functions import Assignment, partition, require_types
 from mcudeploy.planner.cores.routes import with_transfers

@@ -1,0 +1,13 @@
+"""The instructions that kernels are written for; without numpy, as boards state them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Isa(StrEnum):
+    """Instructions of a core that kernels are written for. ANY: those of every core, as portable C."""
+
+    ANY = "any"
+    DSP = "dsp"
+    VECTORS = "vectors"
