@@ -1,5 +1,7 @@
 #include "conv2d_s8_w1x4.h"
 
+#include "mcud_output_tiles.h"
+
 void mcud_conv2d_s8_w1x4(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     mcud_winograd(1, op, first_row, end_row);

@@ -1,4 +1,4 @@
-/* The steps of mcud_winograd_s8.h in portable C: a lane is one channel. */
+/* The steps of mcud_output_tiles.h in portable C: a lane is one channel. */
 #ifndef MCUD_WINOGRAD_C_H
 #define MCUD_WINOGRAD_C_H
 

@@ -1,4 +1,4 @@
-/* The steps of mcud_winograd_s8.h for cores with the DSP extension: a lane is two channels, halves of a word. */
+/* The steps of mcud_output_tiles.h for cores with the DSP extension: a lane is two channels, halves of a word. */
 #ifndef MCUD_WINOGRAD_DSP_H
 #define MCUD_WINOGRAD_DSP_H
 
