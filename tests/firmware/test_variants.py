@@ -365,7 +365,7 @@ integer_convolutions = convolutions(geometries(many=80))
 
 
 @given(work=convolutions(blocks_of_pixels(), large=False))
-@settings(unhurried, max_examples=30)
+@settings(unhurried, max_examples=12)
 def test_blocks_of_pixels_by_weights_of_16_bits(host: Device, board: Device, work: Work) -> None:
     assume(any(call.kernel.endswith("_wide") for call in work.calls(Isa.DSP)))
     check(host, board, work)
@@ -379,7 +379,7 @@ def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Dev
 
 
 @given(work=convolutions(tiles(), large=False))
-@unhurried
+@settings(unhurried, max_examples=8)
 def test_tiles_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
 
