@@ -99,7 +99,8 @@ def _notes(boards: list[dict[str, Any]]) -> list[str]:
 
     tight = [found["board"] for found in boards if found["fits"] and found["flash_free_bytes"] < CODE_BYTES]
     if tight:
-        notes.append(f"Less than 24 KiB of flash are left for code on {', '.join(tight)}.")
+        room = f"{CODE_BYTES // 1024} KiB"
+        notes.append(f"Less than {room} of flash are left for code on {', '.join(tight)}.")
     return notes
 
 

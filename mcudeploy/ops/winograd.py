@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, KernelCall, ParamValue
 from mcudeploy.ops import requantize
-from mcudeploy.ops.common import within
 from mcudeploy.ops.packing import padded
+from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Shape, Tensor
@@ -56,12 +56,12 @@ class _Tiles:
     def weights(self, weights: NDArray[np.int8]) -> NDArray[np.int32]:
         """Return [K, 3, 3, C], transformed, as int16 pairs in the order of the kernel."""
         rows, cols = np.array(self.along_rows), np.array(self.along_cols)
-        found = np.einsum("ia,jb,oabk->oijk", rows, cols, weights.astype(np.int64), optimize=True)
-        outputs, _, _, depth = found.shape
-        found = np.pad(found, ((0, -outputs % _FOUR), (0, 0), (0, 0), (0, 0)))
+        spread = np.einsum("ia,jb,oabk->oijk", rows, cols, weights.astype(np.int64), optimize=True)
+        outputs, _, _, depth = spread.shape
+        full = np.pad(spread, ((0, -outputs % _FOUR), (0, 0), (0, 0), (0, 0)))
         if self.summed_rows > 1:  # [K][row][col] to [K][col][row]
-            found = found.transpose(0, 2, 1, 3)
-        pairs = found.reshape(-1, _FOUR, self.positions, self.summed_rows, depth // 4, 2, 2)
+            full = full.transpose(0, 2, 1, 3)
+        pairs = full.reshape(-1, _FOUR, self.positions, self.summed_rows, depth // 4, 2, 2)
         ordered = pairs.transpose(0, 2, 3, 4, 6, 1, 5)  # [fours][position][row][group][odd][channel][half]
         return np.ascontiguousarray(ordered.astype("<i2")).view("<i4").astype(np.int32).ravel()
 
@@ -84,16 +84,9 @@ def winograd(
     assert constants.multipliers is not None
     bias = constants.bias.astype(np.int64)
     largest = int((requantize.largest_products(constants.weights) + np.abs(bias)).max())
-    fields = within(
-        "dims",
-        {
-            "input_rows": source.shape[0],
-            "input_cols": source.shape[1],
-            "input_channels": depth,
-            "output_cols": output.shape[1],
-            "output_channels": conv.out_channels,
-        },
-    ) | {"pad_top": conv.pads[0], "pad_left": conv.pads[1]}
+    every = window_fields(conv, source, output)
+    fields = {name: value for name, value in every.items() if name.startswith("dims.")}
+    fields |= {"pad_top": conv.pads[0], "pad_left": conv.pads[1]}
     padding = np.full(depth, requantize.quantization_of(source).zero_point, np.int8)
     calls = []
     for tiles in _HEIGHTS:

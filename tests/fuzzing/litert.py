@@ -34,8 +34,8 @@ EXACT = (
 """Operators that have LiteRT's bits; others round once, and LiteRT twice."""
 _TIES_TO_EVEN = frozenset({"RESIZE_BILINEAR"})
 """Operators whose results are often ties, and are rounded as in ONNX Runtime."""
-_DIFFERENT_SHARE, _FEW = 0.5, 2
-"""Tolerated share of results that are 1 LSB off: tensors are small, and one value may be frequent."""
+_DIFFERENT_SHARE, _FEW = 0.25, 2
+"""Tolerated share of results that are 1 LSB off; of a table any share, since one value may be frequent."""
 
 
 def compared(
@@ -52,21 +52,20 @@ def compared(
     reasons = []
     fed = {**sample.stored, **references}
     differences = check_operators(machine, storage, fed, references, {})
-    for operator, inputs, output in ((it.name, it.inputs, it.output) for it in graph.operators):
-        if operator not in differences:
-            continue
-        found = differences[operator]
+    for operator in (it for it in graph.operators if it.name in differences):
+        output, found = operator.output, differences[operator.name]
         op = makers.get(graph.references[output].name, "") if output in graph.references else ""
         if graph.tensors[output].dtype is DType.FLOAT32:
             wrong = found.worst > FLOAT_SHARE_OF_RANGE * found.range
-        elif op in EXACT and fed.keys() >= set(inputs):
+        elif op in EXACT and fed.keys() >= set(operator.inputs):
             wrong = found.mismatches > 0
         else:
-            many = op not in _TIES_TO_EVEN and found.mismatches > _DIFFERENT_SHARE * found.elements + _FEW
+            counted = op not in _TIES_TO_EVEN and operator.op.kind != "Lut"
+            many = counted and found.mismatches > _DIFFERENT_SHARE * found.elements + _FEW
             wrong = found.worst > 1 or many
         if wrong:
             reasons.append(
-                f"{op} ({operator}): {found.mismatches} of {found.elements} differ from LiteRT, one by "
+                f"{op} ({operator.name}): {found.mismatches} of {found.elements} differ from LiteRT, one by "
                 f"{found.worst:g}: {found.found:g}, not {found.expected:g}"
             )
     return reasons

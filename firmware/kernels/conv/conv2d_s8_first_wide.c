@@ -100,13 +100,13 @@ INLINED void expand_one(columns_of_row a, int32_t channels, expanded_columns to)
 static columns_of_row row_of(const mcud_op *op, int32_t row, int32_t col, const int8_t *padding)
 {
     const mcud_conv2d_s8_first_wide_params *params = op->params;
-    columns_of_row found = {padding, 0};
+    columns_of_row columns = {padding, 0};
     if (row >= 0 && row < params->dims.input_rows) {
         const int8_t *const first = mcud_row(op->in[0], row);
-        found.column = first + col * params->dims.input_channels;
-        found.step = params->dims.input_channels;
+        columns.column = first + col * params->dims.input_channels;
+        columns.step = params->dims.input_channels;
     }
-    return found;
+    return columns;
 }
 
 static int16_t *fill(int16_t *x, int32_t values, int32_t value)

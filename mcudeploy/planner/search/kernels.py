@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -61,14 +62,14 @@ def constant_bytes(model: Model) -> dict[tuple[str, str], float]:
 
     Operators share the bytes of equal constants, which are stored once.
     """
-    found: dict[tuple[str, str], list[tuple[str, bytes]]] = {}
+    arrays_of: dict[tuple[str, str], list[tuple[str, bytes]]] = {}
     users = Counter[tuple[str, bytes]]()
     for name, variants in model.variants.items():
         for call in variants:
             arrays = (value for value in call.params.values() if isinstance(value, np.ndarray))
-            found[name, call.variant] = [(value.dtype.name, value.tobytes()) for value in arrays]
-        users.update({array for call in variants for array in found[name, call.variant]})
-    return {key: sum(len(one[1]) / users[one] for one in arrays) for key, arrays in found.items()}
+            arrays_of[name, call.variant] = [(value.dtype.name, value.tobytes()) for value in arrays]
+        users.update({array for call in variants for array in arrays_of[name, call.variant]})
+    return {key: sum(len(one[1]) / users[one] for one in arrays) for key, arrays in arrays_of.items()}
 
 
 def least_constants(model: Model) -> float:
@@ -167,15 +168,13 @@ def choose_kernels(
         ]
     floor = max(loads, default=0)
     levels = {floor, *(way.level for options in ways.values() for way in options)}
+    prices = (model.constants.byte_ticks, 0.0)  # less RAM is worth any flash
     picked: Mapping[str, _Way] = {}
     ticks = 0.0
-    for level in sorted(level for level in levels if level >= floor):
+    for level, price in product(sorted(level for level in levels if level >= floor), prices):
         within = {name: [way for way in options if way.level <= level] for name, options in ways.items()}
-        for price in (model.constants.byte_ticks, 0.0):  # less RAM is worth the flash
-            picked = _picked(within, price, limits.flash_bytes)
-            ticks = sum(way.ticks for way in picked.values())
-            if ticks <= limits.ticks:
-                break
+        picked = _picked(within, price, limits.flash_bytes)
+        ticks = sum(way.ticks for way in picked.values())
         if ticks <= limits.ticks:
             break
     calls = {name: model.variants[name][way.number] for name, way in picked.items()}

@@ -126,11 +126,13 @@ def missing(
     """
     weights, tables = weights_bytes(calls), tables_bytes(plan, calls, board)
     flash = board.flash_room
-    limit = "the limit is" if flash < board.flash_bytes else f"the flash of {board.name} has"
+    limit, way_out = f"the flash of {board.name} has", "take a smaller model or another board"
+    if flash < board.flash_bytes:
+        limit, way_out = "the limit is", "take a smaller model or a higher --flash-limit"
     if weights > flash:
         return [
             f"weights need {weights:,} bytes, {limit} {flash:,}: {weights - flash:,} too many. "
-            "No plan helps: take a smaller model or another board."
+            f"No plan helps: {way_out}."
         ]
     arena = plan.layout.arena_bytes
     short = shortages(plan, work_bytes(calls, max(1, len(plan.lanes))), board)
