@@ -76,16 +76,15 @@ def relocate(
             scene.free[number[index]], scene.held[number[index]] = steps.lo, steps.hi
     order = np.lexsort((-scene.size, -scene.death, scene.birth))
     best, least = None, np.inf
-    for lookahead, rules in _TRIES:
+    for ahead, rules in _TRIES:
         for given in _stacks(problem, room):
             base = np.full(len(live), -1, np.int64)
             base[[number[index] for index in given]] = list(given.values())
             most = int(min(effort.left / _UNITS, 1 << 62))
             if least == 0 or most <= 0:
                 break
-            cost, done, offsets, moves = loops.relocate(
-                scene, order[base[order] < 0], base, lookahead, np.array(rules), most
-            )
+            pilot = loops.Pilot(ahead, np.array(rules), most)
+            cost, done, offsets, moves = loops.relocate(scene, order[base[order] < 0], base, pilot)
             effort.spend(_UNITS * done)
             if cost < least:
                 best, least = (offsets, moves), cost

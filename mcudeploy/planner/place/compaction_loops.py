@@ -35,17 +35,33 @@ class MoveTable(NamedTuple):
     price: Floats
 
 
-class Spare(NamedTuple):
-    """Buffers for trials: live rectangles and their offsets, places and ranks, moves and costs."""
+class Arena(NamedTuple):
+    """The live rectangles by ascending offset, the offset of every rectangle, and the moves in order.
+
+    `counts`: the live rectangles, and the moves. A trial has no room for moves, so they are not recorded.
+    """
 
     live: Ints
     at: Ints
+    moves: Table
+    counts: Ints
+
+
+class Choices(NamedTuple):
+    """Buffers: places for a rectangle with their ranks, and ways to make room with their costs."""
+
     place: Ints
     rank: Ints
     way: Table
     cost: Floats
-    log: Table
-    """An empty log: moves of trials are not recorded."""
+
+
+class Pilot(NamedTuple):
+    """The number of births that a choice foresees, the rules of these births, and the most work."""
+
+    ahead: int
+    rules: Ints
+    most: int
 
 
 DOWN, UP, JUMP = 0, 1, 2
@@ -67,31 +83,35 @@ _MOST_MOVES = 4_096
 
 
 @njit(cache=True)
-def _alive(live: Ints, count: int, death: Ints, now: int) -> int:
-    """Remove dead rectangles from `live` and return the number left."""
+def _bury(arena: Arena, scene: MoveTable, now: int) -> int:
+    """Remove the rectangles that are dead at a step, and return the number of live ones."""
     left = 0
-    for k in range(count):
-        if death[live[k]] > now:
-            live[left] = live[k]
+    for k in range(arena.counts[0]):
+        if scene.death[arena.live[k]] > now:
+            arena.live[left] = arena.live[k]
             left += 1
+    arena.counts[0] = left
     return left
 
 
 @njit(cache=True)
-def _put(u: int, live: Ints, count: int, at: Ints) -> None:
-    """Insert rectangle u among the `count` of `live`."""
-    while count > 0 and at[live[count - 1]] > at[u]:
-        live[count] = live[count - 1]
-        count -= 1
-    live[count] = u
+def _put(u: int, place: int, arena: Arena) -> None:
+    """Insert rectangle u at an offset."""
+    live, at, k = arena.live, arena.at, arena.counts[0]
+    at[u] = place
+    while k > 0 and at[live[k - 1]] > place:
+        live[k] = live[k - 1]
+        k -= 1
+    live[k] = u
+    arena.counts[0] += 1
 
 
 @njit(cache=True)
-def _places(  # noqa: PLR0917
-    u: int, live: Ints, count: int, at: Ints, scene: MoveTable, rule: int, place: Ints, rank: Ints
-) -> int:
+def _places(u: int, arena: Arena, scene: MoveTable, rule: int, choices: Choices) -> int:
     """Return the number of places for rectangle u: both ends of each sufficient gap, with their rank."""
+    live, at, count = arena.live, arena.at, arena.counts[0]
     death, size, grain = scene.death, scene.size, scene.grain
+    place, rank = choices.place, choices.rank
     found, low = 0, 0
     for k in range(count + 1):
         high = at[live[k]] if k < count else scene.limit
@@ -119,11 +139,11 @@ def _places(  # noqa: PLR0917
 
 
 @njit(cache=True)
-def _cost(v: int, to: int, at: Ints, scene: MoveTable, now: int) -> float:
+def _cost(v: int, to: int, arena: Arena, scene: MoveTable, now: int) -> float:
     """Return the cost of moving rectangle v before step `now`; overlaps are copied in pieces of
     the distance.
     """
-    way, size = abs(at[v] - to), scene.size[v]
+    way, size = abs(arena.at[v] - to), scene.size[v]
     if way == 0 or scene.birth[v] == now:
         return 0.0
     pieces = 1 if way >= size else -(-size // way)
@@ -137,14 +157,14 @@ def _moves(v: int, now: int, scene: MoveTable) -> bool:
 
 
 @njit(cache=True)
-def _ways(  # noqa: PLR0917
-    u: int, live: Ints, count: int, at: Ints, scene: MoveTable, way: Table, cost: Floats
-) -> int:
+def _ways(u: int, arena: Arena, scene: MoveTable, choices: Choices) -> int:
     """Return the number of ways to make room for u.
 
     A way is a kind, the first of `live`, the end, u's place, and a jump's target.
     """
+    live, at, count = arena.live, arena.at, arena.counts[0]
     size, grain, limit = scene.size, scene.grain, scene.limit
+    way, cost = choices.way, choices.cost
     now, found = scene.birth[u], 0
     for a in range(count):
         v = live[a]
@@ -157,7 +177,7 @@ def _ways(  # noqa: PLR0917
                 if not _moves(w, now, scene):
                     break
                 to = -(-end // grain[w]) * grain[w]
-                total += _cost(w, to, at, scene, now)
+                total += _cost(w, to, arena, scene, now)
                 end = to + size[w]
                 place = -(-end // grain[u]) * grain[u]
                 if place + size[u] <= (at[live[b + 1]] if b + 1 < count else limit):
@@ -172,7 +192,7 @@ def _ways(  # noqa: PLR0917
                 if not _moves(w, now, scene):
                     break
                 to = (end - size[w]) // grain[w] * grain[w]
-                total += _cost(w, to, at, scene, now)
+                total += _cost(w, to, arena, scene, now)
                 end = to
                 place = (end - size[u]) // grain[u] * grain[u]
                 if place >= (at[live[b - 1]] + size[live[b - 1]] if b > 0 else 0):
@@ -193,26 +213,25 @@ def _ways(  # noqa: PLR0917
             if to >= 0:
                 way[found, 0], way[found, 1], way[found, 2], way[found, 3] = JUMP, a, a + 1, place
                 way[found, 4] = to
-                cost[found] = _cost(v, to, at, scene, now)
+                cost[found] = _cost(v, to, arena, scene, now)
                 found += 1
     return found
 
 
 @njit(cache=True)
-def _go(v: int, to: int, at: Ints, scene: MoveTable, now: int, log: Table, lines: int) -> int:  # noqa: PLR0917
-    """Move rectangle v to another offset; return the new length of the log of moves."""
-    if at[v] != to and scene.birth[v] != now and lines < len(log):
-        log[lines, 0], log[lines, 1], log[lines, 2] = now, v, to
-        lines += 1
-    at[v] = to
-    return lines
+def _go(v: int, to: int, arena: Arena, scene: MoveTable, now: int) -> None:
+    """Move rectangle v to another offset before step `now`."""
+    lines = arena.counts[1]
+    if arena.at[v] != to and scene.birth[v] != now and lines < len(arena.moves):
+        arena.moves[lines, 0], arena.moves[lines, 1], arena.moves[lines, 2] = now, v, to
+        arena.counts[1] += 1
+    arena.at[v] = to
 
 
 @njit(cache=True)
-def _make_way(  # noqa: PLR0917
-    way: Ints, live: Ints, count: int, at: Ints, scene: MoveTable, now: int, log: Table, lines: int
-) -> int:
-    """Make room as `way` says before step `now`; return the new length of the log of moves."""
+def _make_way(way: Ints, arena: Arena, scene: MoveTable, now: int) -> None:
+    """Make room as `way` says before step `now`."""
+    live, at, count = arena.live, arena.at, arena.counts[0]
     size, grain = scene.size, scene.grain
     first, end = way[1], way[2]
     if way[0] == DOWN:
@@ -220,184 +239,178 @@ def _make_way(  # noqa: PLR0917
         for k in range(first, end):
             v = live[k]
             low = -(-low // grain[v]) * grain[v]
-            lines = _go(v, low, at, scene, now, log, lines)
+            _go(v, low, arena, scene, now)
             low += size[v]
     elif way[0] == UP:
         high = at[live[end]] if end < count else scene.limit
         for k in range(end - 1, first - 1, -1):
             v = live[k]
             high = (high - size[v]) // grain[v] * grain[v]
-            lines = _go(v, high, at, scene, now, log, lines)
+            _go(v, high, arena, scene, now)
     else:
         v = live[first]
-        lines = _go(v, way[4], at, scene, now, log, lines)
+        _go(v, way[4], arena, scene, now)
         for k in range(first, count - 1):
             live[k] = live[k + 1]
-        _put(v, live, count - 1, at)
-    return lines
+        arena.counts[0] -= 1
+        _put(v, way[4], arena)
 
 
 @njit(cache=True)
-def _copy(live: Ints, count: int, at: Ints, to_live: Ints, to_at: Ints) -> None:
-    for k in range(count):
-        to_live[k] = live[k]
-        to_at[live[k]] = at[live[k]]
+def _copy(arena: Arena, to: Arena) -> None:
+    to.counts[0] = arena.counts[0]
+    for k in range(arena.counts[0]):
+        to.live[k] = arena.live[k]
+        to.at[arena.live[k]] = arena.at[arena.live[k]]
 
 
 @njit(cache=True)
-def _free_run(  # noqa: PLR0917
-    order: Ints, start: int, live: Ints, count: int, at: Ints, scene: MoveTable, rule: int, place: Ints,
-    rank: Ints,
-) -> tuple[int, int]:  # fmt: skip
-    """Place births from `start` on by a rule until one finds no place; return its number, and the work."""
+def _free_run(births: Ints, arena: Arena, scene: MoveTable, rule: int, choices: Choices) -> tuple[int, int]:
+    """Place births by a rule until one finds no place; return how many have one, and the work."""
     work = 0
-    for number in range(start, len(order)):
-        u = order[number]
-        count = _alive(live, count, scene.death, scene.birth[u])
-        work += count + 1
-        found = _places(u, live, count, at, scene, rule, place, rank)
+    for number, u in enumerate(births):
+        work += _bury(arena, scene, scene.birth[u]) + 1
+        found = _places(u, arena, scene, rule, choices)
         if found == 0:
             return number, work
-        at[u] = place[np.argmin(rank[:found])]
-        _put(u, live, count, at)
-        count += 1
-    return len(order), work
+        _put(u, choices.place[np.argmin(choices.rank[:found])], arena)
+    return len(births), work
 
 
 @njit(cache=True)
-def _run(  # noqa: PLR0917
-    order: Ints, start: int, stop: int, count: int, scene: MoveTable, rule: int, spare: Spare
-) -> tuple[float, int]:
-    """Return the cost and work of placing the births `start` to `stop` in the trial buffers by a rule.
+def _run(births: Ints, arena: Arena, scene: MoveTable, rule: int, choices: Choices) -> tuple[float, int]:
+    """Return the cost and work of placing births by a rule.
 
     If a birth has no place, the cheapest way makes room.
     """
-    live, at, place, rank, way, cost, log = spare
     work, total = 0, 0.0
-    for number in range(start, stop):
-        u = order[number]
-        count = _alive(live, count, scene.death, scene.birth[u])
+    for number, u in enumerate(births):
+        count = _bury(arena, scene, scene.birth[u])
         work += count + 1
-        found = _places(u, live, count, at, scene, rule, place, rank)
+        found = _places(u, arena, scene, rule, choices)
         if found > 0:
-            at[u] = place[np.argmin(rank[:found])]
-        else:
-            found = _ways(u, live, count, at, scene, way, cost)
-            work += 4 * count
-            if found == 0:
-                return total + _STUCK * (stop - number), work
-            best = np.argmin(cost[:found])
-            total += cost[best]
-            _make_way(way[best], live, count, at, scene, scene.birth[u], log, 0)
-            at[u] = way[best, 3]
-        _put(u, live, count, at)
-        count += 1
+            _put(u, choices.place[np.argmin(choices.rank[:found])], arena)
+            continue
+        found = _ways(u, arena, scene, choices)
+        work += 4 * count
+        if found == 0:
+            return total + _STUCK * (len(births) - number), work
+        best = np.argmin(choices.cost[:found])
+        total += choices.cost[best]
+        _make_way(choices.way[best], arena, scene, scene.birth[u])
+        _put(u, choices.way[best, 3], arena)
     return total, work
 
 
 @njit(cache=True)
-def _leap(  # noqa: PLR0917
-    order: Ints, number: int, live: Ints, count: int, at: Ints, scene: MoveTable, rules: Ints, spare: Spare,
-    leap_at: Ints,
-) -> tuple[int, int]:  # fmt: skip
-    """Return how far the best rule places the births from `number` on without a move, and the work.
+def _leap(
+    births: Ints, arenas: tuple[Arena, Arena, Arena], scene: MoveTable, rules: Ints, choices: Choices
+) -> tuple[int, int]:
+    """Return how far the best rule places births without a move, and the work.
 
-    `leap_at` receives their offsets.
+    `arenas`: the one before, one for trials, and the one that receives the offsets.
     """
-    furthest, work = number, 0
+    arena, trial, furthest = arenas
+    most, work = 0, 0
     for rule in rules:
-        _copy(live, count, at, spare.live, spare.at)
-        reached, done = _free_run(
-            order, number, spare.live, count, spare.at, scene, rule, spare.place, spare.rank
-        )
+        _copy(arena, trial)
+        reached, done = _free_run(births, trial, scene, rule, choices)
         work += done
-        if reached > furthest:
-            furthest = reached
-            for k in range(number, reached):
-                leap_at[order[k]] = spare.at[order[k]]
-    return furthest, work
+        if reached > most:
+            most = reached
+            for u in births[:reached]:
+                furthest.at[u] = trial.at[u]
+    return most, work
 
 
 @njit(cache=True)
-def _foreseen(  # noqa: PLR0917
-    order: Ints, start: int, stop: int, live: Ints, count: int, at: Ints, scene: MoveTable, rules: Ints,
-    spare: Spare,
-) -> tuple[float, int]:  # fmt: skip
-    """Return the cost of births `start` to `stop` by the best rule, plus a part of the mean; and the work."""
+def _foreseen(
+    births: Ints, arenas: tuple[Arena, Arena], scene: MoveTable, rules: Ints, choices: Choices
+) -> tuple[float, int]:
+    """Return the cost of births by the best rule, plus a part of the mean; and the work.
+
+    `arenas`: the one before, and one for trials.
+    """
+    arena, trial = arenas
     after, mean, work = np.inf, 0.0, 0
     for rule in rules:
-        _copy(live, count, at, spare.live, spare.at)
-        spent, done = _run(order, start, stop, count, scene, rule, spare)
+        _copy(arena, trial)
+        spent, done = _run(births, trial, scene, rule, choices)
         work += done
         after, mean = min(after, spent), mean + spent / len(rules)
     return after + _MEAN * mean, work
 
 
 @njit(cache=True)
-def relocate(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants them)
-    scene: MoveTable, order: Ints, base: Ints, lookahead: int, rules: Ints, most: int
-) -> tuple[float, int, Ints, Table]:
+def _arena(base: Ints, most_moves: int) -> Arena:
+    """Return an arena in which the rectangles have the offsets of `base`, and none is live."""
+    live, moves = np.empty(len(base) + 1, np.int64), np.empty((most_moves, 3), np.int64)
+    return Arena(live, base.copy(), moves, np.zeros(2, np.int64))
+
+
+@njit(cache=True)
+def _choices(n: int) -> Choices:
+    way, cost = np.empty((3 * n + 3, 5), np.int64), np.empty(3 * n + 3, np.float64)
+    return Choices(np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64), way, cost)
+
+
+@njit(cache=True)
+def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[float, int, Ints, Table]:
     """Place the births of `order` around the offsets of `base` (others: -1).
 
     Returns the cost of the moves, the work, the offsets at birth, and the moves: step, rectangle, new offset.
-    While a rule places births without a move, and still does `lookahead` births later, the loop follows it.
-    Otherwise it takes the place, or without one the way, after which the next `lookahead` births cost least
-    by the rules; noise decides ties. The cost is infinite if nothing makes room or the work exceeds `most`.
+    While a rule places births without a move, and still does the pilot's births later, the loop follows it.
+    Otherwise it takes the place, or without one the way, after which the next births cost least by the rules;
+    noise decides ties. The cost is infinite if nothing makes room or the work exceeds the pilot's.
     """
     np.random.seed(0)
-    n, total, work, count, lines, number = len(base), 0.0, 0, 0, 0, 0
-    at, live, born = base.copy(), np.empty(n + 1, np.int64), base.copy()
+    total, work, number, born = 0.0, 0, 0, base.copy()
+    arena, trial = _arena(base, _MOST_MOVES), _arena(base, 0)
+    then, furthest = _arena(base, 0), _arena(base, 0)
+    options, choices = _choices(len(base)), _choices(len(base))
     for u in np.argsort(base):
         if base[u] >= 0:
-            live[count] = u
-            count += 1
-    log, nothing = np.empty((_MOST_MOVES, 3), np.int64), np.empty((0, 3), np.int64)
-    place, rank = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
-    way, cost = np.empty((3 * n + 3, 5), np.int64), np.empty(3 * n + 3, np.float64)
-    spare = Spare(live.copy(), at.copy(), place.copy(), rank.copy(), way.copy(), cost.copy(), nothing)
-    then, then_at, leap_at = live.copy(), at.copy(), at.copy()
+            _put(u, base[u], arena)
     while number < len(order):
-        furthest, done = _leap(order, number, live, count, at, scene, rules, spare, leap_at)
+        reached, done = _leap(order[number:], (arena, trial, furthest), scene, pilot.rules, choices)
         work += done
-        for k in range(number, furthest if furthest == len(order) else furthest - lookahead):
-            u = order[k]
-            count = _alive(live, count, scene.death, scene.birth[u])
-            at[u] = born[u] = leap_at[u]
-            _put(u, live, count, at)
-            count += 1
-            number = k + 1
+        if number + reached < len(order):
+            reached = max(0, reached - pilot.ahead)
+        for u in order[number : number + reached]:
+            _bury(arena, scene, scene.birth[u])
+            born[u] = furthest.at[u]
+            _put(u, born[u], arena)
+            number += 1
         if number == len(order):
             break
         u = order[number]
-        now, stop = scene.birth[u], min(len(order), number + 1 + lookahead)
-        count = _alive(live, count, scene.death, now)
-        found = _places(u, live, count, at, scene, FULLEST, place, rank)
+        now, later = scene.birth[u], order[number + 1 : number + 1 + pilot.ahead]
+        count = _bury(arena, scene, now)
+        found = _places(u, arena, scene, FULLEST, options)
         has_place = found > 0
         if not has_place:
-            found = _ways(u, live, count, at, scene, way, cost)
+            found = _ways(u, arena, scene, options)
         work += 5 * count
         best, least = -1, np.inf
         for k in range(found):
-            _copy(live, count, at, then, then_at)
+            _copy(arena, then)
             if not has_place:
-                _make_way(way[k], then, count, then_at, scene, now, nothing, 0)
-            then_at[u] = place[k] if has_place else way[k, 3]
-            _put(u, then, count, then_at)
-            after, done = _foreseen(order, number + 1, stop, then, count + 1, then_at, scene, rules, spare)
+                _make_way(options.way[k], then, scene, now)
+            _put(u, options.place[k] if has_place else options.way[k, 3], then)
+            after, done = _foreseen(later, (then, trial), scene, pilot.rules, choices)
             work += done
-            score = (0.0 if has_place else cost[k]) + after + 1e-3 * np.random.random()
+            score = (0.0 if has_place else options.cost[k]) + after + 1e-3 * np.random.random()
             if score < least:
                 best, least = k, score
-        if best < 0 or work > most or lines + count > _MOST_MOVES:
-            return np.inf, work, born, nothing
+        if best < 0 or work > pilot.most or arena.counts[1] + count > _MOST_MOVES:
+            return np.inf, work, born, trial.moves
         if not has_place:
-            total += cost[best]
-            lines = _make_way(way[best], live, count, at, scene, now, log, lines)
-            for k in range(count):
-                if scene.birth[live[k]] == now:
-                    born[live[k]] = at[live[k]]
-        born[u] = at[u] = place[best] if has_place else way[best, 3]
-        _put(u, live, count, at)
-        count += 1
+            total += options.cost[best]
+            _make_way(options.way[best], arena, scene, now)
+            for v in arena.live[:count]:
+                if scene.birth[v] == now:
+                    born[v] = arena.at[v]
+        born[u] = options.place[best] if has_place else options.way[best, 3]
+        _put(u, born[u], arena)
         number += 1
-    return total, work, born, log[:lines].copy()
+    return total, work, born, arena.moves[: arena.counts[1]].copy()
