@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mcudeploy.ir.trace import Item, ItemAccess, MemoryLink, Trace, TraceStep
-from mcudeploy.planner.offload.lookahead import Decisions
+from mcudeploy.planner.offload.list_loops import Decisions
 from mcudeploy.planner.offload.trace_tables import TraceTable, sequence_of
 
 

@@ -38,6 +38,22 @@ class Accesses(NamedTuple):
     clock: Floats
 
 
+class Decisions(NamedTuple):
+    """Decisions made beforehand.
+
+    The steps in order with repeated ones; by entry of the table the choice for the gap before it and whether
+    it may be direct; bytes kept free if that costs nothing; the eviction order, and whether transfers out go
+    first.
+    """
+
+    sequence: Ints
+    force: Ints
+    direct: Flags
+    slack: int = 0
+    rule: int = LATEST
+    outs_first: bool = False
+
+
 class Choice(NamedTuple):
     """The decisions by place, and the load by step.
 
@@ -80,31 +96,11 @@ def accesses_of(table: TraceTable, sequence: Ints) -> Accesses:
 
 
 @njit(cache=True)
-def _score(  # noqa: PLR0917  (numba has no keywords)
-    table: TraceTable, seen: Accesses, place: int, k: int, clean: bool, rule: int
-) -> float:
-    i = table.item[seen.entry[place]] if seen.entry[place] >= 0 else place - seen.start[-1]
-    back = seen.following[place]
-    ending = back < 0
-    then = seen.clock[-1] if ending else seen.clock[seen.step[back]]
-    cost = (0.0 if clean else table.out_cycles[i]) + (0.0 if ending else table.in_cycles[i])
-    if rule == LATEST:
-        return float(then)
-    if rule == LONGEST:
-        return float(then - seen.clock[seen.step[place] + 1] - cost)
-    return float((then - seen.clock[k] + 1.0) * table.size[i] / (cost + 1.0))
-
-
-@njit(cache=True)
-def choose(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
-    table: TraceTable, sequence: Ints, seen: Accesses, force: Ints, direct: Flags, room: Ints, rule: int
+def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
+    table: TraceTable, seen: Accesses, decisions: Decisions, capacity: int
 ) -> Choice:
-    """Choose what leaves.
-
-    `room`: the bytes of the fast memory, and the level below which it stays if that costs nothing. `force`
-    and `direct`, by entry of the table: the decision for the gap before it, and whether direct access is
-    allowed.
-    """
+    """Choose what leaves a fast memory of `capacity` bytes."""
+    sequence, force, direct, slack, rule, _ = decisions
     steps, items = len(sequence), len(table.size)
     count = seen.start[steps]
     leaves = np.full(count + items, -1, np.int64)
@@ -156,7 +152,7 @@ def choose(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants i
                     live[alive], listed[i] = i, True
                     alive += 1
         work = table.work[sequence[k]]
-        while held + work > room[1]:
+        while held + work > capacity - slack:
             best, chosen = -np.inf, -1
             kept = 0
             for n in range(alive):
@@ -171,11 +167,19 @@ def choose(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants i
                 back = seen.following[at[i]]
                 if back >= 0 and force[seen.entry[back]] == STAY:
                     continue
-                if held + work <= room[0]:
-                    then = seen.clock[-1] if back < 0 else seen.clock[seen.step[back]]
-                    if then - seen.clock[k] < table.out_cycles[i] + table.in_cycles[i]:
-                        continue
-                score = _score(table, seen, at[i], k, clean[i], rule)
+                then = seen.clock[-1] if back < 0 else seen.clock[seen.step[back]]
+                if (
+                    held + work <= capacity
+                    and then - seen.clock[k] < table.out_cycles[i] + table.in_cycles[i]
+                ):
+                    continue
+                cost = (0.0 if clean[i] else table.out_cycles[i]) + (0.0 if back < 0 else table.in_cycles[i])
+                if rule == LATEST:
+                    score = then
+                elif rule == LONGEST:
+                    score = then - seen.clock[seen.step[at[i]] + 1] - cost
+                else:
+                    score = (then - seen.clock[k] + 1.0) * table.size[i] / (cost + 1.0)
                 if score > best:
                     best, chosen = score, i
             alive = kept
@@ -183,8 +187,8 @@ def choose(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants i
                 break
             here[chosen], clean[chosen], leaves[at[chosen]] = False, True, k
             held -= table.size[chosen]
-        if held + work > room[0]:
-            excess = held + work - room[0]
+        if held + work > capacity:
+            excess = held + work - capacity
             overflow += excess
             if excess > most:
                 most, worst = excess, k

@@ -10,23 +10,7 @@ from mcudeploy.ir.trace import ItemTransfer, Residency, Trace
 from mcudeploy.planner.offload import list_loops as loops
 from mcudeploy.planner.offload import serve_loops
 from mcudeploy.planner.offload.graph_trace import residency_of
-from mcudeploy.planner.offload.trace_tables import Flags, Ints, TraceTable, steps_of
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Decisions:
-    """Decisions made beforehand.
-
-    The steps in order with repeated ones; by entry of the table the choice for the gap before it and whether
-    it may be direct; bytes kept free; rules of the loops.
-    """
-
-    sequence: Ints
-    force: Ints
-    direct: Flags
-    slack: int = 0
-    rule: int = loops.LATEST
-    outs_first: bool = False
+from mcudeploy.planner.offload.trace_tables import TraceTable, steps_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +18,7 @@ class Outlook:
     """The result of decisions; `served` is None if bytes had no room."""
 
     table: TraceTable
-    decisions: Decisions
+    decisions: loops.Decisions
     seen: loops.Accesses
     choice: loops.Choice
     served: serve_loops.Served | None
@@ -46,16 +30,13 @@ class Outlook:
         return cycles - float(self.table.cycles.sum())
 
 
-def run(table: TraceTable, decisions: Decisions, capacity: int) -> Outlook:
+def run(table: TraceTable, decisions: loops.Decisions, capacity: int) -> Outlook:
     """Choose what leaves, and serve the transfers if everything has room."""
     seen = loops.accesses_of(table, decisions.sequence)
-    room = np.array([capacity, capacity - decisions.slack], np.int64)
-    choice = loops.choose(
-        table, decisions.sequence, seen, decisions.force, decisions.direct, room, decisions.rule
-    )
+    choice = loops.choose(table, seen, decisions, capacity)
     served = None
     if not choice.overflow:
-        served = serve_loops.serve(table, decisions.sequence, seen, choice, capacity, decisions.outs_first)
+        served = serve_loops.serve(table, seen, decisions, choice, capacity)
     return Outlook(table, decisions, seen, choice, served)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.trace import MemoryLink, Trace
 from mcudeploy.planner.offload import list_loops as loops
-from mcudeploy.planner.offload.lookahead import Decisions, Outlook, run
+from mcudeploy.planner.offload.list_loops import Decisions
+from mcudeploy.planner.offload.lookahead import Outlook, run
 from mcudeploy.planner.offload.passive import passive_plan, touches_of
 from mcudeploy.planner.offload.policy import free_time_policy
 from mcudeploy.planner.offload.precedence import moved, needs_of, stands
@@ -94,7 +95,7 @@ class OffloadSearch:
     def attempt_sequence(self, order: tuple[int, ...], repeats: Repeats) -> bool:
         """Accept another order or other repeats if they are better; return whether they are."""
         sequence, owner = sequence_with(order, repeats)
-        better = self.attempt(replace(self.best.run.decisions, sequence=sequence))
+        better = self.attempt(self.best.run.decisions._replace(sequence=sequence))
         if better:
             self.best = Point(order, repeats, owner, self.best.run)
         return better
@@ -102,10 +103,8 @@ class OffloadSearch:
     def attempt_policy(self, force: Ints, repeats: Repeats) -> bool:
         """Accept forced gaps and repeats if they are better; items with the most free time leave first."""
         sequence, owner = sequence_with(self.best.order, repeats)
-        decisions = replace(
-            self.best.run.decisions, sequence=sequence, force=force, slack=0, rule=loops.LONGEST
-        )
-        better = self.attempt(decisions)
+        decisions = self.best.run.decisions
+        better = self.attempt(decisions._replace(sequence=sequence, force=force, slack=0, rule=loops.LONGEST))
         if better:
             self.best = Point(self.best.order, repeats, owner, self.best.run)
         return better
@@ -128,7 +127,7 @@ class OffloadSearch:
                     if self.is_over():
                         return
                     now = self.best.run.decisions
-                    other = replace(now, slack=int(slack * self._capacity), rule=rule, outs_first=outs_first)
+                    other = now._replace(slack=int(slack * self._capacity), rule=rule, outs_first=outs_first)
                     self.attempt(other)
 
     def add_repeats(self) -> int:
@@ -183,24 +182,22 @@ class OffloadSearch:
         return gained
 
     def gaps(self) -> int:
-        """Try the opposite for each gap: stay, leave, or direct access on return."""
+        """Let an item that leaves stay, or lift the decision for its gap; return the improvements."""
         gained = 0
         now, table = self.best.run, self._table
-        tried: set[tuple[int, int]] = set()
+        tried: set[int] = set()
         for f in range(int(now.seen.start[-1])):
             entry, before = int(now.seen.entry[f]), int(now.seen.before[f])
             if not table.reads[entry] or now.seen.step[f] <= now.seen.step[before] + 1:
                 continue
-            away = now.choice.leaves[before] >= 0
-            for force in (loops.STAY,) if away else ():
-                if self.is_over():
-                    return gained
-                if (entry, force) not in tried:
-                    tried.add((entry, force))
-                    forces = self.best.run.decisions.force.copy()
-                    forces[entry] = loops.FREE if forces[entry] else force
-                    other = replace(self.best.run.decisions, force=forces)
-                    gained += self.attempt(other)
+            if now.choice.leaves[before] < 0 or entry in tried:
+                continue
+            if self.is_over():
+                return gained
+            tried.add(entry)
+            force = self.best.run.decisions.force.copy()
+            force[entry] = loops.FREE if force[entry] else loops.STAY
+            gained += self.attempt(self.best.run.decisions._replace(force=force))
         return gained
 
     def orders(self) -> int:
@@ -238,7 +235,7 @@ class OffloadSearch:
             group = table.operand == operand
             direct = self.best.run.decisions.direct.copy()
             direct[group] = ~direct[group]
-            gained += self.attempt(replace(self.best.run.decisions, direct=direct))
+            gained += self.attempt(self.best.run.decisions._replace(direct=direct))
         return gained
 
 
@@ -344,4 +341,4 @@ def with_room(table: TraceTable, capacity: int, start: Decisions) -> Decisions:
                 break
             direct[group] = True
             need -= size
-    return replace(start, direct=direct)
+    return start._replace(direct=direct)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mcudeploy.planner.offload.list_loops import Accesses, Choice
+from mcudeploy.planner.offload.list_loops import Accesses, Choice, Decisions
 from mcudeploy.planner.offload.trace_tables import Flags, Floats, Ints, TraceTable
 
 _WINDOW = 8  # the number of items returning next that are tried for room
@@ -56,10 +56,11 @@ def _leaving(table: TraceTable, seen: Accesses, choice: Choice, place: int) -> i
 
 
 @njit(cache=True)
-def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
-    table: TraceTable, sequence: Ints, seen: Accesses, choice: Choice, capacity: int, outs_first: bool
+def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
+    table: TraceTable, seen: Accesses, decisions: Decisions, choice: Choice, capacity: int
 ) -> Served:
     """Run the steps with the chosen evictions, and return the transfers."""
+    sequence, outs_first = decisions.sequence, decisions.outs_first
     steps, items = len(sequence), len(table.size)
     count = seen.start[steps]
     load, missing, leaves = choice.load.copy(), choice.missing.copy(), choice.leaves.copy()

@@ -80,8 +80,8 @@ def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) ->
     """Return 1 (success), 0 (infeasible) or -1 (out of nodes or work); the work done; the offsets."""
     count = len(sections.size)
     everyone = np.arange(count)
-    keys, left = keys.copy(), sections.load.copy()
-    order = _ranked(everyone, keys, crowd, sections.lo, sections.hi, left, sections.room)
+    ranking, left = (keys.copy(), crowd), sections.load.copy()
+    order = _ranked(everyone, ranking, (sections.lo, sections.hi, sections.room), left)
     rank = np.empty(count, np.int64)
     rank[order] = everyone
     lids = [sections.room[a:b].min() for a, b in zip(sections.lo, sections.hi, strict=True)]
@@ -93,25 +93,25 @@ def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) ->
     offset, used = np.zeros(count, np.int64), np.array([nodes, work], np.int64)
     floor, least, done = np.zeros_like(left), np.zeros(count, np.int64), np.zeros(count, np.int64)
     state = (rank, floor, left, least, offset, done, used)
-    found = _search(order, -1, -1, fixed, keys, crowd, state)
+    found = _search(order, (-1, -1), fixed, ranking, state)
     return found, work - int(used[1]), offset
 
 
 _INTS = "int64[::1]"
-_KEYS = "float64[:, ::1]"
+_RANKING = "Tuple((float64[:, ::1], int64))"
 _FIXED = f"UniTuple({_INTS}, 8)"
 _STATE = f"UniTuple({_INTS}, 7)"
 
 
-@njit(f"{_INTS}({_INTS}, {_KEYS}, int64{4 * f', {_INTS}'})", cache=True)
-def _ranked(  # noqa: PLR0917
-    items: Ints, keys: Floats, crowd: int, lo: Ints, hi: Ints, left: Ints, room: Ints
-) -> Ints:
-    """Return `items` sorted by their keys, stably.
+@njit(f"{_INTS}({_INTS}, {_RANKING}, UniTuple({_INTS}, 3), {_INTS})", cache=True)
+def _ranked(items: Ints, ranking: tuple[Floats, int], spans: tuple[Ints, Ints, Ints], left: Ints) -> Ints:
+    """Return `items` sorted by the keys of a ranking, stably.
 
     Row `crowd` of the keys is set to the remaining bytes of each item's fullest section, relative to its
-    room, which stacks reduce.
+    room, which stacks reduce. `spans`: the sections of each item, from and to, and the room of each section.
     """
+    keys, crowd = ranking
+    lo, hi, room = spans
     if crowd >= 0:
         for u in items:
             most = -_FAR
@@ -137,18 +137,19 @@ def _too_high(u: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints)
     return False
 
 
-@njit(f"int64({_INTS}, int64, int64, {_FIXED}, {_KEYS}, int64, {_STATE})", cache=True)
-def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
-    items: Ints, last: int, last_rank: int, fixed: tuple[Ints, ...], keys: Floats, crowd: int,
+@njit(f"int64({_INTS}, UniTuple(int64, 2), {_FIXED}, {_RANKING}, {_STATE})", cache=True)
+def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
+    items: Ints, below: tuple[int, int], fixed: tuple[Ints, ...], ranking: tuple[Floats, int],
     state: tuple[Ints, ...],
 ) -> int:  # fmt: skip
-    """Place `items`, in the order of their rank and none below (last, last_rank).
+    """Place `items`, in the order of their rank and none below an offset and rank.
 
     `floor` and `left` are by section: the skyline, and the sum of unplaced bytes. `least` is the skyline
     under each rectangle, `lid` the least room above it. All are restored on failure.
     """
     size, lo, hi, near_at, near, room, lid, twin = fixed
     rank, floor, left, least, offset, done, used = state
+    last, last_rank = below
     count = len(items)
     used[0] -= 1
     used[1] -= count + 1
@@ -199,11 +200,11 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
                 if part[lo[u] - begin] == number:
                     some[k] = u
                     k += 1
-            some = _ranked(some, keys, crowd, lo, hi, left, room)
+            some = _ranked(some, ranking, (lo, hi, room), left)
             for k in range(len(some)):
                 rank[some[k]] = k
             # A literal -1 would crash when loaded from numba's cache (numba's issue 6061).
-            found = _search(some, last, -len(rank), fixed, keys, crowd, state)
+            found = _search(some, (last, -len(rank)), fixed, ranking, state)
             if found != 1:
                 break
         if found != 1:  # others may have been placed before
@@ -244,7 +245,7 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
             if done[other] == 0:
                 least[other] = max(least[other], top)
         offset[u], done[u] = at, 1
-        found = _search(rest, at, rank[u], fixed, keys, crowd, state)
+        found = _search(rest, (at, rank[u]), fixed, ranking, state)
         if found != 0:
             return found
         done[u] = 0
