@@ -35,7 +35,7 @@ class MoveTable(NamedTuple):
     price: Floats
 
 
-class Arena(NamedTuple):
+class Occupancy(NamedTuple):
     """The live rectangles by ascending offset, the offset of every rectangle, and the moves in order.
 
     `counts`: the live rectangles, and the moves. A trial has no room for moves, so they are not recorded.
@@ -47,7 +47,7 @@ class Arena(NamedTuple):
     counts: Ints
 
 
-class Choices(NamedTuple):
+class Openings(NamedTuple):
     """Buffers: places for a rectangle with their ranks, and ways to make room with their costs."""
 
     place: Ints
@@ -83,7 +83,7 @@ _MOST_MOVES = 4_096
 
 
 @njit(cache=True)
-def _bury(arena: Arena, scene: MoveTable, now: int) -> int:
+def _bury(arena: Occupancy, scene: MoveTable, now: int) -> int:
     """Remove the rectangles that are dead at a step, and return the number of live ones."""
     left = 0
     for k in range(arena.counts[0]):
@@ -95,7 +95,7 @@ def _bury(arena: Arena, scene: MoveTable, now: int) -> int:
 
 
 @njit(cache=True)
-def _put(u: int, place: int, arena: Arena) -> None:
+def _put(u: int, place: int, arena: Occupancy) -> None:
     """Insert rectangle u at an offset."""
     live, at, k = arena.live, arena.at, arena.counts[0]
     at[u] = place
@@ -107,11 +107,11 @@ def _put(u: int, place: int, arena: Arena) -> None:
 
 
 @njit(cache=True)
-def _places(u: int, arena: Arena, scene: MoveTable, rule: int, choices: Choices) -> int:
+def _places(u: int, arena: Occupancy, scene: MoveTable, rule: int, openings: Openings) -> int:
     """Return the number of places for rectangle u: both ends of each sufficient gap, with their rank."""
     live, at, count = arena.live, arena.at, arena.counts[0]
     death, size, grain = scene.death, scene.size, scene.grain
-    place, rank = choices.place, choices.rank
+    place, rank = openings.place, openings.rank
     found, low = 0, 0
     for k in range(count + 1):
         high = at[live[k]] if k < count else scene.limit
@@ -139,7 +139,7 @@ def _places(u: int, arena: Arena, scene: MoveTable, rule: int, choices: Choices)
 
 
 @njit(cache=True)
-def _cost(v: int, to: int, arena: Arena, scene: MoveTable, now: int) -> float:
+def _cost(v: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> float:
     """Return the cost of moving rectangle v before step `now`; overlaps are copied in pieces of
     the distance.
     """
@@ -157,14 +157,14 @@ def _moves(v: int, now: int, scene: MoveTable) -> bool:
 
 
 @njit(cache=True)
-def _ways(u: int, arena: Arena, scene: MoveTable, choices: Choices) -> int:
+def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int:
     """Return the number of ways to make room for u.
 
     A way is a kind, the first of `live`, the end, u's place, and a jump's target.
     """
     live, at, count = arena.live, arena.at, arena.counts[0]
     size, grain, limit = scene.size, scene.grain, scene.limit
-    way, cost = choices.way, choices.cost
+    way, cost = openings.way, openings.cost
     now, found = scene.birth[u], 0
     for a in range(count):
         v = live[a]
@@ -219,7 +219,7 @@ def _ways(u: int, arena: Arena, scene: MoveTable, choices: Choices) -> int:
 
 
 @njit(cache=True)
-def _go(v: int, to: int, arena: Arena, scene: MoveTable, now: int) -> None:
+def _go(v: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> None:
     """Move rectangle v to another offset before step `now`."""
     lines = arena.counts[1]
     if arena.at[v] != to and scene.birth[v] != now and lines < len(arena.moves):
@@ -229,7 +229,7 @@ def _go(v: int, to: int, arena: Arena, scene: MoveTable, now: int) -> None:
 
 
 @njit(cache=True)
-def _make_way(way: Ints, arena: Arena, scene: MoveTable, now: int) -> None:
+def _make_way(way: Ints, arena: Occupancy, scene: MoveTable, now: int) -> None:
     """Make room as `way` says before step `now`."""
     live, at, count = arena.live, arena.at, arena.counts[0]
     size, grain = scene.size, scene.grain
@@ -257,7 +257,7 @@ def _make_way(way: Ints, arena: Arena, scene: MoveTable, now: int) -> None:
 
 
 @njit(cache=True)
-def _copy(arena: Arena, to: Arena) -> None:
+def _copy(arena: Occupancy, to: Occupancy) -> None:
     to.counts[0] = arena.counts[0]
     for k in range(arena.counts[0]):
         to.live[k] = arena.live[k]
@@ -265,20 +265,24 @@ def _copy(arena: Arena, to: Arena) -> None:
 
 
 @njit(cache=True)
-def _free_run(births: Ints, arena: Arena, scene: MoveTable, rule: int, choices: Choices) -> tuple[int, int]:
+def _free_run(
+    births: Ints, arena: Occupancy, scene: MoveTable, rule: int, openings: Openings
+) -> tuple[int, int]:
     """Place births by a rule until one finds no place; return how many have one, and the work."""
     work = 0
     for number, u in enumerate(births):
         work += _bury(arena, scene, scene.birth[u]) + 1
-        found = _places(u, arena, scene, rule, choices)
+        found = _places(u, arena, scene, rule, openings)
         if found == 0:
             return number, work
-        _put(u, choices.place[np.argmin(choices.rank[:found])], arena)
+        _put(u, openings.place[np.argmin(openings.rank[:found])], arena)
     return len(births), work
 
 
 @njit(cache=True)
-def _run(births: Ints, arena: Arena, scene: MoveTable, rule: int, choices: Choices) -> tuple[float, int]:
+def _run(
+    births: Ints, arena: Occupancy, scene: MoveTable, rule: int, openings: Openings
+) -> tuple[float, int]:
     """Return the cost and work of placing births by a rule.
 
     If a birth has no place, the cheapest way makes room.
@@ -287,24 +291,28 @@ def _run(births: Ints, arena: Arena, scene: MoveTable, rule: int, choices: Choic
     for number, u in enumerate(births):
         count = _bury(arena, scene, scene.birth[u])
         work += count + 1
-        found = _places(u, arena, scene, rule, choices)
+        found = _places(u, arena, scene, rule, openings)
         if found > 0:
-            _put(u, choices.place[np.argmin(choices.rank[:found])], arena)
+            _put(u, openings.place[np.argmin(openings.rank[:found])], arena)
             continue
-        found = _ways(u, arena, scene, choices)
+        found = _ways(u, arena, scene, openings)
         work += 4 * count
         if found == 0:
             return total + _STUCK * (len(births) - number), work
-        best = np.argmin(choices.cost[:found])
-        total += choices.cost[best]
-        _make_way(choices.way[best], arena, scene, scene.birth[u])
-        _put(u, choices.way[best, 3], arena)
+        best = np.argmin(openings.cost[:found])
+        total += openings.cost[best]
+        _make_way(openings.way[best], arena, scene, scene.birth[u])
+        _put(u, openings.way[best, 3], arena)
     return total, work
 
 
 @njit(cache=True)
 def _leap(
-    births: Ints, arenas: tuple[Arena, Arena, Arena], scene: MoveTable, rules: Ints, choices: Choices
+    births: Ints,
+    arenas: tuple[Occupancy, Occupancy, Occupancy],
+    scene: MoveTable,
+    rules: Ints,
+    openings: Openings,
 ) -> tuple[int, int]:
     """Return how far the best rule places births without a move, and the work.
 
@@ -314,7 +322,7 @@ def _leap(
     most, work = 0, 0
     for rule in rules:
         _copy(arena, trial)
-        reached, done = _free_run(births, trial, scene, rule, choices)
+        reached, done = _free_run(births, trial, scene, rule, openings)
         work += done
         if reached > most:
             most = reached
@@ -325,7 +333,7 @@ def _leap(
 
 @njit(cache=True)
 def _foreseen(
-    births: Ints, arenas: tuple[Arena, Arena], scene: MoveTable, rules: Ints, choices: Choices
+    births: Ints, arenas: tuple[Occupancy, Occupancy], scene: MoveTable, rules: Ints, openings: Openings
 ) -> tuple[float, int]:
     """Return the cost of births by the best rule, plus a part of the mean; and the work.
 
@@ -335,23 +343,23 @@ def _foreseen(
     after, mean, work = np.inf, 0.0, 0
     for rule in rules:
         _copy(arena, trial)
-        spent, done = _run(births, trial, scene, rule, choices)
+        spent, done = _run(births, trial, scene, rule, openings)
         work += done
         after, mean = min(after, spent), mean + spent / len(rules)
     return after + _MEAN * mean, work
 
 
 @njit(cache=True)
-def _arena(base: Ints, most_moves: int) -> Arena:
+def _arena(base: Ints, most_moves: int) -> Occupancy:
     """Return an arena in which the rectangles have the offsets of `base`, and none is live."""
     live, moves = np.empty(len(base) + 1, np.int64), np.empty((most_moves, 3), np.int64)
-    return Arena(live, base.copy(), moves, np.zeros(2, np.int64))
+    return Occupancy(live, base.copy(), moves, np.zeros(2, np.int64))
 
 
 @njit(cache=True)
-def _choices(n: int) -> Choices:
+def _openings(n: int) -> Openings:
     way, cost = np.empty((3 * n + 3, 5), np.int64), np.empty(3 * n + 3, np.float64)
-    return Choices(np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64), way, cost)
+    return Openings(np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64), way, cost)
 
 
 @njit(cache=True)
@@ -367,12 +375,12 @@ def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[f
     total, work, number, born = 0.0, 0, 0, base.copy()
     arena, trial = _arena(base, _MOST_MOVES), _arena(base, 0)
     then, furthest = _arena(base, 0), _arena(base, 0)
-    options, choices = _choices(len(base)), _choices(len(base))
+    openings, tried = _openings(len(base)), _openings(len(base))
     for u in np.argsort(base):
         if base[u] >= 0:
             _put(u, base[u], arena)
     while number < len(order):
-        reached, done = _leap(order[number:], (arena, trial, furthest), scene, pilot.rules, choices)
+        reached, done = _leap(order[number:], (arena, trial, furthest), scene, pilot.rules, tried)
         work += done
         if number + reached < len(order):
             reached = max(0, reached - pilot.ahead)
@@ -386,31 +394,31 @@ def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[f
         u = order[number]
         now, later = scene.birth[u], order[number + 1 : number + 1 + pilot.ahead]
         count = _bury(arena, scene, now)
-        found = _places(u, arena, scene, FULLEST, options)
+        found = _places(u, arena, scene, FULLEST, openings)
         has_place = found > 0
         if not has_place:
-            found = _ways(u, arena, scene, options)
+            found = _ways(u, arena, scene, openings)
         work += 5 * count
         best, least = -1, np.inf
         for k in range(found):
             _copy(arena, then)
             if not has_place:
-                _make_way(options.way[k], then, scene, now)
-            _put(u, options.place[k] if has_place else options.way[k, 3], then)
-            after, done = _foreseen(later, (then, trial), scene, pilot.rules, choices)
+                _make_way(openings.way[k], then, scene, now)
+            _put(u, openings.place[k] if has_place else openings.way[k, 3], then)
+            after, done = _foreseen(later, (then, trial), scene, pilot.rules, tried)
             work += done
-            score = (0.0 if has_place else options.cost[k]) + after + 1e-3 * np.random.random()
+            score = (0.0 if has_place else openings.cost[k]) + after + 1e-3 * np.random.random()
             if score < least:
                 best, least = k, score
         if best < 0 or work > pilot.most or arena.counts[1] + count > _MOST_MOVES:
             return np.inf, work, born, trial.moves
         if not has_place:
-            total += options.cost[best]
-            _make_way(options.way[best], arena, scene, now)
+            total += openings.cost[best]
+            _make_way(openings.way[best], arena, scene, now)
             for v in arena.live[:count]:
                 if scene.birth[v] == now:
                     born[v] = arena.at[v]
-        born[u] = options.place[best] if has_place else options.way[best, 3]
+        born[u] = openings.place[best] if has_place else openings.way[best, 3]
         _put(u, born[u], arena)
         number += 1
     return total, work, born, arena.moves[: arena.counts[1]].copy()

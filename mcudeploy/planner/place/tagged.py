@@ -8,8 +8,7 @@ from math import lcm
 from mcudeploy.boards.board import Board
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Function, Schedule, Step
-from mcudeploy.planner.published.tagform import program_of
-from mcudeploy.planner.published.tags import assign_tags
+from mcudeploy.planner.published.tags import assign_tags, program_of
 from mcudeploy.tiling.live import Buffer
 
 Tags = Mapping[str, int]
@@ -19,8 +18,8 @@ Tags = Mapping[str, int]
 def tags_of(graph: Graph, board: Board, functions: Sequence[Function]) -> Tags:
     """Return the tags that the tensors of a graph share, by `assign_tags`."""
     alignment = lcm(*(memory.alignment for memory in board.memories))
-    tagging = assign_tags(program_of(graph, board, functions), board, alignment)
-    return {name: tag for (_, (name, _)), tag in tagging.places.items()}
+    tags = assign_tags(program_of(graph, board, functions), board, alignment)
+    return {name: tag.number for name, tag in tags.items()}
 
 
 def tag_schedule(graph: Graph, functions: Sequence[Function]) -> Schedule:

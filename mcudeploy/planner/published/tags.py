@@ -1,9 +1,8 @@
 """Memory tags: which tensors of a program share memory, by reference counts, on several compute units.
 
-A tag has a number, a reference count, the bytes that its tensor needs and its size. A tuple owns the tags of
-its fields; an extracted field is the tag itself. Inputs, constants and outputs have one reference more than
-their readers, so they stay. Each read by an operator or a call is one reference; after the last one, the tag
-is free.
+A tag has a number, a reference count, a size and the memories in which it may lie. Inputs and outputs of the
+model have one reference more than their readers, so they stay. Each read by an operator or a call is one
+reference; after the last one, the tag is free.
 
 The model's level comes first: inputs and outputs of functions. Within a call follows the function's level:
 its inputs are the caller's tags, which the call holds until it ends. The operators' level is last. A tensor
@@ -11,312 +10,212 @@ takes over the tag of an input that its operator is the last to read and may ove
 it reach that memory, and size and alignment match. Otherwise it requests a tag: the smallest free one of
 `need` to 16 * `need` bytes, else the largest of at least `need` / 16, enlarged, else a new one. The tag lies
 in memories that all units that use it reach.
-
-If two units reach no memory in common, a unit that reaches both copies, and there are two tags.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import lcm
+from typing import NamedTuple
 
 from mcudeploy.boards.board import Board
-from mcudeploy.planner.cores.reach import Meeting, common, is_cached, meet
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.plan import Function
+from mcudeploy.planner.cores.reach import common
 from mcudeploy.planner.place.placement_problem import align_up
-from mcudeploy.planner.published.tagform import (
-    MODEL,
-    Body,
-    FunctionCall,
-    Op,
-    Origin,
-    Place,
-    Row,
-    Subgraph,
-    Tag,
-    Tagging,
-    TagProgram,
-    UnitTransfer,
-    origins,
-    result_counts,
-)
-from mcudeploy.planner.published.tagsizes import TensorSize, sizes
+from mcudeploy.tiling.dataflow import Dataflow
 
 _REACH = 16
 """The maximum ratio between the size of a reused free tag and the need, in both directions."""
 
 
-def assign_tags(program: TagProgram, board: Board, alignment: int = 1) -> Tagging:
-    """Assign the tags of a program on a board; `alignment` in bytes is what the model itself requires.
+@dataclass(frozen=True, slots=True)
+class TagOperator:
+    """An operator; `overwrites`: inputs, by position, whose memory its output may take over."""
 
-    Raises FitError for a tensor between two units if no unit reaches memories of both, ValueError for one
-    that two units read as different types.
-    """
-    return _TagWalk(program, board, sizes(program, board, alignment)).tagged()
+    output: str
+    inputs: tuple[str, ...]
+    overwrites: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class _Tag:
+@dataclass(frozen=True, slots=True)
+class TagFunction:
+    """Operators that one compute unit runs, the tensors that they read from outside, and those read there."""
+
+    unit: str
+    operators: tuple[TagOperator, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TagProgram:
+    """A model: functions in the order of their calls, its inputs and outputs, bytes of each tensor."""
+
+    functions: tuple[TagFunction, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    sizes: Mapping[str, int]
+
+
+@dataclass(slots=True, eq=False)
+class Tag:
+    """Bytes in one of `memories` that tensors use in turn; `count`: references left."""
+
     number: int
-    bytes: int
-    alignment: int
     memories: tuple[str, ...]
+    bytes: int = 0
+    alignment: int = 1
     count: int = 0
 
 
-@dataclass(slots=True)
-class _Pool:
-    """All tags. One with a count of 0 is free."""
+def program_of(graph: Graph, board: Board, functions: Sequence[Function]) -> TagProgram:
+    """Return a graph and its functions as a program; without functions the board's first unit has one.
 
-    tags: list[_Tag] = field(default_factory=list)
+    Views are their sources. Constants lie in flash and have no tags.
+    """
+    whole = Function(board.units[0].name, tuple(operator.name for operator in graph.operators))
+    roots = Dataflow.of(graph).roots
+    operators = {
+        it.name: TagOperator(
+            it.output,
+            tuple(roots[name] for name in it.inputs),
+            it.op.overwrites(graph.input_tensors(it), graph.tensors[it.output]),
+        )
+        for it in graph.operators
+        if not it.op.is_view
+    }
+    groups = [[operators[name] for name in it.operators if name in operators] for it in functions or (whole,)]
+    last = {roots[border.tensor] for border in graph.outputs}
+    called = []
+    for function, group in zip(functions or (whole,), groups, strict=True):
+        made = {it.output for it in group}
+        read = {name for other in groups if other is not group for it in other for name in it.inputs}
+        inputs = dict.fromkeys(name for it in group for name in it.inputs if name not in made)
+        outputs = tuple(it.output for it in group if it.output in read | last)
+        called.append(TagFunction(function.unit, tuple(group), tuple(inputs), outputs))
+    given = tuple(border.tensor for border in graph.resident_inputs())
+    sizes = {name: graph.tensors[name].size_bytes for name in roots}
+    return TagProgram(tuple(called), given, tuple(sorted(last)), sizes)
 
-    def request(self, size: TensorSize, memories: tuple[str, ...]) -> tuple[str, _Tag]:
-        """Return how a tag was obtained, and the tag; its count is still 0."""
-        free = [tag for tag in self.tags if not tag.count and not set(tag.memories).isdisjoint(memories)]
-        need = size.bytes
-        large = [tag for tag in free if need <= tag.bytes <= _REACH * need]
-        small = [tag for tag in free if need <= _REACH * tag.bytes and tag.bytes < need]
-        if large:
-            way, tag = "free", min(large, key=lambda tag: tag.bytes)
-        elif small:
-            way, tag = "grown", max(small, key=lambda tag: tag.bytes)
-        else:
-            way, tag = "new", _Tag(len(self.tags), 0, 1, memories)
-            self.tags.append(tag)
-        tag.memories = tuple(name for name in tag.memories if name in memories)
-        tag.alignment = lcm(tag.alignment, size.alignment)
-        tag.bytes = align_up(max(tag.bytes, need), tag.alignment)
-        return way, tag
 
-    def counts(self) -> dict[int, int]:
-        """Return the reference counts of all tags in use."""
-        return {tag.number: tag.count for tag in self.tags if tag.count}
+def assign_tags(program: TagProgram, board: Board, alignment: int = 1) -> dict[str, Tag]:
+    """Return the tag of each tensor of a program; `alignment` in bytes is what the model itself requires.
+
+    The units of a tensor have a memory in common: copies between others are operators of the program.
+    """
+    return _TagWalk(program, board, alignment).tags()
 
 
-class _Level:
-    """A body during the walk: the tags of its tensors, and their reference counts."""
+class _Demand(NamedTuple):
+    """The memories in which a tensor may lie, its bytes, and their alignment."""
 
-    def __init__(self, scope: str, body: Body, results: Mapping[str, int]) -> None:
-        self.scope, self.body = scope, body
-        self.values = origins(body, results)
-        self.tags: dict[Origin, _Tag] = {}
-        self.outputs = [origin for name in body.outputs for origin in self.values[name]]
-        nodes = (node for node in body.nodes if isinstance(node, Op | FunctionCall))
-        self.reads = Counter(origin for node in nodes for origin in self.read_by(node))
-
-    def read_by(self, node: Op | FunctionCall) -> list[Origin]:
-        """Return the tensors that a node reads, one for each reference; of a tuple those of its fields."""
-        return [origin for name in node.inputs for origin in self.values[name]]
-
-    def references(self, origin: Origin) -> int:
-        """Return the reads of a tensor, plus one for each time that it is an output."""
-        return self.reads[origin] + self.outputs.count(origin)
+    memories: tuple[str, ...]
+    bytes: int
+    alignment: int
 
 
 class _TagWalk:
-    """The walk through all levels."""
+    """The walk through all levels: the tags, of which those with a count of 0 are free, and the tensors."""
 
-    def __init__(self, program: TagProgram, board: Board, sizes: Mapping[Place, TensorSize]) -> None:
-        self._program, self._board, self._sizes = program, board, sizes
-        self._level = _Level(MODEL, program.body, result_counts(program))
-        self._home = board.units[0].name
-        self._pool = _Pool()
-        self._places: dict[Place, int] = {}
-        self._rows: list[Row] = []
-        self._transfers: list[UnitTransfer] = []
-        self._copies: dict[tuple[Origin, str], _Tag] = {}
-        self._users = self._all_users()
-        self._meetings = {
-            origin: meet(board, origin[0], maker, readers) for origin, (maker, readers) in self._users.items()
-        }
+    def __init__(self, program: TagProgram, board: Board, alignment: int) -> None:
+        self._program, self._board, self._alignment = program, board, alignment
+        self._tags: list[Tag] = []
+        self._tag_of: dict[str, Tag] = {}
+        self._units: dict[str, list[str]] = {name: [] for name in program.inputs}
+        for function in program.functions:
+            for name in (*function.inputs, *function.outputs):
+                self._units.setdefault(name, []).append(function.unit)
+        self._reads = Counter(name for function in program.functions for name in function.inputs)
+        self._reads.update(program.outputs)
 
-    def tagged(self) -> Tagging:
+    def tags(self) -> dict[str, Tag]:
         """Return the result of the walk."""
-        body = self._program.body
-        for name in (*body.inputs, *body.constants):
-            self._input(self._level, (name, 0), self._meetings[name, 0].memories)
-            self._written((name, 0), self._home)
-        for node in body.nodes:
-            if isinstance(node, FunctionCall):
-                self._call(node)
-        for origin in dict.fromkeys(self._level.outputs):
-            self._for_unit(origin, self._home)
-        tags = tuple(Tag(**asdict(tag)) for tag in self._pool.tags)
-        return Tagging(tags, self._places, tuple(self._rows), tuple(self._transfers))
+        for name in self._program.inputs:
+            self._bind(name, self._requested(self._shared(name)), 1 + self._reads[name])
+        for function in self._program.functions:
+            self._call(function)
+        return self._tag_of
 
-    def _all_users(self) -> dict[Origin, tuple[str, list[str]]]:
-        """Return, for each of the model's tensors, the unit that writes it and those that refer to it."""
-        level = self._level
-        found: dict[Origin, tuple[str, list[str]]] = {
-            (name, 0): (self._home, []) for name in (*level.body.inputs, *level.body.constants)
-        }
-        for node in level.body.nodes:
-            if isinstance(node, FunctionCall):
-                unit = self._program.functions[node.function].unit
-                for origin in level.read_by(node):
-                    found[origin][1].append(unit)
-                found |= {origin: (unit, []) for origin in level.values[node.name]}
-        for origin in level.outputs:
-            found[origin][1].append(self._home)
-        return found
-
-    def _references(self, origin: Origin) -> int:
-        """Return the references to a tensor where it is written; each other unit counts once, by the copy."""
-        far = self._meetings[origin].copiers
-        return sum(unit not in far for unit in self._users[origin][1]) + len(far)
-
-    def _input(self, level: _Level, origin: Origin, memories: tuple[str, ...]) -> None:
-        """Add an input of the model or a constant, with an additional reference."""
-        way, tag = self._pool.request(self._sizes[level.scope, origin], memories)
-        tag.count += 1 + (self._references(origin) if level is self._level else level.references(origin))
-        self._bind(level, origin, tag)
-        self._row(level.scope, origin[0], [(way, tag)])
-
-    def _call(self, node: FunctionCall) -> None:
-        function, level = self._program.functions[node.function], self._level
-        arguments = [self._for_unit(origin, function.unit) for origin in level.read_by(node)]
-        made = []
-        for number, origin in enumerate(level.values[node.name]):
-            size, memories = self._sizes[MODEL, origin], self._meetings[origin].memories
-            may = _overwritable(function.body, number)
-            found = _taken_over(
-                arguments, [at for at in may if arguments.count(arguments[at]) == 1], size, memories
-            )
-            way, tag = found or self._pool.request(size, memories)
-            tag.count += self._references(origin)
-            self._hold(level, origin, tag)
-            made.append((way, tag))
-        self._row(MODEL, node.name, made)
-        self._run(node.function, function, arguments, [tag for _, tag in made])
-        for tag in (*arguments, *(tag for _, tag in made)):
-            tag.count -= 1
-        self._row(MODEL, f"end of {node.name}", [])
-        for origin in level.values[node.name]:
-            self._written(origin, function.unit)
-
-    def _run(self, name: str, function: Subgraph, arguments: list[_Tag], results: list[_Tag]) -> None:
-        """Run the operators of a function, whose inputs and outputs have the tags of the call."""
-        level, memories = _Level(name, function.body, {}), common(self._board, [function.unit])
-        for parameter, tag in zip(function.body.inputs, arguments, strict=True):
-            tag.count += level.references((parameter, 0))
-            self._bind(level, (parameter, 0), tag)
-        for constant in function.body.constants:
-            self._input(level, (constant, 0), memories)
-        for origin, tag in zip(level.outputs, results, strict=True):
-            tag.count += level.references(origin)
-            self._bind(level, origin, tag)
-        for node in function.body.nodes:
-            if isinstance(node, Op):
-                self._operator(level, node, memories)
-        for tag in results:
+    def _call(self, function: TagFunction) -> None:
+        arguments = [self._tag_of[name] for name in function.inputs]
+        for name in function.outputs:
+            may = [at for at in _overwritable(function, name) if arguments.count(arguments[at]) == 1]
+            demand = self._shared(name)
+            tag = _taken_over(arguments, may, demand) or self._requested(demand)
+            self._bind(name, tag, 1 + self._reads[name])  # one until the call ends
+        results = [self._tag_of[name] for name in function.outputs]
+        reads = Counter(name for operator in function.operators for name in operator.inputs)
+        reads.update(function.outputs)
+        for name in (*function.inputs, *function.outputs):
+            self._tag_of[name].count += reads[name]
+        for operator in function.operators:
+            read = [self._tag_of[name] for name in operator.inputs]
+            if operator.output not in self._tag_of:
+                demand = self._demand(operator.output, [function.unit], [function.unit])
+                tag = _taken_over(read, operator.overwrites, demand) or self._requested(demand)
+                self._bind(operator.output, tag, reads[operator.output])
+            for tag in read:
+                tag.count -= 1
+        for tag in (*arguments, *results, *results):
             tag.count -= 1
 
-    def _operator(self, level: _Level, node: Op, memories: tuple[str, ...]) -> None:
-        read = [level.tags[origin] for origin in level.read_by(node)]
-        slots = [len(level.values[name]) for name in node.inputs]
-        may = [sum(slots[:at]) for at in node.overwrites if slots[at] == 1]
-        made = []
-        for origin in level.values[node.name]:
-            if origin in level.tags:
-                way, tag = "output", level.tags[origin]
-                tag.count += 1
-            else:
-                size = self._sizes[level.scope, origin]
-                way, tag = _taken_over(read, may, size, memories) or self._pool.request(size, memories)
-                tag.count += level.references(origin)
-                self._hold(level, origin, tag)
-            made.append((way, tag))
-        for tag in (*read, *(tag for _, tag in made)):
-            tag.count -= 1
-        self._row(level.scope, node.name, made)
+    def _bind(self, name: str, tag: Tag, references: int) -> None:
+        tag.count += references
+        self._tag_of[name] = tag
 
-    def _for_unit(self, origin: Origin, unit: str) -> _Tag:
-        """Return the tag in which a unit finds a tensor of the model, after a copy if necessary."""
-        meeting = self._meetings[origin]
-        if unit not in meeting.copiers:
-            self._see(origin, unit, meeting)
-            return self._level.tags[origin]
-        if (origin, unit) not in self._copies:
-            copier, memories = meeting.copiers[unit], common(self._board, [meeting.copiers[unit], unit])
-            self._see(origin, copier, meeting)
-            way, tag = self._pool.request(self._sizes[MODEL, origin], memories)
-            tag.count += self._users[origin][1].count(unit)
-            self._copies[origin, unit] = tag
-            self._places[f"@{unit}", origin] = tag.number
-            self._level.tags[origin].count -= 1
-            self._transfers.append(UnitTransfer("copy", self._name(origin), copier))
-            self._care("clean", origin, copier, memories)
-            if unit != copier:
-                self._care("invalidate", origin, unit, memories)
-            self._row(MODEL, f"copy of {origin[0]} for {unit}", [(way, tag)])
-        return self._copies[origin, unit]
+    def _shared(self, name: str) -> _Demand:
+        """Return the demand of a tensor between functions; the first unit writes inputs and reads outputs."""
+        units = self._units[name]
+        borders = {*self._program.inputs, *self._program.outputs}
+        return self._demand(name, units, [*units, self._board.units[0].name] if name in borders else units)
 
-    def _written(self, origin: Origin, unit: str) -> None:
-        if len(self._meetings[origin].units) > 1:
-            self._care("clean", origin, unit, self._meetings[origin].memories)
+    def _demand(self, name: str, units: Sequence[str], reaching: Sequence[str]) -> _Demand:
+        alignment = lcm(self._alignment, *(self._board.unit(unit).alignment for unit in units))
+        need = align_up(self._program.sizes[name], alignment)
+        return _Demand(common(self._board, reaching), need, alignment)
 
-    def _see(self, origin: Origin, unit: str, meeting: Meeting) -> None:
-        if unit != meeting.units[0]:
-            self._care("invalidate", origin, unit, meeting.memories)
-
-    def _care(self, kind: str, origin: Origin, unit: str, memories: tuple[str, ...]) -> None:
-        step = UnitTransfer(kind, self._name(origin), unit)
-        if is_cached(self._board, unit, memories) and step not in self._transfers:
-            self._transfers.append(step)
-
-    def _name(self, origin: Origin) -> str:
-        """Return the name of a tensor; one of several results of a call has a number."""
-        name, number = origin
-        return name if len(self._level.values[name]) == 1 else f"{name}.{number}"
-
-    def _hold(self, level: _Level, origin: Origin, tag: _Tag) -> None:
-        """Hold a new tensor at least until the node that writes it ends."""
-        tag.count += 1
-        self._bind(level, origin, tag)
-
-    def _bind(self, level: _Level, origin: Origin, tag: _Tag) -> None:
-        level.tags[origin] = tag
-        self._places[level.scope, origin] = tag.number
-
-    def _row(self, scope: str, node: str, made: Iterable[tuple[str, _Tag]]) -> None:
-        ways = tuple((way, tag.number) for way, tag in made)
-        self._rows.append(Row(scope, node, ways, self._pool.counts()))
+    def _requested(self, demand: _Demand) -> Tag:
+        """Return a free tag that is near the demand, or a new one."""
+        memories, need, alignment = demand
+        free = [tag for tag in self._tags if not tag.count and not set(tag.memories).isdisjoint(memories)]
+        large = [tag for tag in free if need <= tag.bytes <= _REACH * need]
+        small = [tag for tag in free if need <= _REACH * tag.bytes and tag.bytes < need]
+        if large:
+            tag = min(large, key=lambda tag: tag.bytes)
+        elif small:
+            tag = max(small, key=lambda tag: tag.bytes)
+        else:
+            tag = Tag(len(self._tags), memories)
+            self._tags.append(tag)
+        tag.memories = tuple(memory for memory in tag.memories if memory in memories)
+        tag.alignment = lcm(tag.alignment, alignment)
+        tag.bytes = align_up(max(tag.bytes, need), tag.alignment)
+        return tag
 
 
-def _taken_over(
-    read: list[_Tag], may: Iterable[int], size: TensorSize, memories: tuple[str, ...]
-) -> tuple[str, _Tag] | None:
+def _taken_over(read: Sequence[Tag], may: Sequence[int], demand: _Demand) -> Tag | None:
     """Return the tag of an input, by position in `read`, that the result takes over; None if there is none.
 
     All remaining references to it are these reads, and each of them may be overwritten.
     """
-    allowed = list(may)
-    for at in allowed:
+    for at in may:
         tag = read[at]
-        places = [other for other, one in enumerate(read) if one is tag]
-        fits = size.bytes <= tag.bytes and tag.alignment % size.alignment == 0
-        reached = tuple(name for name in tag.memories if name in memories)
-        if reached and fits and tag.count == len(places) and set(places) <= set(allowed):
+        places = {other for other, one in enumerate(read) if one is tag}
+        fits = demand.bytes <= tag.bytes and tag.alignment % demand.alignment == 0
+        reached = tuple(memory for memory in tag.memories if memory in demand.memories)
+        if reached and fits and tag.count == len(places) and places <= set(may):
             tag.memories = reached
-            return "shared", tag
+            return tag
     return None
 
 
-def _overwritable(body: Body, output: int) -> Iterator[int]:
+def _overwritable(function: TagFunction, output: str) -> Iterator[int]:
     """Yield inputs of a function, by position, that an output's operator reads last and may overwrite."""
-    level = _Level("", body, {})
-    makers = [at for at, node in enumerate(body.nodes) if node.name == level.outputs[output][0]]
-    for position, parameter in enumerate(body.inputs):
-        origin = (parameter, 0)
-        readers = [
-            (at, node)
-            for at, node in enumerate(body.nodes)
-            if isinstance(node, Op | FunctionCall) and origin in level.read_by(node)
-        ]
-        if origin in level.outputs or not readers or readers[-1][0] not in makers:
-            continue
-        last = readers[-1][1]
-        slots = [at for at, name in enumerate(last.inputs) if origin in level.values[name]]
-        if isinstance(last, Op) and set(slots) <= set(last.overwrites):
+    for position, name in enumerate(function.inputs):
+        last = next(it for it in reversed(function.operators) if name in it.inputs)
+        slots = {at for at, read in enumerate(last.inputs) if read == name}
+        if last.output == output and slots <= set(last.overwrites):
             yield position
