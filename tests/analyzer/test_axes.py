@@ -17,7 +17,7 @@ from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.view import Reshape
-from mcudeploy.planner.axes import TableWindow, Window, axis_graph, connections, halo
+from mcudeploy.planner.axes import TableWindow, Window, axis_graph, connections
 from tests.analyzer.build import conv, global_pool, graph, max_pool, named, resize, row_edge
 
 
@@ -106,7 +106,7 @@ def test_channels_written_by_groups_and_kernels_are_digits() -> None:
 )
 def test_windows_along_rows(op: object, window: Window, shared: int) -> None:
     edge = row_edge(_after_lut(op), "y")
-    assert (edge.window, halo(edge)) == (window, shared)
+    assert (edge.window, edge.halo) == (window, shared)
     assert edge.target.kind is AxisKind.SPATIAL
 
 
@@ -123,7 +123,7 @@ def test_resize_nearest_carries_its_table() -> None:
     edge = row_edge(_after_lut(resize("nearest", 8, 2)), "y")
     assert isinstance(edge.window, TableWindow)
     assert edge.needed(Interval(2, 6)) == Interval(1, 3)
-    assert (halo(edge), halo(edge, 2), halo(edge, 3)) == (1, 0, 1)
+    assert edge.halo == 1
 
 
 def test_resize_linear_needs_a_neighbour() -> None:
@@ -135,7 +135,7 @@ def test_resize_linear_needs_a_neighbour() -> None:
         Interval(0, 2),
         Interval(7, 8),
     ]
-    assert (halo(edge), halo(edge, 2)) == (2, 2)
+    assert edge.halo == 2
 
 
 @pytest.mark.parametrize(

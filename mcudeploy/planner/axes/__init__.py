@@ -1,4 +1,4 @@
-"""Analysis of what can be cut together, from loop nests alone: axis connections, components, regions."""
+"""Analysis of what can be cut together, from loop nests alone: axis connections, components."""
 
 from mcudeploy.planner.axes.axes import AxisGraph, AxisNode, Edge, axis_graph
 from mcudeploy.planner.axes.components import (
@@ -12,7 +12,6 @@ from mcudeploy.planner.axes.components import (
     takes_parts,
 )
 from mcudeploy.planner.axes.explain import explain
-from mcudeploy.planner.axes.regions import halo, region, rows_needed
 from mcudeploy.planner.axes.window import AnyWindow, TableWindow, Window
 
 __all__ = [
@@ -30,9 +29,6 @@ __all__ = [
     "cuttable",
     "explain",
     "find_components",
-    "halo",
     "reachability",
-    "region",
-    "rows_needed",
     "takes_parts",
 ]

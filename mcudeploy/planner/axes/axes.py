@@ -49,6 +49,14 @@ class Edge:
         """Return the positions of the tensor's dimension that `part` of the target axis needs, unpadded."""
         return self.window.needed(part).clip(0, self.positions)
 
+    @property
+    def halo(self) -> int:
+        """The maximum number of positions that two neighbouring parts of the target axis share.
+
+        Borders may need less, since padding replaces positions.
+        """
+        return min(self.window.overlap, self.positions)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AxisGraph:

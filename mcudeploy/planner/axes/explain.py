@@ -19,7 +19,6 @@ from mcudeploy.planner.axes.components import (
     reachability,
     takes_parts,
 )
-from mcudeploy.planner.axes.regions import halo
 from mcudeploy.planner.axes.window import TableWindow
 
 _MOST_NAMES = 4
@@ -129,7 +128,7 @@ class _DimensionFacts:
             return f"takes {self._count(edge.positions)} in parts"
         if isinstance(window, TableWindow):
             most = max(hi - lo for lo, hi in zip(window.lo, window.hi, strict=True))
-            return f"table {edge.positions} -> {size}, up to {most} for each, halo {halo(edge)}"
+            return f"table {edge.positions} -> {size}, up to {most} for each, halo {edge.halo}"
         if window.extent == 1:
             if (window.stride, window.start, edge.positions) == (1, 0, size):
                 return "one to one"
@@ -142,7 +141,7 @@ class _DimensionFacts:
         text = [f"kernel {window.kernel}", f"stride {window.stride}"]
         text += [f"pad {before}" if before == after else f"pad {before}|{after}"]
         text += [f"dilation {window.dilation}"] if window.dilation > 1 else []
-        return ", ".join([*text, f"halo {halo(edge)}"])
+        return ", ".join([*text, f"halo {edge.halo}"])
 
     def _reason(self, link: OperandLink) -> str:
         producer, reader = self._operators[link.producer].name, self._operators[link.reader].name

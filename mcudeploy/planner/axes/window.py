@@ -58,9 +58,9 @@ class TableWindow:
     @property
     def overlap(self) -> int:
         """The maximum number of positions that two neighbouring parts both need, over all cuts."""
-        return max((self.overlap_at(cut) for cut in range(1, len(self.lo))), default=0)
+        return max((self._shared(cut) for cut in range(1, len(self.lo))), default=0)
 
-    def overlap_at(self, cut: int) -> int:
+    def _shared(self, cut: int) -> int:
         """Return the number of positions needed on both sides of a cut before value `cut`."""
         before, after = self.needed(Interval(0, cut)), self.needed(Interval(cut, len(self.lo)))
         return max(0, min(before.hi, after.hi) - max(before.lo, after.lo))

@@ -1,23 +1,22 @@
-"""Rows that parts need: against the loop nests on random chains, and regions through a component."""
+"""Rows that parts need: against the loop nests on random chains, and halos."""
 
 from __future__ import annotations
 
 from itertools import combinations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.ir.graph import Graph, Shape
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.conv import Conv2d, window_positions
-from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.elementwise import Lut
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.pool import MaxPool
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.view import Reshape
-from mcudeploy.planner.axes import axis_graph, halo, region, rows_needed
+from mcudeploy.planner.axes import axis_graph
 from tests.analyzer.build import conv, graph, resize, row_edge
 
 
@@ -82,7 +81,7 @@ def test_windows_agree_with_the_loop_nests(found: Graph) -> None:
         if edge.target.name in axes.writes(operator, 0):
             for part in _intervals(rows):
                 expected = nest.rows_read(edge.operand, part, edge.positions)
-                assert edge.needed(part) == expected == rows_needed(axes, operator, edge.operand, part)
+                assert edge.needed(part) == expected
         else:  # rows do not matter: the whole of the other axis reads them all
             expected = nest.rows_read(edge.operand, Interval(0, 1), edge.positions)
             assert edge.needed(Interval(0, edge.target.size)) == expected
@@ -96,7 +95,7 @@ def test_neighbours_share_no_more_than_the_halo(found: Graph, part_rows: int) ->
         shared = [edge.needed(Interval(cut - part_rows, cut)).clip(0, edge.positions) for cut in cuts]
         following = [edge.needed(Interval(cut, min(cut + part_rows, edge.target.size))) for cut in cuts]
         for one, other in zip(shared, following, strict=True):
-            assert min(one.hi, other.hi) - max(one.lo, other.lo) <= halo(edge, part_rows)
+            assert min(one.hi, other.hi) - max(one.lo, other.lo) <= edge.halo
 
 
 def test_halo_is_what_is_needed_beyond_stride_times_rows() -> None:
@@ -105,29 +104,4 @@ def test_halo_is_what_is_needed_beyond_stride_times_rows() -> None:
     )
     edge = row_edge(axes, "y")
     for rows in (1, 2, 5):
-        assert len(edge.needed(Interval(10, 10 + rows))) == 2 * rows + halo(edge)
-    with pytest.raises(ValueError, match="at least 1 row"):
-        halo(edge, 0)
-
-
-def test_region_of_a_residual_block() -> None:
-    """One row of the sum needs one row of a and c, three rows of b, hence five of a and seven
-    of the image.
-    """
-    found = graph(
-        {"image": (16, 8, 4)},
-        [
-            ("a", conv(4), "image"),
-            ("b", conv(4), "a"),
-            ("c", conv(4), "b"),
-            ("sum", Binary("add"), "c a"),
-            ("other", Lut(), "a"),
-        ],
-    )
-    axes = axis_graph(found)
-    rows = region(axes, {0, 1, 2, 3}, {3: Interval(8, 9)})
-    assert rows == {0: Interval(6, 11), 1: Interval(7, 10), 2: Interval(8, 9), 3: Interval(8, 9)}
-    assert rows_needed(axes, 0, 0, rows[0]) == Interval(5, 12)
-    assert region(axes, {0, 1, 2, 3}, {3: Interval(0, 1)})[0] == Interval(0, 3)
-    assert region(axes, {2, 3}, {3: Interval(4, 8)}) == {2: Interval(4, 8), 3: Interval(4, 8)}
-    assert region(axes, {0, 3, 4}, {4: Interval(0, 1)}) == {0: Interval(0, 1), 4: Interval(0, 1)}
+        assert len(edge.needed(Interval(10, 10 + rows))) == 2 * rows + edge.halo
