@@ -19,9 +19,9 @@ def test_plans_are_within_5_percent_of_the_exact_model(seed: int, steps: int, ra
     trace, link = training_step(seed, steps), MemoryLink(rate, rate)
     needed = max(sum(trace.items[a.item].size_bytes for a in step.accesses) for step in trace.steps)
     limit = max(needed, int(0.6 * peak_bytes(trace)))
-    exact = exact_cycles(trace, limit, link, recompute=True, effort=Effort.of(20))
+    exact = exact_cycles(trace, limit, link, Effort.of(20))
     assert exact is not None and exact.optimal
-    plan = plan_residency(trace, limit, link, recompute=True, effort=Effort.of(1))
+    plan = plan_residency(trace, limit, link, recompute=False, effort=Effort.of(1))
     assert plan is not None
     check_residency(plan, trace, limit)
     assert plan.cycles <= 1.05 * exact.cycles
@@ -36,9 +36,7 @@ def test_the_exact_model_by_hand() -> None:
         TraceStep("use", 10, (ItemAccess(0, False, 0),)),
     )
     trace = Trace((Item("a", 10), Item("b", 10)), steps)
-    exact = exact_cycles(trace, 10, MemoryLink(1, 1), recompute=False, effort=Effort.of(5))
+    exact = exact_cycles(trace, 10, MemoryLink(1, 1), Effort.of(5))
     assert exact is not None and exact.optimal and exact.cycles == pytest.approx(70, rel=1e-3)
-    again = exact_cycles(trace, 10, MemoryLink(0, 0), recompute=True, effort=Effort.of(5))
-    assert again is not None and again.cycles == pytest.approx(60, rel=1e-3)
-    assert exact_cycles(trace, 10, MemoryLink(0, 0), recompute=False, effort=Effort.of(5)) is None
-    assert exact_cycles(trace, 20, MemoryLink(0, 0), recompute=False, effort=Effort.of(5)) is not None
+    assert exact_cycles(trace, 10, MemoryLink(0, 0), Effort.of(5)) is None
+    assert exact_cycles(trace, 20, MemoryLink(0, 0), Effort.of(5)) is not None

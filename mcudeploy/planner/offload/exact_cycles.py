@@ -1,10 +1,9 @@
 """An exact model for small traces by CP-SAT, with one choice for each gap between two uses.
 
-In the manner of POET (swap and recompute as one integer program) and Checkmate. For each item and step that
-may use it, the model chooses whether the item stays until then, returns, is rematerialised right before, or
-is accessed directly. The capacity holds at every step; one engine serves transfers in sequence, over time. A
-version of an item is written out once at most, when it is computed or later. Repeated steps and their inputs
-are all in memory together.
+In the manner of POET. For each item and step that reads it, the model chooses whether the item stays until
+then, returns, or is accessed directly; no step is repeated. The capacity holds at every step; one engine
+serves transfers in sequence, over time. A version of an item is written out once at most, when it is computed
+or later.
 """
 
 from __future__ import annotations
@@ -15,14 +14,12 @@ from typing import TYPE_CHECKING, Any
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.solver import cp_solver
 from mcudeploy.ir.trace import MemoryLink, Trace
-from mcudeploy.planner.offload.repeats import Makers, makers_of
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 MOST_STEPS = 40
 _TICKS = 200_000  # the steps of the trace together
-_DEPTH = 2  # generations that are rematerialised for one use
 _UNITS_PER_EFFORT = 1e6
 
 
@@ -35,9 +32,7 @@ class ExactBound:
     optimal: bool
 
 
-def exact_cycles(
-    trace: Trace, capacity_bytes: int, link: MemoryLink, *, recompute: bool, effort: Effort
-) -> ExactBound | None:
+def exact_cycles(trace: Trace, capacity_bytes: int, link: MemoryLink, effort: Effort) -> ExactBound | None:
     """Return the cycles of the best choices for a trace of at most 40 steps, or None if none was found.
 
     The engine must work while the core computes, and no item may be fixed and given.
@@ -47,7 +42,7 @@ def exact_cycles(
     from ortools.sat.python import cp_model  # noqa: PLC0415 - slow to import
 
     model = cp_model.CpModel()
-    built = _CyclesModel(model, trace, capacity_bytes, link, makers_of(trace) if recompute else None)
+    built = _CyclesModel(model, trace, capacity_bytes, link)
     built.build()
     solver = cp_solver(max(1.0, effort.clock_left), effort=effort.left / _UNITS_PER_EFFORT)
     status = solver.solve(model)
@@ -62,12 +57,10 @@ def exact_cycles(
 
 
 class _CyclesModel:
-    """Times `s[k]`, `e[k]` of a step with the steps repeated before it; `load[k]`: terms of its bytes."""
+    """Times `s[k]`, `e[k]` of a step; `load[k]`: terms of its bytes, `spent[k]`: terms of its time."""
 
-    def __init__(
-        self, model: cp_model.CpModel, trace: Trace, capacity: int, link: MemoryLink, makers: Makers | None
-    ) -> None:
-        self._m, self._trace, self._capacity, self._link, self._makers = model, trace, capacity, link, makers
+    def __init__(self, model: cp_model.CpModel, trace: Trace, capacity: int, link: MemoryLink) -> None:
+        self._m, self._trace, self._capacity, self._link = model, trace, capacity, link
         total = sum(step.cycles for step in trace.steps)
         self._linked = link.read_rate > 0 and link.write_rate > 0
         self.tick = max(total, 1.0) / _TICKS
@@ -78,46 +71,18 @@ class _CyclesModel:
         self._load: list[list[Any]] = [[step.work_bytes] for step in trace.steps]
         self._spent: list[list[Any]] = [[round(step.cycles / self.tick)] for step in trace.steps]
         self._engine: list[Any] = []
-        self._again: dict[tuple[int, int], Any] = {}
         self._direct: dict[tuple[int, int], Any] = {}
-        self._here: dict[tuple[int, int], Any] = {}
 
     def build(self) -> None:
         """Build all variables and constraints, and the objective: the end of all steps and transfers."""
         for number in range(len(self._trace.items)):
             self._item(number)
-        for (maker, step), run in self._again.items():
-            self._repeat(maker, step, run)
         for k, load in enumerate(self._load):
             self._m.add(sum(load) <= self._capacity)
             self._m.add(self._e[k] == self._s[k] + sum(self._spent[k]))
             self._m.add(self._s[k + 1] >= self._e[k])
         self._m.add_no_overlap(self._engine)
         self._m.minimize(self._s[-1])
-
-    def _repeat(self, maker: int, step: int, run: Any) -> None:
-        assert self._makers is not None
-        self._spent[step].append(round(self._trace.steps[maker].cycles / self.tick) * run)
-        self._load[step].append(self._trace.steps[maker].work_bytes * run)
-        for source in self._makers.reads[maker]:
-            here = self._here.get((source, step))
-            if here is None:
-                self._m.add(run == 0)
-            else:
-                self._m.add(here >= run)
-        for access in self._trace.steps[maker].accesses:
-            if access.writes:
-                here = self._here.get((access.item, step), 0)
-                self._load[step].append(self._trace.items[access.item].size_bytes * run)
-                self._load[step].append(-self._trace.items[access.item].size_bytes * self._both(run, here))
-
-    def _both(self, one: Any, other: Any) -> Any:
-        if isinstance(other, int):
-            return 0
-        both = self._m.new_bool_var("")
-        self._m.add_implication(both, one)
-        self._m.add_implication(both, other)
-        return both
 
     def _uses(self, number: int) -> list[tuple[int, bool, bool]]:
         """Return the uses by step (step, whether it reads, whether it writes)."""
@@ -129,7 +94,7 @@ class _CyclesModel:
         return uses
 
     def _item(self, number: int) -> None:
-        """Add an item's versions in sequence, each with the steps that read it or could."""
+        """Add an item's versions in sequence, each with the steps that read it."""
         item, uses = self._trace.items[number], self._uses(number)
         end = len(self._trace.steps)
         born, reads = -1, list[int]()
@@ -143,26 +108,8 @@ class _CyclesModel:
                     self._version(number, born, reads, limit, kept=last and item.kept)
                 born, reads = k, []
 
-    def _optional(self, number: int, born: int, reads: list[int], limit: int) -> list[int]:
-        """Return further steps at which something that needs the item is rematerialised."""
-        if self._makers is None:
-            return []
-        wanted = {number}
-        steps: set[int] = set()
-        for _ in range(_DEPTH):
-            wanted = {
-                item
-                for item, maker in enumerate(self._makers.maker)
-                if maker >= 0 and wanted & set(self._makers.reads[maker])
-            }
-            for k, step in enumerate(self._trace.steps):
-                if any(a.item in wanted and not a.writes for a in step.accesses):
-                    steps.add(k)
-        return sorted(k for k in steps - set(reads) if born < k < limit)
-
     def _version(self, number: int, born: int, reads: list[int], limit: int, *, kept: bool) -> None:
         m, item = self._m, self._trace.items[number]
-        maker = -1 if self._makers is None else self._makers.maker[number]
         initial = born < 0
         there: Any = int(item.loaded or (item.given and item.fixed)) if initial else 1
         slow: Any = int(item.given) if initial else 0
@@ -174,41 +121,28 @@ class _CyclesModel:
         saved, unsaved = self._written_out(number, born, there, limit)
         valid = m.new_bool_var("")
         m.add(valid <= saved + slow)
-        before, last, real = there, born, born
-        absent: list[tuple[int, Any]] = []  # further steps since the last read at which it may be absent
+        before, last = there, born
         held: dict[int, list[Any]] = {j: list(unsaved.get(j, ())) for j in range(born + 1, limit)}
-        for k in sorted({*reads, *self._optional(number, born, reads, limit)}):
-            stay, back, again = (m.new_bool_var("") for _ in range(3))
+        for k in reads:
+            stay, back = (m.new_bool_var("") for _ in range(2))
             here = m.new_bool_var(f"here{number}_{k}")
             m.add(stay <= before)
-            m.add(here == stay + back + again)
+            m.add(here == stay + back)
             m.add(back <= valid)
             if item.fixed:
                 m.add(stay == 1)
-            if 0 <= maker < k:
-                m.add(self._run(maker, k) >= again)
-            else:
-                m.add(again == 0)
-            if k in reads:
-                direct = self._operand(number, k, writes=False)
-                m.add(here + (0 if direct is None else direct) >= 1)
-                if direct is not None:
-                    m.add(direct <= valid)
-                    m.add(direct + here <= 1)
-            self._here[number, k] = here
+            direct = self._operand(number, k, writes=False)
+            m.add(here + (0 if direct is None else direct) >= 1)
+            if direct is not None:
+                m.add(direct <= valid)
+                m.add(direct + here <= 1)
             if born != k:
                 held.setdefault(k, []).append(here)
-            flying = self._come_back(number, real, k, back, saved)
-            for step, other in absent:
-                self._m.add(flying[step] == 0).only_enforce_if(other)
-            for j, begun in flying.items():
+            for j, begun in self._come_back(number, last, k, back, saved).items():
                 held[j].append(begun)
             for j in range(last + 1, k):
                 held[j].append(stay)
             before, last = here, k
-            absent.append((k, here))
-            if k in reads:
-                real, absent = k, []
         if kept:
             stay = self._kept(item.fixed, before, valid)
             for j in range(last + 1, len(self._trace.steps)):
@@ -222,11 +156,6 @@ class _CyclesModel:
         self._m.add(stay <= before)
         self._m.add(stay + (0 if fixed else valid) >= 1)
         return stay
-
-    def _run(self, maker: int, k: int) -> Any:
-        if (maker, k) not in self._again:
-            self._again[maker, k] = self._m.new_bool_var(f"again{maker}_{k}")
-        return self._again[maker, k]
 
     def _hold(self, number: int, k: int, reasons: list[Any]) -> None:
         size = self._trace.items[number].size_bytes

@@ -92,13 +92,12 @@ def order_limited(
 def _least_cycles(trace: Trace, limit: int, limits: Limits, seconds: float) -> float | None:
     """Return the exact model's lower bound for plans of this order, found in a fraction of the seconds.
 
-    None if the graph is too large or has no link, or if steps may repeat: the model does not cover all cases
-    of that.
+    None if the graph is too large or has no link, or if steps may repeat, which the model does not cover.
     """
     if len(trace.steps) > MOST_STEPS or not limits.rate or limits.recompute:
         return None
     effort = Effort.of(min(seconds, _EXACT_S) / 4)
-    found = exact_cycles(trace, limit, limits.link, recompute=False, effort=effort)
+    found = exact_cycles(trace, limit, limits.link, effort)
     base = sum(step.cycles for step in trace.steps)
     return None if found is None else max(base, found.bound_cycles)
 
