@@ -241,3 +241,19 @@ class OperatorDef(Protocol):
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return the inputs whose memory the output may take over, row by row, best first."""
         ...
+
+
+class PlainOperator:
+    """The base of operator families: they compute rows of an output in separate memory.
+
+    Most kernels read an element after they have written its place, or write elements of another size or type.
+    Families that differ override this.
+    """
+
+    __slots__ = ()
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """Return no input."""
+        return ()

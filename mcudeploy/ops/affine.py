@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.opdef import ConstantArray, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import ConstantArray, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import elementwise_loops, is_int8
 from mcudeploy.ops.requantize import INT32_MAX, clamp_bounds, quantization_of
 
@@ -48,15 +48,13 @@ def affine_records(
 
 
 @dataclass(frozen=True, slots=True)
-class Affine:
+class Affine(PlainOperator):
     """y[..., c] = clip(factor[c] * x[..., c] + offset[c]), int8 to int8.
 
     Constants `factor` and `offset`, float32 [C], are of real values; `low` and `high` are the fused clip.
     """
 
     kind: ClassVar[str] = "Affine"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     low: float = -inf
     high: float = inf

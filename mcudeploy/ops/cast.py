@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ir.opdef import KernelCall, LoopNest
+from mcudeploy.ir.opdef import KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.common import elementwise_loops
 
 if TYPE_CHECKING:
@@ -15,12 +15,10 @@ _KERNELS = {("int32", "float32"): "s32_to_f32", ("float32", "int32"): "f32_to_s3
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(PlainOperator):
     """int32 to the nearest float32; float32 to int32 without its fraction, saturated, NaN to 0."""
 
     kind: ClassVar[str] = "Cast"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Each element reads the element at its place."""
@@ -34,7 +32,3 @@ class Cast:
                 f"Cast is between int32 and float32, not from {inputs[0].dtype} to {output.dtype}"
             )
         return KernelCall(name, {"row_elements": output.shape[1] * output.shape[2]})
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: C forbids access to the same memory as two types."""
-        return ()

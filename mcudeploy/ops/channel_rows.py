@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest
+from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.common import reduced_axis
 from mcudeploy.ops.conv_kernels import to_rows_kernel
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Conv2dToRows:
+class Conv2dToRows(PlainOperator):
     """A Conv2d from a vector to a vector, whose output is viewed as rows of a few channels.
 
     x (1, 1, C) -> y (rows, 1, channels); row r, channel k is output channel r * channels + k of the Conv2d.
@@ -23,8 +23,6 @@ class Conv2dToRows:
     """
 
     kind: ClassVar[str] = "Conv2dToRows"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     rows: int
     channels: int
@@ -44,7 +42,3 @@ class Conv2dToRows:
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_s8_to_rows or conv2d_f32_to_rows. Raises ValueError as Conv2d.kernel does."""
         return to_rows_kernel(self, operator, inputs[0], output)
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: every row reads the input."""
-        return ()

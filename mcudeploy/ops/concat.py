@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Concat:
+class Concat(PlainOperator):
     """Inputs in turn along `axis`; int8 inputs may have separate quantisations."""
 
     kind: ClassVar[str] = "Concat"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     axis: int
 
@@ -87,10 +85,6 @@ class Concat:
         each = (taken(run, pieces, by_table=mapped) for run, mapped in zip(run_bytes, through, strict=True))
         row = {"rows": 1, "inputs": len(inputs)} | merged(*each)
         return KernelCall("concat", params, counts=lambda rows: {"calls": 1} | scaled(row, len(rows)))
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: the output is larger."""
-        return ()
 
 
 def _row_counts(row_bytes: int, ends: list[int], through: list[bool]) -> CountsOf:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ir.opdef import Axis, AxisKind, Index, KernelCall, LoopNest
+from mcudeploy.ir.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.conv_kernels import by_rows_kernel, conv_kernel, is_plain
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def window_positions(size: int, kernel: int, stride: int, dilation: int, pads: t
 
 
 @dataclass(frozen=True, slots=True)
-class Conv2d:
+class Conv2d(PlainOperator):
     """y[oh, ow, Kg*g + k] = clip(bias + sum over r, s, c of x[..., Cg*g + c] * w[Kg*g + k, r, s, c]).
 
     x (H, W, C) -> y (OH, OW, K). Pairs are (rows, cols); pads are (top, left, bottom, right). Constants:
@@ -37,8 +37,6 @@ class Conv2d:
     """
 
     kind: ClassVar[str] = "Conv2d"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     out_channels: int
     kernel_shape: tuple[int, int] = (1, 1)
@@ -92,12 +90,6 @@ class Conv2d:
         """
         return conv_kernel(self, operator, inputs[0], output)
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: the kernel reads pixels of an input row again after it writes the output's first
-        pixels.
-        """
-        return ()
-
     def by_rows(self, source: Shape) -> Conv2dByRows | None:
         """The operator with the same sums that reads its input (H, W, C) in blocks of rows.
 
@@ -109,14 +101,13 @@ class Conv2d:
 
 
 @dataclass(frozen=True, slots=True)
-class Conv2dByRows:
+class Conv2dByRows(PlainOperator):
     """A Conv2d whose kernel is as large as its input; each step adds the products of a block of rows.
 
     x (H, W, C) -> y (1, 1, K), kernel_shape (H, W); constants and bits as for the Conv2d without pads.
     """
 
     kind: ClassVar[str] = "Conv2dByRows"
-    is_view: ClassVar[bool] = False
     accumulates: ClassVar[bool] = True
 
     out_channels: int
@@ -144,7 +135,3 @@ class Conv2dByRows:
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_s8_by_rows or conv2d_f32_by_rows. Raises ValueError as Conv2d.kernel does."""
         return by_rows_kernel(self, operator, inputs[0], output)
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: the output is written after all of the input is read."""
-        return ()

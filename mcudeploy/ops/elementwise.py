@@ -11,7 +11,16 @@ import numpy as np
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import ConstantArray, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import (
+    ConstantArray,
+    Counts,
+    CountsOf,
+    Index,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+)
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -71,7 +80,7 @@ def _add_counts(strides: Mapping[str, Any]) -> CountsOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(PlainOperator):
     """A function of two operands, then a clip to [low, high]; int8 operands support Add, Sub, Mul and Div.
 
     It has two inputs, or one input and constants["constant"] (3-D, int8 if the input is) as operand
@@ -79,8 +88,6 @@ class Binary:
     """
 
     kind: ClassVar[str] = "Binary"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     function: BinaryFunction
     constant_operand: int | None = None
@@ -275,12 +282,10 @@ def _mul_arithmetic(a: Quantization, b: Quantization, out: Quantization) -> dict
 
 
 @dataclass(frozen=True, slots=True)
-class Lut:
+class Lut(PlainOperator):
     """int8 -> int8 through constants["table"], int8[256] indexed by q + 128: any chain of unary functions."""
 
     kind: ClassVar[str] = "Lut"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Each element reads the element at its place."""

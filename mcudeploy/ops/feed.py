@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ir.opdef import KernelCall, LoopNest, Symbol
+from mcudeploy.ir.opdef import KernelCall, LoopNest, PlainOperator, Symbol
 from mcudeploy.ops.common import ELEMENTWISE, spatial_axes
 
 if TYPE_CHECKING:
@@ -13,12 +13,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamedInput:
+class StreamedInput(PlainOperator):
     """Model input number `position`, of `shape`; it has no input, and the application writes its rows."""
 
     kind: ClassVar[str] = "Feed"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     position: int
     shape: Shape
@@ -30,7 +28,3 @@ class StreamedInput:
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """feed, which requests rows from the application."""
         return KernelCall("feed", {"feed": Symbol("feed_rows"), "input": self.position})
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: the operator has none."""
-        return ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
     ELEMENTWISE,
     is_int8,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class GatherRows:
+class GatherRows(PlainOperator):
     """Row indices[i] of the table for row i of the output.
 
     The first input has the indices, int32 (1, 1, count): negative ones count from the end, and those outside
@@ -30,8 +30,6 @@ class GatherRows:
     """
 
     kind: ClassVar[str] = "GatherRows"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     width: int | None = None
 
@@ -70,7 +68,3 @@ class GatherRows:
             return merged({"calls": 1, "rows": len(rows)}, moved(output.row_bytes, len(rows)))
 
         return KernelCall("gather_rows", params, counts=counts)
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: any output row may read any table row."""
-        return ()

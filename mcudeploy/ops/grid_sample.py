@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest
+from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, reduced_axis, require_same_dtype, spatial_axes
 
 if TYPE_CHECKING:
@@ -17,15 +17,13 @@ PADDINGS = ("zeros", "border", "reflection")
 
 
 @dataclass(frozen=True, slots=True)
-class GridSample:
+class GridSample(PlainOperator):
     """Pixel (row, col) of the output is the image at the position (x, y) that the second input holds there.
 
     A pixel is the weighted sum of `taps` * `taps` neighbours; float32.
     """
 
     kind: ClassVar[str] = "GridSample"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     taps: int
     padding: str
@@ -78,7 +76,3 @@ class GridSample:
             params,
             counts=lambda rows: {"calls": 1} | {name: count * len(rows) for name, count in each.items()},
         )
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: a later output may read any pixel."""
-        return ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
 
-from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import within
 from mcudeploy.ops.elementwise import Binary, broadcast_strides, pixel_counts
 
@@ -25,7 +25,7 @@ _FUNCTIONS: tuple[IntegerFunction, ...] = get_args(IntegerFunction)
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerBinary:
+class IntegerBinary(PlainOperator):
     """A function of two operands of int8 or int32 each; the result is int8 or int32.
 
     It has two inputs, or one input and constants["constant"] (int32, 3-D) as operand `constant_operand`. Each
@@ -34,8 +34,6 @@ class IntegerBinary:
     """
 
     kind: ClassVar[str] = "IntegerBinary"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     function: IntegerFunction
     constant_operand: int | None = None

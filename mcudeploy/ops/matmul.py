@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
 from mcudeploy.ops.requantize import quant, quantization_of, quantize_scale
 
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class MatMul:
+class MatMul(PlainOperator):
     """A (M,1,K) x B (K,1,N) -> (M,1,N), or `batched` A (h,M,K) x B (h,K,N) -> (h,M,N).
 
     `transpose_b`: B is stored as (N,1,K) or (h,N,K).
     """
 
     kind: ClassVar[str] = "MatMul"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     batched: bool = False
     transpose_b: bool = False
@@ -74,10 +72,6 @@ class MatMul:
         if not is_int8(output):
             return KernelCall(f"matmul_f32{variant}", size)
         return KernelCall(f"matmul_s8{variant}", size | _arithmetic(inputs, output, k))
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: every element of an input is read several times."""
-        return ()
 
 
 def _arithmetic(inputs: tuple[Tensor, ...], output: Tensor, k: int) -> dict[str, ParamValue]:

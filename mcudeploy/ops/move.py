@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -30,12 +30,10 @@ Triple = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(PlainOperator):
     """Elements start, start + step, ... of each dimension; steps may be negative, but not 0."""
 
     kind: ClassVar[str] = "Slice"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     start: Triple
     step: Triple
@@ -80,18 +78,12 @@ class Slice:
             "slice", params, counts=lambda rows: {"calls": 1, "rows": len(rows)} | scaled(row, len(rows))
         )
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: elements change their place."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class Pad:
+class Pad(PlainOperator):
     """`before` and `after` elements of the real value `value` around each dimension; negative ones crop."""
 
     kind: ClassVar[str] = "Pad"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     before: Triple
     after: Triple
@@ -142,10 +134,6 @@ class Pad:
         if output.dtype == "int32":
             return int(self.value)
         return int(np.array([self.value], np.float32).view(np.int32)[0])
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: elements change their place."""
-        return ()
 
 
 def _pad_counts(params: Mapping[str, Any]) -> CountsOf:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ir.opdef import Index, KernelCall, LoopNest
+from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, reduced_axis, require_same_dtype, spatial_axes
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class LayerNorm:
+class LayerNorm(PlainOperator):
     """(x - mean) / sqrt(variance + epsilon) * scale + bias along channels, float32.
 
     Constants: "scale" and "bias", float32[channels]. Without `centred`, the mean is taken as 0 (RMS
@@ -21,8 +21,6 @@ class LayerNorm:
     """
 
     kind: ClassVar[str] = "LayerNorm"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     epsilon: float
     centred: bool = True

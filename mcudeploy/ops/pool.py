@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir import graph
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Axis, AxisKind, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import (
+    Axis,
+    AxisKind,
+    Counts,
+    CountsOf,
+    Index,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+)
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES, within
 from mcudeploy.ops.packing import VECTOR
@@ -130,7 +140,7 @@ def window_fields(pool: MaxPool | AveragePool, source: Tensor) -> dict[str, Para
 
 
 @dataclass(frozen=True, slots=True)
-class MaxPool:
+class MaxPool(PlainOperator):
     """y[oh, ow, c] = the largest x under the window; padding never wins.
 
     x (H, W, C) -> y (out_size[0], out_size[1], C). Pairs are (rows, cols); pads are (top, left, bottom,
@@ -138,8 +148,6 @@ class MaxPool:
     """
 
     kind: ClassVar[str] = "MaxPool"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     kernel_shape: tuple[int, int]
     stride: tuple[int, int]
@@ -160,10 +168,6 @@ class MaxPool:
         scratch = self.kernel_shape[0] * OFFSET_BYTES
         fields = window_fields(self, source)
         return KernelCall(f"maxpool_{suffix}", fields, scratch, counts=_window_counts(fields, sums=False))
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: windows overlap in rows and columns."""
-        return ()
 
 
 def _multipliers(
@@ -214,7 +218,7 @@ def _exact_shift(least: int, most: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class AveragePool:
+class AveragePool(PlainOperator):
     """y[oh, ow, c] = the mean of x under the window.
 
     x (H, W, C) -> y (out_size[0], out_size[1], C). Pairs are (rows, cols); pads are (top, left, bottom,
@@ -224,8 +228,6 @@ class AveragePool:
     """
 
     kind: ClassVar[str] = "AveragePool"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     kernel_shape: tuple[int, int]
     stride: tuple[int, int]
@@ -295,10 +297,6 @@ class AveragePool:
         params = {"multipliers": mean.multipliers} | fields | numbers
         return KernelCall("avgpool_s8", params, scratch, counts=_window_counts(fields, sums=True))
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: windows overlap in rows and columns."""
-        return ()
-
     def by_rows(self, source: Shape) -> AveragePoolByRows | None:
         """The operator with the same mean that reads its input (H, W, C) in blocks of rows.
 
@@ -316,14 +314,13 @@ class AveragePool:
 
 
 @dataclass(frozen=True, slots=True)
-class AveragePoolByRows:
+class AveragePoolByRows(PlainOperator):
     """y[0, 0, c] = the mean of x over all rows and columns; each step adds a block of rows to its sums.
 
     x (H, W, C) -> y (1, 1, C), with the bits of the AveragePool of one window without pads.
     """
 
     kind: ClassVar[str] = "AveragePoolByRows"
-    is_view: ClassVar[bool] = False
     accumulates: ClassVar[bool] = True
 
     ties: Ties = "even"
@@ -359,7 +356,3 @@ class AveragePoolByRows:
         return KernelCall(
             "avgpool_s8_by_rows", fields, state_bytes=state, counts=_row_counts(source.shape, sums=True)
         )
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: the output is written after all of the input is read."""
-        return ()

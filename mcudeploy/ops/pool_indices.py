@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest
+from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.common import ELEMENTS
 from mcudeploy.ops.pool import MaxPool, window_fields
 from mcudeploy.ops.windows import Windows
@@ -16,14 +16,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class MaxPoolIndices:
+class MaxPoolIndices(PlainOperator):
     """The position of the first largest element in each window of `pool`: row, column and channel times
     `steps`.
     """
 
     kind: ClassVar[str] = "MaxPoolIndices"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     pool: MaxPool
     steps: tuple[int, int, int]
@@ -56,7 +54,3 @@ class MaxPoolIndices:
             }
 
         return KernelCall("maxpool_indices", params, counts=counts)
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: windows overlap."""
-        return ()

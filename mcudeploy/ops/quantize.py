@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import elementwise_loops, is_int8
 from mcudeploy.ops.requantize import quantization_of
 
@@ -23,12 +23,10 @@ def _params(quantized: Tensor) -> dict[str, ParamValue]:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantize:
+class Quantize(PlainOperator):
     """float32 -> int8 in the output's quantisation: rint(x / scale) + zero_point, half to even, saturated."""
 
     kind: ClassVar[str] = "Quantize"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Each element reads the element at its place."""
@@ -40,18 +38,12 @@ class Quantize:
             raise ValueError("Quantize makes int8 from float32")
         return KernelCall("quantize", _params(output))
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: the elements differ in size."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class Dequantize:
+class Dequantize(PlainOperator):
     """int8 -> float32 with the input's quantisation: scale * (q - zero_point)."""
 
     kind: ClassVar[str] = "Dequantize"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Each element reads the element at its place."""
@@ -62,7 +54,3 @@ class Dequantize:
         if not is_int8(inputs[0]) or is_int8(output):
             raise ValueError("Dequantize makes float32 from int8")
         return KernelCall("dequantize", _params(inputs[0]))
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: the elements differ in size."""
-        return ()

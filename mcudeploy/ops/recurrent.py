@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.opdef import Axis, ConstantArray, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import (
+    Axis,
+    ConstantArray,
+    Counts,
+    CountsOf,
+    Index,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+)
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
 from mcudeploy.ops.packing import pack_fours, padded
 
@@ -27,7 +37,7 @@ _FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Recurrent:
+class Recurrent(PlainOperator):
     """A recurrent network over (1, steps, inputs), float32, with ONNX's order of gates.
 
     Its initial h, and the cell state of an LSTM, are constants or further inputs of (1, 1, hidden). With
@@ -41,8 +51,6 @@ class Recurrent:
     """
 
     kind: ClassVar[str] = "Recurrent"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     cell: Cell
     hidden: int
@@ -146,10 +154,6 @@ class Recurrent:
             }
 
         return counts
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: a step may be written before another one is read."""
-        return ()
 
 
 def _packed(weights: ConstantArray) -> NDArray[np.float32]:

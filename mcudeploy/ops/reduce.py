@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Axis, AxisKind, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import (
+    Axis,
+    AxisKind,
+    Counts,
+    CountsOf,
+    Index,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+)
 from mcudeploy.ops.common import AXIS_NAMES, is_int8, require_same_dtype
 from mcudeploy.ops.requantize import quant, quantization_of, quantize_scale
 
@@ -22,12 +32,10 @@ Reduction = Literal["mean", "sum", "prod", "max", "min"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reduce:
+class Reduce(PlainOperator):
     """A function of all values along `axes`, which stay as dimensions of 1. int8: means, rounded once."""
 
     kind: ClassVar[str] = "Reduce"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     axes: tuple[int, ...]
     function: Reduction = "mean"
@@ -90,10 +98,6 @@ class Reduce:
         if sum_cols and sum_channels:
             size |= {"outer": 1, "inner": cols * channels}
         return size
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: the output is smaller."""
-        return ()
 
 
 def _counts(size: Mapping[str, Any]) -> CountsOf:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, TableIndex
+from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, require_same_dtype, spatial_axes
 from mcudeploy.ops.resize import ResizedAxis, coordinate
 
@@ -99,12 +99,10 @@ def _weights(place: float, axis: ResizedAxis, kind: Filter, wider: float) -> tup
 
 
 @dataclass(frozen=True, slots=True)
-class Resample:
+class Resample(PlainOperator):
     """Rows and columns as weighted sums; positions without weights get the value `outside`. float32."""
 
     kind: ClassVar[str] = "Resample"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     rows: Taps
     cols: Taps
@@ -158,7 +156,3 @@ class Resample:
             }
 
         return KernelCall("resample_f32", params, scratch_bytes=source.row_bytes, counts=counts)
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: the output has another size."""
-        return ()

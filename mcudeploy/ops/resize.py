@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, TableIndex
+from mcudeploy.ir.opdef import (
+    Counts,
+    CountsOf,
+    Index,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+    TableIndex,
+)
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, require_same_dtype, spatial_axes, taken
 from mcudeploy.ops.requantize import quantization_of, quantize_scale, requantization_table
 
@@ -158,12 +167,10 @@ def _round(place: np.float32, nearest_mode: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Resize:
+class Resize(PlainOperator):
     """Rows and columns resampled; channels stay. int8: nearest and linear may change the quantisation."""
 
     kind: ClassVar[str] = "Resize"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     mode: ResizeMode
     rows: ResizeSamples
@@ -236,10 +243,6 @@ class Resize:
             "output_scale": float(target.scale),
         }
         return weights, scalars
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: the output has another size."""
-        return ()
 
 
 def _nearest_counts(out_cols: int, run_bytes: int, *, by_table: bool) -> CountsOf:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Access, Counts, Index, KernelCall, LoopNest, ParamValue, TableIndex
+from mcudeploy.ir.opdef import (
+    Access,
+    Counts,
+    Index,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+    TableIndex,
+)
 from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, require_same_dtype, spatial_axes
 
 if TYPE_CHECKING:
@@ -16,14 +25,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RoiAlign:
+class RoiAlign(PlainOperator):
     """Image (H, W, C) and regions (count, 1, 4), or `count` of them in constants["regions"], to (count *
     bins[0], bins[1], C), float32; see roi_align_f32.h.
     """
 
     kind: ClassVar[str] = "RoiAlign"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     bins: tuple[int, int]
     samples: int = 0
@@ -93,7 +100,3 @@ class RoiAlign:
             }
 
         return KernelCall("roi_align_f32", params, counts=counts)
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: bins lie anywhere."""
-        return ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 import numpy as np
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Access, Counts, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import Access, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
     ELEMENTS,
     ELEMENTWISE,
@@ -31,7 +31,7 @@ _REDUCTIONS: tuple[ScatterReduction, ...] = get_args(ScatterReduction)
 
 
 @dataclass(frozen=True, slots=True)
-class ScatterRows:
+class ScatterRows(PlainOperator):
     """Row indices[i] of the output takes row i of the updates, in order; the rest is the data.
 
     Inputs: indices, int32 (1, 1, count), where negative ones count from the end and those outside are
@@ -40,8 +40,6 @@ class ScatterRows:
     """
 
     kind: ClassVar[str] = "ScatterRows"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     reduction: ScatterReduction = "none"
     rows: int | None = None

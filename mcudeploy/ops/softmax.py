@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.opdef import CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -28,15 +28,13 @@ _PROBABILITY_BITS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Softmax:
+class Softmax(PlainOperator):
     """exp(x - max) / sum over axis 0 (rows), 1 (cols) or 2 (channels).
 
     Over rows, every row of the output reads all rows of the input.
     """
 
     kind: ClassVar[str] = "Softmax"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     axis: int = 2
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mcudeploy.ir.opdef import Axis, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import Axis, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
 from mcudeploy.ops.requantize import INT32_MAX, quant, quantization_of, quantize_scale
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Svdf:
+class Svdf(PlainOperator):
     """x (1, 1, filters), state (1, filters, memory) -> (1, 1, units): a unit sums filters / units filters.
 
     The state, which no other operator reads, holds the last `memory` values of every filter: x replaces the
@@ -30,8 +30,6 @@ class Svdf:
     """
 
     kind: ClassVar[str] = "Svdf"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     units: int
 
@@ -80,10 +78,6 @@ class Svdf:
             return {"calls": 1, "units": self.units, "filters": filters, "products": filters * memory}
 
         return counts
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: a unit may be written before another filter's value is read."""
-        return ()
 
 
 def _arithmetic(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, TableIndex
+from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
 from mcudeploy.ops.common import (
     ELEMENTWISE,
     merged,
@@ -32,12 +32,10 @@ Positions = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class Take(PlainOperator):
     """Element (r, c, k) of the output is the input's (rows[r], cols[c], channels[k])."""
 
     kind: ClassVar[str] = "Take"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     rows: Positions
     cols: Positions
@@ -93,18 +91,12 @@ class Take:
             return (0,), *whole
         return pixels, *inner
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: elements change their place."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class Gather:
+class Gather(PlainOperator):
     """Element i of the output, in storage order, is the input's element `positions[i]`."""
 
     kind: ClassVar[str] = "Gather"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     positions: Positions
     out_shape: Shape
@@ -146,10 +138,6 @@ class Gather:
             return {"calls": 1} | inside | scaled(each, per_row * len(rows))
 
         return KernelCall("gather", params, counts=counts)
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: elements change their place."""
-        return ()
 
 
 def runs(places: Positions) -> tuple[Positions, Positions]:

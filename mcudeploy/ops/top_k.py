@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTS,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TopK:
+class TopK(PlainOperator):
     """The `count` largest (or smallest) elements along dimension `axis`, in order.
 
     Among equal elements the first comes first, or the last if `last_first`. The result contains the elements,
@@ -30,8 +30,6 @@ class TopK:
     """
 
     kind: ClassVar[str] = "TopK"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     axis: int
     count: int
@@ -88,7 +86,3 @@ class TopK:
             return {"calls": 1, "lines": found, "passes": passes, "compared": passes * size}
 
         return KernelCall("top_k", params, counts=counts)
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: the output is smaller, or of another type."""
-        return ()

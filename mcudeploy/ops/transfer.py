@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ir.opdef import CountsOf, KernelCall, LoopNest
+from mcudeploy.ir.opdef import CountsOf, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.common import elementwise_loops, moved, require_same_values
 
 if TYPE_CHECKING:
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Identity:
+class _Identity(PlainOperator):
     """out = in."""
 
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
     _kernel: ClassVar[str]
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mcudeploy.ir.opdef import Access, Axis, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import Access, Axis, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import AXIS_NAMES, ELEMENTWISE, reduced_axis, require_same_values, spatial_axes
 
 if TYPE_CHECKING:
@@ -27,15 +27,13 @@ class Dim:
 
 
 @dataclass(frozen=True, slots=True)
-class Transpose:
+class Transpose(PlainOperator):
     """The input's elements viewed as `dims`, permuted by `perm`, stored row-major as `out_shape`.
 
     Dimension i of the permuted view is dimension perm[i] of `dims`, as in numpy.transpose.
     """
 
     kind: ClassVar[str] = "Transpose"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     dims: tuple[int, ...]
     perm: tuple[int, ...]
@@ -80,10 +78,6 @@ class Transpose:
             "element_bytes": output.dtype.size_bytes,
         }
         return KernelCall("transpose", params)
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: elements change their place."""
-        return ()
 
 
 def merged_dims(dims: tuple[int, ...], perm: tuple[int, ...]) -> list[Dim]:

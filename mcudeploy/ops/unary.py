@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import elementwise_loops, is_int8, require_same_dtype
 
 if TYPE_CHECKING:
@@ -23,14 +23,12 @@ UnaryFunction = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(PlainOperator):
     """A float32 function of one value. clip: to [alpha, beta]; others are defined in the header of their
     kernel.
     """
 
     kind: ClassVar[str] = "Unary"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     function: UnaryFunction
     alpha: float = 0.0

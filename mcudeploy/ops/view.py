@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest
+from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, PlainOperator
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Reshape:
+class Reshape(PlainOperator):
     """(rows, cols, channels) -> `shape`, in row-major order. A view: output and input share memory.
 
     Rows that stay the same remain connected; otherwise every output row needs the whole input, because a view
@@ -22,7 +22,6 @@ class Reshape:
 
     kind: ClassVar[str] = "Reshape"
     is_view: ClassVar[bool] = True
-    accumulates: ClassVar[bool] = False
 
     shape: Shape
 
