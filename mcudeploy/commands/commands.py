@@ -72,7 +72,7 @@ def plans_by_estimates(model: Model, board: Board, options: Options, progress: P
     """Return the plans found without a device. Raises FitError with proposals that make the model fit."""
     known = known_times(board, options.unit_on(board))
     try:
-        return find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
+        return find_plans(model, board, options, report=telling(progress), progress=progress, known=known)
     except FitError as error:
         raise with_ways_out(error, model, board, options, progress) from error
 

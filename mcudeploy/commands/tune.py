@@ -115,9 +115,9 @@ def _search(model: Model, fleet: Fleet, options: Options, progress: Progress) ->
         progress.stage(
             f"timing tiles on {board.name}" + (f", {len(fleet)} of them" if len(fleet) > 1 else "")
         )
-        told = telling(progress, counted)
+        report = telling(progress, counted)
         try:
-            planned = find_plans(model, board, options, tiles, start=start, told=told, progress=progress)
+            planned = find_plans(model, board, options, tiles, start=start, report=report, progress=progress)
         except FitError as error:
             raise with_ways_out(error, model, board, options, progress) from error
     return replace(planned, search=counted(planned.search))

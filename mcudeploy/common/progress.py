@@ -60,7 +60,7 @@ def telling(progress: Progress, counted: Callable[[Search], Search] = lambda sea
     """
     shown: int | None = None
 
-    def told(found: Search, arena_bytes: int, overhead: float) -> None:
+    def report(found: Search, arena_bytes: int, overhead: float) -> None:
         nonlocal shown
         found = counted(found)
         text = (
@@ -77,4 +77,4 @@ def telling(progress: Progress, counted: Callable[[Search], Search] = lambda sea
         shown = arena_bytes
         progress.searched(found.seconds, arena_bytes, found.candidates)
 
-    return told
+    return report

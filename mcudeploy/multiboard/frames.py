@@ -120,7 +120,7 @@ class Chain:
         self._patience_s = patience_s
 
     def run(
-        self, payloads: Sequence[bytes], result_bytes: int, told: Callable[[int], None] = lambda done: None
+        self, payloads: Sequence[bytes], result_bytes: int, report: Callable[[int], None] = lambda done: None
     ) -> list[bytes]:
         """Send the first board's payloads in order, several in flight; return those of the last board.
 
@@ -141,7 +141,7 @@ class Chain:
                 given, progress = given + 1, True
             if self._known(self.nodes[-1], number, len(payloads)).ready:
                 results.append(self.nodes[-1].take(result_bytes))
-                told(len(results))
+                report(len(results))
                 progress = True
             now = time.monotonic()
             if progress:

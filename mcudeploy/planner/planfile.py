@@ -137,8 +137,8 @@ def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
             raise no_plan(path, f"its format is {other}, not {_FORMAT}") from error
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
-        told = " ".join(f"{place}: {first['msg']}".split())  # keys of a file may have any characters
-        raise ConfigError(f"{path} is not a plan: {told}") from error
+        text = " ".join(f"{place}: {first['msg']}".split())  # keys of a file may have any characters
+        raise ConfigError(f"{path} is not a plan: {text}") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     if content.model_sha256 != model_sha256:
@@ -172,9 +172,9 @@ def _functions(content: _PlanFile) -> tuple[Function, ...]:
 
 def no_plan(path: Path, fault: object) -> ConfigError:
     """Return the error of a faulty plan file, with the way out."""
-    told = " ".join(str(fault).split())  # names of a file may have any characters
+    text = " ".join(str(fault).split())  # names of a file may have any characters
     return ConfigError(
-        f"{path} is no plan of this model: {told}. It was changed, or made by another version of mcudeploy, "
+        f"{path} is no plan of this model: {text}. It was changed, or made by another version of mcudeploy, "
         "or with another choice of --float-io, --keep-constant-channels or --stateful. "
         f"Make a new one: mcudeploy plan MODEL -o {path}"
     )

@@ -83,7 +83,7 @@ def find_plans(
     tiles: TileSource | None = None,
     *,
     start: Plan | None = None,
-    told: Report = no_report,
+    report: Report = no_report,
     progress: Progress = SILENT,
     known: KnownSource = nothing_known,
 ) -> Planned:
@@ -96,7 +96,9 @@ def find_plans(
     unsplit plan fails the check.
     """
     board = options.limited(board)
-    found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
+    found = search_plans(
+        model, board, options, tiles, start=start, report=report, progress=progress, known=known
+    )
     if found.interrupted:
         _LOG.warning("interrupted: the search ends with the best plan so far")
     found = replace(found, limits=dict(options.memory_limits))
@@ -148,7 +150,7 @@ def search_plans(
     tiles: TileSource | None = None,
     *,
     start: Plan | None = None,
-    told: Report = no_report,
+    report: Report = no_report,
     progress: Progress = SILENT,
     known: KnownSource = nothing_known,
 ) -> Planned:
@@ -214,7 +216,7 @@ def search_plans(
     )
 
     rounds = effort.rounds(options.time_limit)
-    split = split_plans(task, rounds, unsplit, stored or start, told=told, progress=progress)
+    split = split_plans(task, rounds, unsplit, stored or start, report=report, progress=progress)
     interrupted, points = split.interrupted, split.points
     return Planned(
         models, split.plans, unsplit, split.search, costs_of, interrupted, objective=unit, points=points

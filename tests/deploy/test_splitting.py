@@ -126,7 +126,7 @@ def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
         if peak_bytes < 12 * 12 * 12:
             raise KeyboardInterrupt
 
-    found = find_plans(load_model(model), BOARD, Options(), told=interrupt)
+    found = find_plans(load_model(model), BOARD, Options(), report=interrupt)
     assert found.choices[0].layout.arena_bytes < found.baseline.layout.arena_bytes
 
 
@@ -150,7 +150,7 @@ def test_an_interrupt_in_any_stage_keeps_the_plans(
 def test_an_arena_that_is_shown_can_be_had(model: Path) -> None:
     shown: list[int] = []
     options = Options(max_overhead=1000)
-    found = find_plans(load_model(model), BOARD, options, told=lambda _, size, __: shown.append(size))
+    found = find_plans(load_model(model), BOARD, options, report=lambda _, size, __: shown.append(size))
     assert shown == sorted(shown, reverse=True)
     assert found.choices[0].layout.arena_bytes <= shown[-1] <= found.baseline.layout.arena_bytes
     assert found.choices[0].estimate.peak_bytes <= shown[-1]

@@ -98,7 +98,7 @@ def split_plans(
     unsplit: Plan,
     stored: Plan | None = None,
     *,
-    told: Report = no_report,
+    report: Report = no_report,
     progress: Progress = SILENT,
 ) -> Splits:
     """Search in rounds and build plans from the candidates of each.
@@ -115,7 +115,7 @@ def split_plans(
         kernels = task.model.with_kernels(stored.kernels)
         made.append(placing.timed(stored, kernels, task.board, task.tiles, task.price))
     current, best = _Round([], [plan for plan in made if task.keeps(plan)]), unsplit
-    search = _search(task, stored, told)
+    search = _search(task, stored, report)
     interrupted, candidates = False, set[State]()
     for effort in budgets:
         search.explore(effort.part(_SEARCH_SHARE))
@@ -158,7 +158,7 @@ def _best(task: SearchTask, plans: Sequence[Plan], best: Plan) -> Plan:
     return min((best, *others), key=lambda plan: sort_key(plan, task.board, task.ram_limit))
 
 
-def _search(task: SearchTask, stored: Plan | None, told: Report) -> BestFirst:
+def _search(task: SearchTask, stored: Plan | None, report: Report) -> BestFirst:
     def fits(candidate: Candidate, effort: Effort) -> bool:
         if task.ram_limit == inf or candidate.peak_bytes > task.ram_limit:
             return False
@@ -168,17 +168,17 @@ def _search(task: SearchTask, stored: Plan | None, told: Report) -> BestFirst:
     segments = Segments(space.flow, space.order, task.lean.work)
     start = () if stored is None else (space.state(stored.splits),)
     problem = CutProblem(space, segments, task.costs, task.most_ticks)
-    return BestFirst(problem, start=start, report=_packing(task, told), enough=fits)
+    return BestFirst(problem, start=start, report=_packing(task, report), enough=fits)
 
 
-def _packing(task: SearchTask, told: Report) -> OnGain:
+def _packing(task: SearchTask, report: Report) -> OnGain:
     """Return a callback that reports the smallest packed arena, since the peak may be unattainable.
 
     Packing takes a small share of the time.
     """
     least, packed, idle_until = None, None, 0.0
 
-    def report(search: Search, best: Candidate) -> None:
+    def packed_report(search: Search, best: Candidate) -> None:
         nonlocal least, packed, idle_until
         begun = time.monotonic()
         if least is None or (best.state != packed and begun >= idle_until):
@@ -186,9 +186,9 @@ def _packing(task: SearchTask, told: Report) -> OnGain:
             if least is None or plan.layout.arena_bytes < least.layout.arena_bytes:
                 least = plan
             idle_until = time.monotonic() + (time.monotonic() - begun) / _PACKING_SHARE
-        told(search, least.layout.arena_bytes, 100 * (least.estimate.ticks / task.unsplit_ticks - 1))
+        report(search, least.layout.arena_bytes, 100 * (least.estimate.ticks / task.unsplit_ticks - 1))
 
-    return report
+    return packed_report
 
 
 def _finish(task: SearchTask, current: _Round, effort: Effort, progress: Progress) -> None:

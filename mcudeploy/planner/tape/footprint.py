@@ -156,22 +156,22 @@ def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
     short = [name for name, size in arenas.items() if size > rooms[name]]
     if not short:
         return []
-    told = []
+    sentences = []
     loads = live_in(plan, work)
     for name in short:
         step = loads[name].index(max(loads[name]))
-        told.append(
+        sentences.append(
             f"arena needs {arenas[name]:,} bytes, {name} of {board.name} has room for {rooms[name]:,}: "
             f"{arenas[name] - rooms[name]:,} too many; the peak is at {step_text(plan, step)}."
         )
     barred = [name for name in rooms if rooms[name] and name not in board.border_memories]
     if barred:
         names = ", ".join(barred)
-        told.append(
+        sentences.append(
             f"Inputs and outputs stay out of {names}, which no DMA reaches; --no-dma-io lets them in."
         )
     others = [f"{name} has {arenas.get(name, 0):,} of {rooms[name]:,}" for name in rooms if name not in short]
-    return [*told, f"Of the other memories {', '.join(others)}."] if others else told
+    return [*sentences, f"Of the other memories {', '.join(others)}."] if others else sentences
 
 
 def step_text(plan: Plan, step: int) -> str:
