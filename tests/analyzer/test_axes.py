@@ -43,7 +43,6 @@ def test_matrix_product_of_the_method() -> None:
         "k": (7, AxisKind.REDUCED),
     }
     assert named(axes, connections(axes)) == {("A.row", "C.m")}
-    assert named(axes, connections(axes, 2)) == {("B.ch", "C.n")}
 
 
 def test_batched_product_connects_heads_of_both_operands() -> None:
@@ -70,7 +69,7 @@ def test_convolution_has_windows_on_rows_and_columns_and_sums_channels() -> None
 
 def test_depthwise_keeps_channels_apart() -> None:
     axes = _after_lut(conv(4, groups=4))
-    assert ("x.ch", "y.g") in named(axes, connections(axes, 2))
+    assert ("x.ch", "y.g") in named(axes, axes.along(2))
     wide = _after_lut(conv(8, groups=2))
     (edge,) = (edge for edge in wide.along(2) if edge.source)
     assert (edge.target.name, edge.window) == ("g", Window(2, 0, 2, 1))

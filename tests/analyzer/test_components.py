@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -159,21 +158,6 @@ def test_attention_cuts_queries_with_scores() -> None:
 def test_a_window_over_everything_ends_a_component() -> None:
     found = graph({"image": (3, 8, 4)}, [("x", Lut(), "image"), ("y", conv(4), "x"), ("z", Lut(), "y")])
     assert names(found, components(found)) == ["x", "y z"]
-
-
-def test_along_channels_only_what_keeps_them_apart() -> None:
-    found = graph(
-        {"image": (8, 8, 4)},
-        [
-            ("expand", conv(24, kernel=1), "image"),
-            ("depth", conv(24, groups=24), "expand"),
-            ("clip", Lut(), "depth"),
-            ("project", conv(8, kernel=1), "clip"),
-        ],
-    )
-    assert names(found, components(found, "channel")) == ["expand depth clip", "project"]
-    with pytest.raises(ValueError, match="row, col or channel"):
-        components(found, "height")
 
 
 def _paths_leave(found: Graph, members: frozenset[int]) -> bool:

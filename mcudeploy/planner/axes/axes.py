@@ -17,6 +17,8 @@ from mcudeploy.planner.axes.window import AnyWindow, window_of
 
 DIMENSIONS = ("row", "col", "channel")
 """The dimensions of a tensor, by their position in its shape."""
+ROWS = 0
+"""The dimension along which operators are cut."""
 
 
 @dataclass(frozen=True, slots=True)

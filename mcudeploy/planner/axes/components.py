@@ -1,6 +1,6 @@
 """Components of the axis connection graph: the operators that can be cut together.
 
-Rule, along rows (also along cols and channels, except for accumulation):
+Rule, along rows:
 - An operator can be cut if its output has more than one row, since a kernel computes any run of rows. An
   operator that accumulates can be cut too: it reads its input in parts. A view has no steps; it is cut with
   its input if the rows stay the same.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.opdef import AxisKind
-from mcudeploy.planner.axes.axes import DIMENSIONS, AxisGraph, Edge, axis_graph, index_axes
+from mcudeploy.planner.axes.axes import ROWS, AxisGraph, Edge, axis_graph, index_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,55 +69,43 @@ def convex(graph: Graph, operators: Collection[int], reach: Reachability | None 
     return (reach or reachability(graph)).between(operators) == 0
 
 
-def dimension_of(axis: str) -> int:
-    """Return 0, 1 or 2 for "row", "col" or "channel". Raises ValueError for anything else."""
-    if axis not in DIMENSIONS:
-        raise ValueError(f"the axis is {', '.join(DIMENSIONS[:-1])} or {DIMENSIONS[-1]}, not {axis!r}")
-    return DIMENSIONS.index(axis)
-
-
-def accumulates(axes: AxisGraph, operator: int, dimension: int = 0) -> bool:
-    """Return True if the operator reads its input in parts along the dimension, and is whole at the end."""
-    return dimension == 0 and axes.graph.operators[operator].op.accumulates
-
-
 def takes_parts(axes: AxisGraph, edge: Edge) -> bool:
-    """Return True if the reader needs only a part of the tensor at a time, along the edge's dimension.
+    """Return True if the reader needs only a part of the tensor at a time, along an edge of rows.
 
     The tensor may be a graph input: one that all its readers take in parts can be streamed.
     """
-    if accumulates(axes, edge.target.operator, edge.dimension):
+    if axes.graph.operators[edge.target.operator].op.accumulates:
         # The steps run along the reduced axis that indexes the rows of the first input.
         rows = index_axes(axes.nests[edge.target.operator].reads[0][0])
         return edge.target.kind is AxisKind.REDUCED and edge.target.name in rows
-    if edge.target.name not in axes.writes(edge.target.operator, edge.dimension):
+    if edge.target.name not in axes.writes(edge.target.operator, ROWS):
         return False
     return not edge.window.covers_all(edge.target.size, edge.positions)
 
 
-def cuttable(axes: AxisGraph, dimension: int = 0) -> tuple[bool, ...]:
+def cuttable(axes: AxisGraph) -> tuple[bool, ...]:
     """Return, for each operator, whether it can be cut: output or input in parts, by the rule above."""
-    by_parts = {edge.target.operator for edge in axes.along(dimension) if takes_parts(axes, edge)}
+    by_parts = {edge.target.operator for edge in axes.along(ROWS) if takes_parts(axes, edge)}
     return tuple(
-        accumulates(axes, position, dimension)
+        operator.op.accumulates
         or (
-            axes.graph.tensors[operator.output].shape[dimension] > 1
+            axes.graph.tensors[operator.output].shape[ROWS] > 1
             and (not operator.op.is_view or position in by_parts)
         )
         for position, operator in enumerate(axes.graph.operators)
     )
 
 
-def connections(axes: AxisGraph, dimension: int = 0) -> tuple[Edge, ...]:
+def connections(axes: AxisGraph) -> tuple[Edge, ...]:
     """Return the edges along which producer and reader can be cut together, in the order of the readers."""
-    cut = cuttable(axes, dimension)
-    return tuple(edge for edge in axes.along(dimension) if _connects(axes, edge, cut))
+    cut = cuttable(axes)
+    return tuple(edge for edge in axes.along(ROWS) if _connects(axes, edge, cut))
 
 
 def _connects(axes: AxisGraph, edge: Edge, cut: tuple[bool, ...]) -> bool:
     if edge.source is None or not (cut[edge.source.operator] and cut[edge.target.operator]):
         return False
-    return not accumulates(axes, edge.source.operator, edge.dimension) and takes_parts(axes, edge)
+    return not axes.graph.operators[edge.source.operator].op.accumulates and takes_parts(axes, edge)
 
 
 def links(graph: Graph) -> tuple[OperandLink, ...]:
@@ -131,15 +119,15 @@ def links(graph: Graph) -> tuple[OperandLink, ...]:
     )
 
 
-def components(graph: Graph, axis: str = "row") -> tuple[frozenset[int], ...]:
-    """Return groups of operators that are cut together along `axis`; see the rule above.
+def components(graph: Graph) -> tuple[frozenset[int], ...]:
+    """Return groups of operators that are cut together; see the rule above.
 
     Every operator is in one group, possibly alone; groups are ordered by their first operator.
     """
-    return find_components(axis_graph(graph), dimension_of(axis))
+    return find_components(axis_graph(graph))
 
 
-def find_components(axes: AxisGraph, dimension: int = 0) -> tuple[frozenset[int], ...]:
+def find_components(axes: AxisGraph) -> tuple[frozenset[int], ...]:
     """Return the `components` of a graph whose axes are known.
 
     Union-find in topological order. Tensors with one reader go first. A fork then joins the reader that does
@@ -148,7 +136,7 @@ def find_components(axes: AxisGraph, dimension: int = 0) -> tuple[frozenset[int]
     """
     joined = {
         OperandLink(edge.source.operator, edge.target.operator, edge.operand)
-        for edge in connections(axes, dimension)
+        for edge in connections(axes)
         if edge.source is not None
     }
     pairs: list[OperandLink] = []

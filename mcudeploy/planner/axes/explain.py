@@ -7,13 +7,11 @@ from itertools import zip_longest
 
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import Graph
-from mcudeploy.planner.axes.axes import DIMENSIONS, AxisGraph, Edge, axis_graph
+from mcudeploy.planner.axes.axes import DIMENSIONS, ROWS, AxisGraph, Edge, axis_graph
 from mcudeploy.planner.axes.components import (
     OperandLink,
-    accumulates,
     connections,
     cuttable,
-    dimension_of,
     find_components,
     links,
     reachability,
@@ -25,16 +23,13 @@ _MOST_NAMES = 4
 """The number of operators that one reason names before it only counts the rest."""
 
 
-def explain(graph: Graph, axis: str = "row") -> str:
-    """Describe what can be cut together along `axis`, and why not more, as lines of text. Sizes are in bytes.
-
-    Raises ValueError for an axis that is not "row", "col" or "channel".
-    """
-    facts = _DimensionFacts(axis_graph(graph), dimension_of(axis))
+def explain(graph: Graph) -> str:
+    """Describe what can be cut together, and why not more, as lines of text. Sizes are in bytes."""
+    facts = _CutFacts(axis_graph(graph))
     together = [members for members in facts.components if len(members) > 1]
     alone = [operator for members in facts.components if len(members) == 1 for operator in members]
     operators, count = count_text(len(graph.operators), "operator"), count_text(len(together), "component")
-    text = [f"{operators}; {count} to be cut along {axis}s", *facts.inputs()]
+    text = [f"{operators}; {count} to be cut along rows", *facts.inputs()]
     for number, members in enumerate(together, 1):
         text += ["", *facts.component(f"component {number}", members)]
     if alone:
@@ -42,25 +37,22 @@ def explain(graph: Graph, axis: str = "row") -> str:
     return "\n".join(text)
 
 
-class _DimensionFacts:
-    """The analysis along one dimension, with the text of each of its parts."""
+class _CutFacts:
+    """The analysis along rows, with the text of each of its parts."""
 
-    def __init__(self, axes: AxisGraph, dimension: int) -> None:
-        self.components = find_components(axes, dimension)
-        self._axes, self._dimension = axes, dimension
+    def __init__(self, axes: AxisGraph) -> None:
+        self.components = find_components(axes)
+        self._axes = axes
         self._tensors, self._operators = axes.graph.tensors, axes.graph.operators
-        self._axis = DIMENSIONS[dimension]
-        self._cut = cuttable(axes, dimension)
+        self._cut = cuttable(axes)
         self._links = links(axes.graph)
         self._reach = reachability(axes.graph)
         self._component_of = {member: members for members in self.components for member in members}
         self._connected = {
-            _link(edge, edge.source.operator): edge
-            for edge in connections(axes, dimension)
-            if edge.source is not None
+            _link(edge, edge.source.operator): edge for edge in connections(axes) if edge.source is not None
         }
         self._edges: dict[OperandLink, list[Edge]] = {}
-        for edge in axes.along(dimension):
+        for edge in axes.along(ROWS):
             if edge.source is not None:
                 self._edges.setdefault(_link(edge, edge.source.operator), []).append(edge)
 
@@ -68,7 +60,7 @@ class _DimensionFacts:
         """Report for each graph input whether its readers take it in parts, as streaming requires."""
         rows = []
         for border in self._axes.graph.inputs:
-            edges = [edge for edge in self._axes.along(self._dimension) if edge.tensor == border.tensor]
+            edges = [edge for edge in self._axes.along(ROWS) if edge.tensor == border.tensor]
             parts = {(edge.target.operator, edge.operand) for edge in edges if takes_parts(self._axes, edge)}
             whole = [
                 operator.name
@@ -78,7 +70,7 @@ class _DimensionFacts:
             ]
             names = _listed(list(dict.fromkeys(whole)))
             how = f"read whole by {names}" if whole else "taken in parts"
-            size = self._count(self._tensors[border.tensor].shape[self._dimension])
+            size = self._count(self._tensors[border.tensor].shape[ROWS])
             rows.append((f"input {border.tensor}", size, how))
         return _columns(rows, indent="")
 
@@ -91,7 +83,7 @@ class _DimensionFacts:
             f"{title}: {count_text(len(members), 'operator')}, {count_text(macs, 'MAC')}, "
             f"{outputs:,} B of outputs",
             *self.operators(sorted(members)),
-            f"  connected along {self._axis}s",
+            "  connected along rows",
             *_columns((self._pair(link), self._connection(self._connected[link])) for link in inner),
             *self.ends(members, members),
         ]
@@ -124,7 +116,7 @@ class _DimensionFacts:
     def _connection(self, edge: Edge) -> str:
         """Format an edge in the notation of windows."""
         window, size = edge.window, edge.target.size
-        if accumulates(self._axes, edge.target.operator, edge.dimension):
+        if self._operators[edge.target.operator].op.accumulates:
             return f"takes {self._count(edge.positions)} in parts"
         if isinstance(window, TableWindow):
             most = max(hi - lo for lo, hi in zip(window.lo, window.hi, strict=True))
@@ -148,26 +140,26 @@ class _DimensionFacts:
         every = self._count(self._size(link.producer))
         if link in self._connected:
             return self._refusal(link)
-        if accumulates(self._axes, link.producer, self._dimension):
+        if self._operators[link.producer].op.accumulates:
             return f"{producer} accumulates: its output is whole after the last part"
         edges = self._edges.get(link, [])
         if not edges:
-            return f"{reader} broadcasts it: every {self._axis} reads the same"
+            return f"{reader} broadcasts it: every row reads the same"
         if self._size(link.producer) == 1:
-            return f"{producer} has only 1 {self._axis}"
+            return f"{producer} has only 1 row"
         if not self._cut[link.producer]:
-            return f"{producer} is a view with other {self._axis}s: its memory is one piece"
+            return f"{producer} is a view with other rows: its memory is one piece"
         if self._operators[link.reader].op.is_view:
-            return f"{reader} is a view with other {self._axis}s: its memory is one piece"
+            return f"{reader} is a view with other rows: its memory is one piece"
         if self._size(link.reader) == 1:
             return f"{reader} takes all {every} into one"
         for edge in edges:
-            if edge.target.name in self._axes.writes(link.reader, self._dimension):
+            if edge.target.name in self._axes.writes(link.reader, ROWS):
                 return f"a window of {reader} covers all {every}"
         for other, name in enumerate(DIMENSIONS):
             if any(edge.target.name in self._axes.writes(link.reader, other) for edge in edges):
-                return f"{reader} turns {self._axis}s into {name}s"
-        return f"every {self._axis} of {reader} needs all {every}"
+                return f"{reader} turns rows into {name}s"
+        return f"every row of {reader} needs all {every}"
 
     def _refusal(self, link: OperandLink) -> str:
         """Explain why two connected operators are in different components."""
@@ -184,10 +176,10 @@ class _DimensionFacts:
         return f"connected, but {self._pair(whole)} would be inside: {self._reason(whole)}"
 
     def _size(self, position: int) -> int:
-        return self._tensors[self._operators[position].output].shape[self._dimension]
+        return self._tensors[self._operators[position].output].shape[ROWS]
 
     def _count(self, size: int) -> str:
-        return count_text(size, self._axis)
+        return count_text(size, "row")
 
     def _made_bytes(self, position: int) -> int:
         operator = self._operators[position]
