@@ -63,7 +63,7 @@ def plan_of(candidate: Candidate, work: dict[str, tuple[int, int]]) -> Plan:
 def test_halos_are_dropped_where_time_allows(graph: Graph) -> None:
     base, costs, work = rows_one_by_one(graph)
     found = recompute(base, costs, work, 4 * base.ticks, endless())
-    assert found.peak_bytes < base.peak_bytes
+    assert found is not None and found.peak_bytes < base.peak_bytes
     assert base.ticks < found.ticks <= 4 * base.ticks
     assert set(found.schedule.steps) == set(base.schedule.steps)
     assert len(found.schedule.steps) > len(base.schedule.steps)
@@ -73,14 +73,14 @@ def test_halos_are_dropped_where_time_allows(graph: Graph) -> None:
 @pytest.mark.parametrize("graph", [funnel(), residual(), stream_inputs(residual())])
 def test_no_time_no_recompute(graph: Graph) -> None:
     base, costs, work = rows_one_by_one(graph)
-    assert recompute(base, costs, work, base.ticks, endless()) is base
+    assert recompute(base, costs, work, base.ticks, endless()) is None
 
 
 @pytest.mark.parametrize("graph", [funnel()])
 def test_it_stops_when_told(graph: Graph) -> None:
     base, costs, work = rows_one_by_one(graph)
-    assert recompute(base, costs, work, 4 * base.ticks, endless()).peak_bytes < base.peak_bytes
-    assert recompute(base, costs, work, 4 * base.ticks, Effort(0)) is base
+    assert recompute(base, costs, work, 4 * base.ticks, endless()) is not None
+    assert recompute(base, costs, work, 4 * base.ticks, Effort(0)) is None
 
 
 def test_a_block_lives_as_often_as_it_is_made() -> None:

@@ -40,8 +40,8 @@ def recompute(
     work: WorkBytes,
     most_ticks: float,
     effort: Effort,
-) -> Candidate:
-    """Return the candidate with repeated steps if that lowers its peak within a latency; else itself."""
+) -> Candidate | None:
+    """Return the candidate with repeated steps, if these lower its peak within a latency."""
     state = _DropState(base, {})
     for _ in range(_MOST_ROUNDS):
         drops_tried = takewhile(lambda _: _begin(base, effort), _wider(state))
@@ -51,7 +51,7 @@ def recompute(
         if best.candidate.peak_bytes >= state.candidate.peak_bytes:
             break
         state = best
-    return state.candidate
+    return state.candidate if state.drops else None
 
 
 def _begin(base: Candidate, effort: Effort) -> bool:

@@ -284,7 +284,7 @@ def _recomputed(task: SearchTask, current: _Round, effort: Effort) -> Iterator[P
     """Yield plans that recompute tensors, if that lowers the peak."""
     for candidate in current.candidates[:_RECOMPUTED]:
         again = recompute(candidate, task.costs, task.lean.work, task.most_ticks, effort)
-        if again is not candidate:
+        if again is not None:
             yield _with_moves(task, _first_fit(task, again, effort), effort)
 
 
