@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +14,6 @@ from mcudeploy.planner.place.placement_problem import conflicts, stacks_at_the_t
 
 if TYPE_CHECKING:
     from mcudeploy.planner.place.greedy_loops import Arrays
-
-
-_FEW = 4096
-"""Pairs of neighbours that are passed in 3 ms without numba, whose compiled loop takes 250 ms to load."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +69,7 @@ class Clusters:
         offsets = np.full(len(self.problem.rectangles), -1, np.int64)
         offsets[list(anchored)] = list(anchored.values())
         left = [bundle for bundle in order if self.parts[bundle][0][0] not in anchored]
-        few = len(self._arrays[-1]) <= _FEW and "numba" not in sys.modules
-        place = greedy_loops.first_fit if few else greedy_loops.compiled()
+        place = greedy_loops.first_fit_of(len(self._arrays[-1]))
         place(np.array(left, np.int64), self._arrays, offsets)
         return tuple(offsets.tolist())
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+
+from mcudeploy.common.effort import Effort
 
 Ints = npt.NDArray[np.int64]
 
@@ -19,12 +22,24 @@ these.
 """
 
 
+FirstFit = Callable[[Ints, Arrays, Ints], None]
+
+_INTERPRETED = Effort(100_000)
+"""Pairs of neighbours that pass in 65 ms without numba, which takes 250 ms to load with the compiled loop."""
+
+
+def first_fit_of(pairs: int) -> FirstFit:
+    """Return `first_fit` for some pairs of neighbours, compiled if all calls together are worth it."""
+    _INTERPRETED.spend(pairs)
+    return first_fit if _INTERPRETED.left and "numba" not in sys.modules else compiled()
+
+
 @cache
-def compiled() -> Callable[[Ints, Arrays, Ints], None]:
+def compiled() -> FirstFit:
     """Return `first_fit`, compiled."""
     from numba import njit  # noqa: PLC0415 - numba is slow to load
 
-    result: Callable[[Ints, Arrays, Ints], None] = njit(cache=True)(first_fit)
+    result: FirstFit = njit(cache=True)(first_fit)
     return result
 
 
