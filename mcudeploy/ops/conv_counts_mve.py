@@ -146,6 +146,37 @@ def depthwise(fields: Fields) -> CountsOf:
     return counts
 
 
+def by_four_rows(fields: Fields) -> CountsOf:
+    """dwconv2d_s8_rows_mve: of parts of the columns, blocks of rows are interleaved and multiplied."""
+    stride, cols, most_cols = fields["window.stride_cols"], fields["dims.output_cols"], fields["most_outputs"]
+    widths = [min(most_cols, cols - col) for col in range(0, cols, most_cols)]
+    lefts = [part * most_cols * stride - fields["window.pad_left"] for part in range(len(widths))]
+    spans = [(left, left + (width - 1) * stride + 3) for left, width in zip(lefts, widths, strict=True)]
+    inside = sum(max(0, min(right, fields["dims.input_cols"]) - max(0, left)) for left, right in spans)
+    step, pair = (2, 2 if fields["window.stride_rows"] == 1 else 1) if stride == 1 else (4, 1)
+    channels, most_blocks = fields["dims.channels"], fields["most_blocks"]
+    sixteens = _vectors(channels)
+
+    def counts(rows: Interval) -> Counts:
+        pairs, singles = divmod(len(rows), pair)
+        blocks = pairs + singles
+        most = max(1, min(pairs, most_blocks))
+        calls = -(-pairs // most) + singles
+        return {
+            "calls": 1,
+            "parts": len(widths),
+            "blocks": blocks * len(widths),
+            "groups": calls * sixteens * len(widths),
+            "columns": blocks * sixteens * inside,
+            "channels": calls * channels * len(widths),
+            "rows": blocks * channels * len(widths),
+            "steps": blocks * channels * sum(width // step for width in widths),
+            "rests": blocks * channels * sum(width % step > 0 for width in widths),
+        }
+
+    return counts
+
+
 def _vectors(values: int) -> int:
     return -(-values // VECTOR)
 

@@ -105,6 +105,14 @@ def pack_row_pairs(
     return pack_records(bias, words, multipliers, 1, 1)
 
 
+def pack_four_rows(
+    bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Depthwise constants, weights [C, 3, 3], in a record for each channel; see mcud_four_rows_s8.h."""
+    words = _words(np.pad(weights, ((0, 0), (0, 1), (0, 1))).transpose(0, 2, 1)).reshape(-1, 4)
+    return np.concatenate([bias[:, None], multipliers[:, None], words], axis=1).ravel()
+
+
 def pack_vector_taps(
     bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32]
 ) -> NDArray[np.int32]:
