@@ -182,14 +182,13 @@ def _vectors(values: int) -> int:
 
 
 def _multiplied(blocks: dict[int, int], channels: int, depth: int) -> Counts:
-    """Counts of blocks of pixels by two channels at a time; pixels take an odd last channel singly."""
+    """Counts of blocks of pixels by four channels at a time; an incomplete last four is copied."""
+    fours = -(-channels // 4)
     counts: Counts = {"blocks": sum(blocks.values())}
-    alone = 0
+    if channels % 4:
+        counts["copied_pixels"] = sum(pixels * times for pixels, times in blocks.items())
+    if depth <= VECTOR:
+        return counts | {"shallow": counts["blocks"] * fours}
     for pixels, times in blocks.items():
-        if pixels == 1:
-            alone += times * -(-channels // 2)
-            continue
-        alone += times * pixels * (channels % 2)
-        records = times * (channels // 2)
-        counts |= {f"records_{pixels}": records, f"vectors_{pixels}": records * _vectors(depth)}
-    return counts | {"records_1": alone, "vectors_1": alone * _vectors(depth)}
+        counts |= {f"fours_{pixels}": times * fours, f"vectors_{pixels}": times * fours * _vectors(depth)}
+    return counts

@@ -62,6 +62,22 @@ def pack_blocks(
     return _words(blocks.transpose(0, 1, 3, 2, 4)).reshape(groups * blocks.shape[1], -1)
 
 
+def pack_vector_fours(
+    bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32], groups: int
+) -> NDArray[np.int32]:
+    """Pack weights [K, ...] for blocks of four output channels by vectors; K is `groups` groups of channels.
+
+    See mcud_dot_vector_s8.h.
+    """
+    by_group = weights.reshape(groups, len(weights) // groups, -1)
+    missing = (-by_group.shape[1] % 4, -by_group.shape[2] % VECTOR)
+    full = np.pad(by_group, ((0, 0), (0, missing[0]), (0, missing[1])))
+    by_pair = full.reshape(-1, 2, 2, full.shape[2] // VECTOR, VECTOR).transpose(0, 2, 3, 1, 4)
+    words = _words(by_pair).reshape(len(by_pair), -1)
+    parts = [words, _by_block(bias, groups, 4), _by_block(multipliers, groups, 4)]
+    return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
+
+
 def pack_fours(values: NDArray[np.float32], groups: int) -> NDArray[np.float32]:
     """float32 [K, ...] -> [groups][fours of channels][depth][4], K being `groups` groups of channels.
 
