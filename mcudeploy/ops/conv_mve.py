@@ -36,8 +36,8 @@ _MOST_GATHERED_BYTES = 2048
 
 
 def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCall:
-    """conv2d_s8_1x1_mve; `fields` belong to conv2d_s8_1x1."""
-    params = _fours(constants) | without(fields, "groups") | numbers
+    """conv2d_s8_1x1_mve; `fields` belong to conv2d_s8_1x1, without its groups."""
+    params = _fours(constants) | fields | numbers
     return KernelCall("conv2d_s8_1x1_mve", params, isa=Isa.VECTORS, counts=conv_counts_mve.pointwise(fields))
 
 
