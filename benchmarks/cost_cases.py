@@ -364,8 +364,8 @@ def _moves(dtype: DType) -> Iterator[Graph]:
 
 def _tiled(dtype: DType) -> Iterator[Graph]:
     """Yield convolutions by windows of 3x3, some clipped, for output tiles and for few input channels."""
-    images = ((8, 8), (13, 9), (6, 17), (9, 4), (5, 30), (16, 12))
-    channels = ((16, 12), (8, 6), (4, 9), (32, 8), (12, 16), (20, 3))
+    images = ((8, 8), (13, 9), (6, 17), (9, 4), (5, 30), (16, 12), (10, 21))
+    channels = ((16, 12), (8, 6), (4, 9), (32, 8), (12, 16), (20, 3), (24, 10))
     for (rows, cols), (depth, outputs) in zip(images, channels, strict=True):
         for pads in ((1, 1, 1, 1), (0, 0, 0, 0)):
             op = Conv2d(outputs, (3, 3), pads=pads, low=-math.inf if depth % 3 else 0.0)

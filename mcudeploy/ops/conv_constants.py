@@ -13,6 +13,7 @@ from mcudeploy.ir.opdef import ConstantArray, ParamValue
 from mcudeploy.ops import requantize
 from mcudeploy.ops.packing import (
     pack_blocks,
+    pack_four_rows,
     pack_fours,
     pack_records,
     pack_row_pairs,
@@ -62,6 +63,11 @@ class ConvConstants:
         """int8, depthwise by windows of 3x3, in a record for each channel; see pack_row_pairs."""
         assert self.multipliers is not None
         return {"packed_weights": pack_row_pairs(self.bias, self.weights.reshape(-1, 3, 3), self.multipliers)}
+
+    def packed_four_rows(self) -> dict[str, ParamValue]:
+        """int8, depthwise by windows of 3x3, in a record for each channel; see pack_four_rows."""
+        assert self.multipliers is not None
+        return {"packed_weights": pack_four_rows(self.bias, self.weights.reshape(-1, 3, 3), self.multipliers)}
 
     def _records(self, weights: NDArray[np.int32], groups: int, block: int) -> dict[str, ParamValue]:
         assert self.multipliers is not None

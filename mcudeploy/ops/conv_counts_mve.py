@@ -146,19 +146,49 @@ def depthwise(fields: Fields) -> CountsOf:
     return counts
 
 
+def by_four_rows(fields: Fields) -> CountsOf:
+    """dwconv2d_s8_rows_mve: of parts of the columns, blocks of rows are interleaved and multiplied."""
+    stride, cols, most_cols = fields["window.stride_cols"], fields["dims.output_cols"], fields["most_outputs"]
+    widths = [min(most_cols, cols - col) for col in range(0, cols, most_cols)]
+    lefts = [part * most_cols * stride - fields["window.pad_left"] for part in range(len(widths))]
+    spans = [(left, left + (width - 1) * stride + 3) for left, width in zip(lefts, widths, strict=True)]
+    inside = sum(max(0, min(right, fields["dims.input_cols"]) - max(0, left)) for left, right in spans)
+    step, pair = (2, 2 if fields["window.stride_rows"] == 1 else 1) if stride == 1 else (4, 1)
+    channels, most_blocks = fields["dims.channels"], fields["most_blocks"]
+    sixteens = _vectors(channels)
+
+    def counts(rows: Interval) -> Counts:
+        pairs, singles = divmod(len(rows), pair)
+        blocks = pairs + singles
+        most = max(1, min(pairs, most_blocks))
+        calls = -(-pairs // most) + singles
+        return {
+            "calls": 1,
+            "parts": len(widths),
+            "blocks": blocks * len(widths),
+            "groups": calls * sixteens * len(widths),
+            "columns": blocks * sixteens * inside,
+            "channels": calls * channels * len(widths),
+            "rows": blocks * channels * len(widths),
+            "steps": blocks * channels * sum(width // step for width in widths),
+            "rests": blocks * channels * sum(width % step > 0 for width in widths),
+        }
+
+    return counts
+
+
 def _vectors(values: int) -> int:
     return -(-values // VECTOR)
 
 
 def _multiplied(blocks: dict[int, int], channels: int, depth: int) -> Counts:
-    """Counts of blocks of pixels by two channels at a time; pixels take an odd last channel singly."""
+    """Counts of blocks of pixels by four channels at a time; an incomplete last four is copied."""
+    fours = -(-channels // 4)
     counts: Counts = {"blocks": sum(blocks.values())}
-    alone = 0
+    if channels % 4:
+        counts["copied_pixels"] = sum(pixels * times for pixels, times in blocks.items())
+    if depth <= VECTOR:
+        return counts | {"shallow": counts["blocks"] * fours}
     for pixels, times in blocks.items():
-        if pixels == 1:
-            alone += times * -(-channels // 2)
-            continue
-        alone += times * pixels * (channels % 2)
-        records = times * (channels // 2)
-        counts |= {f"records_{pixels}": records, f"vectors_{pixels}": records * _vectors(depth)}
-    return counts | {"records_1": alone, "vectors_1": alone * _vectors(depth)}
+        counts |= {f"fours_{pixels}": times * fours, f"vectors_{pixels}": times * fours * _vectors(depth)}
+    return counts

@@ -46,9 +46,11 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
         fields = _full_fields(conv, source)
         arrays = constants.packed(runs=source.shape[0], block=FOUR)
-        vectors = conv_mve.full(constants, numbers, fields, source.shape[0])
+        others = [conv_mve.full(constants, numbers, fields, source.shape[0])]
+        if source.shape[0] == 1:  # a row is a pixel
+            others.append(conv_mve.pointwise(constants, numbers, _pixel_fields(conv, source)))
         params, counts = arrays | fields | numbers, conv_counts.full(fields)
-        return KernelCall("conv2d_s8_full", params, counts=counts, others=(vectors,))
+        return KernelCall("conv2d_s8_full", params, counts=counts, others=tuple(others))
     if _is_pointwise(conv):
         fields = {
             "dims.input_channels": channels,
@@ -60,7 +62,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         }
         scratch = padded(channels, GROUP) * _PIXELS * _EXPANDED_BYTES
         arrays = constants.packed(runs=1, block=PAIR)
-        vectors = conv_mve.pointwise(constants, numbers, fields)
+        vectors = conv_mve.pointwise(constants, numbers, without(fields, "groups"))
         wide = conv_wide.pointwise(constants, numbers, fields)
         params = constants.packed(runs=1, block=FOUR) | without(fields, "groups") | numbers
         direct = KernelCall("conv2d_s8_1x1_direct", params, counts=conv_counts.direct(fields))
@@ -219,4 +221,15 @@ def _full_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:
         "input_rows": source.shape[0],
         "row_values": source.shape[1] * source.shape[2],
         "output_channels": conv.out_channels,
+    }
+
+
+def _pixel_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:
+    values = source.shape[1] * source.shape[2]
+    return {
+        "dims.input_channels": values,
+        "dims.output_cols": 1,
+        "dims.output_channels": conv.out_channels,
+        "stride_rows": 1,
+        "pixel_step": values,
     }

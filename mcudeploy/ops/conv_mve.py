@@ -13,7 +13,14 @@ from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts_mve
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv_constants import without
-from mcudeploy.ops.packing import VECTOR, pack_blocks, pack_records, pack_vector_taps, padded
+from mcudeploy.ops.packing import (
+    VECTOR,
+    pack_blocks,
+    pack_records,
+    pack_vector_fours,
+    pack_vector_taps,
+    padded,
+)
 
 if TYPE_CHECKING:
     from mcudeploy.ops.conv_constants import ConvConstants
@@ -29,8 +36,8 @@ _MOST_GATHERED_BYTES = 2048
 
 
 def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCall:
-    """conv2d_s8_1x1_mve; `fields` belong to conv2d_s8_1x1."""
-    params = _records(constants) | without(fields, "groups") | numbers
+    """conv2d_s8_1x1_mve; `fields` belong to conv2d_s8_1x1, without its groups."""
+    params = _fours(constants) | fields | numbers
     return KernelCall("conv2d_s8_1x1_mve", params, isa=Isa.VECTORS, counts=conv_counts_mve.pointwise(fields))
 
 
@@ -38,7 +45,7 @@ def general(constants: ConvConstants, numbers: Params, fields: Params, groups: i
     """conv2d_s8_mve by `pixels` pixels; `fields` are shared by conv2d_s8 and conv2d_s8_deep."""
     _, *kernel_shape, _ = constants.weights.shape
     patch = constants.weights[0].size
-    records = _records(constants, groups=groups)
+    records = _fours(constants, groups)
     in_runs = kernel_shape[1] == 1 or (groups == 1 and fields["window.dilation_cols"] == 1)
     inside = _columns_inside(fields) if in_runs else {"first_inside": 0, "end_inside": 0}
     facts = {
@@ -60,7 +67,7 @@ def general(constants: ConvConstants, numbers: Params, fields: Params, groups: i
 
 def full(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
     """conv2d_s8_full_mve; `fields` belong to conv2d_s8_full, which reads `rows` rows."""
-    params = _records(constants, runs=rows) | fields | numbers
+    params = _records(constants, rows) | fields | numbers
     return KernelCall("conv2d_s8_full_mve", params, isa=Isa.VECTORS, counts=conv_counts_mve.full(fields))
 
 
@@ -68,7 +75,7 @@ def by_rows(constants: ConvConstants, numbers: Params, fields: Params, rows: int
     """conv2d_s8_by_rows_mve; `fields` belong to conv2d_s8_by_rows, which reads `rows` rows."""
     outputs = padded(len(constants.weights), _PAIR)
     known = fields | {"padded_outputs": outputs} | without(numbers, "padded_outputs")
-    params = _records(constants, runs=rows) | known
+    params = _records(constants, rows) | known
     state = outputs * SUM_BYTES
     counts = conv_counts_mve.by_rows(fields, rows)
     return KernelCall("conv2d_s8_by_rows_mve", params, state_bytes=state, isa=Isa.VECTORS, counts=counts)
@@ -105,7 +112,13 @@ def _columns_inside(fields: Mapping[str, Any]) -> dict[str, int]:
     return {"first_inside": min(-(-pad // step), end), "end_inside": end}
 
 
-def _records(constants: ConvConstants, *, runs: int = 1, groups: int = 1) -> dict[str, NDArray[np.int32]]:
+def _fours(constants: ConvConstants, groups: int = 1) -> dict[str, NDArray[np.int32]]:
     assert constants.multipliers is not None
-    weights = pack_blocks(constants.weights, groups, runs, _PAIR, VECTOR)
-    return {"packed_weights": pack_records(constants.bias, weights, constants.multipliers, groups, _PAIR)}
+    records = pack_vector_fours(constants.bias, constants.weights, constants.multipliers, groups)
+    return {"packed_weights": records}
+
+
+def _records(constants: ConvConstants, runs: int) -> dict[str, NDArray[np.int32]]:
+    assert constants.multipliers is not None
+    weights = pack_blocks(constants.weights, 1, runs, _PAIR, VECTOR)
+    return {"packed_weights": pack_records(constants.bias, weights, constants.multipliers, 1, _PAIR)}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
-from mcudeploy.ops import conv_counts, conv_mve, requantize
+from mcudeploy.ops import conv_counts, conv_counts_mve, conv_mve, requantize
 from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, without
 from mcudeploy.ops.packing import by_tap, padded
@@ -24,6 +26,11 @@ _MOST_OUTPUTS = 32
 """Outputs in a row that dwconv2d_s8_rows takes at a time: more need more scratch, and save little."""
 _PAIR_COLUMN_BYTES = 32
 """Bytes of an expanded column of four rows and four channels."""
+_FOUR_ROWS_BYTES = 64
+"""Bytes of an interleaved column of four rows and 16 channels."""
+_MOST_BLOCKS = 8
+_MOST_COLUMNS = 36
+"""Interleaved columns of all blocks, but if one block has more."""
 
 
 def depthwise_kernel(
@@ -48,18 +55,18 @@ def depthwise_kernel(
     scratch += OFFSET_BYTES
     vectors = conv_mve.depthwise(constants, numbers, fields, padding, scratch)
     params, counts = arrays | fields | numbers, conv_counts.depthwise(fields)
-    by_pairs = _by_row_pairs(conv, constants, numbers, fields, zero_point)
-    return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=(*by_pairs, *vectors))
+    by_rows = _by_rows(conv, constants, numbers, fields, padding)
+    return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=(*by_rows, *vectors))
 
 
-def _by_row_pairs(
+def _by_rows(
     conv: Conv2d,
     constants: ConvConstants,
     numbers: dict[str, ParamValue],
     fields: dict[str, ParamValue],
-    zero_point: int,
+    padding: NDArray[np.int8],
 ) -> tuple[KernelCall, ...]:
-    """dwconv2d_s8_rows, if it supports these windows."""
+    """dwconv2d_s8_rows and dwconv2d_s8_rows_mve, if they support these windows."""
     stride, cols = conv.stride[1], fields["dims.output_cols"]
     small = conv.kernel_shape == (3, 3) and conv.dilation == (1, 1) and stride <= _MOST_STRIDE
     if not small or numbers["quant.left_shift"] != 0:
@@ -67,8 +74,23 @@ def _by_row_pairs(
     assert isinstance(cols, int)
     most = min(cols, padded(-(-cols // -(-cols // _MOST_OUTPUTS)), FOUR))
     fixed = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
-    own = without(fields, *fixed) | {"most_outputs": most, "input_zero_point": zero_point}
+    shared = without(fields, *fixed) | {"most_outputs": most}
+    own = shared | {"input_zero_point": int(padding[0])}
     params = constants.packed_row_pairs() | own | numbers
     scratch = ((most - 1) * stride + 3) * _PAIR_COLUMN_BYTES
     counts = conv_counts.by_row_pairs(params)
-    return (KernelCall("dwconv2d_s8_rows", params, scratch, form=str(stride), counts=counts),)
+    by_pairs = KernelCall("dwconv2d_s8_rows", params, scratch, form=str(stride), counts=counts)
+    step = 2 if stride == 1 else FOUR
+    columns = padded(most, step) * stride + 2
+    blocks = min(_MOST_BLOCKS, max(1, _MOST_COLUMNS // columns))
+    arrays = constants.packed_four_rows() | {"padding": padding}
+    params = arrays | shared | {"most_blocks": blocks, "columns": columns} | numbers
+    vectors = KernelCall(
+        "dwconv2d_s8_rows_mve",
+        params,
+        blocks * columns * _FOUR_ROWS_BYTES,
+        form=str(stride),
+        isa=Isa.VECTORS,
+        counts=conv_counts_mve.by_four_rows(params),
+    )
+    return by_pairs, vectors

@@ -62,6 +62,22 @@ def pack_blocks(
     return _words(blocks.transpose(0, 1, 3, 2, 4)).reshape(groups * blocks.shape[1], -1)
 
 
+def pack_vector_fours(
+    bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32], groups: int
+) -> NDArray[np.int32]:
+    """Pack weights [K, ...] for blocks of four output channels by vectors; K is `groups` groups of channels.
+
+    See mcud_dot_vector_s8.h.
+    """
+    by_group = weights.reshape(groups, len(weights) // groups, -1)
+    missing = (-by_group.shape[1] % 4, -by_group.shape[2] % VECTOR)
+    full = np.pad(by_group, ((0, 0), (0, missing[0]), (0, missing[1])))
+    by_pair = full.reshape(-1, 2, 2, full.shape[2] // VECTOR, VECTOR).transpose(0, 2, 3, 1, 4)
+    words = _words(by_pair).reshape(len(by_pair), -1)
+    parts = [words, _by_block(bias, groups, 4), _by_block(multipliers, groups, 4)]
+    return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
+
+
 def pack_fours(values: NDArray[np.float32], groups: int) -> NDArray[np.float32]:
     """float32 [K, ...] -> [groups][fours of channels][depth][4], K being `groups` groups of channels.
 
@@ -103,6 +119,14 @@ def pack_row_pairs(
     """Depthwise constants, weights [C, 3, 3], in a record for each channel; see mcud_row_pairs_s8.h."""
     words = _words(weights[:, [0, 1, 1, 2]].transpose(0, 2, 1)).reshape(-1, 3)
     return pack_records(bias, words, multipliers, 1, 1)
+
+
+def pack_four_rows(
+    bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Depthwise constants, weights [C, 3, 3], in a record for each channel; see mcud_four_rows_s8.h."""
+    words = _words(np.pad(weights, ((0, 0), (0, 1), (0, 1))).transpose(0, 2, 1)).reshape(-1, 4)
+    return np.concatenate([bias[:, None], multipliers[:, None], words], axis=1).ravel()
 
 
 def pack_vector_taps(

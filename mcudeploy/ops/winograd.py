@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import Counts, KernelCall, ParamValue
 from mcudeploy.ops import requantize
 from mcudeploy.ops.packing import padded
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from mcudeploy.ops.conv import Conv2d
     from mcudeploy.ops.conv_constants import ConvConstants
 
-_COLS, _INPUT_COLS, _TILES, _FOUR, _WORD_BYTES = 4, 6, 2, 4, 4
+_COLS, _INPUT_COLS, _TILES, _FOUR, _EIGHT, _WORD_BYTES = 4, 6, 2, 4, 8, 4
 _WORK_WORDS, _COPIED = 72, 16
 _MOST_BYTES = 1 << 21
 """Limit of the weights of one layer."""
@@ -53,17 +54,32 @@ class _Tiles:
     def positions(self) -> int:
         return len(self.along_rows) // self.summed_rows * len(self.along_cols)
 
-    def weights(self, weights: NDArray[np.int8]) -> NDArray[np.int32]:
-        """Return [K, 3, 3, C], transformed, as int16 pairs in the order of the kernel."""
+    def spread(self, weights: NDArray[np.int8]) -> NDArray[np.int64]:
+        """Return [K, 3, 3, C], transformed, K filled up to fours of channels."""
         rows, cols = np.array(self.along_rows), np.array(self.along_cols)
         spread = np.einsum("ia,jb,oabk->oijk", rows, cols, weights.astype(np.int64), optimize=True)
-        outputs, _, _, depth = spread.shape
-        full = np.pad(spread, ((0, -outputs % _FOUR), (0, 0), (0, 0), (0, 0)))
+        return np.pad(spread, ((0, -len(weights) % _FOUR), (0, 0), (0, 0), (0, 0)))
+
+    def weights(self, weights: NDArray[np.int8]) -> NDArray[np.int32]:
+        """Return [K, 3, 3, C], transformed, as int16 pairs in the order of the kernel."""
+        full = self.spread(weights)
+        depth = full.shape[3]
         if self.summed_rows > 1:  # [K][row][col] to [K][col][row]
             full = full.transpose(0, 2, 1, 3)
         pairs = full.reshape(-1, _FOUR, self.positions, self.summed_rows, depth // 4, 2, 2)
         ordered = pairs.transpose(0, 2, 3, 4, 6, 1, 5)  # [fours][position][row][group][odd][channel][half]
-        return np.ascontiguousarray(ordered.astype("<i2")).view("<i4").astype(np.int32).ravel()
+        return _halves(ordered)
+
+    def vectors(self, weights: NDArray[np.int8]) -> NDArray[np.int32]:
+        """Return [K, 3, 3, C], transformed, as int16 vectors in the order of the kernel for them."""
+        full = self.spread(weights)
+        by_eights = full.reshape(-1, _FOUR, self.positions, full.shape[3] // _EIGHT, _EIGHT)
+        return _halves(by_eights.transpose(0, 2, 3, 1, 4))  # [fours][position][depth / 8][channel][8]
+
+
+def _halves(values: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Values of 16 bits in words."""
+    return np.ascontiguousarray(values.astype("<i2")).view("<i4").astype(np.int32).ravel()
 
 
 _HEIGHTS = (
@@ -105,6 +121,21 @@ def winograd(
         words = tiles.positions * tiles.summed_rows * depth // 2 * _TILES
         words += max(work, tiles.positions * _FOUR * _TILES)
         counts = _Counts(tiles, conv.pads[:2], source.shape, output.shape)
+        if tiles.rows == _COLS and depth % _EIGHT == 0:
+            vectors: dict[str, ParamValue] = {
+                "packed_weights": tiles.vectors(constants.weights),
+                "factors": factors.ravel(),
+                "padding": np.tile(padding, _INPUT_COLS),
+            }
+            calls.append(
+                KernelCall(
+                    "conv2d_s8_w4x4_mve",
+                    vectors | fields | numbers,
+                    words * _WORD_BYTES,
+                    isa=Isa.VECTORS,
+                    counts=_VectorCounts(source.shape, output.shape),
+                )
+            )
         calls.append(
             KernelCall(
                 f"conv2d_s8_w{tiles.rows}x{_COLS}",
@@ -149,4 +180,31 @@ class _Counts:
             "finished": count * channels,
             "result_rows": len(rows) * len(starts) * channels,
             "partial": (len(rows) * output_cols - whole) * -(-channels // _FOUR),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _VectorCounts:
+    """Loop counts of the kernel for vectors: eights of channels are transformed, fours are finished."""
+
+    source: Shape
+    output: Shape
+
+    def __call__(self, rows: Interval) -> Counts:
+        """Return the counts of a call that computes these rows."""
+        (_, output_cols, channels), eights = self.output, self.source[2] // _EIGHT
+        height, fours = -(-len(rows) // _COLS), -(-channels // _FOUR)
+        count = height * -(-output_cols // _COLS)
+        whole = (len(rows) // _COLS) * (output_cols // _COLS) * (channels // _FOUR)
+        multiplied = -(-count // _TILES) * fours
+        return {
+            "calls": 1,
+            "tile_rows": height,
+            "tiles": count,
+            "eights": count * eights,
+            "multiplied": multiplied,
+            "products": multiplied * eights,
+            "finished": count * fours,
+            "partial": count * fours - whole,
+            "copied": len(rows) * output_cols * fours - whole * _COLS * _COLS,
         }

@@ -37,9 +37,9 @@ KERNELS = (
     "conv2d_s8_first_wide",
     "conv2d_s8_by_rows",
     *("conv2d_s8_deep", "conv2d_s8_full", "dwconv2d_s8", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied"),
-    *("conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4"),
+    *("conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4", "conv2d_s8_w4x4_mve"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
-    *("dwconv2d_s8_mve", "dwconv2d_f32"),
+    *("dwconv2d_s8_mve", "dwconv2d_s8_rows_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
     *("avgpool_s8", "lut_s8", "matmul_s8", "matmul_s8_bt", "maxpool_s8", "mul_s8", "softmax_s8"),
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
@@ -162,7 +162,8 @@ def geometries(draw: st.DrawFn, many: int) -> tuple[Conv2d, Shape]:
 @st.composite
 def depthwise_geometries(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
     """A depthwise convolution by 3x3 with any strides, of narrow and of wide rows, and its input's shape."""
-    shape = (draw(st.integers(3, 24)), draw(st.one_of(sizes, st.integers(30, 70))), draw(st.integers(2, 9)))
+    channels = draw(st.one_of(st.integers(2, 9), st.integers(15, 37)))
+    shape = (draw(st.integers(3, 24)), draw(st.one_of(sizes, st.integers(30, 70))), channels)
     assume(np.prod(shape) < 6000)
     top, left, bottom, right = (draw(st.integers(0, 2)) for _ in range(4))
     right = max(right, 3 - shape[1] - left)

@@ -164,7 +164,7 @@ def test_depthwise(case: Case, seed: int) -> None:
 
 
 @given(
-    channels=st.integers(2, 9),
+    channels=st.one_of(st.integers(2, 9), st.integers(15, 35)),
     size=st.tuples(st.integers(1, 20), st.integers(1, 40)),
     strides=st.tuples(st.integers(1, 3), st.integers(1, 2)),
     pads=st.tuples(*[st.integers(0, 3)] * 4),

@@ -15,6 +15,7 @@ from single_node import bounded, seeds
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv import Conv2d, window_positions
 
@@ -145,3 +146,14 @@ def test_a_row_costs_a_row_with_tiles_of_one() -> None:
         name: [call.counts(Interval(0, rows))["pairs"] for rows in (1, 8)] for name, call in calls.items()
     }  # type: ignore[misc]
     assert [whole / row for row, whole in pairs.values()] == [8, 4, 2]
+
+
+@pytest.mark.parametrize(("depth", "offers"), [(8, True), (12, False), (40, True)])
+def test_vectors_take_depths_of_eights(depth: int, offers: bool) -> None:
+    graph = convolution(np.ones((4, 3, 3, depth)), (8, 8))
+    (operator,) = graph.operators
+    call = operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors["y"])
+    names = {isa: {it.kernel for it in call.variants(isa)} for isa in Isa}
+    assert [isa for isa, kernels in names.items() if "conv2d_s8_w4x4_mve" in kernels] == [
+        Isa.VECTORS
+    ] * offers

@@ -1,20 +1,28 @@
 /* Pixels times int8 weights by vectors, requantised to int8: the core of the convolutions named _mve.
  *
- * Blocks are 3, 2 or 1 pixels by 2 channels; pixels are read where they lie. Constants are packed in the order of
- * their use, one record for each pair of channels, a channel that is missing being 0:
+ * Blocks are 3, 2 or 1 pixels by 4 channels; pixels are read where they lie. Constants are packed in the order of
+ * their use, one record for every four channels, a channel that is missing being 0:
  *
- *   int32_t bias[2]                  with the input's zero point folded in
- *   int8_t  weights[vectors][2][16]  0 after the depth
- *   int32_t multipliers[2]
+ *   int8_t  weights[2][vectors][2][16]  of channels 0 and 2, then of 1 and 3; 0 after the depth
+ *   int32_t bias[4]                     with the input's zero point folded in
+ *   int32_t multipliers[4]
+ *
+ * Kernels that add up rows of the input have a record for each pair of channels, with weights for every row:
+ * int32_t bias[2], int8_t weights[rows][vectors][2][16], int32_t multipliers[2].
  */
 #ifndef MCUD_DOT_VECTOR_S8_H
 #define MCUD_DOT_VECTOR_S8_H
 
 #include "mcud_vector.h"
 
+#if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__) && MCUD_BLOCKS
+#define MCUD_VECTOR_FOURS
+#include "mcud_fours_mve.h"
+#endif
+
 /* The output channels that pixels are multiplied to. */
 typedef struct {
-    const int32_t *records; /* [pairs of channels] */
+    const int32_t *records; /* [fours of channels] */
     int32_t channels;
     int32_t pitch; /* from a pixel's results to the next one's */
     int32_t depth;
@@ -28,17 +36,17 @@ static inline int32_t mcud_vector_next_pixels(int32_t left, int32_t most)
     return next < left ? next : left;
 }
 
-/* One pixel by all channels. */
-static inline void mcud_vector_pixel(const mcud_vector_channels *to, const int8_t *x, const int32_t *record, int32_t channels,
-                                     int8_t *y)
+/* One pixel by up to four channels. */
+static inline void mcud_vector_four(const mcud_vector_channels *to, const int8_t *x, const int32_t *record,
+                                    int32_t channels, int8_t *y)
 {
-    for (const int8_t *end = y + channels; y < end; y += 2, record += 2) {
-        int32_t sums[2] = {record[0], record[1]};
-        record = mcud_vector_dot_1x2(x, to->depth, record + 2, sums);
-        y[0] = mcud_requantize_s8(sums[0], record[0], &to->finish);
-        if (y + 1 < end) {
-            y[1] = mcud_requantize_s8(sums[1], record[1], &to->finish);
-        }
+    int32_t even[2] = {0, 0};
+    int32_t odd[2] = {0, 0};
+    record = mcud_vector_dot_1x2(x, to->depth, record, even);
+    record = mcud_vector_dot_1x2(x, to->depth, record, odd);
+    for (int32_t i = 0; i < channels; i++) {
+        const int32_t sum = (i % 2 == 0 ? even : odd)[i / 2];
+        y[i] = mcud_requantize_s8(record[i] + sum, record[i + 4], &to->finish);
     }
 }
 
@@ -46,20 +54,33 @@ static inline void mcud_vector_pixel(const mcud_vector_channels *to, const int8_
 static inline void mcud_vector_pixels(const mcud_vector_channels *to, const int8_t *const x[3], int32_t count,
                                       int8_t *y)
 {
+    const int32_t words = (int32_t)((uint32_t)(to->depth + 15) / 16 * 16 + 8); /* of a record */
     const int32_t *record = to->records;
-    int32_t channels = to->channels; /* that are left */
-    if (count > 1 && channels > 1 && to->finish.left == 0) {
-        const int32_t pairs = channels & ~1;
-        if (count == 3) {
-            record = mcud_vector_3x2(x, to->depth, record, &to->finish, y, pairs, to->pitch);
-        } else {
-            record = mcud_vector_2x2(x, to->depth, record, &to->finish, y, pairs, to->pitch);
+    int32_t done = 0; /* channels */
+#if defined(MCUD_VECTOR_FOURS)
+    if (to->finish.left == 0) {
+        const int32_t zero_point = to->finish.zero_point;
+        done = to->channels & ~3;
+        if (done > 0) {
+            mcud_vector_fours(x, count, to->depth, record, zero_point, y, done, to->pitch);
         }
-        y += pairs;
-        channels -= pairs;
+        if (done < to->channels) {
+            int8_t last[12] = {0}; /* the results of an incomplete record */
+            mcud_vector_fours(x, count, to->depth, record + done / 4 * words, zero_point, last, 4, 4);
+            for (int32_t p = 0; p < count; p++, y += to->pitch) {
+                for (int32_t i = done; i < to->channels; i++) {
+                    y[i] = last[4 * p + i - done];
+                }
+            }
+        }
+        return;
     }
-    for (int32_t p = 0; p < count && channels > 0; p++, y += to->pitch) {
-        mcud_vector_pixel(to, x[p], record, channels, y);
+#endif
+    for (; done < to->channels; done += 4, record += words) {
+        const int32_t left = to->channels - done;
+        for (int32_t p = 0; p < count; p++) {
+            mcud_vector_four(to, x[p], record, left < 4 ? left : 4, y + p * to->pitch + done);
+        }
     }
 }
 

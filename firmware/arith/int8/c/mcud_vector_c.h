@@ -40,41 +40,6 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
     return weights + (depth + 15) / 16 * 8;
 }
 
-static inline const int32_t *mcud_vector_record(const int8_t *x, int32_t depth, const int32_t *record,
-                                               const mcud_finish_s8 *finish, int8_t *y)
-{
-    int32_t sums[2] = {record[0], record[1]};
-    record = mcud_vector_dot_1x2(x, depth, record + 2, sums);
-    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
-    y[1] = mcud_requantize_s8(sums[1], record[1], finish);
-    return record + 2;
-}
-
-/* Two pixels of x[depth] by an even number of channels -> y[2][channels], `pitch` apart. The records after those
- * used. finish->left is 0. */
-static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *records,
-                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
-                                             int32_t pitch)
-{
-    for (const int8_t *end = y + channels; y < end; y += 2) {
-        mcud_vector_record(x[0], depth, records, finish, y);
-        records = mcud_vector_record(x[1], depth, records, finish, y + pitch);
-    }
-    return records;
-}
-
-/* Three pixels. */
-static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
-                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
-                                             int32_t pitch)
-{
-    const int32_t *last = records;
-    for (int32_t c = 0; c < channels; c += 2) {
-        last = mcud_vector_record(x[2], depth, last, finish, y + 2 * pitch + c);
-    }
-    return mcud_vector_2x2(x, depth, records, finish, y, channels, pitch);
-}
-
 /* `channels` channels at the taps of windows that are `step` bytes apart, the first one's taps lying `at` bytes after
  * `taps` -> y[windows][channels]; none of them is 0. */
 static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, int32_t step,

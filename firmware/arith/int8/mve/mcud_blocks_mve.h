@@ -1,65 +1,11 @@
 /* The blocks of the M-profile Vector Extension by intrinsics, for compilers that do not take them in assembler: see
- * mcud_compiler.h. The functions are those of mcud_vector_mve.h and mcud_taps_mve.h, and give the same bits. */
+ * mcud_compiler.h. The functions are those of mcud_taps_mve.h, and give the same bits. */
 #ifndef MCUD_BLOCKS_MVE_H
 #define MCUD_BLOCKS_MVE_H
 
 #include <arm_mve.h>
 
 #include "mcud_simd.h"
-
-/* `pixels` pixels of x[depth] by two channels -> y[pixels][2], `pitch` apart. The record after the one used. */
-MCUD_BLOCK const int32_t *mcud_vector_record(const int8_t *const *x, int32_t pixels, int32_t depth,
-                                             const int32_t *record, int32_t zero_point, int8_t *y, int32_t pitch)
-{
-    const mcud_finish_s8 finish = {zero_point, 0, 0};
-    const int8_t *w = (const int8_t *)(record + 2);
-    const int8_t *from[3] = {x[0], x[1], x[pixels - 1]};
-    int32_t sums[6] = {record[0], record[1], record[0], record[1], record[0], record[1]};
-    for (int32_t left = depth; left > 0; left -= 16, w += 32) {
-        const mve_pred16_t some = vctp8q((uint32_t)left);
-        const int8x16_t w0 = vldrbq_z_s8(w, some);
-        const int8x16_t w1 = vldrbq_z_s8(w + 16, some);
-        for (int32_t i = 0; i < pixels; i++, from[i - 1] += 16) {
-            const int8x16_t v = vldrbq_z_s8(from[i], some);
-            sums[2 * i] = vmladavaq_p_s8(sums[2 * i], v, w0, some);
-            sums[2 * i + 1] = vmladavaq_p_s8(sums[2 * i + 1], v, w1, some);
-        }
-    }
-    record = (const int32_t *)(const void *)w;
-    const int32_t multipliers[2] = {record[0], record[1]};
-    for (int32_t i = 0; i < pixels; i++, y += pitch) {
-        y[0] = mcud_requantize_s8(sums[2 * i], multipliers[0], &finish);
-        y[1] = mcud_requantize_s8(sums[2 * i + 1], multipliers[1], &finish);
-    }
-    return record + 2;
-}
-
-/* Three pixels of x[depth] by an even number of channels -> y[3][channels], `pitch` apart. The records after those
- * used. finish->left is 0. */
-static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
-                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
-                                             int32_t pitch)
-{
-    const int8_t *const pixels[3] = {x[0], x[1], x[2]}; /* a store to y may not change them */
-    const int32_t zero_point = finish->zero_point;
-    for (const int8_t *const end = y + channels; y < end; y += 2) {
-        records = mcud_vector_record(pixels, 3, depth, records, zero_point, y, pitch);
-    }
-    return records;
-}
-
-/* The same for two pixels. */
-static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *records,
-                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
-                                             int32_t pitch)
-{
-    const int8_t *const pixels[2] = {x[0], x[1]};
-    const int32_t zero_point = finish->zero_point;
-    for (const int8_t *const end = y + channels; y < end; y += 2) {
-        records = mcud_vector_record(pixels, 2, depth, records, zero_point, y, pitch);
-    }
-    return records;
-}
 
 /* The sums of 16 channels: every fourth one from channels 0, 2, 1 and 3 on. */
 typedef struct {

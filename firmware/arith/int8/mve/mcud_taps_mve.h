@@ -149,6 +149,8 @@ static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count
     }
 }
 
+#else
+#include "mcud_blocks_mve.h"
 #endif
 
 /* `count` taps side by side in a window, `pitch` bytes apart: taps [first, end) are inside the input, x being the first
