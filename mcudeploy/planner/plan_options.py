@@ -118,7 +118,7 @@ OPTIONS = (
     OptionSpec(
         "ram_limit",
         parse_size,
-        "Bytes that the arena may take, such as 96k, 64KiB or 1M. The search then looks for the fastest plan, "
+        "Bytes that the arena may take, such as 96k, 64KiB or 1M. The search then takes the fastest plan, "
         "not the smallest.",
     ),
     OptionSpec(
