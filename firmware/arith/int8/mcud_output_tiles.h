@@ -30,6 +30,9 @@ typedef struct {
 #else
 #include "mcud_winograd_c.h"
 #endif
+#if !defined(MCUD_TILES_DSP)
+#include "mcud_winograd_results_c.h"
+#endif
 
 #if defined(__GNUC__)
 #define MCUD_INLINE __attribute__((always_inline)) static inline
@@ -181,20 +184,6 @@ MCUD_INLINE void mcud_transform_input(int32_t r, const mcud_winograd_s8_params *
 }
 
 #if !defined(MCUD_TILES_DSP)
-
-/* Sums of 6 positions along an axis to 4 results; `last` is the factor of the last one. */
-MCUD_INLINE void mcud_results_6(const uint32_t *m, int32_t step, uint32_t last, uint32_t *y, int32_t y_step)
-{
-    const uint32_t s = m[step] + m[2 * step];
-    const uint32_t d = m[step] - m[2 * step];
-    const uint32_t s2 = m[3 * step] + m[4 * step];
-    const uint32_t d2 = m[3 * step] - m[4 * step];
-    const uint32_t m5 = last * m[5 * step];
-    y[0] = m[0] + s + s2;
-    y[y_step] = d + 2 * d2;
-    y[2 * y_step] = s + 4 * s2;
-    y[3 * y_step] = d + 8 * d2 + m5;
-}
 
 /* The sums of one channel of one tile to its results. */
 MCUD_INLINE void mcud_finish_tile(int32_t r, uint32_t *sums, const int32_t *factors, int32_t zero, int32_t pixel,

@@ -63,11 +63,11 @@ def pack(
     for keys, crowd, nodes in tries(sections, seed):
         if done >= work or effort.is_spent():
             break
-        found, looked_at, offsets = _run(sections, keys, crowd, nodes, work - done)
+        outcome, looked_at, offsets = _run(sections, keys, crowd, nodes, work - done)
         done += looked_at
-        if found == 0:
+        if outcome == 0:
             return PlacementOutcome(None, not anchored, done)
-        if found == 1:
+        if outcome == 1:
             at = {index: int(low) * sections.grain for index, low in zip(free, offsets, strict=True)}
             placed = {**anchored, **at}
             fits = all(low + problem.rectangles[i].size_bytes <= capacity for i, low in placed.items())
@@ -93,8 +93,8 @@ def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) ->
     offset, used = np.zeros(count, np.int64), np.array([nodes, work], np.int64)
     floor, least, done = np.zeros_like(left), np.zeros(count, np.int64), np.zeros(count, np.int64)
     state = (rank, floor, left, least, offset, done, used)
-    found = _search(order, (-1, -1), fixed, ranking, state)
-    return found, work - int(used[1]), offset
+    outcome = _search(order, (-1, -1), fixed, ranking, state)
+    return outcome, work - int(used[1]), offset
 
 
 _INTS = "int64[::1]"
@@ -192,7 +192,7 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
         members = np.zeros(part[-1] + 1, np.int64)
         for u in items:
             members[part[lo[u] - begin]] += 1
-        found = 1
+        outcome = 1
         for number in np.argsort(members):  # small ones are refuted soonest
             some = np.empty(members[number], np.int64)
             k = 0
@@ -204,14 +204,14 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             for k in range(len(some)):
                 rank[some[k]] = k
             # A literal -1 would crash when loaded from numba's cache (numba's issue 6061).
-            found = _search(some, (last, -len(rank)), fixed, ranking, state)
-            if found != 1:
+            outcome = _search(some, (last, -len(rank)), fixed, ranking, state)
+            if outcome != 1:
                 break
-        if found != 1:  # others may have been placed before
+        if outcome != 1:  # others may have been placed before
             floor[begin:end], left[begin:end] = old_floor, old_left
             for k in range(count):
                 least[items[k]], rank[items[k]], done[items[k]] = old_least[k], old_rank[k], 0
-        return found
+        return outcome
     candidates, places, k = np.empty(count, np.int64), np.empty(count, np.int64), 0
     for u in items:
         at = least[u]
@@ -245,9 +245,9 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             if done[other] == 0:
                 least[other] = max(least[other], top)
         offset[u], done[u] = at, 1
-        found = _search(rest, (at, rank[u]), fixed, ranking, state)
-        if found != 0:
-            return found
+        outcome = _search(rest, (at, rank[u]), fixed, ranking, state)
+        if outcome != 0:
+            return outcome
         done[u] = 0
         for k in range(len(old_least)):
             least[near[near_at[u] + k]] = old_least[k]

@@ -112,7 +112,7 @@ def _places(u: int, arena: Occupancy, scene: MoveTable, rule: int, openings: Ope
     live, at, count = arena.live, arena.at, arena.counts[0]
     death, size, grain = scene.death, scene.size, scene.grain
     place, rank = openings.place, openings.rank
-    found, low = 0, 0
+    choices, low = 0, 0
     for k in range(count + 1):
         high = at[live[k]] if k < count else scene.limit
         first, last = -(-low // grain[u]) * grain[u], (high - size[u]) // grain[u] * grain[u]
@@ -123,19 +123,19 @@ def _places(u: int, arena: Occupancy, scene: MoveTable, rule: int, openings: Ope
             if gap == 0:
                 below = above = min(below, above)
             for end in range(1 if first == last else 2):
-                place[found] = first if end == 0 else last
+                place[choices] = first if end == 0 else last
                 if rule == BESIDE:
-                    rank[found] = (below if end == 0 else above) * _FAR + gap
+                    rank[choices] = (below if end == 0 else above) * _FAR + gap
                 elif rule == BOTTOM:
-                    rank[found] = place[found]
+                    rank[choices] = place[choices]
                 elif rule == TOP:
-                    rank[found] = -place[found]
+                    rank[choices] = -place[choices]
                 else:
-                    rank[found] = gap
-                found += 1
+                    rank[choices] = gap
+                choices += 1
         if k < count:
             low = high + size[live[k]]
-    return found
+    return choices
 
 
 @njit(cache=True)
@@ -165,7 +165,7 @@ def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int
     live, at, count = arena.live, arena.at, arena.counts[0]
     size, grain, limit = scene.size, scene.grain, scene.limit
     way, cost = openings.way, openings.cost
-    now, found = scene.birth[u], 0
+    now, choices = scene.birth[u], 0
     for a in range(count):
         v = live[a]
         below = at[live[a - 1]] + size[live[a - 1]] if a > 0 else 0
@@ -181,9 +181,9 @@ def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int
                 end = to + size[w]
                 place = -(-end // grain[u]) * grain[u]
                 if place + size[u] <= (at[live[b + 1]] if b + 1 < count else limit):
-                    way[found, 0], way[found, 1], way[found, 2], way[found, 3] = DOWN, a, b + 1, place
-                    cost[found] = total
-                    found += 1
+                    way[choices, 0], way[choices, 1], way[choices, 2], way[choices, 3] = DOWN, a, b + 1, place
+                    cost[choices] = total
+                    choices += 1
                     break
         if at[v] + size[v] < above:  # a gap above it: it and those below close up upwards
             end, total = above, 0.0
@@ -196,9 +196,9 @@ def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int
                 end = to
                 place = (end - size[u]) // grain[u] * grain[u]
                 if place >= (at[live[b - 1]] + size[live[b - 1]] if b > 0 else 0):
-                    way[found, 0], way[found, 1], way[found, 2], way[found, 3] = UP, b, a + 1, place
-                    cost[found] = total
-                    found += 1
+                    way[choices, 0], way[choices, 1], way[choices, 2], way[choices, 3] = UP, b, a + 1, place
+                    cost[choices] = total
+                    choices += 1
                     break
         place = -(-below // grain[u]) * grain[u]
         if _moves(v, now, scene) and place + size[u] <= above:
@@ -211,11 +211,11 @@ def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int
                 if k < count:
                     low = high + size[live[k]]
             if to >= 0:
-                way[found, 0], way[found, 1], way[found, 2], way[found, 3] = JUMP, a, a + 1, place
-                way[found, 4] = to
-                cost[found] = _cost(v, to, arena, scene, now)
-                found += 1
-    return found
+                way[choices, 0], way[choices, 1], way[choices, 2], way[choices, 3] = JUMP, a, a + 1, place
+                way[choices, 4] = to
+                cost[choices] = _cost(v, to, arena, scene, now)
+                choices += 1
+    return choices
 
 
 @njit(cache=True)
@@ -272,10 +272,10 @@ def _free_run(
     work = 0
     for number, u in enumerate(births):
         work += _bury(arena, scene, scene.birth[u]) + 1
-        found = _places(u, arena, scene, rule, openings)
-        if found == 0:
+        choices = _places(u, arena, scene, rule, openings)
+        if choices == 0:
             return number, work
-        _put(u, openings.place[np.argmin(openings.rank[:found])], arena)
+        _put(u, openings.place[np.argmin(openings.rank[:choices])], arena)
     return len(births), work
 
 
@@ -291,15 +291,15 @@ def _run(
     for number, u in enumerate(births):
         count = _bury(arena, scene, scene.birth[u])
         work += count + 1
-        found = _places(u, arena, scene, rule, openings)
-        if found > 0:
-            _put(u, openings.place[np.argmin(openings.rank[:found])], arena)
+        choices = _places(u, arena, scene, rule, openings)
+        if choices > 0:
+            _put(u, openings.place[np.argmin(openings.rank[:choices])], arena)
             continue
-        found = _ways(u, arena, scene, openings)
+        choices = _ways(u, arena, scene, openings)
         work += 4 * count
-        if found == 0:
+        if choices == 0:
             return total + _STUCK * (len(births) - number), work
-        best = np.argmin(openings.cost[:found])
+        best = np.argmin(openings.cost[:choices])
         total += openings.cost[best]
         _make_way(openings.way[best], arena, scene, scene.birth[u])
         _put(u, openings.way[best, 3], arena)
@@ -394,13 +394,13 @@ def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[f
         u = order[number]
         now, later = scene.birth[u], order[number + 1 : number + 1 + pilot.ahead]
         count = _bury(arena, scene, now)
-        found = _places(u, arena, scene, FULLEST, openings)
-        has_place = found > 0
+        choices = _places(u, arena, scene, FULLEST, openings)
+        has_place = choices > 0
         if not has_place:
-            found = _ways(u, arena, scene, openings)
+            choices = _ways(u, arena, scene, openings)
         work += 5 * count
         best, least = -1, np.inf
-        for k in range(found):
+        for k in range(choices):
             _copy(arena, then)
             if not has_place:
                 _make_way(openings.way[k], then, scene, now)

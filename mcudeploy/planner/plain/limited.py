@@ -97,9 +97,9 @@ def _least_cycles(trace: Trace, limit: int, limits: Limits, seconds: float) -> f
     if len(trace.steps) > MOST_STEPS or not limits.rate or limits.recompute:
         return None
     effort = Effort.of(min(seconds, _EXACT_S) / 4)
-    found = exact_cycles(trace, limit, limits.link, effort)
+    bound = exact_cycles(trace, limit, limits.link, effort)
     base = sum(step.cycles for step in trace.steps)
-    return None if found is None else max(base, found.bound_cycles)
+    return None if bound is None else max(base, bound.bound_cycles)
 
 
 def write_plan(found: Limited, path: Path) -> None:

@@ -91,9 +91,9 @@ def program_of(graph: Graph, board: Board, functions: Sequence[Function]) -> Tag
     last = {roots[border.tensor] for border in graph.outputs}
     called = []
     for function, group in zip(functions or (whole,), groups, strict=True):
-        made = {it.output for it in group}
+        own = {it.output for it in group}
         read = {name for other in groups if other is not group for it in other for name in it.inputs}
-        inputs = dict.fromkeys(name for it in group for name in it.inputs if name not in made)
+        inputs = dict.fromkeys(name for it in group for name in it.inputs if name not in own)
         outputs = tuple(it.output for it in group if it.output in read | last)
         called.append(TagFunction(function.unit, tuple(group), tuple(inputs), outputs))
     given = tuple(border.tensor for border in graph.resident_inputs())

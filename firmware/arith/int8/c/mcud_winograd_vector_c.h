@@ -2,6 +2,8 @@
 #ifndef MCUD_WINOGRAD_VECTOR_C_H
 #define MCUD_WINOGRAD_VECTOR_C_H
 
+#include "mcud_winograd_results_c.h"
+
 /* Bytes of a vector of each tile, as values. */
 enum { MCUD_PAIR_OF_EIGHTS = MCUD_TILES * MCUD_EIGHT };
 
@@ -64,20 +66,6 @@ static inline void mcud_multiply_eights(const int32_t *weights, const int16_t *t
     }
 }
 
-/* Sums of six positions to four results. */
-static inline void mcud_results_of_six(const uint32_t *m, int32_t step, uint32_t *y, int32_t y_step)
-{
-    const uint32_t s = m[step] + m[2 * step];
-    const uint32_t d = m[step] - m[2 * step];
-    const uint32_t s2 = m[3 * step] + m[4 * step];
-    const uint32_t d2 = m[3 * step] - m[4 * step];
-    const uint32_t last = 3 * m[5 * step];
-    y[0] = m[0] + s + s2;
-    y[y_step] = d + 2 * d2;
-    y[2 * y_step] = s + 4 * s2;
-    y[3 * y_step] = d + 8 * d2 + last;
-}
-
 static inline void mcud_finish_four(int32_t *sums, const int32_t *factors, const mcud_four_results *to)
 {
     enum { NEXT = MCUD_TILES * MCUD_FOUR }; /* from a position to the next one */
@@ -85,12 +73,12 @@ static inline void mcud_finish_four(int32_t *sums, const int32_t *factors, const
         uint32_t *m = (uint32_t *)sums + channel;
         m[(MCUD_INPUT + 1) * NEXT] += (uint32_t)factors[0];
         for (int32_t j = 0; j < MCUD_INPUT; j++) {
-            mcud_results_of_six(m + j * NEXT, MCUD_INPUT * NEXT, m + j * NEXT, MCUD_INPUT * NEXT);
+            mcud_results_6(m + j * NEXT, MCUD_INPUT * NEXT, 3, m + j * NEXT, MCUD_INPUT * NEXT);
         }
         int8_t *y = to->y + channel;
         for (int32_t i = 0; i < MCUD_RESULTS; i++, m += MCUD_INPUT * NEXT, y += to->row) {
             uint32_t t[MCUD_RESULTS];
-            mcud_results_of_six(m, NEXT, t, 1);
+            mcud_results_6(m, NEXT, 3, t, 1);
             for (int32_t j = 0; j < MCUD_RESULTS; j++) {
                 const int64_t product = (int64_t)(int32_t)(t[j] * 0x38E38E39u) * factors[1]; /* by 1 / 9 */
                 y[j * to->pixel] = (int8_t)mcud_clamp(((int32_t)(product >> 32) + to->zero + 32) >> 6, INT8_MIN, INT8_MAX);
