@@ -166,6 +166,9 @@ def _linear(dtype: DType) -> Iterator[Graph]:
     for rows, depth, cols in ((16, 16, 16), (8, 32, 20), (12, 24, 30), (5, 40, 8)):
         yield one_operator(MatMul(False, False), ((rows, 1, depth), (depth, 1, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, 1, depth), (cols, 1, depth)), dtype)
+    for rows, heads, depth, cols in ((20, 4, 16, 21), (21, 2, 30, 16), (12, 3, 8, 8)):
+        yield one_operator(MatMul(False, False), ((rows, heads, depth), (depth, heads, cols)), dtype)
+        yield one_operator(MatMul(False, True), ((rows, heads, depth), (cols, heads, depth)), dtype)
 
 
 _Add = Callable[[Any, Shape, tuple[int, ...]], None]

@@ -6,21 +6,43 @@
 
 #include "mcud.h"
 
-/* Where the matrix for a row of the output begins, or NULL if its `lines` lines lie in several blocks.
- * Batched: a row holds a matrix. Otherwise a row is a line, and all rows are the one matrix. */
-static inline const void *mcud_matrix(const mcud_tensor *tensor, int32_t batched, int32_t lines, int32_t row)
+typedef struct {
+    const mcud_tensor *tensor;
+    const uint8_t *start; /* of the first line, or NULL if the lines lie in several blocks */
+    int32_t offset;       /* of a line in its row */
+    int32_t pitch;        /* bytes from a line to the next one of a block */
+} mcud_matrix;
+
+/* `lines` lines of `line_bytes` bytes. Batched: row `row` holds all of them. Otherwise each row holds a line of
+ * `matrices` matrices, of which this is number `number`. */
+static inline mcud_matrix mcud_matrix_of(const mcud_tensor *tensor, int32_t lines, int32_t line_bytes, int32_t batched,
+                                         int32_t row, int32_t number, int32_t matrices)
 {
+    mcud_matrix matrix = {tensor, NULL, 0, line_bytes};
     if (batched != 0) {
-        return mcud_row(tensor, row);
+        matrix.start = mcud_row(tensor, row);
+        return matrix;
     }
-    return (int32_t)tensor->block_rows >= lines ? mcud_row(tensor, 0) : NULL;
+    matrix.offset = number * line_bytes;
+    matrix.pitch = matrices * line_bytes;
+    if ((int32_t)tensor->block_rows >= lines) {
+        matrix.start = (const uint8_t *)mcud_row(tensor, 0) + matrix.offset;
+    }
+    return matrix;
 }
 
-/* Line `index`; `matrix` is what mcud_matrix gave. */
-static inline const void *mcud_matrix_line(const mcud_tensor *tensor, const void *matrix, int32_t index,
-                                           int32_t line_bytes)
+/* The line after the longest run from `line` on, at most to `lines`, whose lines are `pitch` bytes apart. */
+static inline int32_t mcud_matrix_run_end(const mcud_matrix *matrix, int32_t line, int32_t lines)
 {
-    return matrix != NULL ? (const uint8_t *)matrix + index * line_bytes : mcud_row(tensor, index);
+    return matrix->start != NULL ? lines : mcud_run_end(matrix->tensor, line, lines);
+}
+
+static inline const void *mcud_matrix_line(const mcud_matrix *matrix, int32_t index)
+{
+    if (matrix->start != NULL) {
+        return matrix->start + index * matrix->pitch;
+    }
+    return (const uint8_t *)mcud_row(matrix->tensor, index) + matrix->offset;
 }
 
 #endif

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MatMul(PlainOperator):
-    """A (M,1,K) x B (K,1,N) -> (M,1,N), or `batched` A (h,M,K) x B (h,K,N) -> (h,M,N).
+    """A (M,h,K) x B (K,h,N) -> (M,h,N), or `batched` A (h,M,K) x B (h,K,N) -> (h,M,N): h products.
 
-    `transpose_b`: B is stored as (N,1,K) or (h,N,K).
+    `transpose_b`: B is stored as (N,h,K) or (h,N,K).
     """
 
     kind: ClassVar[str] = "MatMul"
@@ -31,13 +31,9 @@ class MatMul(PlainOperator):
         """(heads, M, K, N). Raises ValueError if the shapes do not fit."""
         a, b = inputs
         if self.batched:
-            heads, m, k = a
-            b_heads, *b_matrix = b
+            (heads, m, k), (b_heads, *b_matrix) = a, b
         else:
-            heads, b_heads = 1, 1
-            (m, one, k), (b_first, b_one, b_second) = a, b
-            if one != 1 or b_one != 1:
-                raise ValueError(f"matrices (M,1,K) and (K,1,N) are needed, found {a} and {b}")
+            (m, heads, k), (b_first, b_heads, b_second) = a, b
             b_matrix = [b_first, b_second]
         n, b_k = b_matrix if self.transpose_b else reversed(b_matrix)
         if b_heads != heads or b_k != k:
@@ -45,26 +41,24 @@ class MatMul(PlainOperator):
         return heads, m, k, n
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Axes h (only batched), m, n and the reduced k; every iteration is a multiply-accumulate."""
+        """Axes h, m, n and the reduced k; every iteration is a multiply-accumulate."""
         heads, m, k, n = self._sizes(inputs)
-        axes = (Axis("m", m), Axis("n", n), reduced_axis("k", k))
-        row_m, row_n, row_k = Index.of(m=1), Index.of(n=1), Index.of(k=1)
-        b_first, b_second = (row_n, row_k) if self.transpose_b else (row_k, row_n)
-        if not self.batched:
-            zero = Index()
-            reads = ((row_m, zero, row_k), (b_first, zero, b_second))
-            return LoopNest(axes, reads, (row_m, zero, row_n), multiplies=True)
-        head = Index.of(h=1)
-        reads = ((head, row_m, row_k), (head, b_first, b_second))
-        return LoopNest((Axis("h", heads), *axes), reads, (head, row_m, row_n), multiplies=True)
+        axes = (Axis("h", heads), Axis("m", m), Axis("n", n), reduced_axis("k", k))
+        in_h, in_m, in_n, in_k = (Index.of(**{axis.name: 1}) for axis in axes)
+        b_first, b_second = (in_n, in_k) if self.transpose_b else (in_k, in_n)
+        if self.batched:
+            reads = ((in_h, in_m, in_k), (in_h, b_first, b_second))
+            return LoopNest(axes, reads, (in_h, in_m, in_n), multiplies=True)
+        reads = ((in_m, in_h, in_k), (b_first, in_h, b_second))
+        return LoopNest(axes, reads, (in_m, in_h, in_n), multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """matmul_s8, matmul_f32; with transposed B matmul_s8_bt, matmul_f32_bt."""
         require_same_dtype(*inputs, output)
-        _, m, k, n = self._sizes(tuple(tensor.shape for tensor in inputs))
+        _, _, k, n = self._sizes(tuple(tensor.shape for tensor in inputs))
         size: dict[str, ParamValue] = {
             "batched": int(self.batched),
-            "m": m if self.batched else 1,
+            "m": output.shape[1],
             "k": k,
             "n": n,
         }

@@ -34,10 +34,11 @@ def test_matrix_product_of_the_method() -> None:
             [("A", Lut(), "a"), ("B", Lut(), "b"), ("C", MatMul(), "A B")],
         )
     )
-    cols = {("A.col", "C.m"), ("B.col", "C.n")}  # matrices have one column: nothing to connect
-    assert named(axes) - cols == {("A.row", "C.m"), ("A.ch", "C.k"), ("B.row", "C.k"), ("B.ch", "C.n")}
+    heads = {("A.col", "C.h"), ("B.col", "C.h")}  # a product of one pair of matrices has one column
+    assert named(axes) - heads == {("A.row", "C.m"), ("A.ch", "C.k"), ("B.row", "C.k"), ("B.ch", "C.n")}
     kinds = {node.name: (node.size, node.kind) for node in axes.nodes if node.operator == 2}
     assert kinds == {
+        "h": (1, AxisKind.SPATIAL),
         "m": (5, AxisKind.SPATIAL),
         "n": (3, AxisKind.SPATIAL),
         "k": (7, AxisKind.REDUCED),

@@ -302,11 +302,11 @@ def binaries(draw: st.DrawFn) -> Work:
 
 @st.composite
 def products(draw: st.DrawFn) -> Work:
-    """A product of two activations: of batched matrices or rows of one, the second one transposed or not."""
+    """Products of two activations, with heads in rows or in columns, the second one transposed or not."""
     op = MatMul(draw(st.booleans()), transpose_b=draw(st.booleans()))
     heads, m, k, n = draw(st.integers(1, 3)), draw(sizes), draw(st.integers(1, 40)), draw(st.integers(1, 40))
-    matrix = (n, k) if op.transpose_b else (k, n)
-    shapes = ((heads, m, k), (heads, *matrix)) if op.batched else ((m, 1, k), (matrix[0], 1, matrix[1]))
+    lines, width = (n, k) if op.transpose_b else (k, n)
+    shapes = ((heads, m, k), (heads, lines, width)) if op.batched else ((m, heads, k), (lines, heads, width))
     a, b = (
         _tensor(name, shape, 1.0, draw(st.integers(-128, 127)))
         for name, shape in zip("ab", shapes, strict=True)

@@ -221,9 +221,9 @@ def _resampled(x: Array, samples: Any, axis: int) -> Array:
 
 
 def _matmul(op: Any, reals: list[Array], output: Tensor) -> Array:
-    a, b = reals if op.batched else [real[np.newaxis, :, 0] for real in reals]
+    a, b = reals if op.batched else [np.swapaxes(real, 0, 1) for real in reals]
     product = a @ (np.swapaxes(b, 1, 2) if op.transpose_b else b)
-    return _store(product if op.batched else product[0][:, np.newaxis], output)
+    return _store(product if op.batched else np.swapaxes(product, 0, 1), output)
 
 
 _UNARY: dict[str, Callable[[Array, float, float], Array]] = {

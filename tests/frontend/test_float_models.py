@@ -179,7 +179,7 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
             "d": np.float32(2),
             "u": integers(0, 0, -1),
         },
-        {"Conv2d": 2, "Transpose": 3, "MatMul": 2, "Binary": 1, "Softmax": 1},
+        {"Conv2d": 2, "Reshape": 2, "MatMul": 2, "Binary": 1, "Softmax": 1},
         17,
     ),
     (

@@ -48,7 +48,6 @@ def test_against_onnx(heads: int, m: int, k: int, n: int, dtype: type, seed: int
 def test_transposed(batched: bool, int8: bool, heads: int, m: int, k: int, n: int, seed: int) -> None:
     """B stored by its columns gives the same bits as B."""
     rng = np.random.default_rng(seed)
-    heads = heads if batched else 1
     a, b = normal(rng, (heads, m, k)), normal(rng, (heads, k, n))
     if int8:
         a, b = (rng.integers(-128, 128, array.shape).astype(np.int8) for array in (a, b))
@@ -60,8 +59,9 @@ def test_transposed(batched: bool, int8: bool, heads: int, m: int, k: int, n: in
 
 
 def _product(op: MatMul, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The product of each head: (h, M, N)."""
     if not op.batched:
-        a, b = (array.reshape(array.shape[1], 1, array.shape[2]) for array in (a, b))
+        a, b = (np.ascontiguousarray(np.swapaxes(array, 0, 1)) for array in (a, b))
     dtype = DType.INT8 if a.dtype == np.int8 else DType.FLOAT32
     quantizations = [Quantization(0.05, 7), Quantization(0.02, -9), Quantization(0.3, 1)]
     shapes = {"a": a.shape, "b": b.shape, "y": op.loops((a.shape, b.shape)).output_shape()}
@@ -74,7 +74,18 @@ def _product(op: MatMul, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         for name, tensor in tensors.items()
     ]
     graph = Graph("g", tensors, (Operator("op", op, ("a", "b"), "y"),), tuple(borders[:2]), (borders[2],))
-    return check_graph(graph, {"a": a, "b": b})["y"]
+    made = check_graph(graph, {"a": a, "b": b})["y"]
+    return made if op.batched else np.swapaxes(made, 0, 1)
+
+
+@given(seed=seeds, tokens=st.integers(2, 9), heads=st.integers(2, 4), int8=st.booleans())
+@bounded
+def test_heads_in_columns_give_the_same_bits(seed: int, tokens: int, heads: int, int8: bool) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = normal(rng, (heads, tokens, 5)), normal(rng, (heads, 5, 6))
+    if int8:
+        a, b = (rng.integers(-128, 128, array.shape).astype(np.int8) for array in (a, b))
+    np.testing.assert_array_equal(_product(MatMul(True), a, b), _product(MatMul(False), a, b))
 
 
 def test_a_row_needs_its_row_of_a_and_all_of_b() -> None:

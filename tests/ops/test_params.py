@@ -185,6 +185,7 @@ def _of_type(dtype: DType) -> Iterator[KernelCall]:
         yield _call(Resize(mode, samples, samples), (IMAGE,), dtype, out_zero_point=4)
     for transpose in (False, True):
         yield _call(MatMul(True, transpose), (IMAGE, (6, 5, 4) if transpose else (6, 4, 5)), dtype)
+        yield _call(MatMul(False, transpose), (IMAGE, (3, 6, 4) if transpose else (4, 6, 3)), dtype)
     window = ((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (3, 3))
     yield _call(MaxPool(*window), (IMAGE,), dtype)
     yield _call(AveragePool(*window, False), (IMAGE,), dtype)

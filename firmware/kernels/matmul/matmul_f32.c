@@ -2,18 +2,20 @@
 
 #include "mcud_matrix.h"
 
-static void multiply(const mcud_op *op, const float *a, const float *matrix, float *out)
+static void multiply(const mcud_matmul_f32_params *params, const float *a, mcud_matrix b, float *out)
 {
-    const mcud_matmul_f32_params *params = op->params;
     const int32_t n = params->n;
     for (int32_t j = 0; j < n; j++) {
         out[j] = 0.0f;
     }
-    for (int32_t i = 0; i < params->k; i++) {
-        const float value = a[i];
-        const float *b = mcud_matrix_line(op->in[1], matrix, i, n * (int32_t)sizeof *a);
-        for (int32_t j = 0; j < n; j++) {
-            out[j] += value * b[j];
+    const int32_t pitch = b.pitch / (int32_t)sizeof *a;
+    for (int32_t i = 0; i < params->k;) {
+        const int32_t end = mcud_matrix_run_end(&b, i, params->k);
+        for (const float *line = mcud_matrix_line(&b, i); i < end; i++, line += pitch) {
+            const float value = a[i];
+            for (int32_t j = 0; j < n; j++) {
+                out[j] += value * line[j];
+            }
         }
     }
 }
@@ -21,12 +23,13 @@ static void multiply(const mcud_op *op, const float *a, const float *matrix, flo
 void mcud_matmul_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_matmul_f32_params *params = op->params;
+    const int32_t line_bytes = params->n * (int32_t)sizeof(float);
     for (int32_t row = first_row; row < end_row; row++) {
         const float *a = mcud_row(op->in[0], row);
-        const float *matrix = mcud_matrix(op->in[1], params->batched, params->k, row);
         float *out = mcud_row(op->out, row);
         for (int32_t i = 0; i < params->m; i++) {
-            multiply(op, a, matrix, out);
+            const mcud_matrix b = mcud_matrix_of(op->in[1], params->k, line_bytes, params->batched, row, i, params->m);
+            multiply(params, a, b, out);
             a += params->k;
             out += params->n;
         }

@@ -1,7 +1,7 @@
 /* Matrix product of two activations, float.
  *
  * in[0]    float [rows][m][k]
- * in[1]    float [rows][k][n] if batched, else [k][n] with k rows
+ * in[1]    float [rows][k][n] if batched, else [k][m][n] with k rows
  * out      float [rows][m][n]
  */
 #ifndef MCUD_MATMUL_F32_H
@@ -10,8 +10,8 @@
 #include "mcud.h"
 
 typedef struct {
-    int32_t batched; /* 1: each row has its own matrix; 0: m is 1 and rows are the rows of the matrices */
-    int32_t m;
+    int32_t batched; /* 1: a row has its own matrix; 0: each line of a row has its own, which lies in all rows */
+    int32_t m;       /* lines of a row */
     int32_t k;
     int32_t n;
 } mcud_matmul_f32_params;

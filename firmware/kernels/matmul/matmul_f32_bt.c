@@ -2,25 +2,33 @@
 
 #include "mcud_matrix.h"
 
+static void multiply(const mcud_matmul_f32_bt_params *params, const float *a, mcud_matrix b, float *out)
+{
+    const int32_t pitch = b.pitch / (int32_t)sizeof *a;
+    for (int32_t j = 0; j < params->n;) {
+        const int32_t end = mcud_matrix_run_end(&b, j, params->n);
+        for (const float *line = mcud_matrix_line(&b, j); j < end; j++, line += pitch) {
+            float sum = 0.0f;
+            for (int32_t l = 0; l < params->k; l++) {
+                sum += a[l] * line[l];
+            }
+            out[j] = sum;
+        }
+    }
+}
+
 void mcud_matmul_f32_bt(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_matmul_f32_bt_params *params = op->params;
-    const mcud_tensor *second = op->in[1];
-    const int32_t k = params->k;
+    const int32_t line_bytes = params->k * (int32_t)sizeof(float);
     for (int32_t row = first_row; row < end_row; row++) {
         const float *a = mcud_row(op->in[0], row);
-        const float *matrix = mcud_matrix(second, params->batched, params->n, row);
         float *out = mcud_row(op->out, row);
         for (int32_t i = 0; i < params->m; i++) {
-            for (int32_t j = 0; j < params->n; j++) {
-                const float *b = mcud_matrix_line(second, matrix, j, k * (int32_t)sizeof *a);
-                float sum = 0.0f;
-                for (int32_t l = 0; l < k; l++) {
-                    sum += a[l] * b[l];
-                }
-                *out++ = sum;
-            }
-            a += k;
+            const mcud_matrix b = mcud_matrix_of(op->in[1], params->n, line_bytes, params->batched, row, i, params->m);
+            multiply(params, a, b, out);
+            a += params->k;
+            out += params->n;
         }
     }
 }

@@ -1,7 +1,7 @@
 /* Matrix product of two activations, int8.
  *
  * in[0]    int8 [rows][m][k]
- * in[1]    int8 [rows][k][n] if batched, else [k][n] with k rows
+ * in[1]    int8 [rows][k][n] if batched, else [k][m][n] with k rows
  * out      int8 [rows][m][n]
  *
  * The accumulator fits 32 bits; requantised as mcud_quant.h states.
@@ -13,8 +13,8 @@
 #include "mcud_params.h"
 
 typedef struct {
-    int32_t batched; /* 1: each row has its own matrix; 0: m is 1 and rows are the rows of the matrices */
-    int32_t m;
+    int32_t batched; /* 1: a row has its own matrix; 0: each line of a row has its own, which lies in all rows */
+    int32_t m;       /* lines of a row */
     int32_t k;
     int32_t n;
     int32_t a_zero_point;

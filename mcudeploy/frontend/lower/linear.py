@@ -20,7 +20,14 @@ from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, image_index, image_positions, positions
+from mcudeploy.frontend.onnx.values import (
+    IndexArray,
+    OnnxValue,
+    image_index,
+    image_positions,
+    is_storage_order,
+    positions,
+)
 from mcudeploy.frontend.onnx.windows import KernelWindow, window_of
 from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ops.affine import Affine, affine_records
@@ -210,20 +217,35 @@ def _emit_product(
     batch = prod(a.shape[:-2])
     if b.shape[-2] != depth or prod(b.shape[:-2]) != batch:
         raise Unsupported(f"a product of {list(a.shape)} and {list(b.shape)} is not supported")
-    batched = batch > 1
-    first = builder.arranged(a.tensor, a.index.reshape((batch, rows, depth) if batched else (rows, 1, depth)))
-    straight = b.index.reshape(batch, depth, cols)
-    turned = np.swapaxes(straight, 1, 2)
-    transposed = cols > 1 and straight[0, 0, 1] - straight[0, 0, 0] != 1
-    matrix = turned if transposed else straight
-    height, width = matrix.shape[1:]
-    second = builder.arranged(b.tensor, matrix if batched else matrix.reshape(height, 1, width))
-    shape: Shape = (batch, rows, cols) if batched else (rows, 1, cols)
+    left, straight = a.index.reshape(batch, rows, depth), b.index.reshape(batch, depth, cols)
+    transposed = bool(cols > 1 and straight[0, 0, 1] - straight[0, 0, 0] != 1)
+    right = np.swapaxes(straight, 1, 2) if transposed else straight
+    op = MatMul(_heads_in_rows(builder, (a.tensor, left), (b.tensor, right)), transposed)
+    result = positions((batch, rows, cols))
+    if not op.batched:
+        left, right = np.swapaxes(left, 0, 1), np.swapaxes(right, 0, 1)
+        result = np.swapaxes(positions((rows, batch, cols)), 0, 1)
+    first, second = builder.arranged(a.tensor, left), builder.arranged(b.tensor, right)
+    shape = op.loops((builder.shape_of(first), builder.shape_of(second))).output_shape()
     dtype = DType.FLOAT32 if quantization is None else DType.INT8
-    op = MatMul(batched, bool(transposed))
     tensor = builder.emit(op, (first, second), shape, dtype, quantization, nodes=nodes)
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return OnnxValue(tensor, positions((*lead, rows, cols)), real=True)
+    return OnnxValue(tensor, result.reshape(*lead, rows, cols), real=True)
+
+
+def _heads_in_rows(builder: Builder, *operands: tuple[str, IndexArray]) -> bool:
+    """Whether each of several products should have a row of both matrices, not a column.
+
+    `operands` are tensors, and positions (h, ., .) in them. Fewer elements move then.
+    """
+
+    def moved(tensor: str, wanted: IndexArray) -> int:
+        whole = wanted.size == builder.tensors[tensor].elements
+        return 0 if whole and is_storage_order(wanted) else wanted.size
+
+    in_rows = sum(moved(*operand) for operand in operands)
+    in_columns = sum(moved(tensor, np.swapaxes(index, 0, 1)) for tensor, index in operands)
+    return len(operands[0][1]) > 1 and in_rows <= in_columns
 
 
 def batch_normalization(builder: Builder, node: Node) -> None:
