@@ -13,18 +13,16 @@ typedef struct {
     int32_t pitch;        /* bytes from a line to the next one of a block */
 } mcud_matrix;
 
-/* `lines` lines of `line_bytes` bytes. Batched: row `row` holds all of them. Otherwise each row holds a line of
- * `matrices` matrices, of which this is number `number`. */
-static inline mcud_matrix mcud_matrix_of(const mcud_tensor *tensor, int32_t lines, int32_t line_bytes, int32_t batched,
-                                         int32_t row, int32_t number, int32_t matrices)
+/* Matrix `number` of `lines` lines of `line_bytes` bytes. A row holds a line of each of `matrices` matrices, or all
+ * lines of its own matrix if `matrices` is 0. */
+static inline mcud_matrix mcud_matrix_of(const mcud_tensor *tensor, int32_t number, int32_t matrices, int32_t lines,
+                                         int32_t line_bytes)
 {
-    mcud_matrix matrix = {tensor, NULL, 0, line_bytes};
-    if (batched != 0) {
-        matrix.start = mcud_row(tensor, row);
-        return matrix;
+    if (matrices == 0) {
+        const mcud_matrix own = {tensor, mcud_row(tensor, number), 0, line_bytes};
+        return own;
     }
-    matrix.offset = number * line_bytes;
-    matrix.pitch = matrices * line_bytes;
+    mcud_matrix matrix = {tensor, NULL, number * line_bytes, matrices * line_bytes};
     if ((int32_t)tensor->block_rows >= lines) {
         matrix.start = (const uint8_t *)mcud_row(tensor, 0) + matrix.offset;
     }

@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, ParamValue, PlainOperator
-from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ops.common import is_int8, merged, reduced_axis, require_same_dtype, scaled
+from mcudeploy.ops.conv_counts import expanded
+from mcudeploy.ops.conv_counts_wide import multiplied, pixel_blocks
+from mcudeploy.ops.packing import GROUP, padded
 from mcudeploy.ops.requantize import quant, quantization_of, quantize_scale
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+_LINES = 4
+"""Lines of the first matrix that matmul_s8_wide multiplies at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +61,9 @@ class MatMul(PlainOperator):
         return LoopNest(axes, reads, (in_m, in_h, in_n), multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """matmul_s8, matmul_f32; with transposed B matmul_s8_bt, matmul_f32_bt."""
+        """matmul_s8, matmul_f32; with transposed B matmul_s8_bt, matmul_f32_bt; matmul_s8_wide for both."""
         require_same_dtype(*inputs, output)
-        _, _, k, n = self._sizes(tuple(tensor.shape for tensor in inputs))
+        heads, m, k, n = self._sizes(tuple(tensor.shape for tensor in inputs))
         size: dict[str, ParamValue] = {
             "batched": int(self.batched),
             "m": output.shape[1],
@@ -65,7 +73,37 @@ class MatMul(PlainOperator):
         variant = "_bt" if self.transpose_b else ""
         if not is_int8(output):
             return KernelCall(f"matmul_f32{variant}", size)
-        return KernelCall(f"matmul_s8{variant}", size | _arithmetic(inputs, output, k))
+        params = size | _arithmetic(inputs, output, k)
+        return KernelCall(f"matmul_s8{variant}", params, others=self._wide(params, heads, m))
+
+    def _wide(self, params: dict[str, ParamValue], heads: int, m: int) -> tuple[KernelCall, ...]:
+        """The kernel that widens each second matrix once; it multiplies up to four lines at a time."""
+        if params["quant.shift"] != 32:
+            return ()
+        k, n = params["k"], params["n"]
+        assert isinstance(k, int) and isinstance(n, int)
+        pairs = padded(k, GROUP) // 2
+        scratch = 4 * (_LINES * pairs + -(-n // 2) * (4 + 2 * pairs))
+        widened = self._widened(k, n)
+
+        def counts(rows: Interval) -> Counts:
+            matrices, lines = (len(rows), m) if self.batched else (heads, len(rows))
+            products = multiplied(pixel_blocks(lines, _LINES), n, pairs)
+            each = merged({"matrices": 1}, widened, products, scaled(expanded(k), lines))
+            return {"calls": 1} | scaled(each, matrices)
+
+        params = params | {"transposed": int(self.transpose_b), "pairs": pairs}
+        form = "bt" if self.transpose_b else "b"
+        return (KernelCall("matmul_s8_wide", params, scratch, form=form, isa=Isa.DSP, counts=counts),)
+
+    def _widened(self, k: int, n: int) -> Counts:
+        """Counts of widening a matrix; see mcud_widen_s8.h."""
+        fours = k // GROUP
+        if self.transpose_b:
+            return {"b_lines": n, "b_fours": n * fours, "b_rest": n * int(k % GROUP > 0)}
+        columns = n // GROUP
+        single = -(-k // GROUP) * n - fours * columns * GROUP
+        return {"records": -(-n // 2), "b_fours": fours, "b_columns": fours * columns, "b_single": single}
 
 
 def _arithmetic(inputs: tuple[Tensor, ...], output: Tensor, k: int) -> dict[str, ParamValue]:

@@ -41,7 +41,8 @@ KERNELS = (
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_s8_rows_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
-    *("avgpool_s8", "lut_s8", "matmul_s8", "matmul_s8_bt", "maxpool_s8", "mul_s8", "softmax_s8"),
+    *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
+    *("matmul_s8", "matmul_s8_bt", "matmul_s8_wide"),
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
 )
 ARENA_BYTES = 120_000

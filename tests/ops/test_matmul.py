@@ -22,6 +22,7 @@ from single_node import (
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.isa import Isa
 from mcudeploy.ops.matmul import MatMul
 
 
@@ -95,6 +96,15 @@ def test_a_row_needs_its_row_of_a_and_all_of_b() -> None:
     assert nest.rows_read(1, Interval(2, 3), 6) == Interval(0, 6)
     batched = MatMul(batched=True, transpose_b=True).loops(((4, 5, 6), (4, 7, 6)))
     assert batched.rows_read(1, Interval(2, 3), 4) == Interval(2, 3)
+
+
+@pytest.mark.parametrize(("isa", "scale", "wide"), [(Isa.DSP, 2.0, 1), (Isa.DSP, 2e-5, 0), (Isa.ANY, 2.0, 0)])
+def test_blocks_are_for_the_dsp_extension_and_scales_below_a_half(isa: Isa, scale: float, wide: int) -> None:
+    a, b = (Tensor(name, (4, 2, 8), DType.INT8, Quantization(0.01, 3)) for name in "ab")
+    y = Tensor("y", (4, 2, 4), DType.INT8, Quantization(scale, 0))
+    op = MatMul(transpose_b=True)
+    call = op.kernel(Operator("op", op, ("a", "b"), "y"), (a, b), y)
+    assert [each.kernel for each in call.variants(isa)].count("matmul_s8_wide") == wide
 
 
 def test_shapes_that_do_not_fit_are_named() -> None:

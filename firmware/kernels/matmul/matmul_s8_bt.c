@@ -31,11 +31,12 @@ static void multiply(const mcud_matmul_s8_bt_params *params, const int8_t *a, mc
 void mcud_matmul_s8_bt(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_matmul_s8_bt_params *params = op->params;
+    const int32_t matrices = params->batched != 0 ? 0 : params->m; /* in a row of b */
     for (int32_t row = first_row; row < end_row; row++) {
         const int8_t *a = mcud_row(op->in[0], row);
         int8_t *out = mcud_row(op->out, row);
         for (int32_t i = 0; i < params->m; i++) {
-            const mcud_matrix b = mcud_matrix_of(op->in[1], params->n, params->k, params->batched, row, i, params->m);
+            const mcud_matrix b = mcud_matrix_of(op->in[1], matrices != 0 ? i : row, matrices, params->n, params->k);
             multiply(params, a, b, out);
             a += params->k;
             out += params->n;

@@ -1,0 +1,30 @@
+/* Matrix products of two activations by blocks, int8: as matmul_s8 and matmul_s8_bt, for scales under 0.5.
+ *
+ * in[0]    int8 [rows][m][k]
+ * in[1]    int8 as in matmul_s8, or as in matmul_s8_bt if it is transposed
+ * out      int8 [rows][m][n]
+ * scratch  int16_t [4][pairs][2]: lines of in[0], expanded; then a matrix of in[1] as records of mcud_wide_s8.h
+ *
+ * Each matrix is widened once for all lines that it multiplies. The accumulator fits 32 bits.
+ */
+#ifndef MCUD_MATMUL_S8_WIDE_H
+#define MCUD_MATMUL_S8_WIDE_H
+
+#include "mcud.h"
+#include "mcud_params.h"
+
+typedef struct {
+    int32_t batched; /* 1: a row has its own matrix; 0: each line of a row has its own, which lies in all rows */
+    int32_t m;       /* lines of a row */
+    int32_t k;
+    int32_t n;
+    int32_t a_zero_point;
+    int32_t b_zero_point;
+    mcud_quant quant; /* shift is 32 */
+    int32_t transposed;
+    int32_t pairs; /* of k, a multiple of two */
+} mcud_matmul_s8_wide_params;
+
+mcud_kernel mcud_matmul_s8_wide;
+
+#endif
