@@ -91,6 +91,42 @@ def test_unit_of_a_shuffle_net(shuffle: tuple[int, int, int], tmp_path: Path) ->
     assert [tensor.shape for tensor in convolved] == [(6, 5, channels)]
 
 
+FOLDED = {
+    "dense": {"w": floats(4, 12, 3, 3), "bias": floats(4)},
+    "depthwise": {"w": floats(12, 1, 3, 3), "bias": floats(12)},
+    "multiplied": {"w": floats(36, 1, 3, 3), "bias": floats(36)},
+}
+
+
+@pytest.mark.parametrize("kind", FOLDED)
+@pytest.mark.parametrize("ends", [["y"], ["y", "c"], ["z"]])
+def test_weights_follow_shuffled_channels(kind: str, ends: list[str], tmp_path: Path) -> None:
+    """A graph output has its own order, and needs a Transpose unless a dense convolution made it."""
+    constants = shapes(12, 3, 4) | FOLDED[kind] | {"v": floats(3, len(FOLDED[kind]["bias"]), 1, 1)}
+    group = 1 if kind == "dense" else 12
+    conv = [node("Conv", "c w bias", "y", group=group, pads=[1] * 4), node("Conv", "y v", "z")]
+    used = [*SHUFFLED, *conv] if "z" in ends else [*SHUFFLED, conv[0]]
+    inputs = {"x": floats(1, 12, 6, 5)}
+    graph = assert_same(save(build(used, inputs, ends, constants), tmp_path), inputs)
+    moved = ("c" in ends) + ("y" in ends and kind != "dense")
+    assert kinds(graph).get("Transpose", 0) == moved
+
+
+def test_groups_of_several_channels_need_their_order(tmp_path: Path) -> None:
+    inputs, constants = {"x": floats(1, 12, 6, 5)}, shapes(12, 3, 4) | {"w": floats(6, 6, 1, 1)}
+    nodes = [*SHUFFLED, node("Conv", "c w", "y", group=2)]
+    graph = assert_same(save(build(nodes, inputs, ["y"], constants), tmp_path), inputs)
+    assert kinds(graph)["Transpose"] == 1
+
+
+def test_reversed_channels_are_no_operator(tmp_path: Path) -> None:
+    """Blue and red in place of red and blue."""
+    inputs, constants = {"x": floats(1, 3, 6, 5)}, {"e": np.array([2, 1, 0]), "w": floats(4, 3, 3, 3)}
+    nodes = [node("Gather", "x e", "c", axis=1), node("Conv", "c w", "y")]
+    graph = assert_same(save(build(nodes, inputs, ["y"], constants), tmp_path), inputs)
+    assert kinds(graph) == {"Conv2d": 1}
+
+
 @pytest.mark.parametrize(("dtype", "zero"), [(np.int8, 5), (np.uint8, 131)])
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 def test_quantised_shuffle(shuffle: tuple[int, int, int], dtype: Any, zero: int, tmp_path: Path) -> None:

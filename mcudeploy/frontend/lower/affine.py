@@ -64,13 +64,22 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvRead:
-    """The way a Conv2d reads a stored value: tensor, operator, weights in its order, result."""
+    """The way a Conv2d reads a stored value: tensor, operator, weights in its order, result.
+
+    Stored channel i of the result is channel `outputs[i]` of the node.
+    """
 
     tensor: str
     op: Conv2d
     weights: Constant
     shape: Shape
     index: IndexArray
+    outputs: IndexArray | None = None
+
+    def ordered(self, constants: dict[str, ConstantArray]) -> dict[str, ConstantArray]:
+        """Constants [K, ...] in the stored order of the channels."""
+        outputs = self.outputs
+        return constants if outputs is None else {name: value[outputs] for name, value in constants.items()}
 
 
 Reader = Callable[[OnnxValue, Constant], ConvRead]
@@ -138,7 +147,7 @@ def emit_float(builder: Builder, node: Node, linear: Linear, reading: ConvRead, 
     nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=False)[1:])
     op = replace(reading.op, low=ending.low, high=ending.high)
     tensor = builder.emit(
-        op, (reading.tensor,), reading.shape, DType.FLOAT32, constants=constants, nodes=nodes
+        op, (reading.tensor,), reading.shape, DType.FLOAT32, constants=reading.ordered(constants), nodes=nodes
     )
     return OnnxValue(tensor, reading.index, real=True)
 
@@ -173,7 +182,7 @@ def _emit_int8(
         reading.shape,
         DType.INT8,
         ending.quantization,
-        constants=constants,
+        constants=reading.ordered(constants),
         nodes=nodes,
     )
     return OnnxValue(tensor, reading.index, real=True)

@@ -23,6 +23,7 @@ from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import (
     IndexArray,
     OnnxValue,
+    channel_order,
     image_index,
     image_positions,
     is_storage_order,
@@ -75,12 +76,23 @@ def _channels_last(array: NDArray[np.generic]) -> NDArray[np.generic]:
 def _read_image(
     builder: Builder, source: OnnxValue, weights: Constant, window: KernelWindow, groups: int
 ) -> ConvRead:
-    tensor = builder.arranged(source.tensor, image_positions(source.index))
+    """Read an image. Permuted channels stay where they are: weights follow them, and of a depthwise
+    convolution the results too.
+    """
     out_channels = weights.shape[0]
     kernel, stride, dilation = window.kernel, window.stride, window.dilation
     op = Conv2d(out_channels, kernel, stride, dilation, window.pads, groups)
     shape = (*window.out_size, out_channels)
-    return ConvRead(tensor, op, weights, shape, image_index(shape, source.index.ndim))
+    image = image_positions(source.index)
+    order = channel_order(image) if groups in (1, image.shape[2]) else None
+    result = image_index(shape, source.index.ndim)
+    if order is None or image.size != builder.tensors[source.tensor].elements:
+        return ConvRead(builder.arranged(source.tensor, image), op, weights, shape, result)
+    tensor, inputs = builder.viewed(source.tensor, image.shape), np.argsort(order)
+    if groups == 1:
+        return ConvRead(tensor, op, weights.moved(lambda array: array[..., inputs]), shape, result)
+    outputs = positions((out_channels,)).reshape(groups, -1)[inputs].reshape(-1)
+    return ConvRead(tensor, op, weights, shape, result[:, np.argsort(outputs)], outputs)
 
 
 def gemm(builder: Builder, node: Node) -> None:

@@ -86,6 +86,18 @@ def image_positions(index: IndexArray) -> IndexArray:
     return np.asarray(index[0].transpose(1, 2, 0), np.int32)
 
 
+def channel_order(wanted: IndexArray) -> IndexArray | None:
+    """The stored channel of each channel of an image (H, W, C), if its pixels lie in order and all have the
+    same permutation of channels; else None.
+    """
+    channels = wanted.shape[2]
+    pixels = wanted.reshape(-1, channels)
+    order = pixels[0]
+    places = np.arange(len(pixels), dtype=np.int32)[:, np.newaxis] * channels + order
+    in_order = np.array_equal(np.sort(order), np.arange(channels)) and np.array_equal(pixels, places)
+    return order if in_order else None
+
+
 def natural_shape(shape: tuple[int, ...]) -> Shape:
     """(rows, cols, channels) that stores a value of this shape in its own order."""
     sizes = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
