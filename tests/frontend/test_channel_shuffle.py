@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from evaluate import assert_same, kinds
 from onnx_files import Array, QuantizedModel, build, node, save
+from shuffle_net import X0_5, ShuffleNet, quantised
 
 from mcudeploy.frontend import load
 from mcudeploy.ir.graph import DType
@@ -119,12 +120,51 @@ def test_groups_of_several_channels_need_their_order(tmp_path: Path) -> None:
     assert kinds(graph)["Transpose"] == 1
 
 
+@pytest.mark.parametrize("order", ["c x", "x c", "c c", "x r"])
+@pytest.mark.parametrize("ends", [["z"], ["y"], ["z", "c"]])
+def test_shuffled_channels_lie_side_by_side(order: str, ends: list[str], tmp_path: Path) -> None:
+    constants = shapes(12, 3, 4) | {"w": floats(5, 24, 3, 3)}
+    nodes = [*SHUFFLED, node("Concat", order, "y", axis=1), node("Conv", "y w", "z")]
+    inputs = {"x": floats(1, 12, 6, 5)}
+    read = nodes if "z" in ends else nodes[:-1]
+    graph = assert_same(save(build(read, inputs, ends, constants), tmp_path), inputs)
+    moved = ("c" in ends) + ("y" in ends and "c" in order)
+    assert kinds(graph).get("Transpose", 0) + kinds(graph).get("Take", 0) == moved
+
+
+def test_shuffled_channels_of_a_sequence(tmp_path: Path) -> None:
+    constants = {"s": np.array([1, 2, 3, 7]), "t": np.array([1, 6, 7]), "w": floats(4, 12, 3)}
+    nodes = [
+        node("Conv", "i v", "x"),
+        node("Reshape", "x s", "a"),
+        node("Transpose", "a", "b", perm=[0, 2, 1, 3]),
+        node("Reshape", "b t", "c"),
+        node("Concat", "c x", "d", axis=1),
+        node("Conv", "d w", "y"),
+    ]
+    constants["v"] = floats(6, 2, 1)
+    inputs = {"i": floats(1, 2, 7)}
+    graph = assert_same(save(build(nodes, inputs, ["y"], constants), tmp_path), inputs)
+    assert "Transpose" not in kinds(graph)
+
+
 def test_reversed_channels_are_no_operator(tmp_path: Path) -> None:
     """Blue and red in place of red and blue."""
     inputs, constants = {"x": floats(1, 3, 6, 5)}, {"e": np.array([2, 1, 0]), "w": floats(4, 3, 3, 3)}
     nodes = [node("Gather", "x e", "c", axis=1), node("Conv", "c w", "y")]
     graph = assert_same(save(build(nodes, inputs, ["y"], constants), tmp_path), inputs)
     assert kinds(graph) == {"Conv2d": 1}
+
+
+def test_a_quantised_shuffle_net_has_no_transpose(tmp_path: Path) -> None:
+    """Every tensor of the network has a scale of its own; a shuffle keeps it."""
+    net = ShuffleNet(96, classes=10)
+    images = {"image": np.random.default_rng(7).normal(size=net.image).astype(np.float32)}
+    graph = assert_same(quantised(net, tmp_path), images)
+    assert "Transpose" not in kinds(graph)
+    assert len({tensor.quantization for tensor in graph.tensors.values()}) > 50
+    concats = [operator for operator in graph.operators if operator.op.kind == "Concat"]
+    assert len(concats) == sum(units for units, _ in X0_5)
 
 
 @pytest.mark.parametrize(("dtype", "zero"), [(np.int8, 5), (np.uint8, 131)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
@@ -21,7 +21,11 @@ from mcudeploy.frontend.onnx.values import (
     IndexArray,
     OnnxValue,
     axis_shapes,
+    channel_order,
     coordinates,
+    image_index,
+    image_positions,
+    is_storage_order,
     natural_shape,
     scattered,
     stored_axis,
@@ -261,12 +265,20 @@ def _concat(
     quantization: Quantization | None,
     nodes: Sequence[Node],
 ) -> OnnxValue:
-    """Bring all operands into the layout of the first one."""
+    """Bring all operands into the layout of the first one; permuted channels of images stay permuted."""
     axis = node.integer("axis", 0)
     rank = operands[0].index.ndim
     if not -rank <= axis < rank or any(operand.index.ndim != rank for operand in operands):
         raise Unsupported(f"axis {axis} does not fit the operands")
     axis %= rank
+    dtype = builder.tensors[operands[0].tensor].dtype
+    images = _permuted_images(builder, operands) if axis == 1 and rank in (3, 4) else None
+    if images is not None:
+        rows, cols = images.shape
+        tensors = [builder.viewed(it.tensor, (rows, cols, it.shape[1])) for it in operands]
+        shape = (rows, cols, images.order.size)
+        tensor = builder.emit(Concat(2), tensors, shape, dtype, quantization, nodes=nodes)
+        return OnnxValue(tensor, image_index(shape, rank)[:, images.order], real=True)
     leading, dimension = along(builder, operands[0], axis)
     shape = builder.shape_of(leading.tensor)
     sizes = [operand.shape[axis] for operand in operands]
@@ -279,9 +291,32 @@ def _concat(
         wanted = np.asarray(scattered(places, own, operand.index), np.int32)
         inputs.append(builder.arranged(operand.tensor, wanted))
     made = with_size(shape, dimension, sum(sizes))
-    dtype = builder.tensors[leading.tensor].dtype
     tensor = builder.emit(Concat(dimension), inputs, made, dtype, quantization, nodes=nodes)
     return OnnxValue(tensor, regrown(leading.index, shape, [axis], [dimension], made), real=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Images:
+    """Images of (rows, cols), and the place of each of their channels if they lie side by side."""
+
+    shape: tuple[int, int]
+    order: IndexArray
+
+
+def _permuted_images(builder: Builder, operands: Sequence[OnnxValue]) -> _Images | None:
+    """The operands if they are images of one size, and the channels of one of them are permuted."""
+    images = [image_positions(operand.index) for operand in operands if operand.shape[0] == 1]
+    orders = [channel_order(image) for image in images]
+    places: list[IndexArray] = []
+    for operand, image, order in zip(operands, images, orders, strict=False):
+        if order is None or image.size != builder.tensors[operand.tensor].elements:
+            return None
+        places.append(order + sum(each.size for each in places))
+    sizes = {image.shape[:2] for image in images}
+    if len(places) < len(operands) or len(sizes) > 1 or is_storage_order(np.concatenate(places)):
+        return None
+    rows, cols = sizes.pop()
+    return _Images((rows, cols), np.concatenate(places))
 
 
 def with_size(shape: Shape, dimension: int, size: int) -> Shape:
