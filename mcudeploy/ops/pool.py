@@ -69,16 +69,15 @@ def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopN
 
 
 def _window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
-    """Loops over the taps inside the input, for blocks of channels: vectors, fours and single ones; vector
-    sums take eights.
+    """Loops over the taps inside the input, for blocks of channels: vectors, fours and single ones; maxima
+    take eights first, vector sums take eights.
 
     A core either has vectors or not, so a table holds costs of one of them.
     """
     windows = Windows(fields)
     channels = fields["dims.channels"]
-    blocks = {"fours": channels // 4, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
-    if sums:
-        blocks |= {"eights": channels // 8, "singles": channels % 8}
+    blocks = {"eights": channels // 8, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
+    blocks |= {"fours": channels // 4, "singles": channels % 8} if sums else {"fours": channels % 8 // 4}
     window = fields["window.kernel_rows"] * fields["window.kernel_cols"]
     border = int((windows.cols < fields["window.kernel_cols"]).sum())
     cols = int(windows.cols.sum())

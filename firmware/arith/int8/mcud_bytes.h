@@ -64,7 +64,14 @@ static inline int32_t mcud_sum_channel(const mcud_byte_window *window, int32_t c
 static inline void mcud_look_up(int8_t *y, const int8_t *x, int32_t count, const int8_t *table)
 {
     const int8_t *const middle = table + 128;
-    for (const int8_t *const end = y + count; y < end; y++, x++) {
+    int32_t left = count;
+    for (; left >= 4; left -= 4, y += 4, x += 4) {
+        y[0] = middle[x[0]];
+        y[1] = middle[x[1]];
+        y[2] = middle[x[2]];
+        y[3] = middle[x[3]];
+    }
+    for (; left > 0; left--, y++, x++) {
         *y = middle[*x];
     }
 }
@@ -119,6 +126,20 @@ static inline void mcud_max_four(const mcud_byte_window *window, int32_t channel
     memcpy(y, &most, sizeof most);
 }
 
+/* The same of eight channels. */
+static inline void mcud_max_eight(const mcud_byte_window *window, int32_t channel, int8_t *y)
+{
+    uint32_t most[2] = {0x80808080u, 0x80808080u};
+    for (int32_t r = 0; r < window->rows; r++) {
+        const uint8_t *x = window->memory + window->offsets[r] + channel;
+        for (int32_t s = window->cols; s > 0; s--, x += window->pitch) {
+            most[0] = mcud_max_bytes(most[0], (uint32_t)mcud_load_word(x));
+            most[1] = mcud_max_bytes(most[1], (uint32_t)mcud_load_word(x + 4));
+        }
+    }
+    memcpy(y, most, sizeof most);
+}
+
 /* The sums of channels [channel, channel + 4) of at most 255 taps, which fit 16 bits. */
 static inline void mcud_sum_four_short(const mcud_byte_window *window, int32_t channel, int32_t sums[4])
 {
@@ -169,6 +190,11 @@ static inline void mcud_max_four(const mcud_byte_window *window, int32_t channel
 static inline void mcud_max_window(const mcud_byte_window *window, int32_t channels, int8_t *y)
 {
     int32_t c = 0;
+#if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__)
+    for (; c + 8 <= channels; c += 8) {
+        mcud_max_eight(window, c, y + c);
+    }
+#endif
     for (; c + 4 <= channels; c += 4) {
         mcud_max_four(window, c, y + c);
     }

@@ -69,12 +69,12 @@ static inline int32_t mcud_add_odd_bytes(int32_t sums, int32_t word)
 /* The larger one of each two signed bytes. */
 static inline uint32_t mcud_max_bytes(uint32_t a, uint32_t b)
 {
-    uint32_t result;
-    __asm__("ssub8 %0, %1, %2\n\t" /* sets a flag for each byte of a that is not smaller */
-            "sel %0, %1, %2"
-            : "=&r"(result)
-            : "r"(a), "r"(b));
-    return result;
+    uint32_t difference;
+    __asm__("ssub8 %1, %0, %2\n\t" /* sets a flag for each byte of a that is not smaller */
+            "sel %0, %0, %2"
+            : "+r"(a), "=&r"(difference)
+            : "r"(b));
+    return a;
 }
 
 /* sum + a.low * b.low + a.high * b.high */
