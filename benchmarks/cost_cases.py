@@ -18,6 +18,7 @@ from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.concat_channels import ConcatChannels
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
 from mcudeploy.ops.gather import GatherRows
@@ -166,9 +167,21 @@ def _linear(dtype: DType) -> Iterator[Graph]:
     for rows, depth, cols in ((16, 16, 16), (8, 32, 20), (12, 24, 30), (5, 40, 8)):
         yield one_operator(MatMul(False, False), ((rows, 1, depth), (depth, 1, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, 1, depth), (cols, 1, depth)), dtype)
+    if dtype is DType.INT8:
+        yield from _parts_of_channels()
     for rows, heads, depth, cols in ((20, 4, 16, 21), (21, 2, 30, 16), (12, 3, 8, 8)):
         yield one_operator(MatMul(False, False), ((rows, heads, depth), (depth, heads, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, heads, depth), (cols, heads, depth)), dtype)
+
+
+def _parts_of_channels() -> Iterator[Graph]:
+    """Yield concatenations of channels that are adjacent, and of others, copied and through tables."""
+    for rows, cols, channels in SHAPES:
+        adjacent, others = tuple(range(channels // 2)), tuple(range(0, channels, 2))
+        for some in (adjacent, others):
+            op = ConcatChannels((some, some[:-1] or some))
+            for scale in (0.05, 0.4):
+                yield one_operator(op, ((rows, cols, channels),) * 2, DType.INT8, scale=scale)
 
 
 _Add = Callable[[Any, Shape, tuple[int, ...]], None]

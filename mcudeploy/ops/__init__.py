@@ -7,6 +7,7 @@ from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.concat_channels import ConcatChannels
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.feed import StreamedInput
@@ -44,6 +45,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Cast,
     Clean,
     Concat,
+    ConcatChannels,
     Conv2d,
     Conv2dByRows,
     Conv2dToRows,

@@ -61,7 +61,7 @@ class Concat(PlainOperator):
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """concat_rows for axis 0, else concat."""
         require_same_dtype(*inputs, output)
-        tables, table_of_input = _tables(inputs, output)
+        tables, table_of_input = requantization_tables(inputs, output)
         table_count = 0 if tables is None else tables.size // 256
         through = (
             [False] * len(inputs) if table_of_input is None else [at < table_count for at in table_of_input]
@@ -102,7 +102,7 @@ def _row_counts(row_bytes: int, ends: list[int], through: list[bool]) -> CountsO
     return counts
 
 
-def _tables(
+def requantization_tables(
     inputs: tuple[Tensor, ...], output: Tensor
 ) -> tuple[
     np.ndarray[tuple[int, ...], np.dtype[np.int8]] | None,

@@ -109,12 +109,15 @@ def _evaluate(graph: Graph, operator: Operator, arrays: Sequence[Array]) -> Arra
             return _store(_UNARY[op.function](reals[0], op.alpha, op.beta), output)
         case "Binary":
             return _binary(op, reals, constants, output)
-        case "Concat":
+        case "Concat" | "ConcatChannels":
             same = [
                 array if tensor.quantization == output.quantization else _store(real, output)
                 for array, real, tensor in zip(arrays, reals, tensors, strict=True)
             ]
-            return np.concatenate(same, axis=op.axis)
+            if op.kind == "Concat":
+                return np.concatenate(same, axis=op.axis)
+            parts = [array[..., list(some)] for array, some in zip(same, op.channels, strict=True)]
+            return np.concatenate(parts, axis=2)
         case "Resize":
             rows = _resampled(reals[0], op.rows, 0)
             return _store(_resampled(rows, op.cols, 1), output)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from evaluate import assert_same, kinds
 from onnx_files import Array, QuantizedModel, build, node, save
@@ -163,8 +164,49 @@ def test_a_quantised_shuffle_net_has_no_transpose(tmp_path: Path) -> None:
     graph = assert_same(quantised(net, tmp_path), images)
     assert "Transpose" not in kinds(graph)
     assert len({tensor.quantization for tensor in graph.tensors.values()}) > 50
-    concats = [operator for operator in graph.operators if operator.op.kind == "Concat"]
-    assert len(concats) == sum(units for units, _ in X0_5)
+    assert not {"Slice", "Take"}.intersection(kinds(graph))
+    whole = len(X0_5)  # the last unit of a stage is read whole
+    assert kinds(graph)["Concat"] == whole
+    assert kinds(graph)["ConcatChannels"] == 2 * (sum(units for units, _ in X0_5) - whole)
+
+
+SPLIT = {"sizes": np.array([3, 5]), "far": np.array([7, 0, 2]), "twice": np.array([1, 1, 6])}
+
+
+@pytest.mark.parametrize(
+    ("reader", "wanted"),
+    [
+        (node("Split", "y sizes", "p q", axis=1), {"ConcatChannels": 2}),
+        (node("Gather", "y far", "p", axis=1), {"ConcatChannels": 1, "Take": 1}),
+        (node("Gather", "y twice", "p", axis=1), {"Concat": 1, "Take": 1}),
+        (node("Gather", "y far", "p", axis=2), {"Concat": 1, "Take": 1}),
+    ],
+)
+@pytest.mark.parametrize("scale", [0.03, 0.05])
+def test_parts_of_images_side_by_side(
+    reader: Any, wanted: dict[str, int], scale: float, tmp_path: Path
+) -> None:
+    """A part of channels is concatenated alone, through tables where scales differ; other parts are taken.
+
+    A graph output has its own order, which a Take restores.
+    """
+    m = QuantizedModel()
+    m.constants |= SPLIT
+    x = [m.quantize(name, each, 5) for name, each in (("u", 0.03), ("v", scale))]
+    y = m.quantize(m.add("Concat", " ".join(x), "y0", axis=1), 0.03, 5)
+    read = onnx.NodeProto()
+    read.CopyFrom(reader)
+    read.input[0] = y
+    m.nodes.append(read)
+    ends = [m.quantize(m.add("Relu", m.quantize(name, 0.03, 5), f"e{name}"), 0.02, 0) for name in read.output]
+    inputs = {"u": floats(1, 3, 8, 5), "v": floats(1, 5, 8, 5)}
+    graph = assert_same(save(build(m.nodes, inputs, ends, m.constants), tmp_path), inputs)
+    found = {
+        kind: count
+        for kind, count in kinds(graph).items()
+        if kind in ("Concat", "ConcatChannels", "Take", "Slice")
+    }
+    assert found == wanted
 
 
 @pytest.mark.parametrize(("dtype", "zero"), [(np.int8, 5), (np.uint8, 131)])

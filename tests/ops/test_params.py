@@ -24,6 +24,7 @@ from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.columns import BY_PIXELS, BY_WINDOWS, part_of
 from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.concat_channels import ConcatChannels
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
 from mcudeploy.ops.feed import StreamedInput
@@ -165,6 +166,9 @@ def _of_type(dtype: DType) -> Iterator[KernelCall]:
         yield _call(Softmax(axis), (IMAGE,), dtype)
         yield _call(Concat(axis), (IMAGE, IMAGE), dtype)
         yield _call(Concat(axis), (IMAGE, IMAGE), dtype, out_zero_point=4)
+    if dtype is DType.INT8:
+        yield _call(ConcatChannels(((0, 2), (1, 3))), (IMAGE, IMAGE), dtype, out_zero_point=4)
+        yield _call(ConcatChannels(((1, 2), (3,))), (IMAGE, IMAGE), dtype)
     yield _call(Reduce((2,)), (IMAGE,), dtype)
     if dtype is DType.FLOAT32:
         yield from (_call(Reduce((2,), how), (IMAGE,), dtype) for how in ("sum", "prod", "max", "min"))

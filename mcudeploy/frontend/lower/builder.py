@@ -342,6 +342,7 @@ def _stem(op: OperatorDef) -> str:
 
 _STEMS = {
     "AveragePool": "average_pool",
+    "ConcatChannels": "concat",
     "Conv2d": "conv",
     "MaxPool": "max_pool",
 }

@@ -21,13 +21,17 @@ from mcudeploy.frontend.onnx.values import (
     OnnxValue,
     coordinates,
     default_layout,
+    image_index,
+    image_positions,
     natural_shape,
     nested_runs,
     scattered,
 )
-from mcudeploy.ir.graph import Shape
+from mcudeploy.ir.graph import DType, Shape
+from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.concat_channels import ConcatChannels
 from mcudeploy.ops.move import Slice
-from mcudeploy.ops.take import Gather, Take
+from mcudeploy.ops.take import Gather, Positions, Take
 
 
 def part(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue:
@@ -40,7 +44,45 @@ def part(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> O
     elements = builder.tensors[value.tensor].elements
     if index.size == elements and _distinct(index).size == elements:
         return replace(value, index=index)
-    return _sliced(builder, value, index, node) or _taken(builder, value, index, node)
+    return (
+        _of_concat(builder, value, index, node)
+        or _sliced(builder, value, index, node)
+        or _taken(builder, value, index, node)
+    )
+
+
+def _of_concat(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue | None:
+    """Concatenate only some channels of int8 images that lie side by side, in their stored order.
+
+    None for other values, and for graph outputs, which have their own order.
+    """
+    concat = next((it for it in reversed(builder.operators) if it.output == value.tensor), None)
+    source = builder.tensors[value.tensor]
+    if concat is None or not isinstance(concat.op, Concat) or concat.op.axis != 2:
+        return None
+    image = index.ndim in (3, 4) and index.shape[0] == 1
+    if source.dtype is not DType.INT8 or not image or not builder.outputs.isdisjoint(node.outputs):
+        return None
+    rows, cols, whole = source.shape
+    pixels = image_positions(index).reshape(-1, index.shape[1])
+    channels = pixels[0]
+    first = np.arange(rows * cols, dtype=np.int32)[:, np.newaxis] * whole
+    if len(pixels) != len(first) or not np.array_equal(pixels, first + channels):
+        return None
+    stored = _distinct(channels)
+    if stored.size != channels.size:
+        return None
+    parts: dict[int, Positions] = {}
+    start = 0
+    for place, name in enumerate(concat.inputs):
+        end = start + builder.shape_of(name)[2]
+        parts[place] = tuple((stored[(stored >= start) & (stored < end)] - start).tolist())
+        start = end
+    inputs = [concat.inputs[place] for place, some in parts.items() if some]
+    op, made = ConcatChannels(tuple(filter(None, parts.values()))), (rows, cols, stored.size)
+    tensor = builder.emit(op, inputs, made, source.dtype, source.quantization, nodes=(node,))
+    order = np.searchsorted(stored, channels)
+    return replace(value, tensor=tensor, index=image_index(made, index.ndim)[:, order])
 
 
 def _sliced(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue | None:
