@@ -14,7 +14,7 @@ typedef struct {
 } mcud_matrix;
 
 /* Matrix `number` of `lines` lines of `line_bytes` bytes. A row holds a line of each of `matrices` matrices, or all
- * lines of its own matrix if `matrices` is 0. */
+ * lines of one matrix if `matrices` is 0. */
 static inline mcud_matrix mcud_matrix_of(const mcud_tensor *tensor, int32_t number, int32_t matrices, int32_t lines,
                                          int32_t line_bytes)
 {

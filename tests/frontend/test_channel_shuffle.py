@@ -158,7 +158,7 @@ def test_reversed_channels_are_no_operator(tmp_path: Path) -> None:
 
 
 def test_a_quantised_shuffle_net_has_no_transpose(tmp_path: Path) -> None:
-    """Every tensor of the network has a scale of its own; a shuffle keeps it."""
+    """Every tensor of the network has its own scale; a shuffle keeps it."""
     net = ShuffleNet(96, classes=10)
     images = {"image": np.random.default_rng(7).normal(size=net.image).astype(np.float32)}
     graph = assert_same(quantised(net, tmp_path), images)
