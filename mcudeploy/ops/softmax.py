@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _PROBABILITY_BITS = 30
 """Fraction bits of a probability in the int8 kernels."""
+_LEAST_SHIFT = 33
+"""The kernels shift only the upper half of a product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,15 @@ class Softmax(PlainOperator):
         multipliers, shift = quantize_scale(
             np.array([1 / (target.scale * 2.0**_PROBABILITY_BITS)], np.float64)
         )
-        if int(multipliers[0]) << _PROBABILITY_BITS >> shift >= 2**30:
+        multiplier = int(multipliers[0])
+        if shift < _LEAST_SHIFT - 1 or (multiplier >= 2**30 and shift < _LEAST_SHIFT):
             raise ValueError(f"the output scale {target.scale} is too small")
+        if shift < _LEAST_SHIFT:
+            multiplier, shift = 2 * multiplier, _LEAST_SHIFT
         table: dict[str, ParamValue] = {
             "table": exponentials(quantization_of(inputs[0]).scale, output.shape[self.axis])
         }
-        rounding = quant(int(multipliers[0]), shift, target)
+        rounding = quant(multiplier, shift, target)
         return KernelCall(f"softmax_s8{variant}", {**table, **size, **rounding}, counts=counts)
 
     def _row_counts(self, shape: Shape) -> CountsOf:

@@ -2,27 +2,34 @@
 
 #include "mcud_softmax.h"
 
-/* One value after the other. */
+static uint32_t sum_of(const mcud_softmax_group *softmax, const int8_t *x, int32_t max)
+{
+    const int32_t step = softmax->step;
+    const uint32_t *table = softmax->table;
+    uint32_t sum = 0;
+    int32_t left = softmax->count;
+    for (; left >= 2; left -= 2, x += 2 * step) {
+        sum += table[max - x[0]];
+        sum += table[max - x[step]];
+    }
+    return left > 0 ? sum + table[max - x[0]] : sum;
+}
+
+/* Values one by one. */
 static void softmax_values(const mcud_softmax_group *softmax, const int8_t *in, int8_t *out)
 {
     const int32_t step = softmax->step;
-    const int32_t extent = softmax->count * step;
     const uint32_t *table = softmax->table;
-    int32_t max = in[0];
-    for (int32_t i = step; i < extent; i += step) {
-        max = in[i] > max ? in[i] : max;
-    }
-    uint32_t sum = 0;
-    for (int32_t i = 0; i < extent; i += step) {
-        sum += table[max - in[i]];
-    }
-    const uint64_t reciprocal = mcud_reciprocal(sum);
+    const int32_t max = mcud_largest(in, softmax->count, step);
+    const uint64_t reciprocal = mcud_reciprocal(sum_of(softmax, in, max));
     const int32_t multiplier = softmax->multiplier;
-    const int32_t shift = softmax->shift;
+    const int32_t shift = softmax->shift - 32;
+    const int32_t half = (int32_t)1 << (shift - 1);
     const int32_t zero_point = softmax->zero_point;
-    for (int32_t i = 0; i < extent; i += step) {
-        const int32_t probability = mcud_probability(table[max - in[i]], reciprocal);
-        out[i] = (int8_t)mcud_clamp(zero_point + mcud_scale(probability, multiplier, shift), -128, 127);
+    for (int32_t left = softmax->count; left > 0; left--, in += step, out += step) {
+        const int32_t probability = mcud_probability(table[max - *in], reciprocal);
+        const int32_t high = (int32_t)(((int64_t)probability * multiplier) >> 32);
+        *out = mcud_saturate_s8(zero_point + ((high + half) >> shift));
     }
 }
 

@@ -20,7 +20,7 @@ typedef struct {
     int32_t step;
     int32_t groups; /* in a row */
     int32_t group_step;
-    mcud_quant quant;
+    mcud_quant quant; /* shift is above 32 */
 } mcud_softmax_s8_params;
 
 mcud_kernel mcud_softmax_s8;

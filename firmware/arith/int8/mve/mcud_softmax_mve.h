@@ -5,7 +5,7 @@
 #include <arm_mve.h>
 
 /* The largest of x[count] */
-static inline int32_t mcud_largest(const int8_t *x, int32_t count)
+static inline int32_t mcud_largest_run(const int8_t *x, int32_t count)
 {
     int32_t most = INT8_MIN;
     int8x16_t v;
@@ -24,12 +24,12 @@ static inline int32_t mcud_largest(const int8_t *x, int32_t count)
 /* x[count] -> y[count]; 1 if that is done, 0 if other values have to be taken one by one. */
 static inline int32_t mcud_softmax_run(const mcud_softmax_group *softmax, const int8_t *x, int8_t *y)
 {
-    if (softmax->step != 1 || softmax->shift <= 32) {
+    if (softmax->step != 1) {
         return 0;
     }
     const int8_t *in = x;
     const uint32_t *const table = softmax->table;
-    const int32x4_t most = vdupq_n_s32(mcud_largest(x, softmax->count));
+    const int32x4_t most = vdupq_n_s32(mcud_largest_run(x, softmax->count));
     uint32_t sum = 0;
     int32x4_t v;
     int32x4_t w;
