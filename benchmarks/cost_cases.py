@@ -287,14 +287,19 @@ def _elementwise(dtype: DType) -> Iterator[Graph]:
             for low in (-math.inf, 0.0):
                 yield one_operator(Affine(low), (shape,), dtype, channels)
             yield one_operator(Dequantize(), (shape,), dtype, made=DType.FLOAT32)
+            yield one_operator(LayerNorm(1e-5), (shape,), dtype, _vectors(shape))
             continue
         for how in set(get_args(BinaryFunction)) - {"add", "sub", "mul", "div"}:
             yield one_operator(Binary(how), (shape, shape), dtype)
         for function in get_args(UnaryFunction):
             yield one_operator(Unary(function, 0.1, 0.5), (shape,), dtype)
         yield one_operator(Quantize(), (shape,), dtype, made=DType.INT8)
-        vectors = dict.fromkeys(("scale", "bias"), np.full(shape[2], 0.7, np.float32))
-        yield one_operator(LayerNorm(1e-5), (shape,), dtype, vectors)
+        yield one_operator(LayerNorm(1e-5), (shape,), dtype, _vectors(shape))
+
+
+def _vectors(shape: Shape) -> dict[str, ConstantArray]:
+    """The scale and the bias of a normalisation."""
+    return dict.fromkeys(("scale", "bias"), np.full(shape[2], 0.7, np.float32))
 
 
 def _recurrent() -> Iterator[Graph]:

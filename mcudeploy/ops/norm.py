@@ -3,21 +3,57 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, log2
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, PlainOperator
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.opdef import ConstantArray, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, reduced_axis, require_same_dtype, spatial_axes
+from mcudeploy.ops.requantize import quantization_of
 
 if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
+
+_MOST_BITS = 30
+"""Bits of factors and biases in layer_norm_s8."""
+_LEAST_SHIFT = 8
+"""Fraction bits that make the rounding of a result exact but for ties."""
+_MOST_CHANNELS = 2**16
+"""Limit of int8: the sum of squares fits 32 bits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedPoint:
+    """Factors int32[channels, 2], with biases, and the bits and the shift of layer_norm_s8."""
+
+    factors: NDArray[np.int32]
+    z_bits: int
+    shift: int
+
+
+def fixed_point(scale: ConstantArray, bias: ConstantArray, output: Quantization) -> FixedPoint | None:
+    """The numbers of layer_norm_s8 for these constants [channels]; None if they do not fit 32 bits."""
+    if len(scale) > _MOST_CHANNELS:
+        return None
+    z_bits = 28 - ceil(log2(len(scale)) / 2)
+    lost = 32 - z_bits  # bits of the product of z and a factor
+    factor, offset = scale.astype(np.float64) / output.scale, bias / output.scale + output.zero_point + 0.5
+    most = max(np.abs(factor).max() * 2**lost, np.abs(offset).max(), 2.0**lost)
+    shift = _MOST_BITS - 1 - ceil(log2(most))
+    if shift < _LEAST_SHIFT:
+        return None
+    numbers = np.rint(np.stack([factor * 2.0 ** (shift + lost), offset * 2.0**shift], axis=1))
+    return FixedPoint(np.ascontiguousarray(numbers, np.int32), z_bits, shift)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerNorm(PlainOperator):
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias along channels, float32.
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias along channels.
 
     Constants: "scale" and "bias", float32[channels]. Without `centred`, the mean is taken as 0 (RMS
-    normalisation).
+    normalisation). int8 needs constants for which `fixed_point` has numbers.
     """
 
     kind: ClassVar[str] = "LayerNorm"
@@ -32,16 +68,28 @@ class LayerNorm(PlainOperator):
         return LoopNest(axes, ((Index.of(row=1), Index.of(col=1), Index.of(all=1)),), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """layer_norm_f32. Raises ValueError for int8."""
+        """layer_norm_s8 or layer_norm_f32. Raises ValueError for int8 without fixed-point numbers."""
         require_same_dtype(*inputs, output)
-        if is_int8(output):
-            raise ValueError("a normalisation is for float32 only")
         _, cols, channels = output.shape
         constants = {name: operator.constants[name] for name in ("scale", "bias")}
         if any(array.shape != (channels,) for array in constants.values()):
             raise ValueError(f"scale and bias need {channels} elements")
         size = {"groups": cols, "count": channels, "centred": int(self.centred)}
-        return KernelCall("layer_norm_f32", {**constants, **size, "epsilon": float(self.epsilon)})
+        if not is_int8(output):
+            return KernelCall("layer_norm_f32", {**constants, **size, "epsilon": float(self.epsilon)})
+        source = quantization_of(inputs[0])
+        numbers = fixed_point(constants["scale"], constants["bias"], quantization_of(output))
+        if numbers is None:
+            raise ValueError("its scale or bias is too large for int8")
+        params: dict[str, ParamValue] = {"factors": numbers.factors, **size}
+        params |= {
+            "input_zero_point": source.zero_point,
+            "z_bits": numbers.z_bits,
+            "shift": numbers.shift,
+        }
+        return KernelCall(
+            "layer_norm_s8", params | {"epsilon": float(self.epsilon * (channels / source.scale) ** 2)}
+        )
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """The input: an element is last read when it is written."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import check_against_onnx
+from harness import check_against_onnx, check_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
@@ -15,6 +15,8 @@ from onnx_files import build, save
 from reference_node import check_reference
 from single_node import Quantized, bounded, check_float, check_quantized, kinds, node, normal, seeds, shapes
 
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
+from mcudeploy.ops.norm import LayerNorm, fixed_point
 from mcudeploy.verify.reference import Reference
 
 
@@ -27,7 +29,39 @@ def test_layer_normalization(shape: tuple[int, ...], axis: int, bias: bool, seed
     what = node("LayerNormalization", "x", *constants, constants=constants, axis=axis, epsilon=1e-3)
     graph = check_float(what, {"x": normal(rng, shape)}, float_tolerance=1e-4)
     assert "LayerNorm" in kinds(graph)
-    check_quantized(what, {"x": Quantized.draw(rng, shape, np.int8)})
+    graph = check_quantized(what, {"x": Quantized.draw(rng, shape, np.int8)})
+    assert not {"Quantize", "Dequantize"}.intersection(kinds(graph))
+
+
+@pytest.mark.parametrize("op", ["LayerNormalization", "RMSNormalization"])
+@pytest.mark.parametrize(("count", "spread"), [(1, 9), (3, 0), (7, 1), (64, 100), (1000, 127), (64, 2)])
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-5, 100.0])
+def test_layer_normalization_of_int8(op: str, count: int, spread: int, epsilon: float) -> None:
+    """Against double precision: other than ties of float32, every result is rounded as it should be."""
+    rng = np.random.default_rng(count + spread)
+    values = rng.integers(-spread, spread + 1, (6, 1, count)).astype(np.int8)
+    constants = {"scale": normal(rng, (count,)), "bias": normal(rng, (count,))}
+    centred = op == "LayerNormalization"
+    norm = LayerNorm(epsilon, centred)
+    x = Tensor("x", values.shape, DType.INT8, Quantization(0.03, 5))
+    y = Tensor("y", values.shape, DType.INT8, Quantization(0.02, -3))
+    borders = [
+        GraphIO(it.name, it.name, it.shape, "int8", np.arange(it.elements, dtype=np.int32)) for it in (x, y)
+    ]
+    operator = Operator("norm", norm, ("x",), "y", constants)
+    graph = Graph("g", {"x": x, "y": y}, (operator,), (borders[0],), (borders[1],))
+    made = check_graph(graph, {"x": values})["y"].astype(np.float64)
+    real = 0.03 * (values.astype(np.float64) - 5)
+    real -= real.mean(axis=2, keepdims=True) if centred else 0
+    real /= np.sqrt((real * real).mean(axis=2, keepdims=True) + epsilon)
+    wanted = np.clip((real * constants["scale"] + constants["bias"]) / 0.02 - 3, -128, 127)
+    assert np.abs(made - wanted).max() <= 0.5 + 1e-3
+
+
+@pytest.mark.parametrize(("scale", "int8"), [(1.0, True), (1e4, False)])
+def test_a_large_scale_stays_float(scale: float, int8: bool) -> None:
+    constants = np.array([1.0, scale], np.float32), np.zeros(2, np.float32)
+    assert (fixed_point(*constants, Quantization(0.01, 0)) is not None) == int8
 
 
 def test_a_parameter_of_one_element_is_that_of_all() -> None:

@@ -208,7 +208,7 @@ def sample_calls() -> list[KernelCall]:
         _call(Unary(function, 0.1, 0.5), (IMAGE,), DType.FLOAT32) for function in get_args(UnaryFunction)
     ]
     vectors = dict.fromkeys(("scale", "bias"), np.ones(4, np.float32))
-    calls.append(_call(LayerNorm(1e-5), (IMAGE,), DType.FLOAT32, vectors))
+    calls += [_call(LayerNorm(1e-5), (IMAGE,), dtype, vectors) for dtype in (DType.FLOAT32, DType.INT8)]
     for cell, gates in GATES.items():
         shapes = {
             "weights": (5 * gates, 4),

@@ -7,19 +7,19 @@ from math import prod
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.follow import Ending
+from mcudeploy.frontend.lower.follow import Ending, follow, fused_nodes
 from mcudeploy.frontend.lower.pool import int8_or_float
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, axis_shapes, natural_shape, stored_axis
 from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.norm import LayerNorm
+from mcudeploy.ops.norm import LayerNorm, fixed_point
 
 _EPSILON = 1e-5
 
 
 def layer_norm(builder: Builder, node: Node) -> None:
-    """Lower LayerNormalization and RMSNormalization in float."""
+    """Lower LayerNormalization and RMSNormalization."""
     value = builder.value(node.inputs[0])
     rank = value.index.ndim
     axis = node.integer("axis", -1)
@@ -36,10 +36,15 @@ def layer_norm(builder: Builder, node: Node) -> None:
     ) -> OnnxValue:
         placed = _with_axes_last(builder, source, axis % rank)
         shape = builder.shape_of(placed.tensor)
-        tensor = builder.emit(op, (placed.tensor,), shape, DType.FLOAT32, constants=constants, nodes=(node,))
+        nodes = fused_nodes(node, ending, quantized=True) if dtype is DType.INT8 else (node,)
+        tensor = builder.emit(
+            op, (placed.tensor,), shape, dtype, quantization, constants=constants, nodes=nodes
+        )
         return OnnxValue(tensor, placed.index, real=True)
 
-    int8_or_float(builder, node, emission, integers=False)
+    target = follow(builder, node.output).quantization
+    integers = target is not None and fixed_point(constants["scale"], constants["bias"], target) is not None
+    int8_or_float(builder, node, emission, integers=integers)
 
 
 def _parameter(builder: Builder, node: Node, position: int, sizes: tuple[int, ...]) -> ConstantArray:
