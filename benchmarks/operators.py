@@ -65,7 +65,7 @@ Each that costs memory is a note of every command. Scales and zero points are co
 
 KERNELS = frozenset(
     {"AveragePool", "BatchNormalization", "Conv", "Gemm", "GlobalAveragePool", "MatMul", "ReduceMean"}
-    | {"Resize", "Softmax", *OF_INTEGERS}
+    | {"LayerNormalization", "Resize", "RMSNormalization", "Softmax", *OF_INTEGERS}
 )
 MOVED = frozenset(
     {*PICKS, "ArgMax", "ArgMin", "Concat", "GlobalMaxPool", "MaxPool", "Pad", "ScatterND", "Split", "TopK"}
