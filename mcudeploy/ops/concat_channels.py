@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, merged, reduced_axis, scaled, spatial_axes
 from mcudeploy.ops.concat import requantization_tables
 from mcudeploy.ops.take import MOST, Positions
@@ -17,15 +17,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ConcatChannels:
+class ConcatChannels(PlainOperator):
     """Channels `channels[i]` of input i, ascending, side by side; int8, with separate quantisations.
 
     It equals a Concat of which only these channels are read.
     """
 
     kind: ClassVar[str] = "ConcatChannels"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
 
     channels: tuple[Positions, ...]
 
@@ -72,10 +70,6 @@ class ConcatChannels:
         return KernelCall(
             "concat_channels", params, counts=lambda rows: {"calls": 1} | scaled(row, len(rows))
         )
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: elements change their place."""
-        return ()
 
 
 def _counts(channels: Positions, pixels: int, by_table: bool) -> Counts:
