@@ -84,7 +84,9 @@ def order(
 
     With --memory, whole tensors leave that memory over a link or are made again, at the least cost in time.
     """
-    from mcudeploy.planner.plain.ordering import order_graph
+    from mcudeploy.common.effort import Effort
+    from mcudeploy.planner.plain.ordering import order_graph, write_order
+    from mcudeploy.report.graph_orders import graph_order
 
     if percent is not None:
         limits = _limits(percent, link, link_latency, recompute)
@@ -94,8 +96,10 @@ def order(
             "--link, --link-latency, --recompute and --chart belong to a memory limit: add --memory"
         )
     with output.progress() as progress:
-        report = order_graph(graph, options.time_limit, method, destination, progress)
-    output.result(report, graphtables.schedule)
+        ordered = order_graph(graph, Effort.of(options.time_limit), method, progress)
+    if destination:
+        write_order(ordered, destination)
+    output.result(graph_order(ordered), graphtables.schedule)
 
 
 def _limits(memory: float, link: float | None, latency: float | None, recompute: bool) -> Limits:
@@ -119,13 +123,15 @@ def _limited(
     from mcudeploy.cost.timeline import timeline
     from mcudeploy.planner.plain.limited import order_limited, write_plan
     from mcudeploy.report.chart.gantt import gantt_picture
+    from mcudeploy.report.graph_orders import graph_order_limited
 
     destination, chart = files
     with output.progress() as progress:
-        found = order_limited(graph, search[0], limits, search[1], progress)
+        limited = order_limited(graph, search[0], limits, search[1], progress)
     if destination:
-        write_plan(found, destination)
+        write_plan(limited, destination)
     if chart:
-        run = timeline(found.plan, limits.link)
-        write_file(chart, gantt_picture(found.graph.name, found.plan, run, found.limit_bytes))
-    output.result(found.report, graphtables.schedule)
+        run = timeline(limited.plan, limits.link)
+        name = limited.ordered.graph.name
+        write_file(chart, gantt_picture(name, limited.plan, run, limited.limit_bytes))
+    output.result(graph_order_limited(limited), graphtables.schedule)

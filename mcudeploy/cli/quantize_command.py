@@ -90,6 +90,7 @@ def quantize(
 ) -> None:
     """Quantise a float model to int8, and report the loss of every layer."""
     from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model
+    from mcudeploy.report.quantization_report import quantized
 
     if destination.suffix.lower() == ".tflite":
         raise UsageError(f"--output {destination} would be an ONNX file: give it the ending .onnx")
@@ -98,9 +99,9 @@ def quantize(
     kept = tuple(name.strip() for text in keep_float for name in text.split(",") if name.strip())
     request = QuantizeRequest(data, labels, method, samples, seed, kept, dict(options.shapes))
     with output.progress() as progress:
-        report = quantize_model(model, request, destination, progress)
+        result = quantize_model(model, request, destination, progress)
         interrupts.close()
-    output.result(report, quantizetable.quantize)
+    output.result(quantized(result), quantizetable.quantize)
 
 
 COMMANDS = (quantize,)

@@ -95,6 +95,7 @@ def quantize(
     """
     # ONNX Runtime's quantiser loads slowly
     from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model  # noqa: PLC0415
+    from mcudeploy.report.quantization_report import quantized  # noqa: PLC0415
 
     checked("method", method, _Method)
     checked("samples", samples, PositiveInt)
@@ -103,4 +104,4 @@ def quantize(
     request = QuantizeRequest(
         Path(data), classes, method, samples, seed, tuple(keep_float), dict(shapes or {})
     )
-    return quantize_model(Path(model), request, Path(output))
+    return quantized(quantize_model(Path(model), request, Path(output)))

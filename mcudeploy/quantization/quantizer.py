@@ -4,12 +4,11 @@ lost.
 
 from __future__ import annotations
 
-import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import onnx
@@ -19,7 +18,6 @@ from onnx import ModelProto
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import same_file, write_file
 from mcudeploy.common.progress import SILENT, Progress
-from mcudeploy.common.text import count_text
 from mcudeploy.frontend.onnx.shapes import Shapes
 from mcudeploy.frontend.onnx.tensors import external_files
 from mcudeploy.frontend.parsing import parse
@@ -33,20 +31,15 @@ from mcudeploy.quantization.float_model import (
     FloatNode,
     excluded,
     float_nodes,
-    left_float,
     read_float,
 )
 from mcudeploy.quantization.ort_quantizer import METHODS, Calibration, Method
-
-JsonObject = dict[str, Any]
 
 _FEWEST = 8
 """Number of samples below which none are held out."""
 
 _HELD_OUT = 0.25
 _LAYER_SAMPLES = 32
-_WORST = 8
-_LOW_AGREEMENT, _LOW_DECIBELS = 0.95, 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +72,8 @@ class _SamplePart:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Made:
-    """An int8 model by one method."""
+class MethodResult:
+    """An int8 model by one calibration method, and its agreement with the float model."""
 
     method: Method
     proto: ModelProto
@@ -88,10 +81,52 @@ class _Made:
     agreement: Agreement
 
 
+@dataclass(frozen=True, slots=True)
+class SampleCounts:
+    """Numbers of samples: in all, for calibration, for the comparison; `held_out` if those two are apart."""
+
+    total: int
+    calibration: int
+    comparison: int
+
+    @property
+    def held_out(self) -> bool:
+        """Return whether the samples of the comparison take no part in the calibration."""
+        return self.total >= _FEWEST
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Shares of the samples whose class is that of the labels."""
+
+    float_model: float
+    int8_model: float
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedModel:
+    """A quantised model, written to `destination`, and its distance from the float model.
+
+    `layers` are in order, the worst first; `accuracy` is None without labels; sizes are in bytes.
+    """
+
+    destination: Path
+    best: MethodResult
+    results: Sequence[MethodResult]
+    layers: Sequence[Layer]
+    float_nodes: Sequence[FloatNode]
+    outliers: Sequence[weights.Outlier]
+    samples: SampleCounts
+    accuracy: Accuracy | None
+    float_bytes: int
+    int8_bytes: int
+    model_notes: tuple[str, ...]
+
+
 def quantize_model(
     path: Path, asked: QuantizeRequest, destination: Path, progress: Progress = SILENT
-) -> JsonObject:
-    """Quantise a float model, write it to `destination`, and report.
+) -> QuantizedModel:
+    """Quantise a float model, and write it to `destination`.
 
     Raises ModelError for a model that is already quantised or that boards cannot run, and UsageError for data
     that do not fit it. Writes nothing before all results are known.
@@ -117,23 +152,19 @@ def quantize_model(
         content = best.path.read_bytes()
         wide = weights.outliers(onnx.load(prepared))
     write_file(destination, content)
-    report = _report(made, best, layers, left)
-    report["output"] = str(destination)
-    report["samples"] = {
-        "found": samples.count,
-        "calibration": len(calibration),
-        "comparison": len(comparison),
-        "held_out": samples.count >= _FEWEST,
-    }
-    report["accuracy"] = _accuracy(labels, work.classes, best.agreement.classes, comparison)
-    report["weight_outliers"] = [
-        {"node": it.node, "channel": it.channel, "range": it.range, "times_median": it.times}
-        for it in wide[:_WORST]
-    ]
-    report["size_bytes"] = {"float": len(model.proto.SerializeToString()), "int8": len(content)}
-    report["notes"] = _notes(report, model, best.agreement, left)
-    report["next"] = f"mcudeploy run {shlex.quote(str(destination))} --board BOARD"
-    return report
+    return QuantizedModel(
+        destination,
+        best,
+        made,
+        layers,
+        left,
+        wide,
+        SampleCounts(samples.count, len(calibration), len(comparison)),
+        _accuracy(labels, work.classes, best.agreement.classes, comparison),
+        len(model.proto.SerializeToString()),
+        len(content),
+        tuple(model.notes),
+    )
 
 
 def _require_apart(path: Path, destination: Path) -> None:
@@ -155,17 +186,17 @@ class _Work:
 
     def all_made(
         self, prepared: Path, asked: QuantizeRequest, floats: Floats
-    ) -> tuple[list[_Made], list[FloatNode]]:
+    ) -> tuple[list[MethodResult], list[FloatNode]]:
         """Quantise by all requested methods; return the int8 models and their float operators."""
         kept = excluded(prepared, asked.keep_float)
         calibration = Calibration(prepared, self.folder)
         wanted = METHODS if asked.method == "auto" else (asked.method,)
-        made: list[_Made] = []
+        made: list[MethodResult] = []
         left: list[FloatNode] = []
         for method in METHODS:
             if method != "minmax" and method not in wanted:
                 continue
-            ranges = calibration.ranges(method, self._told(f"calibrating: {method}", self.calibration))
+            ranges = calibration.ranges(method, self._staged(f"calibrating: {method}", self.calibration))
             if method not in wanted:
                 continue
             proto = library.insert(prepared, ranges, kept)
@@ -176,13 +207,15 @@ class _Work:
                 self.progress.stage("running the float model")
                 self.classes = floats.run(self.comparison, self._advance)
             self.progress.stage(f"comparing: {method}")
-            made.append(_Made(method, proto, path, floats.against(path, self.comparison, self._advance)))
+            made.append(
+                MethodResult(method, proto, path, floats.against(path, self.comparison, self._advance))
+            )
         return made, left
 
     def _advance(self, done: int) -> None:
         self.progress.advance(done, len(self.comparison))
 
-    def _told(self, stage: str, part: _SamplePart) -> Iterator[Sample]:
+    def _staged(self, stage: str, part: _SamplePart) -> Iterator[Sample]:
         self.progress.stage(stage)
         for done, sample in enumerate(part, 1):
             yield sample
@@ -224,64 +257,10 @@ def _read_once(
         progress.advance(done, len(indices))
 
 
-def _report(
-    made: Sequence[_Made], best: _Made, layers: Sequence[Layer], left: Sequence[FloatNode]
-) -> JsonObject:
-    return {
-        "method": best.method,
-        "methods": [{"method": one.method} | _figures(one.agreement) for one in made],
-        "outputs": [
-            {"name": name, "sqnr_db": noise.decibels, "max_abs_error": noise.worst}
-            for name, noise in best.agreement.outputs.items()
-        ],
-        "top1_agreement": best.agreement.agreement,
-        "layers": [
-            {"node": it.node, "op": it.op, "sqnr_db": it.decibels, "input_sqnr_db": it.input_decibels}
-            for it in layers[:_WORST]
-        ],
-        "worst_step": _worst_step(layers),
-        "float_nodes": [{"nodes": it.nodes, "op": it.op} for it in left],
-    }
-
-
-def _figures(agreement: Agreement) -> JsonObject:
-    return {
-        "top1_agreement": agreement.agreement,
-        "sqnr_db": agreement.decibels,
-        "max_abs_error": max(noise.worst for noise in agreement.outputs.values()),
-    }
-
-
-def _worst_step(layers: Sequence[Layer]) -> str | None:
-    """The node that adds most noise to its inputs."""
-    return max(layers, key=lambda layer: layer.lost).node if layers else None
-
-
 def _accuracy(
     labels: NDArray[np.int64] | None, wanted: Classes | None, found: Classes | None, part: _SamplePart
-) -> JsonObject | None:
+) -> Accuracy | None:
     if labels is None or wanted is None or found is None:
         return None
     right = labels[part.indices]
-    return {"float": wanted.share(right), "int8": found.share(right)}
-
-
-def _notes(
-    report: JsonObject, model: FloatModel, agreement: Agreement, left: Sequence[FloatNode]
-) -> list[str]:
-    notes = list(model.notes)
-    used = report["samples"]
-    if not used["held_out"]:
-        notes.append(
-            f"{count_text(used['found'], 'sample')}: too few to hold any out, so that the comparison is with "
-            "those of the calibration; some 100 that look like those in use make both better"
-        )
-    if left:
-        notes.append(left_float(left))
-    same = agreement.telling
-    if agreement.decibels < _LOW_DECIBELS if same is None else same < _LOW_AGREEMENT:
-        notes.append(
-            "the int8 model is far from the float model: more samples help, or --keep-float with the worst "
-            "nodes; docs/quantize.md says more"
-        )
-    return notes
+    return Accuracy(wanted.share(right), found.share(right))

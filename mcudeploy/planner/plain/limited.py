@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mcudeploy.checker.residency import check_residency
 from mcudeploy.common.effort import Effort
@@ -15,8 +14,7 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.ir.trace import MemoryLink, Residency, Trace
 from mcudeploy.planner.offload.exact_cycles import MOST_STEPS, exact_cycles
 from mcudeploy.planner.offload.offload import plan_residency
-from mcudeploy.planner.plain.ordering import AUTO, ordered
-from mcudeploy.planner.plain.plaingraph import PlainGraph
+from mcudeploy.planner.plain.ordering import AUTO, GraphOrder, order_graph
 from mcudeploy.planner.plain.traces import trace_of
 
 _EXACT_S = 20.0
@@ -42,51 +40,46 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Limited:
-    """A graph's residency under a limit, and its report."""
+class LimitedOrder:
+    """A graph in its order without a limit, its access trace, and its residency within `limit_bytes`.
 
-    graph: PlainGraph
-    order: tuple[int, ...]
+    `least_cycles` is the exact model's lower bound for plans of this order; None if the model does not apply.
+    """
+
+    ordered: GraphOrder
+    trace: Trace
     plan: Residency
     limit_bytes: int
-    report: dict[str, Any]
+    least_cycles: float | None
+
+    @property
+    def base_cycles(self) -> float:
+        """Return the cycles of all steps without a limit."""
+        return sum(step.cycles for step in self.trace.steps)
 
 
 def order_limited(
     path: Path, seconds: float, limits: Limits, method: str = AUTO, progress: Progress = SILENT
-) -> Limited:
+) -> LimitedOrder:
     """Order a graph as without a limit, then find the cheapest residency within the limit.
 
     Raises ModelError for a file that is no such graph, FitError if no residency fits.
     """
     effort = Effort.of(seconds)
-    graph, found, report = ordered(path, effort.part(0.5), method, progress)
-    trace = trace_of(graph, found.order)
-    limit = int(found.peak_bytes * limits.percent / 100)
+    ordered = order_graph(path, effort.part(0.5), method, progress)
+    graph, best = ordered.graph, ordered.best
+    trace = trace_of(graph, best.order)
+    limit = int(best.peak_bytes * limits.percent / 100)
     progress.stage(f"planning for {limit:,} B of fast memory")
     plan = plan_residency(trace, limit, limits.link, recompute=limits.recompute, effort=effort, reorder=True)
     if plan is None:
         other = "a link (--link)" if limits.recompute else "repeated steps (--recompute)"
         raise FitError(
             f"{graph.name}: no plan was found for {limit} B of fast memory ({limits.percent:g} % of the peak "
-            f"of {found.peak_bytes} B): allow more memory, more time, or {other}"
+            f"of {best.peak_bytes} B): allow more memory, more time, or {other}"
         )
     check_residency(plan, trace, limit)
-    base = sum(step.cycles for step in trace.steps)
-    sizes = [trace.items[transfer.item].size_bytes for transfer in plan.transfers]
-    repeated = len(plan.trace.steps) - len(trace.steps)
-    report |= {
-        "memory_limit_bytes": limit,
-        "fast_peak_bytes": plan.peak_bytes,
-        "transfers": {"count": len(sizes), "bytes": sum(sizes), "exposed_cycles": plan.exposed_cycles},
-        "recompute": {"steps": repeated, "cycles": plan.repeated_cycles},
-        "base_cycles": base,
-        "cycles": plan.cycles,
-        "overhead_percent": 100 * (plan.cycles / base - 1) if base else 0.0,
-        "residency_method": plan.method,
-        "least_cycles": _least_cycles(trace, limit, limits, seconds),
-    }
-    return Limited(graph, found.order, plan, limit, report)
+    return LimitedOrder(ordered, trace, plan, limit, _least_cycles(trace, limit, limits, seconds))
 
 
 def _least_cycles(trace: Trace, limit: int, limits: Limits, seconds: float) -> float | None:
@@ -102,21 +95,22 @@ def _least_cycles(trace: Trace, limit: int, limits: Limits, seconds: float) -> f
     return None if bound is None else max(base, bound.bound_cycles)
 
 
-def write_plan(found: Limited, path: Path) -> None:
+def write_plan(limited: LimitedOrder, path: Path) -> None:
     """Write the ids of the nodes in execution order, and the transfers between them."""
-    places = (found.graph.steps[found.order[step.origin]] for step in found.plan.trace.steps)
+    graph, order, plan = limited.ordered.graph, limited.ordered.best.order, limited.plan
+    places = (graph.steps[order[step.origin]] for step in plan.trace.steps)
     content = {
-        "name": found.graph.name,
-        "peak_bytes": found.plan.peak_bytes,
-        "order": [found.graph.nodes[place].id for place in places],
+        "name": graph.name,
+        "peak_bytes": plan.peak_bytes,
+        "order": [graph.nodes[place].id for place in places],
         "passages": [
             {
-                "item": found.plan.trace.items[transfer.item].name,
+                "item": plan.trace.items[transfer.item].name,
                 "direction": transfer.direction,
                 "start": transfer.start,
                 "end": transfer.end,
             }
-            for transfer in found.plan.transfers
+            for transfer in plan.transfers
         ],
     }
     write_file(path, json.dumps(content) + "\n")
