@@ -24,12 +24,11 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search.placing import placed
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 
 
 def greedy_bytes(plan: Plan, model: Model, board: Board) -> int:
     """Return the arena with the offsets of first fit."""
-    tiled = TiledGraph(Dataflow.of(model.graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     return placed(model, board, tiled, plan.schedule).layout.arena_bytes
 
 

@@ -50,7 +50,7 @@ static inline void mcud_window_rows(const mcud_tensor *tensor, int32_t start, in
     if (taps.first == taps.end) {
         return;
     }
-    const uint32_t row = (uint32_t)(start + taps.first * step);
+    const uint32_t row = (uint32_t)(start + taps.first * step) + tensor->lead;
     uint32_t block = row / tensor->block_rows;
     uint32_t row_in_block = row - block * tensor->block_rows;
     for (int32_t tap = taps.first; tap < taps.end; tap++) {

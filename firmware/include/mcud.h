@@ -1,7 +1,8 @@
 /* The tape: operator records, row-offset tables and a schedule, all constant, run by a small loop.
  *
  * A tensor is (rows, cols, channels), channels last. Its rows lie in blocks of `block_rows`, each block
- * at its own offset in an arena; a kernel computes rows [first_row, end_row) of its operator's output
+ * at its own offset in an arena; the first block may lack rows at its begin, so that the others end where
+ * those who read them want it; a kernel computes rows [first_row, end_row) of its operator's output
  * and finds every row it reads or writes with mcud_row(). The result has the same bits for any cut.
  */
 #ifndef MCUD_H
@@ -38,10 +39,11 @@ typedef struct {
     const mcud_offset *offsets; /* of each block, in units of MCUD_ALIGN bytes */
     uint32_t row_bytes;         /* 0 for scratch: every row of a block has the block's address */
     uint32_t block_rows;        /* rows in a block; the last one may be shorter */
+    uint32_t lead;              /* rows that the first block lacks; its address is that of the first of them */
 } mcud_tensor;
 
-/* The measurer receives such records over the line: they have no padding. */
-MCUD_REQUIRE(sizeof(mcud_tensor) == 2u * sizeof(void *) + 8u, "mcud_tensor has no padding");
+/* The measurer receives such records over the line: they have no padding but at their end. */
+MCUD_REQUIRE(sizeof(mcud_tensor) == 3u * sizeof(void *) + 8u, "mcud_tensor has no padding inside");
 
 typedef struct mcud_op mcud_op;
 
@@ -81,15 +83,16 @@ typedef struct {
 /* Address of the first byte of a row. Rows of one block are contiguous. */
 static inline void *mcud_row(const mcud_tensor *tensor, int32_t row)
 {
-    const uint32_t block = (uint32_t)row / tensor->block_rows;
-    const uint32_t row_in_block = (uint32_t)row - block * tensor->block_rows;
+    const uint32_t place = (uint32_t)row + tensor->lead;
+    const uint32_t block = place / tensor->block_rows;
+    const uint32_t row_in_block = place - block * tensor->block_rows;
     return tensor->memory + tensor->offsets[block] * (uint32_t)MCUD_ALIGN + row_in_block * tensor->row_bytes;
 }
 
 /* The row after the longest run from `row` on, at most to `end`, whose rows are contiguous; row < end. */
 static inline int32_t mcud_run_end(const mcud_tensor *tensor, int32_t row, int32_t end)
 {
-    const uint32_t left = tensor->block_rows - (uint32_t)row % tensor->block_rows;
+    const uint32_t left = tensor->block_rows - ((uint32_t)row + tensor->lead) % tensor->block_rows;
     return (uint32_t)(end - row) <= left ? end : row + (int32_t)left;
 }
 

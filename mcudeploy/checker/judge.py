@@ -49,6 +49,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
                 f"the arena in {memory} has {size} bytes, {board.name} room for {rooms[memory]}"
             )
     shapes = Shapes(plan, work)
+    _require_leads(plan, shapes)
     _require_residences(plan, shapes)
     _require_transfers(plan, board)
     unit_of = {
@@ -63,6 +64,17 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     if plan.lanes:
         _require_cores(plan, board)
         require_no_races(plan, shapes)
+
+
+def _require_leads(plan: Plan, shapes: Shapes) -> None:
+    """Raises PlanFaultError for a lead of a whole tensor, an output or a running sum, or one of a block."""
+    outputs = {shapes.roots[border.tensor] for border in plan.graph.outputs}
+    for operator in plan.graph.operators:
+        rows, lead = plan.rows_of(operator.name)
+        total = plan.graph.tensors[operator.output].shape[0]
+        is_free = operator.output not in outputs and not operator.op.accumulates and not operator.op.is_view
+        if lead and not (is_free and 0 < lead < rows < total):
+            raise PlanFaultError(f"{operator.name}, {total} rows in blocks of {rows}, has a lead of {lead}")
 
 
 def _require_cores(plan: Plan, board: Board) -> None:
@@ -266,11 +278,11 @@ def _replay(plan: Plan, shapes: Shapes) -> None:
 def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where: str) -> None:
     inputs = plan.graph.input_tensors(operator)
     accumulates = operator.op.accumulates
-    size = plan.block_rows[operator.name]
+    size = plan.rows_of(operator.name)
     total = inputs[0].shape[0] if accumulates else plan.graph.tensors[operator.output].shape[0]
-    if not 0 <= block * size < total:
+    if not 0 <= block < size.count(total):
         raise PlanFaultError(f"{where}: the operator has no block {block}")
-    rows = Interval(block * size, min(total, (block + 1) * size))
+    rows = size.interval(block, total)
     made = 0 if accumulates else block
     written, place = None, -1
     if not accumulates or rows.hi == total:  # the last step writes the output
@@ -281,7 +293,7 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
     for operand, tensor in enumerate(inputs):
         needed = rows if accumulates else nest.rows_read(operand, rows, tensor.shape[0])
         for read in owners.expect(tensor.name, needed, where):
-            same_place = read == written and operand in allowed
+            same_place = read == written and operand in allowed and owners.lead(tensor.name) == size.lead
             if written is not None and read.shares(written) and not same_place:
                 raise PlanFaultError(f"{where}: the output overlaps input {tensor.name} at {read.bytes}")
             busy.append(read)

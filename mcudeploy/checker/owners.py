@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import DeployError
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Transfer
@@ -45,28 +46,30 @@ class Shapes:
         self.work, self.steps = work, max(len(plan.schedule.steps), 1)
         self._plan = plan
         self.roots = {name: name for name in plan.graph.tensors}
-        self._made_rows: dict[str, int] = {}
+        self._made_rows: dict[str, BlockRows] = {}
         for operator in plan.graph.operators:
             rows = plan.graph.tensors[operator.output].shape[0]
             if operator.op.is_view:
                 self.roots[operator.output] = self.roots[operator.inputs[0]]
             else:
-                size = rows if operator.op.accumulates else plan.block_rows[operator.name]
-                self._made_rows[operator.output] = min(size, rows)
+                size = plan.rows_of(operator.name)
+                whole = operator.op.accumulates or size.rows >= rows
+                self._made_rows[operator.output] = BlockRows(rows) if whole else size
 
-    def block_rows(self, tensor: str) -> int:
-        """Return the rows per block: those of one step; for a graph input one, or all."""
+    def block_rows(self, tensor: str) -> BlockRows:
+        """Return the blocks: a block has the rows of one step; of a graph input one row, or all."""
         rows = self._plan.graph.tensors[tensor].shape[0]
-        return self._made_rows.get(tensor, 1 if len(self._plan.layout.blocks[tensor]) > 1 else rows)
+        one = 1 if len(self._plan.layout.blocks[tensor]) > 1 else rows
+        return self._made_rows.get(tensor, BlockRows(one))
 
     def count(self, tensor: str) -> int:
         """Return the number of blocks of a tensor."""
-        return -(-self._plan.graph.tensors[tensor].shape[0] // self.block_rows(tensor))
+        return self.block_rows(tensor).count(self._plan.graph.tensors[tensor].shape[0])
 
     def block_bytes(self, tensor: str, block: int) -> int:
-        """Return the bytes of a block; the last one may have fewer rows."""
-        size, found = self.block_rows(tensor), self._plan.graph.tensors[tensor]
-        return (min(found.shape[0], (block + 1) * size) - block * size) * found.row_bytes
+        """Return the bytes of a block in memory; the last one may have fewer rows."""
+        found = self._plan.graph.tensors[tensor]
+        return self.block_rows(tensor).rows_held(block, found.shape[0]) * found.row_bytes
 
 
 class Owners:
@@ -101,6 +104,10 @@ class Owners:
         if made:
             return made[0], self._span(tensor, block, made[0])
         raise PlanFaultError(f"{where}: block {block} of {tensor} resides nowhere at step {self.time}")
+
+    def lead(self, tensor: str) -> int:
+        """Return the rows that the first block of a tensor's memory lacks."""
+        return self._shapes.block_rows(self._shapes.roots[tensor]).lead
 
     def write(self, tensor: str, block: int, at: int) -> None:
         """Write a block into one of its residences. Its other copies become invalid."""
@@ -168,8 +175,8 @@ class Owners:
         if root != tensor:
             if len(blocks) > 1:
                 raise PlanFaultError(f"{where} looks at {root} through view {tensor}, but it is in blocks")
-            rows = Interval(0, size)
-        needed = range(rows.lo // size, (rows.hi - 1) // size + 1)
+            rows = Interval(0, size.rows)
+        needed = size.blocks(rows)
         for memory in self._plan.layout.arenas:
             found = [self._ready(root, block, memory) for block in needed]
             if all(at is not None for at in found):

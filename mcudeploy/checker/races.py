@@ -79,8 +79,7 @@ def _require_whole(plan: Plan) -> None:
 def _rows(plan: Plan, operator: Operator, block: int) -> Interval:
     """Return the rows that a step runs through: of its output, or of its input if it accumulates."""
     name = operator.inputs[0] if operator.op.accumulates else operator.output
-    size, total = plan.block_rows[operator.name], plan.graph.tensors[name].shape[0]
-    return Interval(block * size, min(total, (block + 1) * size))
+    return plan.rows_of(operator.name).interval(block, plan.graph.tensors[name].shape[0])
 
 
 class _Races:
@@ -195,18 +194,19 @@ class _Races:
         size = self._shapes.block_rows(root)
         row_bytes = self._plan.graph.tensors[root].row_bytes
         if root != name:
-            needed = of_step = Interval(0, size)
+            needed = of_step = Interval(0, size.rows)
         if len(needed) == 0:
             return
-        numbers = range(of_step.lo // size, (of_step.hi - 1) // size + 1)
+        numbers = size.blocks(of_step)
         for memory in self._plan.layout.arenas:
             found = {number: self._there(root, number, memory, time) for number in numbers}
             if all(found.values()):
                 break
         for number, place in found.items():
-            rows = needed.clip(number * size, (number + 1) * size)
+            start = size.start(number)
+            rows = needed.clip(start, start + size.rows)
             if len(rows) and place is not None:
-                first = (rows.lo - number * size) * row_bytes
+                first = (rows.lo - start) * row_bytes
                 yield _span(place, first, len(rows) * row_bytes)
 
     def _there(self, tensor: str, block: int, memory: str, time: int) -> Residence | None:
@@ -224,7 +224,7 @@ class _Races:
         place = here[-1] if here else next(it for _, it in found if time in it.life)
         if operator.op.accumulates:
             return _span(place, 0, output.size_bytes)
-        first = part.rows.lo - entry.block * self._plan.block_rows[operator.name]
+        first = part.rows.lo - self._plan.rows_of(operator.name).start(entry.block)
         columns = Interval(0, output.cells) if part.columns is None else part.columns
         size = len(part.rows) * output.row_bytes if part.columns is None else len(columns) * output.cell_bytes
         return _span(place, first * output.row_bytes + columns.lo * output.cell_bytes, size)

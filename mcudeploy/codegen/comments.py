@@ -131,7 +131,7 @@ def _run_text(
         codes.append(f"{record}u << {tape.block_bits} | {block}u")
         if isinstance(entry, Run):
             it = records[record]
-            part = Interval(block * it.block_rows, min(it.rows, (block + 1) * it.block_rows))
+            part = it.block_rows.interval(block, it.rows)
             rows[it.name] = rows.get(it.name, part).hull(part)
     counts = {noun: sum(isinstance(it, kind) for it in entries) for noun, kind in _OTHERS.items()}
     said = [*_rows_texts(rows), *(count_text(count, noun) for noun, count in counts.items() if count)]

@@ -232,7 +232,9 @@ class _OffsetTable:
         units = np.array([offset // self._alignment for offset in stored.offsets], np.uint32)
         self.lines.append((name, c_elements(units)))
         self.largest = max(self.largest, int(units.max()))
-        text = TensorText(symbol, stored.memory, self._count, stored.row_bytes, stored.block_rows)
+        text = TensorText(
+            symbol, stored.memory, self._count, stored.row_bytes, stored.block_rows, stored.lead
+        )
         self._count += len(stored.offsets)
         return text
 
@@ -305,6 +307,6 @@ def _operator_text(
         output=touched[count],
         scratch=f"&{touched[-1]}" if len(touched) > count + 1 else "0",
         rows=plan.graph.tensors[operator.inputs[0] if operator.op.accumulates else operator.output].shape[0],
-        block_rows=plan.block_rows[operator.name],
+        block_rows=plan.rows_of(operator.name),
         unit=handed.get(operator.name, 0),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.planner.tape.tape import ONE_PIECE
 
 
@@ -31,6 +32,7 @@ class TensorText:
     first_offset: int
     row_bytes: int
     block_rows: int
+    lead: int
     shift: int = 0
     """Bytes from its offsets to its begin: for the scratch of a further core, or some columns of each row."""
 
@@ -76,7 +78,7 @@ class OperatorText:
     output: str
     scratch: str
     rows: int
-    block_rows: int
+    block_rows: BlockRows
     unit: int
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
@@ -102,21 +103,29 @@ def by_calls(time: CallTime, calls: Mapping[str, KernelCall]) -> TileTime:
     return lambda operator, rows: time(operator, calls[operator.name], rows)
 
 
-def timed_blocks(flow: Dataflow, position: int, block_rows: int) -> Iterator[tuple[Interval, int]]:
+def timed_blocks(flow: Dataflow, position: int, block_rows: BlockRows) -> Iterator[tuple[Interval, int]]:
     """Yield one representative block per group of alike blocks, and the group's size.
 
-    Blocks whose windows reach into the padding, a shorter last block, and the first and last block of an
-    operator that accumulates are groups by themselves.
+    Blocks whose windows reach into the padding, a shorter first or last block, and the first and last block
+    of an operator that accumulates are groups by themselves. A block with a lead before it is represented by
+    one that a cut without leads has, so that one time serves both.
     """
-    total, kinds = flow.iteration_rows[position], defaultdict[tuple[object, ...], list[Interval]](list)
+    total = flow.iteration_rows[position]
+    kinds = defaultdict[tuple[int, tuple[object, ...]], list[Interval]](list)
     accumulates = flow.graph.operators[position].op.accumulates
-    for first in range(0, total, block_rows):
-        end = min(first + block_rows, total)
-        beyond = tuple(reading.beyond(first, end) for reading in flow.readings[position])
-        edge = (first == 0, end == total) if accumulates else beyond
-        kinds[end - first, edge].append(Interval(first, end))
-    for alike in kinds.values():
-        yield alike[len(alike) // 2], len(alike)
+
+    def beyond(rows: Interval) -> tuple[tuple[bool, bool], ...]:
+        return tuple(reading.beyond(rows.lo, rows.hi) for reading in flow.readings[position])
+
+    for block in range(block_rows.count(total)):
+        rows = block_rows.interval(block, total)
+        edge: tuple[object, ...] = (rows.lo == 0, rows.hi == total) if accumulates else beyond(rows)
+        kinds[len(rows), edge].append(rows)
+    for (size, kind), alike in kinds.items():
+        rows = alike[len(alike) // 2]
+        aligned = Interval(rows.lo - rows.lo % size, rows.hi - rows.lo % size)
+        same = block_rows.lead and not accumulates and beyond(aligned) == kind
+        yield aligned if same else rows, len(alike)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,16 +139,16 @@ class Costs:
     flow: Dataflow
     tile_time: TileTime
     share: TileShare | None = None
-    _known: dict[tuple[int, int], float] = field(default_factory=dict)
+    _known: dict[tuple[int, BlockRows], float] = field(default_factory=dict)
 
-    def operator_ticks(self, position: int, block_rows: int) -> float:
-        """Return the ticks of an operator that computes `block_rows` iteration rows in a step."""
+    def operator_ticks(self, position: int, block_rows: BlockRows) -> float:
+        """Return the ticks of an operator whose steps compute blocks of its iteration rows."""
         key = (position, block_rows)
         if key not in self._known:
             self._known[key] = self._ticks(position, block_rows)
         return self._known[key]
 
-    def _ticks(self, position: int, block_rows: int) -> float:
+    def _ticks(self, position: int, block_rows: BlockRows) -> float:
         operator = self.flow.graph.operators[position]
         if operator.op.is_view:
             return 0.0
@@ -154,8 +163,8 @@ class Costs:
             return ticks + STEP_TICKS
         return ticks * self.share(operator, rows) + SYNC_TICKS
 
-    def ticks(self, block_rows: Sequence[int]) -> float:
-        """Return the ticks of the whole graph, given the block rows of every operator by position."""
+    def ticks(self, block_rows: Sequence[BlockRows]) -> float:
+        """Return the ticks of the whole graph, given the blocks of every operator by position."""
         return sum(self.operator_ticks(position, rows) for position, rows in enumerate(block_rows))
 
 

@@ -15,6 +15,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ProtocolError
 from mcudeploy.device.replies import DeviceInfo, Ticks
 from mcudeploy.device.session import Session
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray, KernelCall
@@ -29,7 +30,7 @@ _MERGE_BYTES = 24
 
 @dataclass(frozen=True, slots=True)
 class TileTensor:
-    """A tensor in an arena: block b of `block_rows` rows begins at byte `offsets[b]`.
+    """A tensor in an arena: block b of `block_rows` begins at byte `offsets[b]`.
 
     Scratch has `row_bytes` 0, and one offset for each block of the output. With `first_block`, `offsets`
     begins with that block: the ones before it must not be touched.
@@ -37,7 +38,7 @@ class TileTensor:
 
     offsets: tuple[int, ...]
     row_bytes: int
-    block_rows: int
+    block_rows: BlockRows
     memory: int = 0
     first_block: int = 0
 
@@ -51,7 +52,7 @@ class Tile:
     output: TileTensor
     scratch: TileTensor | None
     rows: int
-    block_rows: int
+    block_rows: BlockRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def pack(
     output = _tensor(tile.output, builder, info)
     scratch = 0 if tile.scratch is None else _tensor(tile.scratch, builder, info)
     record = builder.pointers([kernels[tile.call.kernel], params, inputs, output, scratch])
-    op = builder.add(record + struct.pack("<II", tile.rows, tile.block_rows))
+    op = builder.add(record + struct.pack("<II", tile.rows, tile.block_rows.rows))
     return Image(memory, at, bytes(builder.data), op - base)
 
 
@@ -160,7 +161,7 @@ def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
     offsets = builder.add(units.astype({2: "<u2", 4: "<u4"}[info.offset_bytes]).tobytes())
     virtual = offsets - tensor.first_block * info.offset_bytes
     head = builder.pointers([info.arenas[tensor.memory].base, virtual])
-    return builder.add(head + struct.pack("<II", tensor.row_bytes, tensor.block_rows))
+    return builder.add(head + struct.pack("<III", tensor.row_bytes, *tensor.block_rows))
 
 
 def _params(call: KernelCall, builder: _Builder, flash: FlashRegion | None) -> bytes:
@@ -273,10 +274,9 @@ def timing_tile(
 ) -> tuple[Tile, int]:
     """Return a tile for timing and the offset after its tensors, for the image.
 
-    The tensors are contiguous from offset 0; see `TileTimer.time`. Raises ValueError for rows that are no
-    block of any cut.
+    The tensors are contiguous from offset 0; see `TileTimer.time`. Raises ValueError if there are no rows.
     """
-    if len(rows) == 0 or (rows.lo % len(rows) and rows.lo < len(rows)):
+    if len(rows) == 0:
         raise ValueError(f"rows {rows} of {operator.name} are no block of any cut")
     inputs = graph.input_tensors(operator)
     output = graph.tensors[operator.output]
@@ -284,17 +284,15 @@ def timing_tile(
     accumulates = operator.op.accumulates
     total = inputs[0].shape[0] if accumulates else output.shape[0]
     arena = _Arena(info.arenas[memory].size_bytes, memory)
-    block_rows = len(rows)
-    if rows.lo % block_rows:  # the last, shorter block of a cut
-        block_rows = rows.lo
-    touched = Interval(rows.lo // block_rows, (rows.hi - 1) // block_rows + 1)
+    block_rows = BlockRows(len(rows), -rows.lo % len(rows))
+    touched = Interval(block_rows.block_of(rows.lo), block_rows.block_of(rows.lo) + 1)
     work = None
     if call.state_bytes:
-        work = arena.place(Interval(0, 1), call.state_bytes, 0, total)
+        work = arena.place(Interval(0, 1), call.state_bytes, 0, BlockRows(total))
     if call.scratch_bytes:
         work = arena.place(touched, call.scratch_bytes, 0, block_rows)
     if accumulates:
-        result = arena.place(Interval(0, 1), output.size_bytes, output.row_bytes, output.shape[0])
+        result = arena.place(Interval(0, 1), output.size_bytes, output.row_bytes, BlockRows(output.shape[0]))
     else:
         result = arena.place(touched, len(rows) * output.row_bytes, output.row_bytes, block_rows)
     placed = []
@@ -303,7 +301,7 @@ def timing_tile(
         read = rows if accumulates else loops.rows_read(operand, rows, tensor.shape[0])
         blocks = Interval(read.lo // cut, -(-read.hi // cut)) if len(read) else Interval(0, 0)
         block_bytes = min(cut, tensor.shape[0]) * tensor.row_bytes
-        placed.append(arena.place(blocks, block_bytes, tensor.row_bytes, cut))
+        placed.append(arena.place(blocks, block_bytes, tensor.row_bytes, BlockRows(cut)))
     return Tile(call, tuple(placed), result, work, total, block_rows), arena.used
 
 
@@ -315,7 +313,7 @@ class _Arena:
         self._memory = memory
         self.used = 0
 
-    def place(self, blocks: Interval, block_bytes: int, row_bytes: int, block_rows: int) -> TileTensor:
+    def place(self, blocks: Interval, block_bytes: int, row_bytes: int, block_rows: BlockRows) -> TileTensor:
         """Place a tensor of which `blocks` are touched."""
         size = -(-block_bytes // _IMAGE_ALIGN) * _IMAGE_ALIGN
         start = self.used

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
@@ -209,13 +210,15 @@ class Rewrites:
 class Split:
     """Operators that are cut together in parts of `rows` along an axis; tensors inside are shared.
 
-    `apart`: the tensors they read from the previous split are whole.
+    `apart`: the tensors they read from the previous split are whole. `staggered`: a part ends where the parts
+    of its first reader end.
     """
 
     operators: tuple[str, ...]
     axis: str
     rows: int
     apart: bool = False
+    staggered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +252,9 @@ MOVES = "moves"
 class Plan:
     """A graph, how it is cut (`block_rows` of each operator), ordered and placed for a board.
 
-    Without functions, the board's first compute unit runs everything. `kernels` names the variant of each
-    operator. `lanes` contains the core tapes if several cores run the plan. The scratch of a step then has
-    one section for each core, in sequence.
+    `leads`: the rows that an operator's first block lacks, if any. Without functions, the board's first
+    compute unit runs everything. `kernels` names the variant of each operator. `lanes` contains the core
+    tapes if several cores run the plan. The scratch of a step then has one section for each core.
     """
 
     graph: Graph
@@ -265,6 +268,11 @@ class Plan:
     functions: tuple[Function, ...] = ()
     kernels: Mapping[str, str] = field(default_factory=dict)
     lanes: tuple[Lane, ...] = ()
+    leads: Mapping[str, int] = field(default_factory=dict)
+
+    def rows_of(self, operator: str) -> BlockRows:
+        """Return how the iteration rows of an operator are divided into steps."""
+        return BlockRows(self.block_rows[operator], self.leads.get(operator, 0))
 
     @property
     def tape(self) -> tuple[Entry, ...]:

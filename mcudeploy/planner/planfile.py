@@ -56,6 +56,7 @@ class _Split(FileModel):
     axis: Literal["row"]
     rows: Rows
     apart: bool
+    staggered: bool = False
 
 
 class _Function(FileModel):
@@ -73,6 +74,7 @@ class _PlanFile(FileModel):
     kernels: dict[str, str]
     splits: list[_Split]
     block_rows: dict[str, Rows]
+    leads: dict[str, Rows] = Field(default_factory=dict)
     steps: list[tuple[Offset, Offset]]
     blocks: dict[str, list[list[_Residence]]]
     scratch: dict[str, list[list[_Residence]]]
@@ -104,9 +106,11 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         functions=[_Function(unit=f.unit, operators=list(f.operators)) for f in plan.functions],
         kernels=dict(plan.kernels),
         splits=[
-            _Split(operators=list(s.operators), axis="row", rows=s.rows, apart=s.apart) for s in plan.splits
+            _Split(operators=list(s.operators), axis="row", rows=s.rows, apart=s.apart, staggered=s.staggered)
+            for s in plan.splits
         ],
         block_rows=dict(plan.block_rows),
+        leads=dict(plan.leads),
         steps=[(step.operator, step.block) for step in plan.schedule.steps],
         blocks=residences(plan.layout.blocks),
         scratch=residences(plan.layout.scratch),
@@ -205,7 +209,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
         lanes = tuple(lane_of(lane) for lane in content.lanes)
     except ValueError as error:
         raise no_plan(path, error) from error
-    tiled = TiledGraph(flow, content.block_rows)
+    tiled = TiledGraph(flow, content.block_rows, content.leads)
     schedule = Schedule(tuple(Step(o, b) for o, b in content.steps), "feasible")
     layout = Layout(
         residences(content.blocks),
@@ -220,12 +224,13 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
         graph=graph,
         board=board,
         block_rows=content.block_rows,
+        leads=content.leads,
         schedule=schedule,
         layout=replace(layout, status=status),
         estimate=predicted,
         form=Rewrites(content.streamed, content.accumulating),
         kernels=content.kernels,
-        splits=tuple(Split(tuple(s.operators), s.axis, s.rows, s.apart) for s in content.splits),
+        splits=tuple(Split(tuple(s.operators), s.axis, s.rows, s.apart, s.staggered) for s in content.splits),
         functions=_functions(content),
         lanes=lanes,
     )
@@ -248,7 +253,11 @@ def _faults(content: _PlanFile, flow: Dataflow, work: WorkBytes) -> Iterator[str
         if content.block_rows[name] > rows:
             yield f"{name} has {count_text(rows, 'row')}, not {content.block_rows[name]}"
             return
-    tiled = TiledGraph(flow, content.block_rows)
+    for name, lead in content.leads.items():
+        if lead >= content.block_rows.get(name, 0):
+            yield f"{name} has no steps of more than {count_text(lead, 'row')}"
+            return
+    tiled = TiledGraph(flow, content.block_rows, content.leads)
     yield from _step_faults(content, tiled)
     yield from _split_faults(content, tiled)
     lived, worked = _lived(tiled, content.steps, work)

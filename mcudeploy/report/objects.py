@@ -93,6 +93,7 @@ def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
                 "axis": split.axis,
                 "rows": split.rows,
                 "apart": split.apart,
+                "staggered": split.staggered,
             }
             for split in found.splits
         ],

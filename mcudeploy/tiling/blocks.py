@@ -1,8 +1,8 @@
 """The blocks that every step of a cut graph reads and writes.
 
-A block is a run of rows; the last one of a tensor may be shorter. A tensor is cut like its producer. The
-result of an operator that accumulates is one block. If anything is cut, a graph input has one block per row,
-so that its rows can die early. A view and its underlying tensor are one block.
+A block is a run of rows; the first and the last one of a tensor may be shorter. A tensor is cut like its
+producer. The result of an operator that accumulates is one block. If anything is cut, a graph input has one
+block per row, so that its rows can die early. A view and its underlying tensor are one block.
 
 Steps and blocks are numbered consecutively, so that the search's inner loops work on plain integers.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import accumulate
 
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Step
@@ -22,27 +23,37 @@ BlockId = tuple[str, int]
 
 
 class TiledGraph:
-    """A graph with the number of iteration rows that each operator computes in one step. Immutable."""
+    """A graph with the number of iteration rows that each operator computes in one step. Immutable.
 
-    def __init__(self, flow: Dataflow, block_rows: Mapping[str, int]) -> None:
+    `leads`: the rows that the first step lacks, by operator, where there are any.
+    """
+
+    def __init__(
+        self, flow: Dataflow, block_rows: Mapping[str, int], leads: Mapping[str, int] | None = None
+    ) -> None:
         graph = flow.graph
         self.flow, self.graph = flow, graph
-        self.block_rows = dict(block_rows)
-        sizes = [self.block_rows[operator.name] for operator in graph.operators]
+        self.block_rows, self.leads = dict(block_rows), dict(leads or {})
+        sizes = [
+            BlockRows(self.block_rows[operator.name], self.leads.get(operator.name, 0))
+            for operator in graph.operators
+        ]
         counts = [
-            0 if operator.op.is_view else -(-rows // size)
+            0 if operator.op.is_view else size.count(rows)
             for operator, rows, size in zip(graph.operators, flow.iteration_rows, sizes, strict=True)
         ]
         self.step_rows = sizes
         self.step_counts = counts
         self.first_step = [0, *accumulate(counts)]
         cut = any(count > 1 for count in counts)
-        self._rows_of: dict[str, int] = {
-            border.tensor: flow.input_rows(border.tensor, cut=cut) for border in graph.resident_inputs()
+        self._rows_of: dict[str, BlockRows] = {
+            border.tensor: BlockRows(flow.input_rows(border.tensor, cut=cut))
+            for border in graph.resident_inputs()
         }
         for operator, size in zip(graph.operators, sizes, strict=True):
             rows = graph.tensors[operator.output].shape[0]
-            self._rows_of[operator.output] = rows if operator.op.accumulates else min(size, rows)
+            whole = operator.op.accumulates or size.rows >= rows
+            self._rows_of[operator.output] = BlockRows(rows) if whole else size
         owners = [name for name in self._rows_of if flow.roots[name] == name]
         ends = list(accumulate(self.block_count(name) for name in owners))
         self.first_block = dict(zip(owners, [0, *ends], strict=False))
@@ -52,7 +63,7 @@ class TiledGraph:
     @classmethod
     def of(cls, plan: Plan) -> TiledGraph:
         """Return the cut graph of a plan."""
-        return cls(Dataflow.of(plan.graph), plan.block_rows)
+        return cls(Dataflow.of(plan.graph), plan.block_rows, plan.leads)
 
     def _all_reads(self) -> list[tuple[tuple[int, int], ...]]:
         """Return, for each step and input, the range of blocks that it reads."""
@@ -61,15 +72,15 @@ class TiledGraph:
             size, total = self.step_rows[position], self.flow.iteration_rows[position]
             sources = [(r, self.first_block[r.root], self._rows_of[r.root]) for r in readings]
             for block in range(self.step_counts[position]):
-                first = block * size
-                end = min(first + size, total)
+                step = size.interval(block, total)
                 ranges = []
                 for reading, base, rows in sources:
                     if reading.whole:
                         ranges.append((base, base + self.block_count(reading.root)))
                         continue
-                    lo, hi = reading.reach(first, end)
-                    ranges.append((base + lo // rows, base + (hi - 1) // rows + 1) if lo < hi else (0, 0))
+                    lo, hi = reading.reach(step.lo, step.hi)
+                    first, last = rows.block_of(lo), rows.block_of(hi - 1)
+                    ranges.append((base + first, base + last + 1) if lo < hi else (0, 0))
                 result.append(tuple(ranges))
         return result
 
@@ -78,22 +89,22 @@ class TiledGraph:
         operator = self.graph.operators[position]
         return self.first_block[operator.output] + (0 if operator.op.accumulates else block)
 
-    def tensor_block_rows(self, root: str) -> int:
-        """Return the rows per block of a tensor that owns memory."""
+    def tensor_block_rows(self, root: str) -> BlockRows:
+        """Return the blocks of a tensor that owns memory."""
         return self._rows_of[root]
 
     def block_count(self, root: str) -> int:
         """Return the number of blocks of a tensor that owns memory."""
-        return -(-self.graph.tensors[root].shape[0] // self._rows_of[root])
+        return self._rows_of[root].count(self.graph.tensors[root].shape[0])
 
     def block_interval(self, root: str, block: int) -> Interval:
         """Return the rows of one block."""
-        size, rows = self._rows_of[root], self.graph.tensors[root].shape[0]
-        return Interval(block * size, min(rows, (block + 1) * size))
+        return self._rows_of[root].interval(block, self.graph.tensors[root].shape[0])
 
     def block_bytes(self, root: str, block: int) -> int:
-        """Return the size of one block in bytes."""
-        return len(self.block_interval(root, block)) * self.graph.tensors[root].row_bytes
+        """Return the size of one block in memory, in bytes."""
+        tensor = self.graph.tensors[root]
+        return self._rows_of[root].rows_held(block, tensor.shape[0]) * tensor.row_bytes
 
     def stacked_outputs(self) -> tuple[str, ...]:
         """Return the graph outputs that are computed in parts; the application reads each as one array."""

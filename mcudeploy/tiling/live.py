@@ -168,6 +168,7 @@ def in_place_chances(tiled: TiledGraph, steps: Sequence[Step]) -> Iterator[tuple
                 continue
             rows = tiled.block_interval(root, lo - tiled.first_block[root])
             same_rows = rows == tiled.block_interval(operator.output, step.block)
+            same_rows &= tiled.tensor_block_rows(root).lead == tiled.tensor_block_rows(operator.output).lead
             if same_rows and tensors[root].row_bytes == tensors[operator.output].row_bytes:
                 yield time, lo, tiled.written(step.operator, step.block)
 
@@ -255,8 +256,8 @@ def live_loads(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> I
     found = lives(tiled, steps)
     change = [0] * (len(steps) + 2)
     for name, base in tiled.first_block.items():
-        rows, row_bytes = tiled.tensor_block_rows(name), tiled.graph.tensors[name].row_bytes
-        left = tiled.graph.tensors[name].shape[0]
+        (rows, lead), row_bytes = tiled.tensor_block_rows(name), tiled.graph.tensors[name].row_bytes
+        left = tiled.graph.tensors[name].shape[0] + lead
         for number in range(base, base + tiled.block_count(name)):
             size = min(rows, left) * row_bytes
             left -= rows

@@ -68,7 +68,7 @@ class Storage:
         application fills.
         """
         found = self.where.made(block_id, time)
-        return self._place(found.memory, found.offset)
+        return self._place(found.memory, block_id, found.offset)
 
     def read_at(self, block_ids: Sequence[BlockId], time: int) -> list[Place]:
         """Place of the blocks of one tensor at the step that reads them."""
@@ -76,11 +76,15 @@ class Storage:
             return []
         name = block_ids[0][0]
         memory = self.where.read(name, [block for _, block in block_ids], time)
-        places = (self.where.offset(BlockTable(name, memory), block, time) for _, block in block_ids)
-        return [self._place(memory, offset) for offset in places]
+        places = ((one, self.where.offset(BlockTable(name, memory), one[1], time)) for one in block_ids)
+        return [self._place(memory, block_id, offset) for block_id, offset in places]
 
-    def _place(self, memory: str, offset: int) -> Place:
-        return sorted(self.plan.layout.arenas).index(memory), offset
+    def _place(self, memory: str, block_id: BlockId, offset: int) -> Place:
+        """Return the address of the first row that a block has; its memory may begin before that."""
+        name, block = block_id
+        lacks = self.tiled.block_interval(*block_id).lo - self.tiled.tensor_block_rows(name).start(block)
+        row_bytes = self.plan.graph.tensors[name].row_bytes
+        return sorted(self.plan.layout.arenas).index(memory), offset + lacks * row_bytes
 
     def span(self, block_id: BlockId) -> slice:
         """The bytes of a block among those of its tensor."""

@@ -114,17 +114,18 @@ def _cut(model: Model, random: np.random.Generator) -> Made:
         last = min(len(order) - 1, first + int(random.integers(0, 8)))
         if random.random() < 0.7:
             rows = int(random.choice(ROWS_TRIED[:6]))
-            cuts.append(Cut(first, last, rows, apart=bool(random.random() < 0.2)))
+            apart, staggered = (bool(random.random() < share) for share in (0.2, 0.5))
+            cuts.append(Cut(first, last, rows, apart, staggered))
         first = last + 1
     state = tuple(cuts)
-    rows_of = {it.name: rows for it, rows in zip(model.graph.operators, space.block_rows(state), strict=True)}
-    tiled = TiledGraph(flow, rows_of)
+    tiled = space.tiled(state)
     schedule = reverse_post_order(tiled, first_input_first=bool(random.random() < 0.5))
     splits = tuple(
         Split(
             tuple(model.graph.operators[order[at]].name for at in range(it.first, it.last + 1)),
             "row",
             it.rows,
+            staggered=it.staggered,
         )
         for it in state
     )
@@ -142,7 +143,7 @@ def _moved(made: Made, seed: int) -> Made:
 def _again(made: Made, random: np.random.Generator) -> Made:
     """Blocks that are rematerialised, elsewhere and with moves if that saves RAM, else with random moves."""
     plan, graph = made.plan, made.model.graph
-    tiled = TiledGraph(Dataflow.of(graph), plan.block_rows)
+    tiled = TiledGraph.of(plan)
     outputs = {tiled.flow.roots[border.tensor] for border in graph.outputs}
     blocks = [
         (step.operator, step.block)

@@ -39,7 +39,6 @@ from mcudeploy.planner.offload.room import over_time
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.planfile import load_plan, plan_text
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import live_peak
 from mcudeploy.toolchain import build_firmware
 from mcudeploy.toolchain.project import SoftEngine
@@ -117,7 +116,7 @@ def start_of(model: Model, way: str, seed: int) -> Made | None:
 
 def with_splits(made: Made) -> Made:
     """A plan that is cut at random, with a split for each operator, as its file needs them."""
-    tiled = TiledGraph(Dataflow.of(made.model.graph), made.plan.block_rows)
+    tiled = TiledGraph.of(made.plan)
     rows = zip(made.plan.block_rows.items(), tiled.step_counts, strict=True)
     splits = tuple(Split((name,), "row", size) for (name, size), steps in rows if steps > 1)
     return replace(made, plan=replace(made.plan, splits=splits))
@@ -144,10 +143,7 @@ def planned(model: Model, way: str, seed: int, board: Board) -> Trip | None:
     start = start_of(model, way, seed % 3)
     if start is None:
         return None
-    tiled, steps = (
-        TiledGraph(Dataflow.of(start.model.graph), start.plan.block_rows),
-        start.plan.schedule.steps,
-    )
+    tiled, steps = TiledGraph.of(start.plan), start.plan.schedule.steps
     work = start.model.work
     room = int(live_peak(tiled, steps, work)[0] * random.uniform(0.3, 0.95)) // 8 * 8
     small = board.limited({board.memories[0].name: max(room, 8)})

@@ -56,7 +56,8 @@ def rows_one_by_one(graph: Graph) -> tuple[Candidate, Costs, dict[str, tuple[int
 def plan_of(candidate: Candidate, work: dict[str, tuple[int, int]]) -> Plan:
     tiled = candidate.tiled
     layout, estimate = lay_out(tiled, candidate.schedule, work, "sram", 8)
-    return Plan(tiled.graph, "host", tiled.block_rows, candidate.schedule, layout, estimate)
+    rows, leads = tiled.block_rows, tiled.leads
+    return Plan(tiled.graph, "host", rows, candidate.schedule, layout, estimate, leads=leads)
 
 
 @pytest.mark.parametrize("graph", [funnel(), stream_inputs(funnel())])

@@ -16,6 +16,7 @@ from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.estimate import estimated_tile_time
 from mcudeploy.cost.tiles import STEP_TICKS, Costs
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Rewrites, Search
 from mcudeploy.planner.model.forms import accumulate_rows, in_form, stream_inputs
@@ -52,7 +53,7 @@ def problem_of(graph: Graph, overhead: float) -> CutProblem:
     order = tuple(step.operator for step in reverse_post_order(whole(graph)).steps)
     calls = calls_of(graph)
     costs = Costs(flow, estimated_tile_time(graph, calls, "cortex-m4"))
-    most_ticks = costs.ticks(flow.iteration_rows) * (1 + overhead / 100)
+    most_ticks = costs.ticks([BlockRows(rows) for rows in flow.iteration_rows]) * (1 + overhead / 100)
     return CutProblem(Space.of(flow, order), Segments(flow, order, work_bytes(calls)), costs, most_ticks)
 
 
@@ -78,7 +79,8 @@ def test_every_plan_passes_the_checker_and_none_is_worse_than_unsplit(graph: Gra
     for candidate in found.best:
         layout, estimate = lay_out(candidate.tiled, candidate.schedule, work, "sram", 8)
         assert estimate.peak_bytes == candidate.peak_bytes
-        plan = Plan(graph, "host", candidate.tiled.block_rows, candidate.schedule, layout, estimate)
+        rows, leads = candidate.tiled.block_rows, candidate.tiled.leads
+        plan = Plan(graph, "host", rows, candidate.schedule, layout, estimate, leads=leads)
         check(plan, work, BOARD)
 
 
@@ -109,9 +111,9 @@ def test_a_streamed_input_is_never_whole() -> None:
 def test_costs_of_a_cut_by_hand() -> None:
     flow = Dataflow.of(chain(1))
     costs = Costs(flow, lambda operator, rows: 100.0 * len(rows))
-    assert costs.operator_ticks(0, 8) == 800 + STEP_TICKS
-    assert costs.operator_ticks(0, 3) == 800 + 3 * STEP_TICKS  # 3 + 3 + 2 rows
-    assert costs.ticks((1,)) == 800 + 8 * STEP_TICKS
+    assert costs.operator_ticks(0, BlockRows(8)) == 800 + STEP_TICKS
+    assert costs.operator_ticks(0, BlockRows(3)) == 800 + 3 * STEP_TICKS  # 3 + 3 + 2 rows
+    assert costs.ticks((BlockRows(1),)) == 800 + 8 * STEP_TICKS
 
 
 def test_moves_keep_cuts_apart() -> None:
@@ -137,10 +139,10 @@ def seeds_of(graph: Graph, overhead: float, stopped: Callable[[], bool]) -> list
     """States from the seeds, each with its peak and time over the unsplit one."""
     problem = problem_of(graph, overhead)
     space, segments, costs = problem.space, problem.segments, problem.costs
-    unsplit = costs.ticks(space.flow.iteration_rows)
+    unsplit = costs.ticks(space.step_rows(()))
     states = takewhile(lambda state: state is not None, Seeds(problem, stopped).states())
     return [
-        (state, segments.peak(space.sections(state))[0], costs.ticks(space.block_rows(state)) / unsplit - 1)
+        (state, segments.peak(space.sections(state))[0], costs.ticks(space.step_rows(state)) / unsplit - 1)
         for state in states
         if state is not None
     ]

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.checker.judge import check
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Graph, Operator, Shape
 from mcudeploy.ir.plan import Plan, Schedule
 from mcudeploy.ops.conv import Conv2d
@@ -17,7 +18,7 @@ from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space, State
 from mcudeploy.planner.search.segments import Segments
-from mcudeploy.tiling.blocks import TiledGraph, whole
+from mcudeploy.tiling.blocks import whole
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes, live_peak
 from tests.one_memory import lay_out, one_memory
@@ -33,8 +34,7 @@ def space_of(graph: Graph) -> Space:
 def peaks(space: Space, segments: Segments, state: State, work: WorkBytes) -> tuple[int, int]:
     """By segments, and by the live ranges of all blocks of the schedule."""
     sections = space.sections(state)
-    names = (operator.name for operator in space.flow.graph.operators)
-    tiled = TiledGraph(space.flow, dict(zip(names, space.block_rows(state), strict=True)))
+    tiled = space.tiled(state)
     steps = segments.steps(sections)
     assert len(set(steps)) == len(steps)
     return segments.peak(sections)[0], live_peak(tiled, steps, work)[0]
@@ -89,7 +89,8 @@ def states(draw: st.DrawFn, places: int) -> State:
     while first < places:
         last = draw(st.integers(first, places - 1))
         if draw(st.booleans()):
-            cuts.append(Cut(first, last, draw(st.sampled_from(ROWS_TRIED[:5])), draw(st.booleans())))
+            rows = draw(st.sampled_from(ROWS_TRIED[:5]))
+            cuts.append(Cut(first, last, rows, apart=draw(st.booleans()), staggered=draw(st.booleans())))
         first = last + 1
     return tuple(cuts)
 
@@ -120,12 +121,11 @@ def test_what_is_cut_makes_plans_that_pass_the_checker(data: st.DataObject) -> N
     work = {one.name: (0, 24) if one.op.accumulates else (7, 0) for one in graph.operators}
     space = space_of(graph)
     state = data.draw(states(len(space.order)))
-    names = (operator.name for operator in graph.operators)
-    tiled = TiledGraph(space.flow, dict(zip(names, space.block_rows(state), strict=True)))
+    tiled = space.tiled(state)
     steps = Segments(space.flow, space.order, work).steps(space.sections(state))
     schedule = Schedule(steps, "feasible")
     layout, estimate = lay_out(tiled, schedule, work, "ram", 4)
-    plan = Plan(graph, "host", tiled.block_rows, schedule, layout, estimate)
+    plan = Plan(graph, "host", tiled.block_rows, schedule, layout, estimate, leads=tiled.leads)
     check(plan, work, one_memory("ram", 4))
 
 
@@ -144,7 +144,7 @@ def test_a_border_is_whole_and_a_joint_is_not() -> None:
 def test_what_is_not_cut_at_the_ends_of_a_segment_stands_alone() -> None:
     space = space_of(pooled())
     assert space.sections((Cut(0, 1, 8),)) == ()
-    assert space.sections((Cut(0, 1, 4),)) == ((0, (4, 4)),)
+    assert space.sections((Cut(0, 1, 4),)) == ((0, (BlockRows(4), BlockRows(4))),)
 
 
 def test_the_peak_names_the_operator_where_it_is() -> None:

@@ -8,6 +8,7 @@ enum { MAX_DIMS = 6 };
 typedef struct {
     const mcud_tensor *tensor;
     const uint8_t *start;
+    int32_t row_elements;
     int32_t block_elements;
     int32_t first;
     int32_t end;
@@ -46,9 +47,12 @@ static void advance(const mcud_transpose_params *params, place *at, int32_t coun
 
 static void open_block(window *view, int32_t element)
 {
-    const int32_t block = element / view->block_elements;
-    view->start = mcud_row(view->tensor, block * (int32_t)view->tensor->block_rows);
-    view->first = block * view->block_elements;
+    const mcud_tensor *tensor = view->tensor;
+    const int32_t lead = (int32_t)tensor->lead;
+    const int32_t lead_elements = lead * view->row_elements;
+    const int32_t block = (element + lead_elements) / view->block_elements;
+    view->start = mcud_row(tensor, block * (int32_t)tensor->block_rows - lead);
+    view->first = block * view->block_elements - lead_elements;
     view->end = view->first + view->block_elements;
 }
 
@@ -83,7 +87,8 @@ void mcud_transpose(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_tensor *in = op->in[0];
     const int32_t last_size = (int32_t)params->sizes[params->dims - 1];
     const int32_t last_stride = (int32_t)params->strides[params->dims - 1];
-    window view = {in, NULL, (int32_t)in->block_rows * params->in_row_elements, 0, 0};
+    const int32_t row_elements = params->in_row_elements;
+    window view = {in, NULL, row_elements, (int32_t)in->block_rows * row_elements, 0, 0};
     place at = place_of(params, first_row * params->out_row_elements);
     for (int32_t row = first_row; row < end_row; row++) {
         uint8_t *target = mcud_row(op->out, row);

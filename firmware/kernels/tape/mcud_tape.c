@@ -4,10 +4,11 @@ static inline void run_step(const mcud_op *ops, uint32_t code, uint32_t block_bi
 {
     const mcud_op *op = &ops[code >> block_bits];
     const uint32_t block = code & ((1u << block_bits) - 1u);
-    const uint32_t first = block * op->block_rows;
-    const uint32_t left = op->rows - first;
-    const uint32_t count = left < op->block_rows ? left : op->block_rows;
-    op->kernel(op, (int32_t)first, (int32_t)(first + count));
+    const uint32_t lead = op->out->lead;
+    const uint32_t begin = block * op->block_rows; /* from the row at the first block's address on */
+    const uint32_t left = op->rows + lead - begin;
+    const uint32_t end = begin + (left < op->block_rows ? left : op->block_rows);
+    op->kernel(op, (int32_t)(block == 0 ? 0 : begin - lead), (int32_t)(end - lead));
 }
 
 void mcud_step(const mcud_model *model, uint32_t step)

@@ -12,6 +12,7 @@ from math import ceil, inf
 from typing import Protocol
 
 from mcudeploy.cost.tiles import STEP_TICKS, TileTime, timed_blocks
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.multiboard.pipeline.groups import Group
 from mcudeploy.tiling.dataflow import Dataflow
 
@@ -88,7 +89,7 @@ def core_operators(flow: Dataflow, positions: tuple[int, ...], tile_time: TileTi
     def ticks(place: int, units: int) -> float:
         position = positions[place]
         operator = flow.graph.operators[position]
-        rows = ceil(flow.iteration_rows[position] / units)
+        rows = BlockRows(ceil(flow.iteration_rows[position] / units))
         return STEP_TICKS + max(tile_time(operator, tile) for tile, _ in timed_blocks(flow, position, rows))
 
     return ticks

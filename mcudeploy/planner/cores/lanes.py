@@ -143,8 +143,8 @@ class _ByteAccesses:
 
     def rows(self, entry: Run) -> Interval:
         """Return the rows that a step runs through: of its output, or of its input if it accumulates."""
-        size, total = self.tiled.step_rows[entry.operator], self.tiled.flow.iteration_rows[entry.operator]
-        return Interval(entry.block * size, min(total, (entry.block + 1) * size))
+        total = self.tiled.flow.iteration_rows[entry.operator]
+        return self.tiled.step_rows[entry.operator].interval(entry.block, total)
 
     def step(self, entry: Run, time: int, core: int, part: WorkSlice) -> Touched:
         """Return the accesses of a slice of a step; it reads rows of its inputs regardless of its columns."""
@@ -171,13 +171,14 @@ class _ByteAccesses:
         needed = Interval(0, reading.rows) if reading.whole else _interval(*reading.reach(rows.lo, rows.hi))
         for block in blocks:
             held = self.tiled.block_interval(reading.root, block)
+            start = self.tiled.tensor_block_rows(reading.root).start(block)
             mine = held if reading.whole else needed.clip(held.lo, held.hi)
             offset = self._tensors.offset(BlockTable(reading.root, memory), block, time)
             if len(mine):
                 yield (
                     memory,
-                    offset + (mine.lo - held.lo) * row_bytes,
-                    offset + (mine.hi - held.lo) * row_bytes,
+                    offset + (mine.lo - start) * row_bytes,
+                    offset + (mine.hi - start) * row_bytes,
                 )
 
     def _written(self, entry: Run, time: int, part: WorkSlice) -> Iterator[Span]:
@@ -189,7 +190,7 @@ class _ByteAccesses:
                 yield found.memory, found.offset, found.offset + output.size_bytes
             return
         found = self._tensors.made((operator.output, entry.block), time)
-        begin = entry.block * self.tiled.step_rows[entry.operator]
+        begin = self.tiled.step_rows[entry.operator].start(entry.block)
         lo = found.offset + (part.rows.lo - begin) * output.row_bytes
         hi = found.offset + (part.rows.hi - begin) * output.row_bytes
         if part.columns is not None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.plan import Schedule, Search
 from mcudeploy.planner.search.cuts import State
 from mcudeploy.planner.search.ordered_graph import Segment
@@ -124,7 +125,7 @@ class BestFirst:
         self.best: list[_Scored] = []
         self._shown: Candidate | None = None
         self._candidates: dict[Sections, Candidate] = {}
-        ticks = self.costs.ticks(self.space.flow.iteration_rows)
+        ticks = self.costs.ticks(self.space.step_rows(()))
         self.unsplit = _Scored((), (), *self._segments.peak(()), ticks)
         seeds = Seeds(problem, self._stopped)
         self._seeding = [iter(start), seeds.states(), self._prefixes()]
@@ -210,7 +211,7 @@ class BestFirst:
                 positions = self.space.order[segment[0] :]
                 self._added_ticks[segment] = sum(
                     self.costs.operator_ticks(position, rows)
-                    - self.costs.operator_ticks(position, self.space.flow.iteration_rows[position])
+                    - self.costs.operator_ticks(position, BlockRows(self.space.flow.iteration_rows[position]))
                     for position, rows in zip(positions, segment[1], strict=False)
                 )
         return self.unsplit.ticks + sum(self._added_ticks[segment] for segment in sections)
@@ -249,10 +250,7 @@ class BestFirst:
         return self._candidates[scored.sections]
 
     def _made(self, scored: _Scored) -> Candidate:
-        operators = self.space.flow.graph.operators
-        rows = self.space.block_rows(scored.state)
-        names = (operator.name for operator in operators)
-        tiled = TiledGraph(self.space.flow, dict(zip(names, rows, strict=True)))
+        tiled = self.space.tiled(scored.state)
         schedule = Schedule(self._segments.steps(scored.sections), "feasible")
         peak_bytes, peak_step = live_peak(tiled, schedule.steps, self._segments.work)
         return Candidate(scored.state, tiled, schedule, peak_bytes, peak_step, scored.ticks)

@@ -4,18 +4,24 @@ The operators stand in the order of the unsplit schedule. A stretch of that orde
 leaves it never returns. A tensor inside a stretch is shared, not recomputed: its rows stay until the last
 part that reads them has run. Adjacent cuts are one segment, unless the second stands `apart`. A tensor
 between two segments, or after one, is whole.
+
+The windows of a part reach beyond it. In a `staggered` cut the first part of an operator is shorter, so that
+parts end where the windows of its first reader end: the windows of 4 rows then touch two blocks of 4 rows,
+not three.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.plan import Split
 from mcudeploy.planner.axes import components
 from mcudeploy.planner.search.segments import Sections
-from mcudeploy.tiling.dataflow import Dataflow
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import Dataflow, RowAccess
 
 ROWS_TRIED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """The numbers of rows of a part that the search proposes."""
@@ -32,13 +38,15 @@ _NEW_CUT_REACH = 6
 class Cut:
     """Operators first..last (inclusive, places in the order) that are cut into parts of `rows` rows.
 
-    `apart`: what it reads from a cut right before it is whole, not handed on in parts.
+    `apart`: what it reads from a cut right before it is whole, not handed on in parts. `staggered`: parts end
+    where the windows of their first readers end.
     """
 
     first: int
     last: int
     rows: int
     apart: bool = False
+    staggered: bool = False
 
 
 State = tuple[Cut, ...]
@@ -50,12 +58,14 @@ class Space:
     """The possible cuts.
 
     `order` contains the operators' positions, `most_rows` the number of rows below which each can be cut (1:
-    it cannot be cut).
+    it cannot be cut). `readers`: by place, the place of the first operator that reads the output, and its
+    access; None if the output cannot have a lead.
     """
 
     flow: Dataflow
     order: tuple[int, ...]
     most_rows: tuple[int, ...]
+    readers: tuple[tuple[int, RowAccess] | None, ...]
 
     @classmethod
     def of(cls, flow: Dataflow, order: tuple[int, ...]) -> Space:
@@ -71,7 +81,7 @@ class Space:
             fed = not operator.inputs
             whole = operator.op.is_view or operator.output in flow.viewed or not (fed or position in inside)
             most.append(1 if whole else flow.iteration_rows[position])
-        return cls(flow, order, tuple(most))
+        return cls(flow, order, tuple(most), _readers(flow, order))
 
     def state(self, splits: tuple[Split, ...]) -> State:
         """Return the cuts of a plan with these splits; none if they are not of this order."""
@@ -80,20 +90,40 @@ class Space:
         for split in splits:
             found = [places[name] for name in split.operators if name in places]
             if found and split.axis == "row":
-                cuts.append(Cut(min(found), max(found), split.rows, split.apart))
+                cuts.append(Cut(min(found), max(found), split.rows, split.apart, split.staggered))
         cuts.sort()
         apart = all(one.last < other.first for one, other in pairwise(cuts))
         return tuple(cuts) if apart else ()
 
-    def block_rows(self, state: State) -> tuple[int, ...]:
-        """Return the block rows of every operator, by position."""
-        rows = list(self.flow.iteration_rows)
-        for cut in state:
-            for place in range(cut.first, cut.last + 1):
+    def step_rows(self, state: State) -> tuple[BlockRows, ...]:
+        """Return the blocks of every operator, by position."""
+        rows = [BlockRows(total) for total in self.flow.iteration_rows]
+        for cut in reversed(state):
+            for place in range(cut.last, cut.first - 1, -1):
                 position = self.order[place]
                 if cut.rows < self.most_rows[position]:
-                    rows[position] = cut.rows
+                    rows[position] = BlockRows(cut.rows, self._lead(place, cut, rows))
         return tuple(rows)
+
+    def _lead(self, place: int, cut: Cut, rows: Sequence[BlockRows]) -> int:
+        """Return the rows that the first block of an operator lacks, given the blocks of later ones."""
+        first_reader = self.readers[place] if cut.staggered else None
+        if first_reader is None:
+            return 0
+        reader, access = first_reader
+        position = self.order[reader]
+        step = rows[position]
+        if step.rows >= self.flow.iteration_rows[position]:
+            return 0
+        return -access.reach(0, step.rows - step.lead)[1] % cut.rows
+
+    def tiled(self, state: State) -> TiledGraph:
+        """Return the graph in the blocks of a state."""
+        step_rows = self.step_rows(state)
+        names = [operator.name for operator in self.flow.graph.operators]
+        leads = {name: lead for name, (_, lead) in zip(names, step_rows, strict=True) if lead}
+        rows = {name: rows for name, (rows, _) in zip(names, step_rows, strict=True)}
+        return TiledGraph(self.flow, rows, leads)
 
     def sections(self, state: State) -> Sections:
         """Return the segments that are cut; adjacent cuts are one, whole operators at the ends are excluded.
@@ -101,7 +131,7 @@ class Space:
         Two states with the same sections are equal.
         """
         whole = [self.flow.iteration_rows[position] for position in self.order]
-        by_position = self.block_rows(state)
+        by_position = self.step_rows(state)
         rows = [by_position[position] for position in self.order]
         spans: list[tuple[int, int]] = []
         for cut in state:
@@ -110,7 +140,7 @@ class Space:
             spans.append((first, cut.last))
         result = []
         for first, last in spans:
-            small = [place for place in range(first, last + 1) if rows[place] < whole[place]]
+            small = [place for place in range(first, last + 1) if rows[place].rows < whole[place]]
             if small:
                 result.append((small[0], tuple(rows[small[0] : small[-1] + 1])))
         return tuple(result)
@@ -121,6 +151,8 @@ class Space:
             for rows in ROWS_TRIED:
                 if rows < self.most_rows[self.order[last]]:
                     yield (Cut(0, last, rows),)
+                    if rows > 1:
+                        yield (Cut(0, last, rows, staggered=True),)
 
     def moves(self, state: State, peak_operator: int) -> Iterator[State]:
         """Yield states one step away: a cut longer or shorter, in larger or smaller parts, in two, or none.
@@ -139,7 +171,7 @@ class Space:
                 yield from self._joined(rest, (other,))
             for middle in range(cut.first, cut.last):
                 left = replace(cut, last=middle)
-                right = Cut(middle + 1, cut.last, cut.rows)
+                right = replace(cut, first=middle + 1, apart=False)
                 yield from self._joined(rest, (left, right))
                 yield from self._joined(rest, (left, replace(right, apart=True)))
                 for rows in self._neighbours(cut.rows):
@@ -152,6 +184,7 @@ class Space:
                         yield from self._joined(state, (Cut(first, last, rows),))
 
     def _cheaper(self, cut: Cut) -> Iterator[Cut]:
+        yield replace(cut, staggered=False)
         if cut.first < cut.last:
             yield replace(cut, first=cut.first + 1)
             yield replace(cut, last=cut.last - 1)
@@ -167,6 +200,7 @@ class Space:
         for rows in self._neighbours(cut.rows):
             yield replace(cut, rows=rows)
         yield replace(cut, apart=not cut.apart)
+        yield replace(cut, staggered=not cut.staggered)
 
     def _neighbours(self, rows: int) -> Iterator[int]:
         yield from [other for other in ROWS_TRIED if other < rows][-1:]
@@ -177,3 +211,22 @@ class Space:
         inside = all(0 <= cut.first <= cut.last < len(self.order) for cut in added)
         if inside and all(one.last < other.first for one, other in pairwise(state)):
             yield state
+
+
+def _readers(flow: Dataflow, order: Sequence[int]) -> tuple[tuple[int, RowAccess] | None, ...]:
+    """Return, by place, the first reader of each output that may have a lead, and its access."""
+    graph = flow.graph
+    kept = {flow.roots[border.tensor] for border in graph.outputs}
+    first: dict[str, tuple[int, RowAccess]] = {}
+    for place, position in enumerate(order):
+        for access in flow.readings[position]:
+            first.setdefault(access.root, (place, access))
+
+    def reader(position: int) -> tuple[int, RowAccess] | None:
+        operator = graph.operators[position]
+        found = first.get(operator.output)
+        if found is None or operator.op.accumulates or operator.output in kept:
+            return None
+        return None if found[1].whole or found[1].step < 1 else found
+
+    return tuple(reader(position) for position in order)

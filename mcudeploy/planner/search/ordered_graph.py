@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import ANY_ALIGNMENT, WorkBytes
 
-Segment = tuple[int, tuple[int, ...]]
-"""The place of its first operator in the order, and the block rows of its operators, in order."""
+Segment = tuple[int, tuple[BlockRows, ...]]
+"""The place of its first operator in the order, and the blocks of its operators, in order."""
 
 Needs = dict[int, tuple[int, ...]]
 """The direct dependences of each step, in the order in which depth first runs them."""
@@ -23,8 +24,8 @@ Needs = dict[int, tuple[int, ...]]
 class OwnedTensor:
     """A tensor of an operator at place `made` (-1 for a graph input), last read at place `last`.
 
-    `kept`: it is a graph output. `unaligned`: it is a graph input with rows at any address. `cut_rows`: rows
-    in a block of a graph input if anything is cut.
+    `kept`: it is a graph output. `unaligned`: it is a graph input with rows at any address. `cut_rows`: the
+    blocks of a graph input if anything is cut.
     """
 
     rows: int
@@ -33,20 +34,22 @@ class OwnedTensor:
     last: int
     kept: bool
     unaligned: bool
-    cut_rows: int
+    cut_rows: BlockRows
 
     @property
     def size_bytes(self) -> int:
         """Size of the whole tensor in bytes."""
         return self.rows * self.row_bytes
 
-    def block(self, size: int, number: int) -> tuple[int, int]:
-        """Return the first row and the end of a block, for blocks of `size` rows."""
-        return number * size, min((number + 1) * size, self.rows)
+    def block(self, size: BlockRows, number: int) -> tuple[int, int]:
+        """Return the first row and the end of a block, for blocks of `size`."""
+        rows, lead = size
+        return max(0, number * rows - lead), min((number + 1) * rows - lead, self.rows)
 
-    def block_bytes(self, size: int, number: int) -> int:
-        """Return the bytes of a block, for blocks of `size` rows."""
-        return min(size, self.rows - number * size) * self.row_bytes
+    def block_bytes(self, size: BlockRows, number: int) -> int:
+        """Return the bytes of a block in memory, for blocks of `size`."""
+        rows, lead = size
+        return min(rows, self.rows + lead - number * rows) * self.row_bytes
 
 
 class OrderedGraph:
@@ -61,6 +64,7 @@ class OrderedGraph:
         number = {name: at for at, name in enumerate(names)}
         self.order = tuple(order)
         self.rows = [flow.iteration_rows[position] for position in order]
+        self.whole = [BlockRows(rows) for rows in self.rows]
         self.accumulates = [operator.op.accumulates for operator in operators]
         self.overwrites = [flow.overwrites[position] for position in order]
         self.readings = [flow.readings[position] for position in order]
@@ -76,46 +80,47 @@ class OrderedGraph:
                 last.get(at, -1),
                 name in kept,
                 at >= len(order) and graph.tensors[name].row_bytes % ANY_ALIGNMENT > 0,
-                flow.input_rows(name, cut=True) if at >= len(order) else 0,
+                BlockRows(flow.input_rows(name, cut=True) if at >= len(order) else 1),
             )
             for at, name in enumerate(names)
         ]
         self.span = max([1, *self.rows]) + 1
-        self._reach: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
-        self._needs: dict[tuple[int, int, tuple[int, ...]], Needs] = {}
+        self._reach: dict[tuple[int, int, BlockRows], list[tuple[int, int]]] = {}
+        self._needs: dict[tuple[int, BlockRows, tuple[BlockRows | None, ...]], Needs] = {}
 
-    def made_rows(self, place: int, size: int) -> int:
-        """Return the rows of an output block of an operator in steps of `size` rows."""
+    def made_rows(self, place: int, size: BlockRows) -> BlockRows:
+        """Return the output blocks of an operator in steps of `size`."""
         rows = self.memories[place].rows
-        return rows if self.accumulates[place] else min(size, rows)
+        return BlockRows(rows) if self.accumulates[place] or size.rows >= rows else size
 
-    def steps(self, place: int, size: int) -> range:
-        """Return the steps of an operator with `size` rows each."""
+    def steps(self, place: int, size: BlockRows) -> range:
+        """Return the steps of an operator, of `size`."""
         first = place * self.span
-        return range(first, first + -(-self.rows[place] // size))
+        return range(first, first + size.count(self.rows[place]))
 
-    def maker(self, place: int, size: int, row: int) -> int:
+    def maker(self, place: int, size: BlockRows, row: int) -> int:
         """Return the step that writes a row."""
         steps = self.steps(place, size)
-        return steps[-1] if self.accumulates[place] else steps[row // size]
+        return steps[-1] if self.accumulates[place] else steps[size.block_of(row)]
 
-    def reach(self, place: int, operand: int, size: int) -> list[tuple[int, int]]:
+    def reach(self, place: int, operand: int, size: BlockRows) -> list[tuple[int, int]]:
         """Return, for each step of an operator, the rows [lo, hi) that it reads of one operand's memory."""
         key = (place, operand, size)
         if key not in self._reach:
             reading, total = self.readings[place][operand], self.rows[place]
             rows = self.memories[self.sources[place][operand]].rows
             found = []
-            for first in range(0, total, size):
-                lo, hi = (0, rows) if reading.whole else reading.reach(first, min(first + size, total))
+            for block in range(size.count(total)):
+                first, end = max(0, size.start(block)), min(total, size.start(block + 1))
+                lo, hi = (0, rows) if reading.whole else reading.reach(first, end)
                 found.append((lo, hi) if lo < hi else (0, 0))
             self._reach[key] = found
         return self._reach[key]
 
-    def needs(self, place: int, size: int, makers: tuple[int, ...]) -> Needs:
+    def needs(self, place: int, size: BlockRows, makers: tuple[BlockRows | None, ...]) -> Needs:
         """Return the dependences of an operator's steps.
 
-        `makers`: for each operand the block rows of its producer, 0 if that is outside the segment.
+        `makers`: for each operand the blocks of its producer, None if that is outside the segment.
         """
         key = (place, size, makers)
         if key not in self._needs:
@@ -125,7 +130,7 @@ class OrderedGraph:
                 for step in steps[1:]:
                     found[step].append(step - 1)
             for operand, rows in enumerate(makers):
-                if rows == 0:
+                if rows is None:
                     continue
                 source = self.sources[place][operand]
                 for step, (lo, hi) in zip(steps, self.reach(place, operand, size), strict=True):

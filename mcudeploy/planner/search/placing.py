@@ -115,6 +115,7 @@ def placed(
         splits,
         model.functions,
         kernels=model.kernels,
+        leads=tiled.leads,
     )
     plan = _stalled(plan, model, board, tiled, relocation)
     if tags is not None or relocation is None:

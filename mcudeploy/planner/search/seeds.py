@@ -8,10 +8,11 @@ For chains the bound is exact, except for the size of incoming blocks; the searc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from mcudeploy.cost.tiles import Costs
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space, State
 from mcudeploy.planner.search.ordered_graph import Segment
 from mcudeploy.planner.search.segments import Segments
@@ -51,9 +52,10 @@ class Seeds:
         space = problem.space
         self._space, self._segments, self._costs = space, problem.segments, problem.costs
         self._limit, self._stopped = problem.most_ticks, stopped
-        self._whole = [space.flow.iteration_rows[position] for position in space.order]
+        whole = [space.flow.iteration_rows[position] for position in space.order]
         self._most = [space.most_rows[position] for position in space.order]
-        self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._whole)]
+        self._singles: list[Segment] = [(place, (BlockRows(rows),)) for place, rows in enumerate(whole)]
+        self._segment_of: dict[Cut, Segment] = {}
         self._whole_ticks = [self._ticks(single) for single in self._singles]
 
     def states(self) -> Iterator[State | None]:
@@ -87,6 +89,7 @@ class Seeds:
         `hopeful`: assume that they always do.
         """
         borders = [place for place, load in enumerate(self._segments.border_bytes) if load <= bound]
+        places = len(self._singles)
         misfits = [0]  # by place: the number of operators before it that do not fit uncut
         for single in self._singles:
             misfits.append(misfits[-1] + (self._segments.alone(single, False) > bound))
@@ -103,15 +106,13 @@ class Seeds:
                     if after == first + 1 and self._segments.alone(self._singles[first], in_rows) <= bound:
                         self._offer(ways, (after, False), (way[0] + self._whole_ticks[first], way[1]))
                     near = after + _NEAR if further == 1 else after
-                    fit = misfits[min(near, len(self._whole))] == misfits[first]
+                    fit = misfits[min(near, places)] == misfits[first]
                     if after - first == further and fit:
                         continue  # uncut operators fit here, and take less time
                     cut = self._cheapest(first, after, bound, in_rows)
                     if cut is not None:
-                        added = Cut(first, after - 1, cut[1], apart=True)
-                        self._offer(ways, (after, True), (way[0] + cut[0], (*way[1], added)))
-        last = len(self._whole)
-        found = min((ways[last, cut] for cut in (False, True) if (last, cut) in ways), default=None)
+                        self._offer(ways, (after, True), (way[0] + cut[0], (*way[1], cut[1])))
+        found = min((ways[places, cut] for cut in (False, True) if (places, cut) in ways), default=None)
         return None if found is None or found[0] > self._limit else found[1]
 
     @staticmethod
@@ -119,27 +120,40 @@ class Seeds:
         if node not in ways or way[0] < ways[node][0]:
             ways[node] = way
 
-    def _cheapest(self, first: int, after: int, bound: int, in_rows: bool) -> tuple[float, int] | None:
-        """Return time and rows of the largest parts that fit, assuming that larger parts never need less."""
+    def _cheapest(self, first: int, after: int, bound: int, in_rows: bool) -> tuple[float, Cut] | None:
+        """Return time and cut of the largest parts that fit, assuming that larger parts never need less.
+
+        Staggered parts may be larger than others, and take a little longer.
+        """
         most = max(self._most[first:after])
-        tried = [rows for rows in ROWS_TRIED if rows < most]
-        low, high = -1, len(tried)
+        cuts = [Cut(first, after - 1, rows, apart=True) for rows in ROWS_TRIED if rows < most]
+        low = self._largest(cuts, bound, in_rows)
+        if low < 0:
+            return None
+        staggered = [replace(cut, staggered=True) for cut in cuts[low + 1 :]]
+        larger = self._largest(staggered, bound, in_rows)
+        fitting = [cuts[low], *staggered[larger : larger + 1]] if larger >= 0 else [cuts[low]]
+        return min((self._ticks(self._segment(cut)), cut) for cut in fitting)
+
+    def _largest(self, cuts: Sequence[Cut], bound: int, in_rows: bool) -> int:
+        """Return the number of the last cut that fits, of ascending rows; -1 if none does."""
+        low, high = -1, len(cuts)
         while high - low > 1:
             middle = (low + high) // 2 if low >= 0 else 0
             if self._stopped():
                 raise _StoppedError
-            if self._segments.alone(self._segment(first, after, tried[middle]), in_rows) <= bound:
+            if self._segments.alone(self._segment(cuts[middle]), in_rows) <= bound:
                 low = middle
             else:
                 high = middle
-        if low < 0:
-            return None
-        return self._ticks(self._segment(first, after, tried[low])), tried[low]
+        return low
 
-    def _segment(self, first: int, after: int, rows: int) -> Segment:
-        return first, tuple(
-            rows if rows < self._most[place] else self._whole[place] for place in range(first, after)
-        )
+    def _segment(self, cut: Cut) -> Segment:
+        if cut not in self._segment_of:
+            rows = self._space.step_rows((cut,))
+            places = range(cut.first, cut.last + 1)
+            self._segment_of[cut] = cut.first, tuple(rows[self._space.order[place]] for place in places)
+        return self._segment_of[cut]
 
     def _ticks(self, segment: Segment) -> float:
         positions = self._space.order[segment[0] :]

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.planner.order.depth_first import depth_first
 from mcudeploy.planner.search.ordered_graph import Needs, OrderedGraph, Segment
 
 
 @dataclass(frozen=True, slots=True)
 class StepOutput:
-    """The output of a step: rows [lo, hi) and their bytes."""
+    """The output of a step: rows [lo, hi), their bytes, and the lead of the tensor's blocks."""
 
     lo: int
     hi: int
     size_bytes: int
+    lead: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class _Walker:
     def _needs(self) -> Needs:
         needs: Needs = {}
         for place, size in self._size.items():
-            makers = tuple(self._size.get(source, 0) for source in self._places.sources[place])
+            makers = tuple(self._size.get(source) for source in self._places.sources[place])
             needs.update(self._places.needs(place, size, makers))
         return needs
 
@@ -110,15 +112,13 @@ class _Walker:
         memory, size, time = self._places.memories[place], self._size[place], self._time
         change, steps = self._walk.change, self._places.steps(place, size)
         if self._places.accumulates[place]:
-            steps, size = steps[-1:], memory.rows  # its last step writes it
+            steps, size = steps[-1:], BlockRows(memory.rows)  # its last step writes it
         if memory.kept:  # it is contiguous
             change[min(time[step] for step in steps)] += memory.size_bytes
             return
         events: dict[int, int] = {}
-        most, left = size * memory.row_bytes, memory.size_bytes
         for block, step in enumerate(steps):
-            block_bytes = min(most, left)
-            left -= most
+            block_bytes = memory.block_bytes(size, block)
             if step in time:
                 change[time[step]] += block_bytes
                 events[block] = self._end[step]
@@ -140,12 +140,12 @@ class _Walker:
     def _look_for_heirs(self, place: int) -> None:
         """Count the certain in-place candidates of an operator, and record the others."""
         places, size, memory = self._places, self._size[place], self._places.memories[place]
-        if not places.overwrites[place] or (memory.kept and size < memory.rows):
+        if not places.overwrites[place] or (memory.kept and size.rows < memory.rows):
             return
         for block, step in enumerate(places.steps(place, size)):
             if step not in self._time:
                 continue
-            target = StepOutput(*memory.block(size, block), memory.block_bytes(size, block))
+            target = StepOutput(*memory.block(size, block), memory.block_bytes(size, block), size.lead)
             at, sources = self._time[step], self._sources(place, block, target)
             if sources[:1] == [(-1, 0)]:
                 self._walk.change[at] -= target.size_bytes
@@ -171,8 +171,8 @@ class _Walker:
         return found
 
 
-def same_block(places: OrderedGraph, source: int, rows: int, target: StepOutput) -> bool:
+def same_block(places: OrderedGraph, source: int, rows: BlockRows, target: StepOutput) -> bool:
     """Return whether a tensor, in blocks of `rows`, has a block with the rows and bytes of a target."""
-    memory, block = places.memories[source], target.lo // rows
-    same_bytes = memory.block_bytes(rows, block) == target.size_bytes
+    memory, block = places.memories[source], rows.block_of(target.lo)
+    same_bytes = memory.block_bytes(rows, block) == target.size_bytes and rows.lead == target.lead
     return same_bytes and memory.block(rows, block) == (target.lo, target.hi)

@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.plan import Step
 from mcudeploy.planner.search.ordered_graph import OrderedGraph, Segment
 from mcudeploy.planner.search.segment_simulation import InPlaceCandidate, Walk, same_block, simulate_segment
@@ -37,13 +38,13 @@ _KEY_UNITS, _WALK_UNITS, _PROFILE_UNITS = 7, 6, 1
 class _Key(NamedTuple):
     """The facts on which the profile of a segment depends.
 
-    `dying`: the block rows of every tensor from outside, and the blocks read for the last time. `later`: the
+    `dying`: how every tensor from outside is cut, and the blocks read for the last time. `later`: the
     blocks of every output that are read later. Both sets are bits. `unread_bytes` are graph inputs that
     nothing reads: they die after the first step of the schedule.
     """
 
     segment: Segment
-    dying: tuple[tuple[int, int], ...]
+    dying: tuple[tuple[BlockRows, int], ...]
     later: tuple[int, ...]
     unread_bytes: int = 0
 
@@ -66,11 +67,11 @@ class Segments:
     def __init__(self, flow: Dataflow, order: Sequence[int], work: WorkBytes) -> None:
         self.work, self.units = work, 0
         self._places = OrderedGraph(flow, order, work)
-        self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._places.rows)]
+        self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._places.whole)]
         self._borders: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._walks: dict[Segment, Walk] = {}
         self._steps_kept = 0
-        self._last_reads: dict[tuple[Segment, int, int], tuple[int, dict[int, int]]] = {}
+        self._last_reads: dict[tuple[Segment, int, BlockRows], tuple[int, dict[int, int]]] = {}
         self._profiles: dict[_Key, _Profile] = {}
         self._alone: dict[tuple[Segment, bool], int] = {}
 
@@ -116,7 +117,8 @@ class Segments:
                 if memory.made < 0:
                     rows = memory.cut_rows
                 else:
-                    rows = 1 if by_rows and not self._places.accumulates[memory.made] else memory.rows
+                    in_rows = by_rows and not self._places.accumulates[memory.made]
+                    rows = BlockRows(1 if in_rows else memory.rows)
                 dies = memory.last < end and not memory.kept
                 dying.append((rows, self._reads(segment, number, rows)[0] if dies else 0))
             profile = self._profile(_Key(segment, tuple(dying), (_ALL,) * len(results)))
@@ -168,18 +170,18 @@ class Segments:
             self._borders[span] = self._places.borders(segment)
         return self._borders[span]
 
-    def _block_rows(self, sections: Sections) -> list[int]:
-        """Return the block rows of every tensor. Graph inputs are cut if anything is."""
-        rows = list(self._places.rows)
+    def _block_rows(self, sections: Sections) -> list[BlockRows]:
+        """Return the blocks of every tensor. Graph inputs are cut if anything is."""
+        rows = list(self._places.whole)
         for first, sizes in sections:
             rows[first : first + len(sizes)] = sizes
         made = [self._places.made_rows(place, size) for place, size in enumerate(rows)]
         inputs = (self._places.memories[one] for one in self._places.inputs)
-        return made + [memory.cut_rows if sections else memory.rows for memory in inputs]
+        return made + [memory.cut_rows if sections else BlockRows(memory.rows) for memory in inputs]
 
-    def _unread(self, number: int, rows: int, read: int) -> int:
+    def _unread(self, number: int, rows: BlockRows, read: int) -> int:
         memory = self._places.memories[number]
-        blocks = (block for block in range(-(-memory.rows // rows)) if not read >> block & 1)
+        blocks = (block for block in range(rows.count(memory.rows)) if not read >> block & 1)
         return sum(memory.block_bytes(rows, block) for block in blocks)
 
     def _walk(self, segment: Segment) -> Walk:
@@ -193,13 +195,13 @@ class Segments:
             self.units += _WALK_UNITS * len(self._walks[segment].steps)
         return self._walks[segment]
 
-    def _reads(self, segment: Segment, number: int, rows: int) -> tuple[int, dict[int, int]]:
+    def _reads(self, segment: Segment, number: int, rows: BlockRows) -> tuple[int, dict[int, int]]:
         """Return, of a tensor from outside in blocks of `rows`, the blocks read as bits, and last reads."""
         key = (segment, number, rows)
         if key not in self._last_reads:
             last: dict[int, int] = {}
             for at, lo, hi in sorted(self._walk(segment).reads.get(number, ())):
-                last.update(dict.fromkeys(range(lo // rows, (hi - 1) // rows + 1), at))
+                last.update(dict.fromkeys(range(rows.block_of(lo), rows.block_of(hi - 1) + 1), at))
             self._last_reads[key] = sum(1 << block for block in last), last
         return self._last_reads[key]
 
@@ -212,7 +214,7 @@ class Segments:
         own = self._walk(key.segment)
         first, sizes = key.segment
         sources, results = self._outside(key.segment)
-        blocks: dict[int, tuple[int, dict[int, int]]] = {}  # rows of a block, and the death of each block
+        blocks: dict[int, tuple[BlockRows, dict[int, int]]] = {}  # how it is cut, the death of each block
         for number, (rows, dying) in zip(sources, key.dying, strict=True):
             last = self._reads(key.segment, number, rows)[1] if dying else {}
             blocks[number] = rows, {block: at for block, at in last.items() if dying >> block & 1}
@@ -236,13 +238,15 @@ class Segments:
         peak_operator = own.steps[loads.index(most)] // self._places.span if loads else first
         return _Profile(most, net, peak_operator)
 
-    def _taken(self, chance: InPlaceCandidate, blocks: Mapping[int, tuple[int, dict[int, int]]]) -> bool:
+    def _taken(
+        self, chance: InPlaceCandidate, blocks: Mapping[int, tuple[BlockRows, dict[int, int]]]
+    ) -> bool:
         for number, row in chance.sources:
             if number < 0:
                 return True
             memory, (rows, deaths) = self._places.memories[number], blocks[number]
-            movable = rows == memory.rows or not memory.unaligned  # rows match the input's array
-            dies = deaths.get(row // rows) == chance.time
+            movable = rows.rows == memory.rows or not memory.unaligned  # rows match the input's array
+            dies = deaths.get(rows.block_of(row)) == chance.time
             if movable and dies and same_block(self._places, number, rows, chance.target):
                 return True
         return False

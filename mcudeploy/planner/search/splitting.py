@@ -223,11 +223,9 @@ def _row_by_row(task: SearchTask) -> Iterator[Candidate]:
     segments = Segments(task.space.flow, task.space.order, task.lean.work)
     room = sum(task.board.room(memory) for memory in task.board.memories if memory.is_fast)
     for state in row_by_row(task.space, task.lean.work, room):
-        rows = task.space.block_rows(state)
-        ticks = task.costs.ticks(rows)
+        ticks = task.costs.ticks(task.space.step_rows(state))
         if ticks <= task.most_ticks:
-            names = (operator.name for operator in task.space.flow.graph.operators)
-            tiled = TiledGraph(task.space.flow, dict(zip(names, rows, strict=True)))
+            tiled = task.space.tiled(state)
             steps = segments.steps(task.space.sections(state))
             peak_bytes, peak_step = live_peak(tiled, steps, task.lean.work)
             yield Candidate(state, tiled, Schedule(steps, "feasible"), peak_bytes, peak_step, ticks)
@@ -370,5 +368,5 @@ def _splits(space: Space, candidate: Candidate) -> tuple[Split, ...]:
             operators[position].name for position in positions if candidate.tiled.step_counts[position] > 1
         )
         if names:
-            splits.append(Split(names, "row", cut.rows, cut.apart))
+            splits.append(Split(names, "row", cut.rows, cut.apart, cut.staggered))
     return tuple(splits)

@@ -16,6 +16,7 @@ from mcudeploy.cost.tiles import (
     move_price,
     timed_blocks,
 )
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.axes import components
 from mcudeploy.planner.model.model import Model
@@ -76,7 +77,7 @@ class SearchTask:
 
     def tiled(self, plan: Plan) -> TiledGraph:
         """Return the graph in the blocks of a plan."""
-        return TiledGraph(self.space.flow, plan.block_rows)
+        return TiledGraph(self.space.flow, plan.block_rows, plan.leads)
 
     def keeps(self, plan: Plan) -> bool:
         """Return whether a plan keeps the latency limit."""
@@ -99,5 +100,5 @@ def tiles_tried(flow: Dataflow, rivals: Rivals) -> Iterator[CallTile]:
         total = flow.iteration_rows[position]
         parts = [rows for rows in ROWS_TRIED if rows < total] if position in inside else []
         for block_rows in (total, *parts):
-            for rows, _ in timed_blocks(flow, position, block_rows):
+            for rows, _ in timed_blocks(flow, position, BlockRows(block_rows)):
                 yield from ((operator, call, rows) for call in rivals.near(operator, rows))

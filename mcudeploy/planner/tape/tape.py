@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.boards.board import Board
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
@@ -41,12 +42,16 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The record of a tensor or of scratch, with its part of the offset table."""
+    """The record of a tensor or of scratch, with its part of the offset table.
+
+    `lead`: the rows that the first block lacks.
+    """
 
     memory: str
     offsets: tuple[int, ...]
     row_bytes: int
     block_rows: int
+    lead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +217,12 @@ class Tape:
         """
         where, table = self._versions.find(named)
         offsets = where.offsets(table, version)
-        row_bytes, block_rows = self._rows(named)
+        row_bytes, (block_rows, lead) = self._rows(named)
         pitch = row_bytes * block_rows
         if not where.changes(table) and all(at == offsets[0] + i * pitch for i, at in enumerate(offsets)):
             # contiguous (scratch: in one place): one offset serves all rows
-            return Stored(named.memory, offsets[:1], row_bytes, ONE_PIECE)
-        return Stored(named.memory, offsets, row_bytes, block_rows)
+            return Stored(named.memory, offsets[:1], row_bytes, ONE_PIECE, lead)
+        return Stored(named.memory, offsets, row_bytes, block_rows, lead)
 
     def number(self, named: NamedRange, version: int) -> int:
         """Return the number of a version among those of a tensor, or of scratch, in all memories."""
@@ -225,13 +230,14 @@ class Tape:
         before = where.memories(table.name)[: where.memories(table.name).index(table.memory)]
         return version + sum(where.changes(BlockTable(table.name, memory)) + 1 for memory in before)
 
-    def _rows(self, named: NamedRange) -> tuple[int, int]:
-        """Return the bytes of a row (0 for scratch), and the rows of a block."""
+    def _rows(self, named: NamedRange) -> tuple[int, BlockRows]:
+        """Return the bytes of a row (0 for scratch), and its blocks."""
         if named.is_scratch:
-            return 0, self.plan.block_rows[named.name]
+            return 0, self.plan.rows_of(named.name)
         tiled, tensor = self._versions.tiled, self.plan.graph.tensors[named.name]
         is_view = tiled.flow.roots[named.name] != named.name
-        return tensor.row_bytes, tensor.shape[0] if is_view else tiled.tensor_block_rows(named.name)
+        rows = BlockRows(tensor.shape[0]) if is_view else tiled.tensor_block_rows(named.name)
+        return tensor.row_bytes, rows
 
     def _moves(self) -> list[Moves]:
         """Return the transfers by their engines and memories."""
