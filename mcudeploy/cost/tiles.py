@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -168,7 +169,19 @@ class Costs:
         return sum(self.operator_ticks(position, rows) for position, rows in enumerate(block_rows))
 
 
-def step_ticks(tiled: TiledGraph, steps: Sequence[Step], costs: Costs) -> list[float]:
+class BlockTimes(Protocol):
+    """Times of all operators of a graph under any cut."""
+
+    def operator_ticks(self, position: int, block_rows: BlockRows) -> float:
+        """Return the ticks of an operator whose steps compute blocks of its iteration rows."""
+        ...
+
+    def ticks(self, block_rows: Sequence[BlockRows]) -> float:
+        """Return the ticks of the whole graph, given the blocks of every operator by position."""
+        ...
+
+
+def step_ticks(tiled: TiledGraph, steps: Sequence[Step], costs: BlockTimes) -> list[float]:
     """Return the ticks of each step; steps of one operator count as equal."""
     per_step = [
         costs.operator_ticks(position, rows) / max(count, 1)
@@ -177,6 +190,6 @@ def step_ticks(tiled: TiledGraph, steps: Sequence[Step], costs: Costs) -> list[f
     return [per_step[step.operator] for step in steps]
 
 
-def schedule_ticks(tiled: TiledGraph, steps: Sequence[Step], costs: Costs) -> float:
+def schedule_ticks(tiled: TiledGraph, steps: Sequence[Step], costs: BlockTimes) -> float:
     """Return the ticks of all steps."""
     return sum(step_ticks(tiled, steps, costs))

@@ -25,6 +25,7 @@ from mcudeploy.planner.search.best_first import BestFirst, Candidate, SearchResu
 from mcudeploy.planner.search.cuts import Cut, Space, State
 from mcudeploy.planner.search.seeds import CutProblem, Seeds
 from mcudeploy.planner.search.segments import Segments
+from mcudeploy.planner.search.tile_times import VariantTimes
 from mcudeploy.tiling.blocks import whole
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import work_bytes
@@ -54,7 +55,8 @@ def problem_of(graph: Graph, overhead: float) -> CutProblem:
     calls = calls_of(graph)
     costs = Costs(flow, estimated_tile_time(graph, calls, "cortex-m4"))
     most_ticks = costs.ticks([BlockRows(rows) for rows in flow.iteration_rows]) * (1 + overhead / 100)
-    return CutProblem(Space.of(flow, order), Segments(flow, order, work_bytes(calls)), costs, most_ticks)
+    variants = VariantTimes(flow, {name: [call] for name, call in calls.items()}, 1, [costs])
+    return CutProblem(Space.of(flow, order), Segments(flow, order, work_bytes(calls)), variants, most_ticks)
 
 
 def run(graph: Graph, overhead: float = 50.0, seconds: float = 20.0) -> SearchResult:
@@ -138,7 +140,7 @@ def test_a_move_elsewhere_than_at_the_peak_only_saves_time() -> None:
 def seeds_of(graph: Graph, overhead: float, stopped: Callable[[], bool]) -> list[tuple[State, int, float]]:
     """States from the seeds, each with its peak and time over the unsplit one."""
     problem = problem_of(graph, overhead)
-    space, segments, costs = problem.space, problem.segments, problem.costs
+    space, segments, costs = problem.space, problem.segments, problem.variants
     unsplit = costs.ticks(space.step_rows(()))
     states = takewhile(lambda state: state is not None, Seeds(problem, stopped).states())
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import CopyCost, Costs
+from mcudeploy.cost.tiles import BlockTimes, CopyCost
 from mcudeploy.ir.rectangles import PlacementProblem
 from mcudeploy.planner.place.compaction import Pinned, relocate
 from mcudeploy.planner.place.greedy import Clusters, fixed_orders, used_bytes
@@ -36,7 +36,7 @@ class Budget:
 
     price: CopyCost
     effort: Effort
-    costs: Costs | None = None
+    costs: BlockTimes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 Method: Peking University's published patent on fine-grained splitting, after MAGIS (ASPLOS'24), which orders
 states by (max(latency, limit), peak). States over the limit are dropped here, so the peak alone orders the
-others. States far from the best are not expanded. Most generated states are duplicates, recognised by hash.
-A state is simulated segment by segment, and every segment once.
+others: the least at which the kernels keep the latency. With a RAM limit, ticks order those that keep it.
+States far from the best are not expanded. Most generated states are duplicates, recognised by hash. A state
+is simulated segment by segment, and every segment once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.plan import Schedule, Search
 from mcudeploy.planner.search.cuts import State
+from mcudeploy.planner.search.levels import Level, level_of
 from mcudeploy.planner.search.ordered_graph import Segment
 from mcudeploy.planner.search.seeds import CutProblem, Seeds
 from mcudeploy.planner.search.segments import Sections
@@ -46,7 +48,10 @@ _STATE_UNITS = 130
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A state with its schedule, peak and time."""
+    """A state with its schedule, its peak with the least scratch, and its time.
+
+    `level_bytes`: the peak with the scratch of kernels that keep the latency limit.
+    """
 
     state: State
     tiled: TiledGraph
@@ -54,6 +59,7 @@ class Candidate:
     peak_bytes: int
     peak_step: int
     ticks: float
+    level_bytes: float = 0.0
 
     @property
     def peak_operator(self) -> int:
@@ -77,9 +83,6 @@ class SearchResult:
 OnGain = Callable[[Search, Candidate], None]
 """Receives the search and its best candidate, at every gain and every `REPORT_EVERY_S` seconds."""
 
-Enough = Callable[[Candidate, Effort], bool]
-"""Whether a new best candidate may end the search. The effort is the remaining one."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
@@ -90,7 +93,7 @@ class _Scored:
 
     state: State
     sections: Sections
-    peak_bytes: int
+    peak_bytes: float
     peak_operator: int
     occurrences: int
     ticks: float
@@ -110,23 +113,22 @@ class BestFirst:
         *,
         start: Iterable[State] = (),
         report: OnGain = lambda *_: None,
-        enough: Enough = lambda *_: False,
     ) -> None:
-        self.problem, self.space, self.costs = problem, problem.space, problem.costs
+        self.problem, self.space, self.costs = problem, problem.space, problem.variants
         self._segments, self._most_ticks = problem.segments, problem.most_ticks
         self._effort, self._charged_units = Effort(0), problem.segments.units
-        self._report, self._is_enough = report, enough
+        self._report = report
         self._start = self._reported = time.monotonic()
-        self.enough = self.moved = self.ended = self.interrupted = False
+        self.moved = self.ended = self.interrupted = False
         self._seen: set[Sections] = set()
         self._duplicates = self._last_gain = 0
         self._added_ticks: dict[Segment, float] = {}
-        self._queue: list[tuple[int, int, int, _Scored]] = []
+        self._queue: list[tuple[float, float, int, _Scored]] = []
         self.best: list[_Scored] = []
         self._shown: Candidate | None = None
         self._candidates: dict[Sections, Candidate] = {}
-        ticks = self.costs.ticks(self.space.step_rows(()))
-        self.unsplit = _Scored((), (), *self._segments.peak(()), ticks)
+        self._whole_ticks = self.costs.ticks(self.space.step_rows(()))
+        self.unsplit = self._scored((), (), self._whole_ticks)
         seeds = Seeds(problem, self._stopped)
         self._seeding = [iter(start), seeds.states(), self._prefixes()]
         self._moves = self._moves_of_queue()
@@ -147,14 +149,21 @@ class BestFirst:
         except KeyboardInterrupt:
             self.interrupted = True
 
+    def add(self, states: Iterable[State]) -> None:
+        """Add states that were found in another way."""
+        for state in states:
+            self._try(state)
+
     def found(self) -> SearchResult:
         """Return the best candidates so far."""
         kept = self.best if self.unsplit in self.best else [*self.best, self.unsplit]
         best = tuple(self._candidate(one) for one in kept)
-        return SearchResult(best, self.counts(), self.interrupted, not (self.moved or self.enough))
+        return SearchResult(best, self.counts(), self.interrupted, not self.moved)
 
     def _prefixes(self) -> Iterator[State]:
         """Yield states with one cut that starts at the input, if the whole tensors after it allow a gain."""
+        if self.best[0].peak_bytes <= self.problem.ram_limit:
+            return
         for state in self.space.prefixes():
             if self._segments.border_bytes[state[0].last + 1] <= self.best[0].peak_bytes:
                 yield state
@@ -163,12 +172,12 @@ class BestFirst:
         return Search(time.monotonic() - self._start, len(self._seen), self._duplicates)
 
     def _stopped(self) -> bool:
-        """Whether the effort is spent or a candidate is enough. Long phases call it to report progress."""
+        """Whether the effort is spent. Long phases call it to report progress."""
         if time.monotonic() - self._reported > REPORT_EVERY_S:
             self._tell()
         self._effort.spend(self._segments.units - self._charged_units)
         self._charged_units = self._segments.units
-        return self.enough or self._effort.is_spent()
+        return self._effort.is_spent()
 
     def _over(self) -> bool:
         return self._stopped() or len(self._seen) - self._last_gain > PATIENCE
@@ -203,7 +212,20 @@ class BestFirst:
         if ticks > self._most_ticks:
             self._seen.add(sections)
             return
-        self._take(_Scored(state, sections, *self._segments.peak(sections), ticks))
+        self._take(self._scored(state, sections, ticks))
+
+    def _scored(self, state: State, sections: Sections, ticks: float) -> _Scored:
+        """Return the state with its peak; the scratch of fast kernels counts in those that could be good."""
+        peak_bytes, place, occurrences = self._segments.peak(sections)
+        least = Level(max(peak_bytes, self.problem.ram_limit), place, ticks)
+        if self.best and least.peak_bytes > FOLLOWED_WITHIN * self.best[0].peak_bytes:
+            return _Scored(state, sections, peak_bytes, place, occurrences, ticks)
+        rows, order, times = self.space.step_rows(state), self.space.order, self.problem.variants.of_blocks
+        loads = self._segments.loads(sections)
+        level = level_of(loads, lambda at: times(order[at], rows[order[at]]), least, self._most_ticks)
+        if level.peak_bytes > least.peak_bytes:
+            occurrences = 1
+        return _Scored(state, sections, level.peak_bytes, level.place, occurrences, level.ticks)
 
     def _ticks(self, sections: Sections) -> float:
         for segment in sections:
@@ -214,22 +236,24 @@ class BestFirst:
                     - self.costs.operator_ticks(position, BlockRows(self.space.flow.iteration_rows[position]))
                     for position, rows in zip(positions, segment[1], strict=False)
                 )
-        return self.unsplit.ticks + sum(self._added_ticks[segment] for segment in sections)
+        return self._whole_ticks + sum(self._added_ticks[segment] for segment in sections)
 
     def _take(self, scored: _Scored) -> None:
         """Record and queue a state that keeps the limit.
 
         States with equal peaks are ordered by the number of segments that reach it: the peak of a cell falls
-        only after all its branches are cut.
+        only after all its branches are cut. Those within a RAM limit are ordered by their ticks.
         """
         self._seen.add(scored.sections)
-        heapq.heappush(self._queue, (scored.peak_bytes, scored.occurrences, len(self._seen), scored))
+        fits = scored.peak_bytes <= self.problem.ram_limit
+        second = scored.ticks if fits else scored.occurrences
+        heapq.heappush(self._queue, (scored.peak_bytes, second, len(self._seen), scored))
         better = not self.best or scored.peak_bytes < self.best[0].peak_bytes
+        better |= fits and scored.ticks < self.best[0].ticks
         self._keep(scored)
         if better and scored is not self.unsplit:
             self._last_gain = len(self._seen)
             self._shown = self._candidate(scored)
-            self.enough = self._is_enough(self._shown, self._effort)
             self._tell()
 
     def _keep(self, scored: _Scored) -> None:
@@ -253,7 +277,8 @@ class BestFirst:
         tiled = self.space.tiled(scored.state)
         schedule = Schedule(self._segments.steps(scored.sections), "feasible")
         peak_bytes, peak_step = live_peak(tiled, schedule.steps, self._segments.work)
-        return Candidate(scored.state, tiled, schedule, peak_bytes, peak_step, scored.ticks)
+        level_bytes = max(scored.peak_bytes, peak_bytes)
+        return Candidate(scored.state, tiled, schedule, peak_bytes, peak_step, scored.ticks, level_bytes)
 
     def _tell(self) -> None:
         self._reported = time.monotonic()

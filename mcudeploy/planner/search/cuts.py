@@ -203,8 +203,9 @@ class Space:
         yield replace(cut, staggered=not cut.staggered)
 
     def _neighbours(self, rows: int) -> Iterator[int]:
-        yield from [other for other in ROWS_TRIED if other < rows][-1:]
-        yield from [other for other in ROWS_TRIED if other > rows][:1]
+        """Yield the next two smaller and larger numbers of rows: a block of 4 may pay where 3 does not."""
+        yield from [other for other in ROWS_TRIED if other < rows][-2:]
+        yield from [other for other in ROWS_TRIED if other > rows][:2]
 
     def _joined(self, rest: State, added: State) -> Iterator[State]:
         state = tuple(sorted((*rest, *added)))

@@ -29,10 +29,11 @@ _FLASH_FOR_TIME = 5.0
 
 
 class KernelLimits(NamedTuple):
-    """The ticks that a schedule may take, and the bytes of flash for its constants."""
+    """The ticks that a schedule may take, the flash for its constants, and a peak that is low enough."""
 
     ticks: float
     flash_bytes: float
+    peak_bytes: float = 0.0
 
 
 class _Way(NamedTuple):
@@ -141,7 +142,8 @@ def choose_kernels(
 ) -> tuple[Model, float]:
     """Return the model with the variants that suit a schedule, and the ticks of the schedule.
 
-    The peak is the minimum within the ticks, or that of the fastest variants if those take longer. Below the
+    The peak is the minimum within the ticks, but `limits.peak_bytes` if that is more, or that of the fastest
+    variants if those take longer. Below the
     peak every operator has its cheapest variant. Scratch lives for one step, so operators do not interact: if
     the flash has room, the choice is exact for each peak.
     """
@@ -166,7 +168,7 @@ def choose_kernels(
             for number, call in enumerate(model.variants[name])
             if call.state_bytes == least.state_bytes
         ]
-    floor = max(loads, default=0)
+    floor = max(*loads, limits.peak_bytes)
     levels = {floor, *(way.level for options in ways.values() for way in options)}
     prices = (model.constants.byte_ticks, 0.0)  # less RAM is worth any flash
     picked: Mapping[str, _Way] = {}

@@ -37,19 +37,22 @@ def front(
 def sort_key(plan: Plan, board: Board, limit_bytes: float = inf) -> tuple[float, float, float, bool]:
     """Return the key of a plan (lower is better): bytes that do not fit, stalls, and the price.
 
-    The price is RAM, with weighted tables in flash and time. An arena fits if it keeps the limit.
+    The price is RAM, with weighted tables in flash and time; with a limit for RAM it is the latency. An arena
+    fits if it keeps the limit.
     """
     beyond, exposed_ticks, arena_bytes = placing.cost_key(plan, board)
     tables = _STEP_FLASH * len(plan.schedule.steps) + _MOVE_FLASH * len(plan.layout.transfers)
     price = (arena_bytes + tables / _FLASH_OF_RAM) * max(1.0, plan.estimate.ticks) ** _TIME_WEIGHT
     too_large = beyond + max(0, arena_bytes - limit_bytes)
+    if limit_bytes < inf and not too_large:
+        price = plan.estimate.ticks
     return too_large, exposed_ticks, price, plan.schedule.status != "optimal"
 
 
-def could_win(peak_bytes: int, best: tuple[int, float, int]) -> bool:
+def could_win(peak_bytes: float, best: tuple[int, float, int]) -> bool:
     """Whether better packing could make a plan cheaper than `best`, a `cost_key`.
 
     It could if its peak is below the best arena, or if the best plan overflows a memory or stalls.
     """
     beyond, dearer, arena_bytes = best
-    return bool(beyond or dearer) or align_up(peak_bytes, ARENA_GRAIN_BYTES) < arena_bytes
+    return bool(beyond or dearer) or align_up(int(peak_bytes), ARENA_GRAIN_BYTES) < arena_bytes

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import Costs, schedule_ticks
+from mcudeploy.cost.tiles import BlockTimes, schedule_ticks
 from mcudeploy.ir.plan import Schedule, Step
 from mcudeploy.planner.search.best_first import Candidate
 from mcudeploy.tiling.blocks import TiledGraph
@@ -36,7 +36,7 @@ class _DropState:
 
 def recompute(
     base: Candidate,
-    costs: Costs,
+    costs: BlockTimes,
     work: WorkBytes,
     most_ticks: float,
     effort: Effort,
@@ -114,7 +114,7 @@ def _read(tiled: TiledGraph, step: Step) -> Iterator[int]:
         yield from range(lo, hi)
 
 
-def _tried(base: Candidate, drops: Drops, costs: Costs, work: WorkBytes) -> _DropState:
+def _tried(base: Candidate, drops: Drops, costs: BlockTimes, work: WorkBytes) -> _DropState:
     tiled = base.tiled
     steps = _repeated(tiled, base.schedule.steps, drops)
     peak_bytes, peak_step = live_peak(tiled, steps, work)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
-from mcudeploy.cost.tiles import Costs
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space, State
+from mcudeploy.planner.search.levels import ticks_within
 from mcudeploy.planner.search.ordered_graph import Segment
 from mcudeploy.planner.search.segments import Segments
+from mcudeploy.planner.search.tile_times import VariantTimes
 
 _REACH = (1, 2, 3, 4, 6, 8, 12)
 """Lengths of a segment, in borders. A place with more live bytes than the bound is not a border."""
@@ -27,6 +29,20 @@ _FINE = 64
 """The bisection ends when the bound is known to one part in this number."""
 
 
+_SLACKS = (1.0, 0.97, 0.93, 0.85)
+"""Shares of a RAM limit under which the fastest states are searched: offsets may take more than the peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hopes:
+    """Assumptions: the rows of tensors between segments die separately; there is scratch for fast kernels."""
+
+    rows: bool
+    kernels: bool
+
+
+_HOPES = tuple(_Hopes(rows, kernels) for rows in (False, True) for kernels in (False, True))
+
 _Way = tuple[float, State]
 """Time so far, and the cuts."""
 
@@ -37,12 +53,16 @@ class _StoppedError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutProblem:
-    """The cuts of a graph, its segments, its times, and the ticks that no state may exceed."""
+    """The cuts of a graph, its segments, its times by kernel, and the ticks that no state may exceed.
+
+    States with a peak of at most `ram_limit` bytes are compared by ticks.
+    """
 
     space: Space
     segments: Segments
-    costs: Costs
+    variants: VariantTimes
     most_ticks: float
+    ram_limit: float = 0.0
 
 
 class Seeds:
@@ -50,29 +70,47 @@ class Seeds:
 
     def __init__(self, problem: CutProblem, stopped: Callable[[], bool]) -> None:
         space = problem.space
-        self._space, self._segments, self._costs = space, problem.segments, problem.costs
+        self._space, self._segments = space, problem.segments
         self._limit, self._stopped = problem.most_ticks, stopped
+        self._variants, self._ram_limit = problem.variants, problem.ram_limit
         whole = [space.flow.iteration_rows[position] for position in space.order]
         self._most = [space.most_rows[position] for position in space.order]
         self._singles: list[Segment] = [(place, (BlockRows(rows),)) for place, rows in enumerate(whole)]
         self._segment_of: dict[Cut, Segment] = {}
-        self._whole_ticks = [self._ticks(single) for single in self._singles]
 
     def states(self) -> Iterator[State | None]:
         """Yield the fastest states under falling bounds, until none keeps the limit.
 
         A None says that the search was stopped; it may resume, and reuses the segments already simulated.
         """
-        for hopeful in (False, True):
-            yield from self._falling(hopeful)
+        for hopes in _HOPES:
+            fits = False
+            for slack in _SLACKS if self._ram_limit else ():
+                for state in self._fastest(self._ram_limit * slack, hopes):
+                    fits |= state is not None
+                    yield state
+            if not fits:
+                yield from self._falling(hopes)
 
-    def _falling(self, hopeful: bool) -> Iterator[State | None]:
+    def _fastest(self, bound: float, hopes: _Hopes) -> Iterator[State | None]:
+        """Yield the fastest state under a bound, if it keeps the latency limit."""
+        while True:
+            try:
+                state = self._least_time(bound, hopes)
+            except _StoppedError:
+                yield None
+                continue
+            if state is not None:
+                yield state
+            return
+
+    def _falling(self, hopes: _Hopes) -> Iterator[State | None]:
         border = self._segments.border_bytes
         low, high = max(border[0], border[-1]) - 1, self._segments.peak(())[0]
         while high - low > max(1, high // _FINE):
             bound = (low + high) // 2
             try:
-                state = self._least_time(bound, hopeful)
+                state = self._least_time(bound, hopes)
             except _StoppedError:
                 yield None
                 continue
@@ -82,34 +120,36 @@ class Seeds:
                 high = bound
                 yield state
 
-    def _least_time(self, bound: int, hopeful: bool) -> State | None:
+    def _least_time(self, bound: float, hopes: _Hopes) -> State | None:
         """Return the fastest cuts that fit into a bound; None if they exceed the latency limit.
 
         A node is a border, and whether the operator before it is cut, so that its rows die separately.
-        `hopeful`: assume that they always do.
         """
         borders = [place for place, load in enumerate(self._segments.border_bytes) if load <= bound]
         places = len(self._singles)
         misfits = [0]  # by place: the number of operators before it that do not fit uncut
         for single in self._singles:
-            misfits.append(misfits[-1] + (self._segments.alone(single, False) > bound))
+            misfits.append(misfits[-1] + (self._peak(single, False) > bound))
         ways: dict[tuple[int, bool], _Way] = {(0, True): (0.0, ())}
         for index, first in enumerate(borders):
             for is_cut in (False, True):
                 if (first, is_cut) not in ways:
                     continue
-                way, in_rows = ways[first, is_cut], is_cut or hopeful
+                way = ways[first, is_cut]
+                assumed = replace(hopes, rows=hopes.rows or is_cut)
                 for further in _REACH:
                     if index + further >= len(borders):
                         break
                     after = borders[index + further]
-                    if after == first + 1 and self._segments.alone(self._singles[first], in_rows) <= bound:
-                        self._offer(ways, (after, False), (way[0] + self._whole_ticks[first], way[1]))
+                    if after == first + 1:
+                        whole = self._within(self._singles[first], bound, assumed)
+                        if whole is not None:
+                            self._offer(ways, (after, False), (way[0] + whole, way[1]))
                     near = after + _NEAR if further == 1 else after
                     fit = misfits[min(near, places)] == misfits[first]
                     if after - first == further and fit:
                         continue  # uncut operators fit here, and take less time
-                    cut = self._cheapest(first, after, bound, in_rows)
+                    cut = self._cheapest(range(first, after), bound, assumed)
                     if cut is not None:
                         self._offer(ways, (after, True), (way[0] + cut[0], (*way[1], cut[1])))
         found = min((ways[places, cut] for cut in (False, True) if (places, cut) in ways), default=None)
@@ -120,33 +160,39 @@ class Seeds:
         if node not in ways or way[0] < ways[node][0]:
             ways[node] = way
 
-    def _cheapest(self, first: int, after: int, bound: int, in_rows: bool) -> tuple[float, Cut] | None:
+    def _cheapest(self, places: range, bound: float, hopes: _Hopes) -> tuple[float, Cut] | None:
         """Return time and cut of the largest parts that fit, assuming that larger parts never need less.
 
-        Staggered parts may be larger than others, and take a little longer.
+        Staggered parts may be larger than others, and smaller parts may leave room for faster kernels.
         """
-        most = max(self._most[first:after])
-        cuts = [Cut(first, after - 1, rows, apart=True) for rows in ROWS_TRIED if rows < most]
-        low = self._largest(cuts, bound, in_rows)
+        most = max(self._most[place] for place in places)
+        cuts = [Cut(places[0], places[-1], rows, apart=True) for rows in ROWS_TRIED if rows < most]
+        low = self._largest(cuts, bound, hopes)
         if low < 0:
             return None
         staggered = [replace(cut, staggered=True) for cut in cuts[low + 1 :]]
-        larger = self._largest(staggered, bound, in_rows)
-        fitting = [cuts[low], *staggered[larger : larger + 1]] if larger >= 0 else [cuts[low]]
-        return min((self._ticks(self._segment(cut)), cut) for cut in fitting)
+        larger = self._largest(staggered, bound, hopes)
+        fitting = cuts[max(0, low - 1) : low + 1]
+        if larger >= 0:
+            fitting += staggered[max(0, larger - 1) : larger + 1]
+        timed = ((self._within(self._segment(cut), bound, hopes), cut) for cut in fitting)
+        return min(((ticks, cut) for ticks, cut in timed if ticks is not None), default=None)
 
-    def _largest(self, cuts: Sequence[Cut], bound: int, in_rows: bool) -> int:
+    def _largest(self, cuts: Sequence[Cut], bound: float, hopes: _Hopes) -> int:
         """Return the number of the last cut that fits, of ascending rows; -1 if none does."""
         low, high = -1, len(cuts)
         while high - low > 1:
             middle = (low + high) // 2 if low >= 0 else 0
             if self._stopped():
                 raise _StoppedError
-            if self._segments.alone(self._segment(cuts[middle]), in_rows) <= bound:
+            if self._peak(self._segment(cuts[middle]), hopes.rows) <= bound:
                 low = middle
             else:
                 high = middle
         return low
+
+    def _peak(self, segment: Segment, in_rows: bool) -> int:
+        return max(self._segments.alone(segment, in_rows).values(), default=0)
 
     def _segment(self, cut: Cut) -> Segment:
         if cut not in self._segment_of:
@@ -155,9 +201,11 @@ class Seeds:
             self._segment_of[cut] = cut.first, tuple(rows[self._space.order[place]] for place in places)
         return self._segment_of[cut]
 
-    def _ticks(self, segment: Segment) -> float:
-        positions = self._space.order[segment[0] :]
-        return sum(
-            self._costs.operator_ticks(position, rows)
-            for position, rows in zip(positions, segment[1], strict=False)
-        )
+    def _within(self, segment: Segment, bound: float, hopes: _Hopes) -> float | None:
+        """Return the ticks of a segment by the fastest kernels under a bound; None if it does not fit."""
+        first, sizes = segment
+        order, times = self._space.order, self._variants.of_blocks
+        loads = self._segments.alone(segment, hopes.rows)
+        if hopes.kernels and max(loads.values(), default=0) <= bound:
+            bound = inf
+        return ticks_within(loads, lambda place: times(order[place], sizes[place - first]), bound)

@@ -51,11 +51,14 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """Bytes relative to the segment's begin: at its peak (at place `peak_operator`), and at its end."""
+    """Bytes relative to the segment's begin: at its peak (at place `peak_operator`), at its end, and the most
+    while each operator runs, by place.
+    """
 
     peak_bytes: int
     net_bytes: int
     peak_operator: int
+    loads: Mapping[int, int]
 
 
 class Segments:
@@ -73,7 +76,7 @@ class Segments:
         self._steps_kept = 0
         self._last_reads: dict[tuple[Segment, int, BlockRows], tuple[int, dict[int, int]]] = {}
         self._profiles: dict[_Key, _Profile] = {}
-        self._alone: dict[tuple[Segment, bool], int] = {}
+        self._alone: dict[tuple[Segment, bool], Mapping[int, int]] = {}
 
     def peak(self, sections: Sections) -> tuple[int, int, int]:
         """The largest sum of live bytes, the place of the operator where it first occurs, and the number of
@@ -92,6 +95,18 @@ class Segments:
             load += profile.net_bytes
         return most, peak_operator, occurrences
 
+    def loads(self, sections: Sections) -> dict[int, int]:
+        """Return the largest sum of live bytes while each operator runs, by place."""
+        load = sum(self._places.memories[number].size_bytes for number in self._places.inputs)
+        found: dict[int, int] = {}
+        keys = self._keys(sections)
+        self.units += _KEY_UNITS * len(keys)
+        for key in keys:
+            profile = self._profile(key)
+            found.update((place, load + most) for place, most in profile.loads.items())
+            load += profile.net_bytes
+        return found
+
     def steps(self, sections: Sections) -> tuple[Step, ...]:
         """Return the schedule of the whole graph, segment by segment."""
         span = self._places.span
@@ -101,10 +116,11 @@ class Segments:
             for number in self._walk(segment).steps
         )
 
-    def alone(self, segment: Segment, by_rows: bool) -> int:
-        """Return the peak in a segment, given the live bytes of the unsplit order at its begin.
+    def alone(self, segment: Segment, by_rows: bool) -> Mapping[int, int]:
+        """Return the most bytes while each operator of a segment runs, by place.
 
-        Its inputs from outside arrive row by row, or (except graph inputs) each tensor in one block.
+        At its begin are the live bytes of the unsplit order. Its inputs from outside arrive row by row, or
+        (except graph inputs) each tensor in one block.
         """
         key = (segment, by_rows)
         if key not in self._alone:
@@ -122,7 +138,8 @@ class Segments:
                 dies = memory.last < end and not memory.kept
                 dying.append((rows, self._reads(segment, number, rows)[0] if dies else 0))
             profile = self._profile(_Key(segment, tuple(dying), (_ALL,) * len(results)))
-            self._alone[key] = self.border_bytes[first] + profile.peak_bytes
+            begin = self.border_bytes[first]
+            self._alone[key] = {place: begin + load for place, load in profile.loads.items()}
         return self._alone[key]
 
     @cached_property
@@ -235,8 +252,13 @@ class Segments:
                 change[chance.time + 1] += chance.target.size_bytes
         *loads, net = accumulate(change[:-1])
         most = max(loads, default=0)
-        peak_operator = own.steps[loads.index(most)] // self._places.span if loads else first
-        return _Profile(most, net, peak_operator)
+        span = self._places.span
+        by_place: dict[int, int] = {}
+        for step, load in zip(own.steps, loads, strict=False):
+            place = step // span
+            by_place[place] = max(load, by_place.get(place, load))
+        peak_operator = own.steps[loads.index(most)] // span if loads else first
+        return _Profile(most, net, peak_operator, by_place)
 
     def _taken(
         self, chance: InPlaceCandidate, blocks: Mapping[int, tuple[BlockRows, dict[int, int]]]

@@ -27,6 +27,7 @@ from mcudeploy.planner.search.recompute import recompute
 from mcudeploy.planner.search.row_by_row import row_by_row
 from mcudeploy.planner.search.seeds import CutProblem
 from mcudeploy.planner.search.segments import Segments
+from mcudeploy.planner.search.squeeze import squeeze
 from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import live_peak
@@ -35,6 +36,9 @@ _LOG = logging.getLogger(__name__)
 
 _SEARCH_SHARE = 0.5
 """Share of the effort of a round for the search; the later stages share the rest."""
+
+_FIRST_SHARE = 0.5
+"""Share of the search's effort before it goes through worse states."""
 
 _SPARE = 0.1
 """A round without a gain is the last if it leaves more than this fraction of its spent effort."""
@@ -47,6 +51,9 @@ _PACKING_SHARE = 0.05
 
 _RECOMPUTED, _REORDERED = 2, 3
 """Number of new candidates with recomputed halos, and of plans in other orders; all would take too long."""
+
+_MOVED_SHARE = 0.1
+"""Share of the effort left for the moves of a plan whose peak keeps a RAM limit that its arena exceeds."""
 
 _PLAN_UNITS, _PACK_UNITS = 220, 120
 """Effort per step of a plan by first fit, with its kernels, and of offsets alone."""
@@ -118,7 +125,9 @@ def split_plans(
     search = _search(task, stored, report)
     interrupted, candidates = False, set[State]()
     for effort in budgets:
-        search.explore(effort.part(_SEARCH_SHARE))
+        part = effort.part(_SEARCH_SHARE)
+        search.explore(part.part(_FIRST_SHARE))
+        squeeze(search, part)
         interrupted, found = search.interrupted, search.found().best
         current.number += 1
         current.candidates = [one for one in found if one.state not in candidates]
@@ -134,7 +143,7 @@ def split_plans(
             if not current.made:
                 current.add(task, [_first_fit(task, found[0], effort)])
         before, best = best, _best(task, current.plans, best)
-        if interrupted or search.enough or any(map(task.is_enough, current.plans)):
+        if interrupted:
             break
         if search.ended and best is before and effort.left > _SPARE * effort.spent:
             break
@@ -152,23 +161,22 @@ def split_plans(
 
 
 def _best(task: SearchTask, plans: Sequence[Plan], best: Plan) -> Plan:
-    """Return the best plan that costs no more memory than the best so far, or the best so far."""
+    """Return the best plan that costs no more memory than the best so far, or the best so far.
+
+    A plan within the RAM limit costs none.
+    """
     least = placing.cost_key(best, task.board)
-    others = (plan for plan in plans if placing.cost_key(plan, task.board) <= least)
+    others = (plan for plan in plans if task.fits(plan) or placing.cost_key(plan, task.board) <= least)
     return min((best, *others), key=lambda plan: sort_key(plan, task.board, task.ram_limit))
 
 
 def _search(task: SearchTask, stored: Plan | None, report: Report) -> BestFirst:
-    def fits(candidate: Candidate, effort: Effort) -> bool:
-        if task.ram_limit == inf or candidate.peak_bytes > task.ram_limit:
-            return False
-        return task.is_enough(_with_moves(task, _first_fit(task, candidate, effort), effort.part(0.1)))
-
     space = task.space
     segments = Segments(space.flow, space.order, task.lean.work)
     start = () if stored is None else (space.state(stored.splits),)
-    problem = CutProblem(space, segments, task.costs, task.most_ticks)
-    return BestFirst(problem, start=start, report=_packing(task, report), enough=fits)
+    limit = 0.0 if task.ram_limit == inf else task.ram_limit
+    problem = CutProblem(space, segments, task.variants, task.most_ticks, limit)
+    return BestFirst(problem, start=start, report=_packing(task, report))
 
 
 def _packing(task: SearchTask, report: Report) -> OnGain:
@@ -192,14 +200,12 @@ def _packing(task: SearchTask, report: Report) -> OnGain:
 
 
 def _finish(task: SearchTask, current: _Round, effort: Effort, progress: Progress) -> None:
-    """Run all stages, until a plan has a sufficiently small arena."""
+    """Run all stages."""
     for number, (name, stage) in enumerate(_STAGES):
         if name:
             progress.stage(name)
         for plan in stage(task, current, effort.part(1 / (len(_STAGES) - number))):
             current.add(task, [plan])
-            if task.keeps(plan) and task.is_enough(plan):
-                return
 
 
 def _made(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
@@ -211,11 +217,16 @@ def _made(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
         return
     best = _first_fit(task, current.candidates[0], effort)
     yield best
+    if best.estimate.peak_bytes <= task.ram_limit < best.layout.arena_bytes:
+        yield _with_moves(task, best, effort.part(_MOVED_SHARE))
     rows = _row_by_row(task) if best.estimate.exposed_ticks and current.number == 1 else ()
     for number, candidate in enumerate((*rows, *current.candidates[1:]), 1):
-        could = number < _MADE_ANYWAY or _worth_packing(task, candidate.peak_bytes, current.plans)
+        could = number < _MADE_ANYWAY or _worth_placing(task, candidate, current.plans)
         if could and not effort.is_spent():
-            yield _first_fit(task, candidate, effort)
+            plan = _first_fit(task, candidate, effort)
+            yield plan
+            if plan.estimate.peak_bytes <= task.ram_limit < plan.layout.arena_bytes:
+                yield _with_moves(task, plan, effort.part(_MOVED_SHARE))
 
 
 def _row_by_row(task: SearchTask) -> Iterator[Candidate]:
@@ -223,7 +234,7 @@ def _row_by_row(task: SearchTask) -> Iterator[Candidate]:
     segments = Segments(task.space.flow, task.space.order, task.lean.work)
     room = sum(task.board.room(memory) for memory in task.board.memories if memory.is_fast)
     for state in row_by_row(task.space, task.lean.work, room):
-        ticks = task.costs.ticks(task.space.step_rows(state))
+        ticks = task.variants.ticks(task.space.step_rows(state))
         if ticks <= task.most_ticks:
             tiled = task.space.tiled(state)
             steps = segments.steps(task.space.sections(state))
@@ -281,7 +292,7 @@ def _moved(task: SearchTask, current: _Round, plan: Plan, effort: Effort) -> Ite
 def _recomputed(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
     """Yield plans that recompute tensors, if that lowers the peak."""
     for candidate in current.candidates[:_RECOMPUTED]:
-        again = recompute(candidate, task.costs, task.lean.work, task.most_ticks, effort)
+        again = recompute(candidate, task.variants, task.lean.work, task.most_ticks, effort)
         if again is not None:
             yield _with_moves(task, _first_fit(task, again, effort), effort)
 
@@ -295,7 +306,15 @@ _STAGES = (
 )
 
 
-def _worth_packing(task: SearchTask, peak_bytes: int, plans: Sequence[Plan]) -> bool:
+def _worth_placing(task: SearchTask, candidate: Candidate, plans: Sequence[Plan]) -> bool:
+    """Whether a candidate's plan could be the fastest that fits, or the smallest."""
+    fitting = [plan.estimate.ticks for plan in plans if task.fits(plan)]
+    if fitting:
+        return candidate.level_bytes <= task.ram_limit and candidate.ticks < min(fitting)
+    return _worth_packing(task, candidate.level_bytes, plans)
+
+
+def _worth_packing(task: SearchTask, peak_bytes: float, plans: Sequence[Plan]) -> bool:
     demands = [placing.cost_key(plan, task.board) for plan in plans]
     return not demands or could_win(peak_bytes, min(demands))
 
@@ -303,8 +322,13 @@ def _worth_packing(task: SearchTask, peak_bytes: int, plans: Sequence[Plan]) -> 
 def _worth_moving(task: SearchTask, plan: Plan, plans: Sequence[Plan]) -> bool:
     """Whether a plan could be the best with moves.
 
-    Its peak decides; if the core waits for slow memories, its latency bound decides.
+    Its peak decides; if the core waits for slow memories, its latency bound decides. With a plan within the
+    RAM limit only a faster one is worth it, if its peak is within the limit too.
     """
+    fitting = [one.estimate.ticks for one in plans if task.fits(one)]
+    if fitting:
+        is_near = plan.estimate.peak_bytes <= task.ram_limit < plan.layout.arena_bytes
+        return is_near and plan.estimate.ticks < min(fitting)
     _, latency, _ = min(placing.cost_key(one, task.board) for one in plans)
     if plan.estimate.exposed_ticks and latency:
         return placing.latency_bound(plan, task.model, task.board) < latency
@@ -325,7 +349,8 @@ def _placed(
 ) -> Plan:
     """Return the plan of a schedule, with the kernels chosen for it."""
     effort.spend(_PLAN_UNITS * len(schedule.steps))
-    limits = KernelLimits(task.most_ticks, task.board.constants_room)
+    limit = 0.0 if task.ram_limit == inf else task.ram_limit
+    limits = KernelLimits(task.most_ticks, task.board.constants_room, limit)
     model, ticks = choose_kernels(task.model, tiled, schedule.steps, task.time, limits)
     plan = placing.placed(model, task.board, tiled, schedule, splits=splits)
     return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
@@ -335,7 +360,7 @@ def _with_moves(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
     """Return the plan with moves if they reduce its arena."""
     tiled = task.tiled(plan)
     effort.spend(_PACK_UNITS * len(plan.schedule.steps))
-    relocation = Budget(task.price, effort, task.costs)
+    relocation = Budget(task.price, effort, task.variants)
     return placing.moved(plan, task.model.with_kernels(plan.kernels), task.board, tiled, relocation)
 
 

@@ -11,7 +11,6 @@ from mcudeploy.cost.tiles import (
     CallTile,
     CallTime,
     CopyCost,
-    Costs,
     TileSource,
     move_price,
     timed_blocks,
@@ -21,7 +20,7 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.axes import components
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Space
-from mcudeploy.planner.search.tile_times import Rivals, variant_costs
+from mcudeploy.planner.search.tile_times import Rivals, VariantTimes
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 
@@ -30,10 +29,11 @@ from mcudeploy.tiling.dataflow import Dataflow
 class SearchTask:
     """The common data of all plans of one search.
 
-    `model`: in the form that is cut, with its fastest kernels; `lean`: with the kernels of least scratch. The
-    search assumes the cheapest kernel of every tile, and the scratch of `lean`: scratch usually matters at
-    one operator, the peak. For its results `choose_kernels` chooses the variants. `unsplit_ticks`,
-    `most_ticks`: latency of the unsplit plan, and the limit. An arena of `ram_limit` bytes ends the search.
+    `model`: in the form that is cut, with its fastest kernels; `lean`: with the kernels of least scratch.
+    `variants`: the times by each kernel, with its scratch. For the results of a search `choose_kernels`
+    chooses among them. `unsplit_ticks`, `most_ticks`: latency of
+    the unsplit plan, and the limit. Of plans with arenas of at most `ram_limit` bytes the fastest is searched
+    for, else the one with the smallest arena.
     """
 
     model: Model
@@ -42,7 +42,7 @@ class SearchTask:
     space: Space
     tiles: TileSource
     time: CallTime
-    costs: Costs
+    variants: VariantTimes
     price: CopyCost
     unsplit_ticks: float
     most_ticks: float
@@ -66,13 +66,13 @@ class SearchTask:
         `guess`: estimated times, if `tiles` measures; `max_overhead`: percent of the unsplit latency.
         """
         flow = Dataflow.of(model.graph)
-        rivals = Rivals.of(model, flow, guess)
+        rivals = Rivals.of(model, guess)
         time = tiles(model.graph, tiles_tried(flow, rivals))
-        costs = variant_costs(model, flow, rivals, time)
+        variants = VariantTimes.of(model, flow, rivals, time)
         most_ticks = unsplit_ticks * (1 + max_overhead / 100)
         return cls(
-            model, model.min_scratch, board, Space.of(flow, order), tiles, time, costs, move_price(tiles),
-            unsplit_ticks, most_ticks, inf if ram_limit is None else ram_limit,
+            model, model.min_scratch, board, Space.of(flow, order), tiles, time, variants,
+            move_price(tiles), unsplit_ticks, most_ticks, inf if ram_limit is None else ram_limit,
         )  # fmt: skip
 
     def tiled(self, plan: Plan) -> TiledGraph:
@@ -83,8 +83,8 @@ class SearchTask:
         """Return whether a plan keeps the latency limit."""
         return plan.estimate.ticks <= self.most_ticks
 
-    def is_enough(self, plan: Plan) -> bool:
-        """Return whether a plan's arena is small enough to end the search."""
+    def fits(self, plan: Plan) -> bool:
+        """Return whether there is a limit for RAM, and a plan keeps it."""
         return plan.layout.arena_bytes <= self.ram_limit < inf
 
 

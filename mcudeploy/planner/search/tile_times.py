@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
 
 from mcudeploy.cost.tiles import CallTime, Costs, TileShare, TileTime, by_calls
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.planner.cores.parts import WorkSharing
 from mcudeploy.planner.model.model import Model
 from mcudeploy.tiling.dataflow import Dataflow
+from mcudeploy.tiling.live import scratch_bytes
 
 _NEAR = 1.25
 """Estimated times up to this multiple of the least are compared by measuring."""
@@ -24,59 +28,100 @@ def shared_costs(model: Model, flow: Dataflow, time: CallTime) -> Costs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rivals:
-    """The variants that may compute an operator's tiles, and the ticks that their constants count for a row.
+    """The variants that may compute an operator's tiles.
 
     A kernel that takes several rows together is slow on one row: another one computes that. By `guess`,
-    estimated times, only the variants that could be the cheapest are measured.
+    estimated times, only the variants that could be the fastest are measured.
     """
 
     calls: Mapping[str, Sequence[KernelCall]]
-    per_row: Mapping[tuple[str, str], float]
     guess: CallTime | None
 
     @classmethod
-    def of(cls, model: Model, flow: Dataflow, guess: CallTime | None) -> Rivals:
+    def of(cls, model: Model, guess: CallTime | None) -> Rivals:
         """Return the variants of a model without more state than the chosen ones."""
-        calls, per_row = {}, {}
-        for operator, rows in zip(flow.graph.operators, flow.iteration_rows, strict=True):
-            name = operator.name
-            if name not in model.calls:
-                continue
-            state = model.calls[name].state_bytes
-            calls[name] = [call for call in model.variants[name] if call.state_bytes == state]
-            for call in calls[name]:
-                size = model.constants.sizes.get((name, call.variant), 0.0)
-                per_row[name, call.variant] = model.constants.byte_ticks * size / rows
-        return cls(calls, per_row, guess)
+        calls = {
+            name: [other for other in model.variants[name] if other.state_bytes == call.state_bytes]
+            for name, call in model.calls.items()
+        }
+        return cls(calls, guess)
 
     def near(self, operator: Operator, rows: Interval) -> Sequence[KernelCall]:
-        """Return the variants that could be the cheapest for some rows."""
-        calls = self.calls[operator.name]
-        guess = self.guess
+        """Return the variants that could be the fastest for some rows."""
+        calls, guess = self.calls[operator.name], self.guess
         if len(calls) == 1 or guess is None:
             return calls
-        prices = [self._price(operator, call, rows, guess) for call in calls]
-        return [call for call, price in zip(calls, prices, strict=True) if price <= _NEAR * min(prices)]
+        times = [guess(operator, call, rows) for call in calls]
+        return [call for call, ticks in zip(calls, times, strict=True) if ticks <= _NEAR * min(times)]
 
-    def times(self, time: CallTime) -> TileTime:
-        """Return the times of tiles, each by its cheapest variant."""
+    def time_of(self, number: int, time: CallTime) -> TileTime:
+        """Return the times of tiles by the variant of a number.
+
+        The estimate of one that is not near the fastest is scaled by what was measured of the fastest.
+        """
 
         def tile_time(operator: Operator, rows: Interval) -> float:
-            calls = self.near(operator, rows)
-            if len(calls) == 1:
-                return time(operator, calls[0], rows)
-            best = min(calls, key=lambda call: self._price(operator, call, rows, time))
-            return time(operator, best, rows)
+            call, near, guess = self.calls[operator.name][number], self.near(operator, rows), self.guess
+            if call in near or guess is None:
+                return time(operator, call, rows)
+            best = min(near, key=lambda other: guess(operator, other, rows))
+            return guess(operator, call, rows) * time(operator, best, rows) / guess(operator, best, rows)
 
         return tile_time
 
-    def _price(self, operator: Operator, call: KernelCall, rows: Interval, time: CallTime) -> float:
-        return time(operator, call, rows) + len(rows) * self.per_row[operator.name, call.variant]
+
+class VariantTime(NamedTuple):
+    """The scratch of a variant beyond that of the variant with the least, in bytes, and its ticks."""
+
+    scratch_bytes: int
+    ticks: float
 
 
-def variant_costs(model: Model, flow: Dataflow, rivals: Rivals, time: CallTime) -> Costs:
-    """Return the times of all operators under any cut, each tile by its cheapest variant."""
-    return Costs(flow, rivals.times(time), _share_of(model, flow))
+@dataclass(frozen=True, slots=True, eq=False)
+class VariantTimes:
+    """The scratch and ticks of every operator's blocks by its variants; `ticks` are by the fastest.
+
+    `by_number`: the costs by the first variants of all operators, by the second ones, and so on.
+    """
+
+    flow: Dataflow
+    calls: Mapping[str, Sequence[KernelCall]]
+    cores: int
+    by_number: Sequence[Costs]
+    _known: dict[tuple[int, BlockRows], tuple[VariantTime, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: Model, flow: Dataflow, rivals: Rivals, time: CallTime) -> VariantTimes:
+        """Return the times of a model's variants. Those that are not near the fastest are not measured."""
+        share, most = _share_of(model, flow), max(map(len, rivals.calls.values()), default=0)
+        costs = [Costs(flow, rivals.time_of(number, time), share) for number in range(most)]
+        return cls(flow, rivals.calls, model.cores, costs)
+
+    def operator_ticks(self, position: int, block_rows: BlockRows) -> float:
+        """Return the ticks of an operator's blocks by its fastest variant; 0 for a view."""
+        times = self.of_blocks(position, block_rows)
+        return times[-1].ticks if times else 0.0
+
+    def ticks(self, block_rows: Sequence[BlockRows]) -> float:
+        """Return the ticks of the whole graph, given the blocks of every operator by position."""
+        return sum(self.operator_ticks(position, rows) for position, rows in enumerate(block_rows))
+
+    def of_blocks(self, position: int, rows: BlockRows) -> tuple[VariantTime, ...]:
+        """Return the variants that no other beats in scratch and time, by rising scratch and falling time."""
+        key = position, rows
+        if key not in self._known:
+            self._known[key] = tuple(self._best(position, rows))
+        return self._known[key]
+
+    def _best(self, position: int, rows: BlockRows) -> Iterator[VariantTime]:
+        calls = self.calls.get(self.flow.graph.operators[position].name, ())
+        scratch = [scratch_bytes(call, self.cores) for call in calls]
+        ticks = [costs.operator_ticks(position, rows) for costs in self.by_number[: len(calls)]]
+        fastest = inf
+        for size, time in sorted(zip(scratch, ticks, strict=True)):
+            if time < fastest:
+                fastest = time
+                yield VariantTime(size - min(scratch), time)
 
 
 def _share_of(model: Model, flow: Dataflow) -> TileShare | None:
