@@ -248,8 +248,8 @@ class BestFirst:
         fits = scored.peak_bytes <= self.problem.ram_limit
         second = scored.ticks if fits else scored.occurrences
         heapq.heappush(self._queue, (scored.peak_bytes, second, len(self._seen), scored))
-        better = not self.best or scored.peak_bytes < self.best[0].peak_bytes
-        better |= fits and scored.ticks < self.best[0].ticks
+        best = self.best[0] if self.best else None
+        better = best is None or scored.peak_bytes < best.peak_bytes or (fits and scored.ticks < best.ticks)
         self._keep(scored)
         if better and scored is not self.unsplit:
             self._last_gain = len(self._seen)
