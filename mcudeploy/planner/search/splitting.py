@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 _SEARCH_SHARE = 0.5
 """Share of the effort of a round for the search; the later stages share the rest."""
 
-_FIRST_SHARE = 0.5
+_FIRST_SHARE = 0.75
 """Share of the search's effort before it goes through worse states."""
 
 _SPARE = 0.1
