@@ -115,7 +115,12 @@ OPTIONS = (
         least=0,
         above=True,
     ),
-    OptionSpec("ram_limit", parse_size, "Bytes that the arena may take, such as 96k, 64KiB or 1M."),
+    OptionSpec(
+        "ram_limit",
+        parse_size,
+        "Bytes that the arena may take, such as 96k, 64KiB or 1M. The fastest plan within them is searched for, "
+        "instead of the smallest.",
+    ),
     OptionSpec(
         "flash_limit",
         parse_size,

@@ -101,10 +101,14 @@ def test_tune_without_a_search_runs_the_stored_plan_and_keeps_the_limit(
         reports.tune_model(model, [target], replace(options, max_overhead=0))
 
 
-def test_the_search_stops_as_soon_as_a_plan_fits() -> None:
-    made = api.plan_model(MODEL, HOST, Options(ram_limit=40_000))
-    assert made.plan.layout.arena_bytes <= 40_000
-    assert made.planned.search.candidates < 20
+def test_of_plans_that_fit_the_fastest_is_taken() -> None:
+    limit, options = 40_000, Options(time_limit=5)
+    made = api.plan_model(MODEL, HOST, replace(options, ram_limit=limit))
+    smallest = api.plan_model(MODEL, HOST, options)
+    assert smallest.plan.layout.arena_bytes < made.plan.layout.arena_bytes <= limit
+    assert made.plan.estimate.ticks < smallest.plan.estimate.ticks
+    roomy = api.plan_model(MODEL, HOST, replace(options, ram_limit=1 << 20))
+    assert not roomy.plan.splits and roomy.planned.search.candidates == 0
     with pytest.raises(FitError, match=r"arena needs [\d,]+ bytes, the limit is 1,024"):
         api.plan_model(MODEL, HOST, Options(ram_limit=1024, time_limit=1))
 

@@ -117,6 +117,8 @@ def split_plans(
     """
     if stored is not None and stored.form != task.model.form:
         stored = None  # it has no cuts, or its form has other operators
+    if task.fits(unsplit):
+        return Splits((), Search(), interrupted=False)  # no plan is faster
     made: list[Plan] = []
     if stored is not None:
         kernels = task.model.with_kernels(stored.kernels)
@@ -290,7 +292,9 @@ def _moved(task: SearchTask, current: _Round, plan: Plan, effort: Effort) -> Ite
 
 
 def _recomputed(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
-    """Yield plans that recompute tensors, if that lowers the peak."""
+    """Yield plans that recompute tensors, if that lowers the peak and no RAM limit is kept."""
+    if any(map(task.fits, current.plans)):
+        return
     for candidate in current.candidates[:_RECOMPUTED]:
         again = recompute(candidate, task.variants, task.lean.work, task.most_ticks, effort)
         if again is not None:
