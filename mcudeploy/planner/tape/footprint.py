@@ -58,7 +58,7 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
         pointers, words, halves = pointers + 5 + 1, words + 2 + 1, halves + len(waits.pending)
     first = sum(state.initial.nbytes for state in plan.graph.states if state.initial.any())
     arenas = len(plan.layout.arenas)
-    pointers += 2 * records + 2 * arenas + 4  # an arena's size is padded to a pointer
+    pointers += 3 * records + 2 * arenas + 4  # an arena's size and a lead are padded to a pointer
     words += 2 * records + 3 + 3 % (pointer_bytes // WORD_BYTES)
     return (
         pointers * pointer_bytes
