@@ -82,7 +82,7 @@ void mcud_sleep(const mcud_op *op, int32_t first_row, int32_t end_row)
 }
 
 static const mcud_offset offsets[STEPS] = {0};
-static const mcud_tensor all = {arena.bytes, offsets, 0, STEPS};
+static const mcud_tensor all = {arena.bytes, offsets, 0, STEPS, 0};
 static const mcud_op ops[] = {
     {mcud_count, NULL, NULL, &all, NULL, STEPS, 1},
     {mcud_deep, NULL, NULL, &all, NULL, 1, 1},

@@ -39,7 +39,7 @@ int main(void)
 {
     /* Five rows of 8 bytes: in blocks of two rows at 0, 64, 128, and whole at 192. */
     static const mcud_offset apart[] = {0, 16, 32}, whole[] = {48};
-    const mcud_tensor blocks = {arena, apart, 8, 2}, one = {arena, whole, 8, 5};
+    const mcud_tensor blocks = {arena, apart, 8, 2, 0}, one = {arena, whole, 8, 5, 0};
     const mcud_tensor *const inputs[] = {&blocks};
     const mcud_clean_params row = {8};
     const mcud_invalidate_params same = {8};

@@ -30,8 +30,8 @@ static void show(void)
 
 int main(int count, char **words)
 {
-    const mcud_tensor old = {fast, from, 0, 1};
-    const mcud_tensor new = {slow, to, 0, 1};
+    const mcud_tensor old = {fast, from, 0, 1, 0};
+    const mcud_tensor new = {slow, to, 0, 1, 0};
     const mcud_tensor *const in[] = {&old};
     const mcud_start_transfers_params started = {bytes, 1};
     const mcud_await_transfers_params awaited = {pending, 1};

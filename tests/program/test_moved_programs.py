@@ -256,8 +256,8 @@ int main(void)
                     arena[i] = (uint8_t)i;
                 }
                 const mcud_offset places[] = {(mcud_offset)from, (mcud_offset)to};
-                const mcud_tensor old = {arena, &places[0], 0, 1};
-                const mcud_tensor new = {arena, &places[1], 0, 1};
+                const mcud_tensor old = {arena, &places[0], 0, 1, 0};
+                const mcud_tensor new = {arena, &places[1], 0, 1, 0};
                 const mcud_tensor *const in[] = {&old};
                 const uint32_t marked = bytes | MCUD_ENDS_SOURCE;
                 const mcud_move_blocks_params params = {&marked};

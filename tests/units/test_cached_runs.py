@@ -91,7 +91,7 @@ def computed(operator: Operator, inputs: list[Bytes]) -> Bytes:
 
 def place_of(tiled: TiledGraph, layout: Layout, name: str, row: int) -> slice:
     root, row_bytes = tiled.flow.roots[name], tiled.graph.tensors[name].row_bytes
-    rows = tiled.tensor_block_rows(root) if root == name else tiled.graph.tensors[name].shape[0]
+    rows = tiled.tensor_block_rows(root).rows if root == name else tiled.graph.tensors[name].shape[0]
     at = layout.blocks[root][row // rows][0].offset + row % rows * row_bytes
     return slice(at, at + row_bytes)
 

@@ -21,7 +21,7 @@ static union {
 } arena;
 
 static const mcud_offset offsets[ROWS] = {0, 1, 2, 3, 4};
-static const mcud_tensor rows = {arena.bytes, offsets, 8, 1};
+static const mcud_tensor rows = {arena.bytes, offsets, 8, 1, 0};
 static const mcud_op ops[] = {{known, NULL, NULL, &rows, NULL, ROWS, 1}};
 static const mcud_code schedule[STEPS] = {0, 1, 2, 3, 4};
 static const mcud_arena arenas[] = {{arena.bytes, sizeof arena.bytes}};

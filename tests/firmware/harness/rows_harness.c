@@ -12,7 +12,8 @@ static uint8_t made[MOST_ROWS];
 static void make_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     require(first_row >= 0 && first_row < end_row && (uint32_t)end_row <= op->rows);
-    require((uint32_t)first_row / op->block_rows == ((uint32_t)end_row - 1) / op->block_rows);
+    const uint32_t lead = op->out->lead;
+    require(((uint32_t)first_row + lead) / op->block_rows == ((uint32_t)end_row + lead - 1) / op->block_rows);
     for (int32_t row = first_row; row < end_row; row++) {
         made[row]++;
     }
@@ -24,10 +25,10 @@ static void walk(const mcud_tensor *tensor, uint32_t rows)
     const int32_t end = row + 1 + (int32_t)draw(rows - (uint32_t)row);
     const int32_t run_end = mcud_run_end(tensor, row, end);
     const uint8_t *const first = mcud_row(tensor, row);
-    const uint32_t block = (uint32_t)row / tensor->block_rows;
-    const uint32_t inside = (uint32_t)row % tensor->block_rows;
+    const uint32_t block = ((uint32_t)row + tensor->lead) / tensor->block_rows;
+    const uint32_t inside = ((uint32_t)row + tensor->lead) % tensor->block_rows;
     require(run_end > row && run_end <= end);
-    require(run_end == end || (uint32_t)run_end % tensor->block_rows == 0);
+    require(run_end == end || ((uint32_t)run_end + tensor->lead) % tensor->block_rows == 0);
     require(first == arena + tensor->offsets[block] * (uint32_t)MCUD_ALIGN + inside * tensor->row_bytes);
     for (int32_t at = row; at < run_end; at++) {
         const uint8_t *const address = mcud_row(tensor, at);
@@ -42,7 +43,8 @@ void harness(void)
     mcud_code schedule[MOST_ROWS];
     const uint32_t rows = 1 + draw(MOST_ROWS);
     const uint32_t block_rows = 1 + draw(rows);
-    const uint32_t blocks = (rows + block_rows - 1) / block_rows;
+    const uint32_t lead = draw(block_rows);
+    const uint32_t blocks = (rows + lead + block_rows - 1) / block_rows;
     const uint32_t row_bytes = draw(MOST_ROW_BYTES + 1);
     const uint32_t room = (ARENA_BYTES - block_rows * row_bytes) / MCUD_ALIGN;
     const uint32_t block_bits = 4 + draw(3);
@@ -50,7 +52,7 @@ void harness(void)
         offsets[i] = (mcud_offset)draw(room + 1);
         schedule[i] = (mcud_code)i;
     }
-    const mcud_tensor tensor = {arena, offsets, row_bytes, block_rows};
+    const mcud_tensor tensor = {arena, offsets, row_bytes, block_rows, lead};
     walk(&tensor, rows);
 
     const mcud_op op = {make_rows, 0, 0, &tensor, 0, rows, block_rows};

@@ -93,8 +93,8 @@ static uint32_t by_tape(uint32_t *ticks)
     static const mcud_offset to[] = {3000, 0};
     static const uint32_t bytes[] = {7000, MCUD_ENDS_SOURCE | 9000u};
     static const uint16_t pending[] = {0};
-    const mcud_tensor old = {here[0], from, 0, 1};
-    const mcud_tensor new = {there, to, 0, 1};
+    const mcud_tensor old = {here[0], from, 0, 1, 0};
+    const mcud_tensor new = {there, to, 0, 1, 0};
     const mcud_tensor *const in[] = {&old};
     const mcud_start_transfers_params started = {bytes, 0};
     const mcud_await_transfers_params awaited = {pending, 0};
