@@ -133,7 +133,7 @@ def _require_transfers(plan: Plan, board: Board) -> None:
     for transfer in plan.layout.transfers:
         where, blocks = transfer_text(transfer), plan.layout.blocks.get(transfer.tensor)
         if transfer.engine not in (CPU, *links):
-            raise PlanFaultError(f"{where}: there is no engine {transfer.engine}")
+            raise PlanFaultError(f"{where}: there is no engine {transfer.engine!r}")
         if blocks is None:
             raise PlanFaultError(f"{where}: no tensor of this name owns memory")
         if not 0 <= transfer.block < len(blocks):

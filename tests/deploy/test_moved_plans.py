@@ -134,7 +134,7 @@ CHANGES: dict[str, tuple[Callable[[File], object], str]] = {
     "an end that comes later": (
         lambda p: first(p).__setitem__(5, first(p)[5] + 1), "from step|while it runs"
     ),
-    "another engine": (lambda p: first(p).__setitem__(0, "dma"), "there is no engine dma"),
+    "another engine": (lambda p: first(p).__setitem__(0, "dma"), "there is no engine 'dma'"),
     "turned round": (lambda p: p["transfers"].reverse(), "out of order"),
     "a transfer is missing": (
         lambda p: p["transfers"].pop(0), "not made yet|not in the one that it comes from"

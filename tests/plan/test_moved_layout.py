@@ -263,7 +263,7 @@ FAULTS = [
     (before_the_start, r"block 0 of a resides at \[-1"),
     (of_a_residence_that_is_not, "none of this number"),
     (of_the_first_residence, "no residence before"),
-    (by_an_engine_that_is_not, "no engine dma"),
+    (by_an_engine_that_is_not, "no engine 'dma'"),
     (twice, "before step 4: it is not in the one that it comes from"),
     (without_a_transfer, "needs block 0 of a, which is not made yet"),
     (over_a_gap, r"from step 3 to 3: the residence before is that of \[\d, 2\)"),

@@ -190,7 +190,7 @@ def test_faults_in_flight_are_found(fault: Callable[[Layout], Layout], message: 
 
 
 def test_an_engine_that_the_board_lacks_is_found() -> None:
-    with pytest.raises(PlanFaultError, match="there is no engine dma0"):
+    with pytest.raises(PlanFaultError, match="there is no engine 'dma0'"):
         judge(flown().layout, wandering_board(("sram", "psram", "far"), ("dma1", ("sram", "psram"))))
 
 
