@@ -56,10 +56,10 @@ struct mcud_op {
     mcud_kernel *kernel;
     const void *params;           /* the kernel's mcud_<kernel>_params */
     const mcud_tensor *const *in; /* what it reads, in the order the kernel documents */
-    const mcud_tensor *out;
-    const mcud_tensor *scratch; /* NULL if the kernel needs none */
-    uint32_t rows;              /* of the output; by rows, of the input */
-    uint32_t block_rows;        /* rows made, or taken in, by one step */
+    const mcud_tensor *out;       /* NULL of a wait */
+    const mcud_tensor *scratch;   /* NULL if the kernel needs none */
+    uint32_t rows;                /* of the output; by rows, of the input */
+    uint32_t block_rows;          /* rows made, or taken in, by one step */
 };
 MCUD_REQUIRE(sizeof(mcud_op) == 5u * sizeof(void *) + 8u, "mcud_op has no padding");
 

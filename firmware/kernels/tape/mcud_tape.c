@@ -1,10 +1,12 @@
+#include <stddef.h>
+
 #include "mcud.h"
 
 static inline void run_step(const mcud_op *ops, uint32_t code, uint32_t block_bits)
 {
     const mcud_op *op = &ops[code >> block_bits];
     const uint32_t block = code & ((1u << block_bits) - 1u);
-    const uint32_t lead = op->out->lead;
+    const uint32_t lead = op->out != NULL ? op->out->lead : 0u;
     const uint32_t begin = block * op->block_rows; /* from the row at the first block's address on */
     const uint32_t left = op->rows + lead - begin;
     const uint32_t end = begin + (left < op->block_rows ? left : op->block_rows);
