@@ -17,6 +17,7 @@ from mcudeploy.device.frame import Frame, Receiver, encode
 from mcudeploy.device.session import Session, Timing, connect
 from mcudeploy.device.tile import Image, KernelTable, Tile, TileTensor, pack
 from mcudeploy.device.transport import ProcessTransport, SerialTransport, open_transport
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.opdef import KernelCall
 
 KERNELS = ("count", "crash", "deep", "hang", "sleep")
@@ -24,8 +25,8 @@ QUICK = Timing(answer_s=0.4, resend_s=0.05, busy_resend_s=0.2)
 
 
 def image(session: Session, kernel: str, rows: int = 1000) -> Image:
-    out = TileTensor((0,), 0, rows)
-    tile = Tile(KernelCall(kernel), (), out, None, rows, rows)
+    out = TileTensor((0,), 0, BlockRows(rows))
+    tile = Tile(KernelCall(kernel), (), out, None, rows, out.block_rows)
     found = pack(tile, KernelTable.of(session, KERNELS), session.info, at=4096)
     session.write(0, found.at, found.data)
     return found

@@ -23,6 +23,7 @@ from mcudeploy.device.tile import (
     _changes,
     pack,
 )
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
@@ -40,7 +41,9 @@ def info(pointer_bytes: int, base: int = 0x20000000, offset_bytes: int = 4) -> D
 
 def test_bytes_of_a_record_with_32_bit_pointers() -> None:
     call = KernelCall("k", {"table": np.array([7, 8], np.int32), "none": None, "n": -2, "scale": 0.5}, 16)
-    tile = Tile(call, (TileTensor((8, 0), 12, 3),), TileTensor((400,), 20, 5), TileTensor((600,), 0, 5), 5, 5)
+    whole = BlockRows(5)
+    scratch_at, made = TileTensor((600,), 0, whole), TileTensor((400,), 20, whole)
+    tile = Tile(call, (TileTensor((8, 0), 12, BlockRows(3, 1)),), made, scratch_at, 5, whole)
     image = pack(tile, KernelTable({"k": 0x8001}), info(4, 0x20000000), at=1024)
     word = struct.Struct("<I").unpack_from
     data, base = image.data, 0x20000000 + 1024
@@ -55,33 +58,39 @@ def test_bytes_of_a_record_with_32_bit_pointers() -> None:
     assert (none, number) == (0, 0xFFFFFFFE)
     assert struct.pack("<I", scale) == struct.pack("<f", 0.5)
     (first,) = at(inputs, 1)
-    memory, offsets, row_bytes, height = at(first, 4)
-    assert (memory, row_bytes, height) == (0x20000000, 12, 3)
+    memory, offsets, row_bytes, height, lead = at(first, 5)
+    assert (memory, row_bytes, height, lead) == (0x20000000, 12, 3, 1)
     assert at(offsets, 2) == (2, 0)
     assert at(at(output, 4)[1], 1) == (100,)
-    assert at(scratch, 4)[2:] == (0, 5)
+    assert at(scratch, 5)[2:] == (0, 5, 0)
     assert word(data, 0)[0] == 7  # constants come first
 
 
+def one_row(offset: int) -> TileTensor:
+    return TileTensor((offset,), 1, BlockRows(1))
+
+
 def test_offsets_of_two_bytes_and_their_limit() -> None:
-    small = Tile(KernelCall("k"), (), TileTensor((4 * 65535,), 1, 1), None, 1, 1)
+    small = Tile(KernelCall("k"), (), one_row(4 * 65535), None, 1, BlockRows(1))
     device = info(4, offset_bytes=2)
     assert b"\xff\xff" in pack(small, KernelTable({"k": 1}), device, at=0).data
-    far = Tile(KernelCall("k"), (), TileTensor((4 * 65536,), 1, 1), None, 1, 1)
+    far = Tile(KernelCall("k"), (), one_row(4 * 65536), None, 1, BlockRows(1))
     with pytest.raises(ValueError, match="does not fit the 2-byte tables"):
         pack(far, KernelTable({"k": 1}), device, at=0)
 
 
 def test_what_is_refused() -> None:
     device = info(8)
-    odd = Tile(KernelCall("k"), (), TileTensor((2,), 1, 1), None, 1, 1)
+    odd = Tile(KernelCall("k"), (), one_row(2), None, 1, BlockRows(1))
     with pytest.raises(ValueError, match="no multiples of 4"):
         pack(odd, KernelTable({"k": 1}), device, at=0)
-    fine = Tile(KernelCall("k", {"n": 1, "table": None}), (), TileTensor((0,), 1, 1), None, 1, 1)
+    fine = Tile(KernelCall("k", {"n": 1, "table": None}), (), one_row(0), None, 1, BlockRows(1))
     with pytest.raises(ValueError, match="table follows a scalar"):
         pack(fine, KernelTable({"k": 1}), device, at=0)
     with pytest.raises(ValueError, match="no kernel x"):
-        pack(Tile(KernelCall("x"), (), fine.output, None, 1, 1), KernelTable({"k": 1}), device, at=0)
+        pack(
+            Tile(KernelCall("x"), (), fine.output, None, 1, BlockRows(1)), KernelTable({"k": 1}), device, at=0
+        )
     with pytest.raises(ValueError, match="not aligned"):
         pack(fine, KernelTable({"k": 1}), device, at=4)
 
@@ -128,13 +137,14 @@ def run_in_blocks(session: Session, table: KernelTable, height: int) -> bytes:
     (operator,) = graph.operators
     y = graph.tensors["y"]
     call = call_of(graph, operator)
-    placed = TileTensor((2000, 1000, 0), graph.tensors["x"].row_bytes, 5)
+    placed = TileTensor((2000, 1000, 0), graph.tensors["x"].row_bytes, BlockRows(5))
     for block, offset in enumerate(placed.offsets):
         session.write(0, offset, x[5 * block : 5 * block + 5].tobytes())
     count = -(-y.shape[0] // height)
-    made = TileTensor(tuple(4000 + 512 * block for block in range(count)), y.row_bytes, height)
-    scratch = TileTensor((8000,) * count, 0, height) if call.scratch_bytes else None
-    image = pack(Tile(call, (placed,), made, scratch, y.shape[0], height), table, session.info, at=20_000)
+    size = BlockRows(height)
+    made = TileTensor(tuple(4000 + 512 * block for block in range(count)), y.row_bytes, size)
+    scratch = TileTensor((8000,) * count, 0, size) if call.scratch_bytes else None
+    image = pack(Tile(call, (placed,), made, scratch, y.shape[0], size), table, session.info, at=20_000)
     out = b""
     for block, offset in enumerate(made.offsets):
         rows = Interval(block * height, min(y.shape[0], (block + 1) * height))

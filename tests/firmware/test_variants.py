@@ -19,6 +19,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.tile import KernelTable, Tile, TileTensor, pack
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
@@ -108,15 +109,16 @@ def run(device: Device, work: Work, call: KernelCall) -> bytes:
     at, placed = 0, []
     for tensor, data in zip(work.inputs, work.values, strict=True):
         device.session.write(0, at, data)
-        placed.append(TileTensor((at,), tensor.row_bytes, tensor.shape[0]))
+        placed.append(TileTensor((at,), tensor.row_bytes, BlockRows(tensor.shape[0])))
         at += -(-len(data) // 4) * 4 + 4
     count = -(-rows // work.height)
     pitch = -(-work.height * work.output.row_bytes // 4) * 4 + 4
-    made = TileTensor(tuple(at + pitch * block for block in range(count)), work.output.row_bytes, work.height)
+    size = BlockRows(work.height)
+    made = TileTensor(tuple(at + pitch * block for block in range(count)), work.output.row_bytes, size)
     at += pitch * count
-    scratch = TileTensor((at,) * count, 0, work.height) if call.scratch_bytes else None
+    scratch = TileTensor((at,) * count, 0, size) if call.scratch_bytes else None
     assert at + call.scratch_bytes <= IMAGE_AT
-    tile = Tile(call, tuple(placed), made, scratch, rows, work.height)
+    tile = Tile(call, tuple(placed), made, scratch, rows, size)
     image = pack(tile, device.kernels, device.session.info, at=IMAGE_AT)
     assume(IMAGE_AT + len(image.data) <= ARENA_BYTES)
     out = b""

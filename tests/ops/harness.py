@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from mcudeploy.device.session import Session
 from mcudeploy.device.tile import Tile, TileTensor, pack
 from mcudeploy.frontend import load
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.host_io import to_device
@@ -52,7 +53,7 @@ def run_operator(
     graph: Graph,
     operator: Operator,
     values: Mapping[str, Array],
-    block_rows: int | None = None,
+    block_rows: int | BlockRows | None = None,
     *,
     seed: int = 0,
     blocks: Iterable[int] | None = None,
@@ -63,39 +64,39 @@ def run_operator(
 
     `values` has its inputs, in stored layout and type. `blocks`: only these; rows of others stay zero.
     `in_place`: this input shares the output's memory. Inputs are in one block if the output is, otherwise in
-    blocks of random height. `variant`: index of the kernel among all with the same result. Raises
+    blocks of random height and lead. `variant`: index of the kernel among all with the same result. Raises
     AssertionError for writes outside, ProtocolError with the sanitizer's report for bad accesses.
     """
     rng = np.random.default_rng(seed)
     output = graph.tensors[operator.output]
     rows = output.shape[0]
-    height = rows if block_rows is None else min(block_rows, rows)
+    size = _size(rows, block_rows)
     usual = operator.op.kernel(operator, graph.input_tensors(operator), output)
     call = (usual, *usual.others)[variant]
-    heights = {name: _height(graph.tensors[name], rng, block_rows) for name in operator.inputs}
+    cuts = {name: _drawn(graph.tensors[name].shape[0], rng, block_rows) for name in operator.inputs}
     if in_place is not None:
-        heights[operator.inputs[in_place]] = height
-    count = -(-rows // height)
+        cuts[operator.inputs[in_place]] = size
+    count = size.count(rows)
     sizes = {
-        **{(name, block): _bytes(graph.tensors[name], heights[name], block)
-           for name in heights for block in range(-(-graph.tensors[name].shape[0] // heights[name]))},
+        **{(name, block): _bytes(graph.tensors[name], cuts[name], block)
+           for name in cuts for block in range(cuts[name].count(graph.tensors[name].shape[0]))},
         **{("", block): call.scratch_bytes for block in range(count) if call.scratch_bytes},
     }  # fmt: skip
     if in_place is None:
-        sizes |= {(operator.output, block): _bytes(output, height, block) for block in range(count)}
+        sizes |= {(operator.output, block): _bytes(output, size, block) for block in range(count)}
     offsets, used = scatter(sizes, rng)
     if in_place is not None:
         host = operator.inputs[in_place]
         offsets |= {(operator.output, block): offsets[host, block] for block in range(count)}
 
-    def placed(name: str, row_bytes: int, block_height: int) -> TileTensor:
+    def placed(name: str, row_bytes: int, cut: BlockRows) -> TileTensor:
         mine = sorted((block, offset) for (owner, block), offset in offsets.items() if owner == name)
-        return TileTensor(tuple(offset for _, offset in mine), row_bytes, block_height)
+        return TileTensor(tuple(offset for _, offset in mine), row_bytes, cut)
 
-    tensors = {name: placed(name, graph.tensors[name].row_bytes, heights[name]) for name in heights}
-    made = placed(operator.output, output.row_bytes, height)
-    scratch = placed("", 0, height) if call.scratch_bytes else None
-    tile = Tile(call, tuple(tensors[name] for name in operator.inputs), made, scratch, rows, height)
+    tensors = {name: placed(name, graph.tensors[name].row_bytes, cut) for name, cut in cuts.items()}
+    made = placed(operator.output, output.row_bytes, size)
+    scratch = placed("", 0, size) if call.scratch_bytes else None
+    tile = Tile(call, tuple(tensors[name] for name in operator.inputs), made, scratch, rows, size)
     device = machine()
     kernels = device.kernels(call.kernel)
     image = pack(tile, kernels, device.session.info, at=-(-used // 8) * 8 + 8)
@@ -103,7 +104,7 @@ def run_operator(
     try:
         device.session.write(0, image.at, image.data)
         for block in range(count) if blocks is None else blocks:
-            part = Interval(block * height, min(rows, (block + 1) * height))
+            part = size.interval(block, rows)
             start = scratch.offsets[block] if scratch is not None else 0
             piece = Piece(
                 part,
@@ -123,12 +124,24 @@ def run_operator(
     return result
 
 
-def _height(tensor: Tensor, rng: np.random.Generator, block_rows: int | None) -> int:
-    return tensor.shape[0] if block_rows is None else int(rng.integers(1, tensor.shape[0] + 1))
+def _size(rows: int, block_rows: int | BlockRows | None) -> BlockRows:
+    """The blocks of an output; a whole one has no lead."""
+    if block_rows is None:
+        return BlockRows(rows)
+    size = block_rows if isinstance(block_rows, BlockRows) else BlockRows(block_rows)
+    return size if size.rows < rows else BlockRows(rows)
 
 
-def _bytes(tensor: Tensor, height: int, block: int) -> int:
-    return min(height, tensor.shape[0] - block * height) * tensor.row_bytes
+def _drawn(rows: int, rng: np.random.Generator, block_rows: int | BlockRows | None) -> BlockRows:
+    """The blocks of an input: one if the output is, otherwise of random height and lead."""
+    if block_rows is None:
+        return BlockRows(rows)
+    height = int(rng.integers(1, rows + 1))
+    return _size(rows, BlockRows(height, int(rng.integers(0, height))))
+
+
+def _bytes(tensor: Tensor, size: BlockRows, block: int) -> int:
+    return size.rows_held(block, tensor.shape[0]) * tensor.row_bytes
 
 
 def scatter(
@@ -167,9 +180,10 @@ def _reads(
 def spans(tensor: TileTensor, rows: Interval) -> list[tuple[Interval, Interval]]:
     """The bytes of rows of a tensor, and which rows they are, block by block."""
     found = []
-    for block in range(rows.lo // tensor.block_rows, -(-rows.hi // tensor.block_rows) if len(rows) else 0):
-        first = block * tensor.block_rows
-        part = rows.clip(first, first + tensor.block_rows)
+    size = tensor.block_rows
+    for block in size.blocks(rows) if len(rows) else ():
+        first = size.start(block)
+        part = rows.clip(max(0, first), size.start(block + 1))
         start = tensor.offsets[block] + (part.lo - first) * tensor.row_bytes
         found.append((Interval(start, start + len(part) * tensor.row_bytes), part))
     return found
@@ -247,14 +261,16 @@ def check_operator(
     for height in sorted({1, 2, int(rng.integers(1, rows + 1))}):
         if height >= rows:
             continue
-        count = -(-rows // height)
+        size = BlockRows(height, int(rng.integers(0, height)))
+        count = size.count(rows)
         inner = rng.permutation(np.arange(1, count - 1))[: blocks - 2]
         some = sorted({0, count - 1, *map(int, inner)})
-        _same(graph, operator, values, whole, height=height, seed=seed, blocks=some)
+        _same(graph, operator, values, whole, size=size, seed=seed, blocks=some)
     for operand in operator.op.overwrites(graph.input_tensors(operator), output):
         for height in {1, rows}:
             ends = sorted({0, -(-rows // height) - 1})
-            _same(graph, operator, values, whole, height=height, seed=seed + 1, blocks=ends, in_place=operand)
+            size = BlockRows(height)
+            _same(graph, operator, values, whole, size=size, seed=seed + 1, blocks=ends, in_place=operand)
     return whole
 
 
@@ -285,17 +301,17 @@ def _same(
     values: Mapping[str, Array],
     whole: Array,
     *,
-    height: int,
+    size: BlockRows,
     seed: int,
     blocks: list[int],
     in_place: int | None = None,
 ) -> None:
-    part = run_operator(graph, operator, values, height, seed=seed, blocks=blocks, in_place=in_place)
+    part = run_operator(graph, operator, values, size, seed=seed, blocks=blocks, in_place=in_place)
     for block in blocks:
-        span = slice(block * height, (block + 1) * height)
-        equal = part[span].tobytes() == whole[span].tobytes()
+        rows = size.interval(block, len(whole))
+        equal = part[rows.lo : rows.hi].tobytes() == whole[rows.lo : rows.hi].tobytes()
         how = "in pieces" if in_place is None else f"in place of input {in_place}"
-        assert equal, f"{operator.name} ({operator.op.kind}) differs {how}: block {block} of {height} rows"
+        assert equal, f"{operator.name} ({operator.op.kind}) differs {how}: block {block} of {size}"
 
 
 def check_against_onnx(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from single_node import bounded, seeds
 
 from mcudeploy.device.tile import Tile, TileTensor, pack
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
@@ -81,10 +82,13 @@ def run_by_rows(
     bounds = [Interval(lo, min(lo + height, rows)) for lo in range(0, rows, height)]
     sizes = {("x", block): len(span) * source.row_bytes for block, span in enumerate(bounds)}
     offsets, used = scatter({**sizes, ("y", 0): output.row_bytes, ("state", 0): call.state_bytes}, rng)
-    taken = TileTensor(tuple(offsets["x", block] for block in range(len(bounds))), source.row_bytes, height)
-    made = TileTensor((offsets["y", 0],), output.row_bytes, 1)
+    taken = TileTensor(
+        tuple(offsets["x", block] for block in range(len(bounds))), source.row_bytes, BlockRows(height)
+    )
+    made = TileTensor((offsets["y", 0],), output.row_bytes, BlockRows(1))
     state = Interval(offsets["state", 0], offsets["state", 0] + call.state_bytes)
-    tile = Tile(call, (taken,), made, TileTensor((state.lo,), 0, rows), rows, max(map(len, steps)))
+    kept_at = TileTensor((state.lo,), 0, BlockRows(rows))
+    tile = Tile(call, (taken,), made, kept_at, rows, BlockRows(max(map(len, steps))))
     device = machine()
     kernels = device.kernels(call.kernel)
     image = pack(tile, kernels, device.session.info, at=-(-used // 8) * 8 + 8)
