@@ -20,6 +20,7 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.axes import components
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Space
+from mcudeploy.planner.search.placing import cost_key
 from mcudeploy.planner.search.tile_times import Rivals, VariantTimes
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
@@ -31,9 +32,8 @@ class SearchTask:
 
     `model`: in the form that is cut, with its fastest kernels; `lean`: with the kernels of least scratch.
     `variants`: the times by each kernel, with its scratch. For the results of a search `choose_kernels`
-    chooses among them. `unsplit_ticks`, `most_ticks`: latency of
-    the unsplit plan, and the limit. Of plans with arenas of at most `ram_limit` bytes the fastest is searched
-    for, else the one with the smallest arena.
+    chooses among them. `unsplit_ticks`, `most_ticks`: latency of the unsplit plan, and the limit. Of plans
+    with arenas of at most `ram_limit` bytes the search takes the fastest, else the one with the smallest.
     """
 
     model: Model
@@ -84,8 +84,9 @@ class SearchTask:
         return plan.estimate.ticks <= self.most_ticks
 
     def fits(self, plan: Plan) -> bool:
-        """Return whether there is a limit for RAM, and a plan keeps it."""
-        return plan.layout.arena_bytes <= self.ram_limit < inf
+        """Return whether there is a limit for RAM, and a plan keeps it and those of the board's memories."""
+        beyond, _, arena_bytes = cost_key(plan, self.board)
+        return not beyond and arena_bytes <= self.ram_limit < inf
 
 
 def tiles_tried(flow: Dataflow, rivals: Rivals) -> Iterator[CallTile]:
