@@ -7,10 +7,10 @@ static inline void run_step(const mcud_op *ops, uint32_t code, uint32_t block_bi
     const mcud_op *op = &ops[code >> block_bits];
     const uint32_t block = code & ((1u << block_bits) - 1u);
     const uint32_t lead = op->out != NULL ? op->out->lead : 0u;
-    const uint32_t begin = block * op->block_rows; /* from the row at the first block's address on */
-    const uint32_t left = op->rows + lead - begin;
-    const uint32_t end = begin + (left < op->block_rows ? left : op->block_rows);
-    op->kernel(op, (int32_t)(block == 0 ? 0 : begin - lead), (int32_t)(end - lead));
+    const int32_t first = (int32_t)(block * op->block_rows - lead); /* below 0 if rows are lacking */
+    const int32_t end = first + (int32_t)op->block_rows;
+    const int32_t rows = (int32_t)op->rows;
+    op->kernel(op, first > 0 ? first : 0, end < rows ? end : rows);
 }
 
 void mcud_step(const mcud_model *model, uint32_t step)
