@@ -21,7 +21,7 @@ from mcudeploy.ops.transfer import Copy
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 
-STEP_TICKS = 21
+STEP_TICKS = 25
 """Instructions of the tape per step: decoding, division into blocks, the call."""
 
 SYNC_TICKS = 90
