@@ -23,7 +23,7 @@ static inline mcud_matrix mcud_matrix_of(const mcud_tensor *tensor, int32_t numb
         return own;
     }
     mcud_matrix matrix = {tensor, NULL, number * line_bytes, matrices * line_bytes};
-    if (tensor->block_rows >= (uint32_t)lines) { /* also MCUD_WHOLE */
+    if (tensor->block_rows - tensor->lead >= (uint32_t)lines) { /* also MCUD_WHOLE */
         matrix.start = (const uint8_t *)mcud_row(tensor, 0) + matrix.offset;
     }
     return matrix;
