@@ -10,6 +10,8 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.search import placing
+from mcudeploy.planner.search.best_first import Candidate
+from mcudeploy.planner.search.task import SearchTask
 
 _STEP_FLASH, _MOVE_FLASH, _FLASH_OF_RAM = 6, 100, 8
 """Average bytes of tables in flash for a step and for a move; bytes of flash that count as one byte of RAM.
@@ -56,3 +58,32 @@ def could_win(peak_bytes: float, best: tuple[int, float, int]) -> bool:
     """
     beyond, dearer, arena_bytes = best
     return bool(beyond or dearer) or align_up(int(peak_bytes), ARENA_GRAIN_BYTES) < arena_bytes
+
+
+def worth_placing(task: SearchTask, candidate: Candidate, plans: Sequence[Plan]) -> bool:
+    """Return whether a candidate's plan could be the fastest that fits, or the smallest."""
+    fitting = [plan.estimate.ticks for plan in plans if task.fits(plan)]
+    if fitting:
+        return candidate.level_bytes <= task.ram_limit and candidate.ticks < min(fitting)
+    return _worth_packing(task, candidate.level_bytes, plans)
+
+
+def _worth_packing(task: SearchTask, peak_bytes: float, plans: Sequence[Plan]) -> bool:
+    demands = [placing.cost_key(plan, task.board) for plan in plans]
+    return not demands or could_win(peak_bytes, min(demands))
+
+
+def worth_moving(task: SearchTask, plan: Plan, plans: Sequence[Plan]) -> bool:
+    """Return whether a plan could be the best with moves.
+
+    Its peak decides; if the core waits for slow memories, its latency bound decides. With a plan within the
+    RAM limit only a faster one is worth it, if its peak is within the limit too.
+    """
+    fitting = [one.estimate.ticks for one in plans if task.fits(one)]
+    if fitting:
+        is_near = plan.estimate.peak_bytes <= task.ram_limit < plan.layout.arena_bytes
+        return is_near and plan.estimate.ticks < min(fitting)
+    _, latency, _ = min(placing.cost_key(one, task.board) for one in plans)
+    if plan.estimate.exposed_ticks and latency:
+        return placing.latency_bound(plan, task.model, task.board) < latency
+    return _worth_packing(task, plan.estimate.peak_bytes, plans)

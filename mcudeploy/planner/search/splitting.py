@@ -22,7 +22,7 @@ from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.best_first import BestFirst, Candidate, OnGain
 from mcudeploy.planner.search.cuts import Space, State
 from mcudeploy.planner.search.kernels import KernelLimits, choose_kernels
-from mcudeploy.planner.search.ranking import could_win, front, sort_key
+from mcudeploy.planner.search.ranking import front, sort_key, worth_moving, worth_placing
 from mcudeploy.planner.search.recompute import recompute
 from mcudeploy.planner.search.row_by_row import row_by_row
 from mcudeploy.planner.search.seeds import CutProblem
@@ -223,7 +223,7 @@ def _made(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
         yield _with_moves(task, best, effort.part(_MOVED_SHARE))
     rows = _row_by_row(task) if best.estimate.exposed_ticks and current.number == 1 else ()
     for number, candidate in enumerate((*rows, *current.candidates[1:]), 1):
-        could = number < _MADE_ANYWAY or _worth_placing(task, candidate, current.plans)
+        could = number < _MADE_ANYWAY or worth_placing(task, candidate, current.plans)
         if could and not effort.is_spent():
             plan = _first_fit(task, candidate, effort)
             yield plan
@@ -260,7 +260,7 @@ def _relocated(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Pl
     """Yield plans whose blocks move or temporarily leave the fast memory, if such a plan could win."""
     plans = current.plans
     for plan in sorted(_by_peak(plans), key=lambda one: placing.latency_bound(one, task.model, task.board)):
-        if _worth_moving(task, plan, plans):
+        if worth_moving(task, plan, plans):
             yield from _moved(task, current, plan, effort.part(0.5))
 
 
@@ -308,35 +308,6 @@ _STAGES = (
     ("ordering and packing the best plan", _perfected),
     ("recomputing halos", _recomputed),
 )
-
-
-def _worth_placing(task: SearchTask, candidate: Candidate, plans: Sequence[Plan]) -> bool:
-    """Whether a candidate's plan could be the fastest that fits, or the smallest."""
-    fitting = [plan.estimate.ticks for plan in plans if task.fits(plan)]
-    if fitting:
-        return candidate.level_bytes <= task.ram_limit and candidate.ticks < min(fitting)
-    return _worth_packing(task, candidate.level_bytes, plans)
-
-
-def _worth_packing(task: SearchTask, peak_bytes: float, plans: Sequence[Plan]) -> bool:
-    demands = [placing.cost_key(plan, task.board) for plan in plans]
-    return not demands or could_win(peak_bytes, min(demands))
-
-
-def _worth_moving(task: SearchTask, plan: Plan, plans: Sequence[Plan]) -> bool:
-    """Whether a plan could be the best with moves.
-
-    Its peak decides; if the core waits for slow memories, its latency bound decides. With a plan within the
-    RAM limit only a faster one is worth it, if its peak is within the limit too.
-    """
-    fitting = [one.estimate.ticks for one in plans if task.fits(one)]
-    if fitting:
-        is_near = plan.estimate.peak_bytes <= task.ram_limit < plan.layout.arena_bytes
-        return is_near and plan.estimate.ticks < min(fitting)
-    _, latency, _ = min(placing.cost_key(one, task.board) for one in plans)
-    if plan.estimate.exposed_ticks and latency:
-        return placing.latency_bound(plan, task.model, task.board) < latency
-    return _worth_packing(task, plan.estimate.peak_bytes, plans)
 
 
 def _by_peak(plans: Sequence[Plan]) -> list[Plan]:
