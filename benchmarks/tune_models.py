@@ -20,7 +20,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 
 COLUMNS = (
-    "model", "input", "unsplit arena", "arena", "peak", "steps", "unsplit instructions", "overhead %",
+    "model", "input", "unsplit arena", "arena", "peak", "steps", "unsplit latency", "overhead %",
     "predicted %", "candidates", "tiles measured", "seconds",
 )  # fmt: skip
 

@@ -24,7 +24,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 
 COLUMNS = (
-    "model", "board", "arena", "peak", "flash", "code", "stack", "RAM", "instructions", "per MAC",
+    "model", "board", "arena", "peak", "flash", "code", "stack", "RAM", "latency", "unit", "per MAC",
     "samples", "operators: differ (at ties) / elements", "outputs: differ / elements, worst",
     "ties resolved", "verdict",
 )  # fmt: skip
@@ -71,6 +71,7 @@ def figures(report: dict[str, Any], count: int) -> tuple[str, ...]:
     return (
         *(f"{report[name]:,}" for name in sizes),
         f"{latency:,}",
+        report["latency"]["unit"].removesuffix(" (model)"),
         f"{latency / report['macs']:.2f}" if report["macs"] else "",
         str(count),
         f"{differ:,} ({ties:,}) / {elements:,}",
