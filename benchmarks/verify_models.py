@@ -51,9 +51,9 @@ def row(folder: Path, board: Board, options: Options) -> tuple[str, ...]:
             expected=expected,
         )
     except (FitError, ModelError) as error:
-        return (folder.name, board.name, *[""] * 12, " ".join(str(error).split())[:300])
+        return (folder.name, board.name, *[""] * (len(COLUMNS) - 3), " ".join(str(error).split())[:300])
     except DeployError as error:
-        return (folder.name, board.name, *[""] * 12, f"FAILED: {error}"[:300])
+        return (folder.name, board.name, *[""] * (len(COLUMNS) - 3), f"FAILED: {error}"[:300])
     report = as_json(run)
     verdict = "verified" if report["verified"] else f"FAILED: {report['reason'][:200]}"
     print(f"{folder.name} {board.name} {verdict} {time.monotonic() - start:.0f} s", file=sys.stderr)
