@@ -85,7 +85,7 @@ def samples(board: Board, chosen: Collection[str] = ()) -> dict[str, list[Sample
     firmware = build_bench(target)
     timed: list[tuple[str, Sample]] = []
     with tempfile.TemporaryDirectory() as folder:
-        counted = _counting(target, firmware, Path(folder) / "counts")
+        counted = counting(target, firmware, Path(folder) / "counts")
         with open_device(target, firmware, emulator_arguments=counted) as device:
             kernels = KernelTable.of(device.session, all_kernels())
             any_bytes, floats = FlashRegion.of(board), fill(device.session)
@@ -104,7 +104,7 @@ def samples(board: Board, chosen: Collection[str] = ()) -> dict[str, list[Sample
     return found
 
 
-def _counting(target: Target, firmware: Firmware, out: Path) -> tuple[str, ...]:
+def counting(target: Target, firmware: Firmware, out: Path) -> tuple[str, ...]:
     """Return arguments of an emulator that counts between all readings of the counter, if modelled."""
     emulator, ticks = target.board.emulator, Functions(firmware.elf).named("hal_ticks").address
     if emulator is None or target.board.core not in CORES:

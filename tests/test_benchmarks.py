@@ -64,6 +64,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "plan_time": [["model.onnx", "--time-limit", "60"]],
     "residency": [[".", "--only", "exact", "--rows", "1", "--seconds", "1"]],
     "same_plans": [["models", "--jobs", "1", "--only", "keep-constant"]],
+    "shapes": [["--only", "dense"]],
     "size": [["--model", "model.onnx", *ON_M4]],
     "slow_memory": [["mps2-an505", "model.onnx:sram=64k", *SHORT]],
     "stack_bounds": [["models", *ON_M4, "--no-split"]],

@@ -1,0 +1,217 @@
+"""Kernels of 30 layers: the variant that the costs choose beside the fastest plain one, all rows and by rows.
+
+    python benchmarks/shapes.py [--board mps2-an386] [--only depthwise]
+
+The plain kernels need neither Winograd's filtering, nor pairs of rows, nor weights of 16 bits. `rows` runs a
+step for every row, with the variants that are best for such steps. Instructions and modelled cycles are per
+multiply-accumulate, those of kernels alone. Positive percentages are losses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cost_cases import weighted
+from cost_table import calls_of_kernels, counting
+from kernels import print_table
+
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.codegen.bench import all_kernels
+from mcudeploy.common.errors import DeployError
+from mcudeploy.cost.estimate import counts_of, load_costs
+from mcudeploy.device.image import build_bench
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
+from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ops.conv import Conv2d
+
+PLAIN = {
+    "conv2d_s8", "conv2d_s8_deep", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_full", "dwconv2d_s8",
+}  # fmt: skip
+"""The kernels that every int8 convolution had before others took over."""
+
+_BOTH = ("chosen", "instructions", "cycles", "plain", "instructions", "cycles", "loss %")
+COLUMNS = ("layer", "shape", "MACs", *_BOTH, *(f"rows: {name}" for name in _BOTH), "rows to whole %")
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A convolution over one shape; `depthwise` if each channel has its own window."""
+
+    shape: Shape
+    channels: int
+    kernel: tuple[int, int] = (1, 1)
+    stride: int = 1
+    depthwise: bool = False
+
+    @property
+    def name(self) -> str:
+        """The kind of the layer, its window and its stride."""
+        size = "x".join(map(str, self.kernel))
+        kind = "depthwise" if self.depthwise else "dense" if self.shape[:2] == (1, 1) else "convolution"
+        return f"{kind} {size}" + (f", stride {self.stride}" if self.stride > 1 else "")
+
+    def graph(self) -> Graph:
+        """Return a graph with this layer alone, its input padded to keep the size."""
+        rows, cols = self.kernel
+        pads = ((rows - 1) // 2, (cols - 1) // 2, rows // 2, cols // 2)
+        groups = self.shape[2] if self.depthwise else 1
+        op = Conv2d(self.channels, self.kernel, (self.stride, self.stride), pads=pads, groups=groups)
+        weights = (self.channels, *self.kernel, self.shape[2] // groups)
+        return weighted(op, self.shape, weights, DType.INT8)
+
+
+def _near(shape: Shape, kernel: tuple[int, int], stride: int = 1) -> Layer:
+    return Layer(shape, shape[2], kernel, stride, depthwise=True)
+
+
+LAYERS = (
+    Layer((32, 32, 16), 16, (3, 3)),
+    Layer((16, 16, 32), 32, (3, 3)),
+    Layer((8, 8, 64), 64, (3, 3)),
+    Layer((17, 17, 24), 24, (3, 3)),
+    Layer((11, 7, 48), 40, (3, 3)),
+    Layer((5, 5, 128), 64, (3, 3)),
+    Layer((32, 32, 16), 32, (3, 3), 2),
+    Layer((15, 15, 40), 48, (3, 3), 2),
+    Layer((48, 48, 8), 16),
+    Layer((40, 1, 64), 64),
+    Layer((25, 5, 64), 64),
+    Layer((13, 7, 36), 20),
+    Layer((6, 6, 128), 128),
+    Layer((3, 3, 256), 256),
+    _near((48, 48, 8), (3, 3)),
+    _near((25, 5, 64), (3, 3)),
+    _near((6, 6, 128), (3, 3)),
+    _near((13, 11, 35), (3, 3)),
+    _near((24, 24, 32), (3, 3), 2),
+    _near((12, 12, 48), (5, 5)),
+    _near((20, 20, 24), (5, 5), 2),
+    _near((10, 10, 40), (7, 7)),
+    _near((14, 14, 48), (7, 7), 2),
+    _near((49, 1, 64), (9, 1)),
+    _near((30, 6, 30), (5, 1)),
+    Layer((96, 96, 3), 8, (3, 3), 2),
+    Layer((32, 32, 3), 16, (3, 3)),
+    Layer((49, 10, 1), 64, (10, 4), 2),
+    Layer((1, 1, 640), 128),
+    Layer((1, 1, 64), 12),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a variant spends: estimated cycles, instructions, and modelled cycles."""
+
+    variant: str
+    estimate: float
+    instructions: float
+    cycles: float
+
+
+def measured(board: Board, graphs: Sequence[Graph]) -> Iterator[dict[Interval, list[Cost]]]:
+    """Yield for every graph what each variant spends on all rows, and on each row. Raises DeployError."""
+    target, costs = Target(board, emulate=True), load_costs(board.core, "cycles")
+    firmware = build_bench(target)
+    counted: list[list[tuple[Interval, str, float, float]]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "counts"
+        with open_device(target, firmware, emulator_arguments=counting(target, firmware, out)) as device:
+            kernels = KernelTable.of(device.session, all_kernels())
+            timer = TileTimer(device.session, kernels, flash=FlashRegion.of(board))
+            for graph in graphs:
+                (operator,) = graph.operators
+                loops, counted = graph.loops(operator), [*counted, []]
+                for call in variants(graph, board):
+                    for rows in steps(graph):
+                        ticks = timer.time(graph, operator, call, rows).ticks
+                        estimate = costs.ticks(call.variant, counts_of(graph, operator, loops, call, rows))
+                        counted[-1].append((rows, call.variant, estimate, board.instructions(ticks)))
+        cycles = calls_of_kernels(target, firmware, out)
+        for calls in counted:
+            found: dict[Interval, list[Cost]] = {}
+            for rows, variant, estimate, instructions in calls:
+                found.setdefault(rows, []).append(Cost(variant, estimate, instructions, next(cycles)))
+            yield found
+
+
+def variants(graph: Graph, board: Board) -> Sequence[KernelCall]:
+    """Return the variants of the graph's only operator on a board."""
+    (operator,) = graph.operators
+    usual = operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors["y"])
+    return usual.variants(board.isa)
+
+
+def steps(graph: Graph) -> list[Interval]:
+    """Return all rows, then each row."""
+    rows = graph.tensors["y"].shape[0]
+    return [Interval(0, rows), *(Interval(row, row + 1) for row in range(rows) if rows > 1)]
+
+
+def total(parts: Sequence[Sequence[Cost]]) -> list[Cost]:
+    """Return the sum of all parts for each variant, which all parts list in the same order."""
+    return [
+        Cost(
+            same[0].variant,
+            sum(each.estimate for each in same),
+            sum(each.instructions for each in same),
+            sum(each.cycles for each in same),
+        )
+        for same in zip(*parts, strict=True)
+    ]
+
+
+def table(board: Board, layers: Sequence[Layer]) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each layer. Raises DeployError."""
+    graphs = [layer.graph() for layer in layers]
+    for layer, graph, found in zip(layers, graphs, measured(board, graphs), strict=True):
+        macs = graph.loops(graph.operators[0]).macs()
+        whole, *by_rows = steps(graph)
+        shapes = "x".join(map(str, layer.shape)) + f"->{layer.channels}"
+        cells: list[object] = [layer.name, shapes, macs]
+        parts = [found[whole]], [found[rows] for rows in by_rows or [whole]]
+        chosen_cycles = []
+        for each in map(total, parts):
+            chosen = min(each, key=lambda cost: cost.estimate)
+            plain = min((cost for cost in each if named(cost) in PLAIN), key=lambda cost: cost.cycles)
+            for cost in (chosen, plain):
+                cells += [
+                    cost.variant,
+                    *(f"{spent / macs:.2f}" for spent in (cost.instructions, cost.cycles)),
+                ]
+            cells.append(f"{100 * (chosen.cycles / plain.cycles - 1):+.1f}")
+            chosen_cycles.append(chosen.cycles)
+        yield (*cells, f"{100 * (chosen_cycles[1] / chosen_cycles[0] - 1):+.1f}")
+
+
+def named(cost: Cost) -> str:
+    """Return the kernel of a variant."""
+    return cost.variant.partition(":")[0]
+
+
+def main() -> int:
+    """Print the table; return 1 if a board has no emulator or no cycle model."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--board", default="mps2-an386")
+    parser.add_argument("--only", default="", help="part of the kind of a layer")
+    options = parser.parse_args()
+    layers = [layer for layer in LAYERS if options.only in layer.name]
+    try:
+        print_table(COLUMNS, table(load_board(options.board), layers))
+    except DeployError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
