@@ -13,6 +13,7 @@
 #ifndef MCUD_ROW_PAIRS_S8_H
 #define MCUD_ROW_PAIRS_S8_H
 
+#include "mcud_pair_row.h"
 #include "mcud_simd.h"
 
 enum { MCUD_PAIR_COLUMN = 8, MCUD_PAIR_RECORD = 5 };
@@ -25,12 +26,6 @@ typedef struct {
     int32_t row;    /* to those of the next row */
     int32_t length; /* bytes from the columns of the first window to those after the last one */
 } mcud_pair_outputs;
-
-/* A row of the input; `step` to its next column is 0 in the padding, whose values are all the same. */
-typedef struct {
-    const int8_t *at;
-    int32_t step;
-} mcud_pair_row;
 
 #if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__) && MCUD_BLOCKS
 #include "mcud_row_pairs_dsp.h"

@@ -70,19 +70,6 @@ static void single_rows(const windows *of, int32_t row, int32_t rows, int8_t *y,
     }
 }
 
-static int32_t between(int32_t value, int32_t low, int32_t high)
-{
-    return value < low ? low : (value > high ? high : value);
-}
-
-static void fill(int32_t *from, const int32_t *end, int32_t zero_point)
-{
-    const uint32_t half = (uint32_t)zero_point & 0xFFFFu;
-    while (from < end) {
-        *from++ = (int32_t)(half << 16 | half);
-    }
-}
-
 /* Outputs [col, col + outputs) of `rows` rows from `row` on. */
 static void outputs_in_rows(const mcud_op *op, int32_t row, int32_t rows, int32_t col, int32_t outputs)
 {
@@ -93,15 +80,16 @@ static void outputs_in_rows(const mcud_op *op, int32_t row, int32_t rows, int32_
     int8_t *const y = (int8_t *)mcud_row(op->out, row) + col * dims->channels;
     const int32_t left = col * steps->stride_cols - steps->pad_left;
     const int32_t right = left + (outputs - 1) * steps->stride_cols + 3;
-    const int32_t first = between(0, left, right);
-    const int32_t inside = between(dims->input_cols, first, right) - first;
+    const int32_t first = mcud_between(0, left, right);
+    const int32_t inside = mcud_between(dims->input_cols, first, right) - first;
     windows of = {.x = x, .columns = x + (first - left) * MCUD_PAIR_COLUMN, .inside = inside, .step = dims->channels,
                   .stride_rows = steps->stride_rows, .stride_cols = steps->stride_cols,
                   .by = {4, params->quant.zero_point, dims->channels, dims->output_cols * dims->channels,
                          outputs * steps->stride_cols * MCUD_PAIR_COLUMN * 4}};
     memset(&of.padding, params->input_zero_point, sizeof of.padding);
-    fill(x, of.columns, params->input_zero_point);
-    fill(of.columns + inside * MCUD_PAIR_COLUMN, x + (right - left) * MCUD_PAIR_COLUMN, params->input_zero_point);
+    mcud_fill_pairs(x, of.columns, params->input_zero_point);
+    mcud_fill_pairs(of.columns + inside * MCUD_PAIR_COLUMN, x + (right - left) * MCUD_PAIR_COLUMN,
+                    params->input_zero_point);
     const int32_t top = row * steps->stride_rows - steps->pad_top;
     for (int32_t i = 0; i < (rows - 1) * steps->stride_rows + 3; i++) {
         const bool is_inside = top + i >= 0 && top + i < dims->input_rows;
@@ -111,7 +99,7 @@ static void outputs_in_rows(const mcud_op *op, int32_t row, int32_t rows, int32_
     const int32_t *record = params->packed_weights;
     for (int32_t at = 0; at < dims->channels; at += 4, record += 4 * MCUD_PAIR_RECORD) {
         of.channel = at;
-        of.by.channels = between(dims->channels - at, 0, 4);
+        of.by.channels = mcud_between(dims->channels - at, 0, 4);
         const int32_t done = in_pairs ? pairs_of_rows(&of, rows, y + at, record) : 0;
         if (done < rows) {
             single_rows(&of, done, rows, y + at + done * of.by.row, record);
@@ -122,11 +110,11 @@ static void outputs_in_rows(const mcud_op *op, int32_t row, int32_t rows, int32_
 void mcud_dwconv2d_s8_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_dwconv2d_s8_rows_params *params = op->params;
-    const int32_t most_rows = between((MOST_INPUT_ROWS - 3) / params->window.stride_rows + 1, 1, MOST_ROWS);
+    const int32_t most_rows = mcud_between((MOST_INPUT_ROWS - 3) / params->window.stride_rows + 1, 1, MOST_ROWS);
     for (int32_t row = first_row; row < end_row; row += most_rows) {
-        const int32_t rows = between(end_row - row, 0, most_rows);
+        const int32_t rows = mcud_between(end_row - row, 0, most_rows);
         for (int32_t col = 0; col < params->dims.output_cols; col += params->most_outputs) {
-            outputs_in_rows(op, row, rows, col, between(params->dims.output_cols - col, 0, params->most_outputs));
+            outputs_in_rows(op, row, rows, col, mcud_between(params->dims.output_cols - col, 0, params->most_outputs));
         }
     }
     mcud_clip_s8(mcud_row(op->out, first_row), (end_row - first_row) * params->dims.output_cols * params->dims.channels,

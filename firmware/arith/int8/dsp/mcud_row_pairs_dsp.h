@@ -7,20 +7,12 @@
 #define MCUD_ROW_PAIRS_DSP_H
 
 #include "mcud_dsp.h"
+#include "mcud_pair_row.h"
 
 #define MCUD_ROWS(name) MCUD_NAKED static void name MCUD_ROWS_ARGUMENTS
 #define MCUD_ROWS_ARGUMENTS                                                                                  \
     (MCUD_UNUSED const int32_t *x, MCUD_UNUSED int8_t *y, MCUD_UNUSED const int32_t *record,                 \
      MCUD_UNUSED const mcud_pair_outputs *by)
-
-static inline int32_t mcud_load_some(const int8_t *from, int32_t channels)
-{
-    uint32_t word = 0; /* bytes after the last channel must not be read */
-    for (int32_t i = 0; i < channels; i++) {
-        word |= (uint32_t)(uint8_t)from[i] << (8 * i);
-    }
-    return (int32_t)word;
-}
 
 static inline void mcud_expand_words(int32_t *to, int32_t upper, int32_t lower)
 {
