@@ -163,6 +163,7 @@ def _linear(dtype: DType) -> Iterator[Graph]:
     _narrow(add)
     if dtype is DType.INT8:
         _depthwise(add)
+        _larger_windows(add)
     yield from made
     for rows, depth, cols in ((16, 16, 16), (8, 32, 20), (12, 24, 30), (5, 40, 8)):
         yield one_operator(MatMul(False, False), ((rows, 1, depth), (depth, 1, cols)), dtype)
@@ -248,6 +249,19 @@ def _depthwise(add: _Add) -> None:
             if stride == 1 or cols > 8:
                 op = replace(op, stride=(3 - stride, stride), pads=(0, 2, 1, 0), low=0.0)
                 add(op, (rows + 4, cols * stride + 2, channels), (channels, 3, 3, 1))
+
+
+def _larger_windows(add: _Add) -> None:
+    """Add depthwise windows of 5 and 7 columns, over few and many columns, rows and channels."""
+    for rows, cols, channels in (
+        *((6, 6, 40), (4, 4, 64), (7, 7, 24), (12, 12, 32), (14, 14, 20), (24, 28, 8), (5, 44, 12)),
+        *((3, 3, 48), (8, 5, 30), (9, 11, 17), (33, 10, 7), (4, 60, 3), (16, 16, 16)),
+    ):
+        for kernel in ((5, 5), (7, 7), (3, 5), (4, 7)):
+            for stride in (1, 2):
+                pads = (kernel[0] // 2, kernel[1] // 2) * 2
+                op = Conv2d(channels, kernel, (stride, stride), pads=pads, groups=channels)
+                add(op, (rows * stride, cols * stride, channels), (channels, *kernel, 1))
 
 
 def _few_channels(add: _Add) -> None:

@@ -15,6 +15,7 @@ from mcudeploy.ops.packing import (
     pack_blocks,
     pack_four_rows,
     pack_fours,
+    pack_pair_windows,
     pack_records,
     pack_row_pairs,
     pack_taps,
@@ -63,6 +64,12 @@ class ConvConstants:
         """int8, depthwise by windows of 3x3, in a record for each channel; see pack_row_pairs."""
         assert self.multipliers is not None
         return {"packed_weights": pack_row_pairs(self.bias, self.weights.reshape(-1, 3, 3), self.multipliers)}
+
+    def packed_pair_windows(self, stride: int) -> dict[str, ParamValue]:
+        """int8, depthwise, in a record for each channel; see pack_pair_windows."""
+        assert self.multipliers is not None
+        weights = self.weights.reshape(self.weights.shape[:3])
+        return {"packed_weights": pack_pair_windows(self.bias, weights, self.multipliers, stride)}
 
     def packed_four_rows(self) -> dict[str, ParamValue]:
         """int8, depthwise by windows of 3x3, in a record for each channel; see pack_four_rows."""

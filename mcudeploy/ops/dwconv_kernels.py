@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
-from mcudeploy.ops import conv_counts, conv_counts_mve, conv_mve, requantize
+from mcudeploy.ops import conv_counts, conv_counts_mve, conv_counts_pairs, conv_mve, requantize
 from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, without
 from mcudeploy.ops.packing import by_tap, padded
@@ -26,6 +26,13 @@ _MOST_OUTPUTS = 32
 """Outputs in a row that dwconv2d_s8_rows takes at a time: more need more scratch, and save little."""
 _PAIR_COLUMN_BYTES = 32
 """Bytes of an expanded column of four rows and four channels."""
+_PAIRED_COLS = (5, 7)
+"""Columns of the windows of dwconv2d_s8_pairs."""
+_MOST_PAIRED_ROWS = 16
+_PAIRED_OUTPUTS = 24
+"""Outputs in a row that dwconv2d_s8_pairs takes at a time with a stride of 1."""
+_WINDOW_COLUMN_BYTES = 16
+"""Bytes of an expanded column of two rows and four channels."""
 _FOUR_ROWS_BYTES = 64
 """Bytes of an interleaved column of four rows and 16 channels."""
 _MOST_BLOCKS = 8
@@ -56,7 +63,8 @@ def depthwise_kernel(
     vectors = conv_mve.depthwise(constants, numbers, fields, padding, scratch)
     params, counts = arrays | fields | numbers, conv_counts.depthwise(fields)
     by_rows = _by_rows(conv, constants, numbers, fields, padding)
-    return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=(*by_rows, *vectors))
+    by_pairs = _by_pairs(conv, constants, numbers, fields, zero_point)
+    return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=(*by_rows, *by_pairs, *vectors))
 
 
 def _by_rows(
@@ -94,3 +102,28 @@ def _by_rows(
         counts=conv_counts_mve.by_four_rows(params),
     )
     return by_pairs, vectors
+
+
+def _by_pairs(
+    conv: Conv2d,
+    constants: ConvConstants,
+    numbers: dict[str, ParamValue],
+    fields: dict[str, ParamValue],
+    zero_point: int,
+) -> tuple[KernelCall, ...]:
+    """dwconv2d_s8_pairs, if it supports these windows."""
+    (rows, cols), stride = conv.kernel_shape, conv.stride[1]
+    small = cols in _PAIRED_COLS and rows <= _MOST_PAIRED_ROWS and stride <= _MOST_STRIDE
+    if not small or conv.dilation != (1, 1) or numbers["quant.left_shift"] != 0:
+        return ()
+    outputs = fields["dims.output_cols"]
+    assert isinstance(outputs, int)
+    parts = -(-outputs * stride // _PAIRED_OUTPUTS)
+    most = padded(-(-outputs // parts), FOUR)
+    others = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
+    own = {"kernel_rows": rows, "kernel_cols": cols, "most_outputs": most, "input_zero_point": zero_point}
+    params = constants.packed_pair_windows(stride) | without(fields, *others) | own | numbers
+    scratch = -(-rows // 2) * ((most - 1) * stride + cols) * _WINDOW_COLUMN_BYTES
+    counts = conv_counts_pairs.by_pair_windows(params)
+    form = f"{cols}by{stride}"
+    return (KernelCall("dwconv2d_s8_pairs", params, scratch, form=form, isa=Isa.DSP, counts=counts),)

@@ -121,6 +121,21 @@ def pack_row_pairs(
     return pack_records(bias, words, multipliers, 1, 1)
 
 
+def pack_pair_windows(
+    bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32], stride: int
+) -> NDArray[np.int32]:
+    """Depthwise constants, weights [C, rows, cols], in a record for each channel; see mcud_pair_windows_s8.h.
+
+    `stride` is that of the columns.
+    """
+    channels, rows, cols = weights.shape
+    by_phase = weights[:, :, [col for phase in range(stride) for col in range(phase, cols, stride)]]
+    full = np.pad(by_phase, ((0, 0), (0, rows % 2), (0, cols % 2)))
+    pairs = full.reshape(channels, full.shape[1] // 2, 2, full.shape[2] // 2, 2).transpose(0, 1, 3, 2, 4)
+    words = _words(pairs.reshape(channels, -1)).reshape(channels, -1)
+    return np.concatenate([bias[:, None], multipliers[:, None], words], axis=1).ravel()
+
+
 def pack_four_rows(
     bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32]
 ) -> NDArray[np.int32]:

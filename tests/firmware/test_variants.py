@@ -38,6 +38,7 @@ KERNELS = (
     "conv2d_s8_first_wide",
     "conv2d_s8_by_rows",
     *("conv2d_s8_deep", "conv2d_s8_full", "dwconv2d_s8", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied"),
+    "dwconv2d_s8_pairs",
     *("conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4", "conv2d_s8_w4x4_mve"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_s8_rows_mve", "dwconv2d_f32"),
@@ -164,13 +165,14 @@ def geometries(draw: st.DrawFn, many: int) -> tuple[Conv2d, Shape]:
 
 @st.composite
 def depthwise_geometries(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
-    """A depthwise convolution by 3x3 with any strides, of narrow and of wide rows, and its input's shape."""
+    """A depthwise convolution by 3x3, or of 5 or 7 columns, with any strides, of narrow and of wide rows."""
+    kernel = draw(st.sampled_from([(3, 3), (3, 3), (5, 5), (7, 7), (draw(sizes), 5), (draw(sizes), 7)]))
     channels = draw(st.one_of(st.integers(2, 9), st.integers(15, 37)))
     shape = (draw(st.integers(3, 24)), draw(st.one_of(sizes, st.integers(30, 70))), channels)
     assume(np.prod(shape) < 6000)
-    top, left, bottom, right = (draw(st.integers(0, 2)) for _ in range(4))
-    right = max(right, 3 - shape[1] - left)
-    conv = Conv2d(shape[2], (3, 3), draw(pairs), pads=(top, left, bottom, right), groups=shape[2])
+    top, left, bottom, right = (draw(st.integers(0, size - 1)) for size in kernel * 2)
+    bottom, right = max(bottom, kernel[0] - shape[0] - top), max(right, kernel[1] - shape[1] - left)
+    conv = Conv2d(shape[2], kernel, draw(pairs), pads=(top, left, bottom, right), groups=shape[2])
     return conv, shape
 
 

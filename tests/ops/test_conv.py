@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -115,15 +116,15 @@ def _kernels(graph: Graph) -> set[str]:
     }
 
 
-def _variants(graph: Graph) -> set[str]:
-    """Kernels of the convolutions for cores without vectors."""
+def _variants(graph: Graph, isa: Isa = Isa.ANY) -> set[str]:
+    """Kernels of the convolutions for cores with these instructions."""
     return {
         call.kernel
         for operator in graph.operators
         if operator.op.kind == "Conv2d"
         for call in operator.op.kernel(
             operator, graph.input_tensors(operator), graph.tensors[operator.output]
-        ).variants(Isa.ANY)
+        ).variants(isa)
     }
 
 
@@ -167,6 +168,7 @@ def test_depthwise(case: Case, seed: int) -> None:
     channels=st.one_of(st.integers(2, 9), st.integers(15, 35)),
     size=st.tuples(st.integers(1, 20), st.integers(1, 40)),
     strides=st.tuples(st.integers(1, 3), st.integers(1, 2)),
+    kernel=st.sampled_from([(3, 3), (3, 3), (5, 5), (7, 7), (1, 5), (4, 7)]),
     pads=st.tuples(*[st.integers(0, 3)] * 4),
     seed=seeds,
 )
@@ -175,20 +177,24 @@ def test_depthwise_by_pairs_of_rows(
     channels: int,
     size: tuple[int, int],
     strides: tuple[int, int],
+    kernel: tuple[int, int],
     pads: tuple[int, int, int, int],
     seed: int,
 ) -> None:
     """All variants; row cuts of one, and all rows."""
-    image = (size[0] + 2, size[1] * strides[1] + 2)
-    attributes = {"kernel_shape": [3, 3], "strides": list(strides), "pads": list(pads), "group": channels}
-    graph = _check_quantized(Case((1, channels, *image), (channels, 1, 3, 3), attributes), seed, np.int8)
-    assert "dwconv2d_s8_rows" in _variants(graph)
+    image = (size[0] + kernel[0] - 1, size[1] * strides[1] + kernel[1] - 1)
+    attributes = {
+        "kernel_shape": list(kernel), "strides": list(strides), "pads": list(pads), "group": channels
+    }  # fmt: skip
+    graph = _check_quantized(Case((1, channels, *image), (channels, 1, *kernel), attributes), seed, np.int8)
+    assert ("dwconv2d_s8_rows" if kernel == (3, 3) else "dwconv2d_s8_pairs") in _variants(graph, Isa.DSP)
 
 
 def test_no_pairs_of_rows_for_scales_beyond_the_fast_shift() -> None:
     """The kernel has no shift to the left, nor windows of another size, dilation or stride."""
-    for changed in ({"scale": 0.0001}, {"dilations": [1, 2]}, {"strides": [1, 3]}, {"kernel_shape": [3, 2]}):
-        kernel = changed.get("kernel_shape", [3, 3])
+    others = {"scale": 0.0001}, {"dilations": [1, 2]}, {"strides": [1, 3]}
+    for size, changed in (*product((3, 5), others), (2, {})):
+        kernel = [3, size]
         attributes = {"kernel_shape": kernel, "group": 4} | {k: v for k, v in changed.items() if k != "scale"}
         rng = np.random.default_rng(5)
         x = rng.integers(-128, 128, (1, 4, 9, 9)).astype(np.int8)
@@ -197,7 +203,7 @@ def test_no_pairs_of_rows_for_scales_beyond_the_fast_shift() -> None:
         for tensor in model.graph.initializer:
             if tensor.name == "y_s" and "scale" in changed:
                 tensor.CopyFrom(numpy_helper.from_array(np.float32(changed["scale"]), "y_s"))
-        assert _variants(check_against_onnx(model, {"x_q": x})) == {"dwconv2d_s8"}
+        assert _variants(check_against_onnx(model, {"x_q": x}), Isa.DSP) == {"dwconv2d_s8"}
 
 
 @given(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops import conv_counts, conv_counts_f32, conv_counts_mve
+from mcudeploy.ops import conv_counts, conv_counts_f32, conv_counts_mve, conv_counts_pairs
 from mcudeploy.ops.windows import Windows
 
 
@@ -103,3 +103,29 @@ def test_pairs_of_rows_compute_every_output_once(strides: tuple[int, int], cols:
         together = 2 * loops.get("two_rows", 0) + loops.get("two_rows_last", 0)
         alone = in_row * loops["one_row"] + loops["one_row_last"]
         assert 2 * together + alone == rows * cols * channels
+
+
+@pytest.mark.parametrize(("stride", "kernel_rows"), [(1, 5), (1, 4), (2, 5), (2, 7), (3, 7)])
+def test_pairs_of_rows_are_expanded_once_for_windows_that_begin_together(
+    stride: int, kernel_rows: int
+) -> None:
+    """Rows whose windows begin at even rows use the same pairs, and those at odd rows."""
+    known = {
+        "dims.input_cols": 9,
+        "dims.output_cols": 9,
+        "dims.channels": 4,
+        "window.stride_rows": stride,
+        "window.stride_cols": 1,
+        "window.pad_left": 2,
+        "kernel_rows": kernel_rows,
+        "kernel_cols": 5,
+        "most_outputs": 12,
+    }
+    counts = conv_counts_pairs.by_pair_windows(known)
+    pairs = (kernel_rows + 1) // 2
+    for rows in (1, 2, 3, 8):
+        tops = [row * stride for row in range(rows)]
+        loops = counts(Interval(0, rows))
+        assert loops["outputs"] == rows * 4 * 3
+        assert loops["products"] == loops["outputs"] * pairs
+        assert loops["pairs"] == len({top + 2 * pair for top in tops for pair in range(pairs)})
