@@ -108,7 +108,7 @@ LAYERS = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a variant spends: estimated cycles, instructions, and modelled cycles."""
+    """Estimated cycles, instructions and modelled cycles of a variant."""
 
     variant: str
     estimate: float

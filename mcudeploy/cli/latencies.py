@@ -59,3 +59,19 @@ def _latency(report: Values) -> str:
 
 def _ticks(latency: Values | None) -> str:
     return f"{latency['value']:,.0f} {plain(latency['unit'])}" if latency else ""
+
+
+def less_flash(report: Values) -> str:
+    """Return up to three plans with other kernels: constants and tables, and the time that they take more."""
+    curve, own = report.get("flash_curve"), report.get("estimated_latency")
+    if not curve or not own or len(curve) == 1:
+        return ""
+    sizes = [point["flash_bytes"] for point in curve]
+    wanted = [sizes[-1] + (sizes[0] - sizes[-1]) * part // 3 for part in (2, 1, 0)]
+    shown = {max(size for size in sizes if size <= most) for most in wanted}
+    texts = (
+        f"{point['flash_bytes']:,} B {100 * (point['latency']['value'] / own['value'] - 1):+.1f} %"
+        for point in curve
+        if point["flash_bytes"] in shown
+    )
+    return f"{', '.join(texts)}, estimated (--flash-limit)"

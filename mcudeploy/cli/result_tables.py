@@ -7,7 +7,7 @@ import shlex
 from rich.console import Console
 from rich.text import Text
 
-from mcudeploy.cli.latencies import latency_facts, latency_of, milliseconds_text
+from mcudeploy.cli.latencies import latency_facts, latency_of, less_flash, milliseconds_text
 from mcudeploy.cli.output import Values, cell, is_verbose, lines, plain
 from mcudeploy.cli.outputtable import outputs
 from mcudeploy.cli.table_grids import facts, table_of
@@ -91,6 +91,7 @@ def tune(console: Console, report: Values) -> None:
         [
             *_plan_facts(report),
             *latency_facts(report),
+            ("less flash", less_flash(report)),
             ("predicted", "" if predicted is None else f"{predicted:+.2f} %"),
             ("search", f"{count_text(search['candidates'], 'candidate')}, "
                        f"{count_text(search['duplicates'], 'duplicate')}, "

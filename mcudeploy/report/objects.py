@@ -24,7 +24,8 @@ from mcudeploy.execution.running import Ran
 from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.plan import MOVES, Measurement, memories_of
-from mcudeploy.planner.fit import estimated_latency, longest_step
+from mcudeploy.planner.fit import longest_step
+from mcudeploy.planner.flash_curve import flash_curve
 from mcudeploy.planner.place.sharing import sharing
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
 from mcudeploy.report import fits, moving
@@ -64,8 +65,19 @@ def known_latency(made: Deployment) -> JsonObject:
 
 
 def modelled_latency(made: Deployment) -> JsonObject:
-    """Report the latency of a plan by its core's costs, even if it was measured; null on the host."""
-    return {"estimated_latency": fits.latency(estimated_latency(made.plan, made.model, made.board))}
+    """Report the latency of a plan by its core's costs, even if it was measured; null on the host.
+
+    `flash_curve`: constants and tables of the same schedule by other kernels, and its latency.
+    """
+    curve = flash_curve(made.plan, made.model, made.board)
+    if curve is None:
+        return {"estimated_latency": None, "flash_curve": None}
+    unit, clock_hz = curve.latency.unit, curve.latency.clock_hz
+    points = [
+        {"flash_bytes": size, "latency": latency_object(round(ticks), unit, clock_hz)}
+        for size, ticks in curve.points
+    ]
+    return {"estimated_latency": fits.latency(curve.latency), "flash_curve": points}
 
 
 def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:

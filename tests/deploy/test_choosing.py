@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.board import CODE_BYTES, load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.database import Database
@@ -22,6 +22,7 @@ from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.planner import planfile
+from mcudeploy.planner.flash_curve import flash_curve as curve_of_plan
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
@@ -31,8 +32,10 @@ from mcudeploy.planner.search.kernels import (
     choose_kernels,
     constant_bytes,
     fastest,
+    flash_curve,
 )
 from mcudeploy.planner.search.placing import unsplit_schedule
+from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.tiling.blocks import whole
 from mcudeploy.tiling.live import live_peak
 from tests import reports
@@ -161,6 +164,29 @@ def test_constants_keep_to_the_flash_if_the_least_do(model: Model) -> None:
         limits = KernelLimits(1e9, room)
         cut, _ = choose_kernels(chosen, whole(model.graph), steps, by_constants(900), limits)
         assert sum(call.form == "wide" for call in cut.calls.values()) == count
+
+
+def test_the_flash_curve_takes_a_smaller_kernel_at_each_point(model: Model) -> None:
+    both = with_wide_constants(model)
+    steps, tiled = unsplit_schedule(both, Effort.of(5)).steps, whole(model.graph)
+    for chosen in (both, fastest(both, by_constants(900), nothing_known(model.graph), inf)):
+        wide = sum(call.form == "wide" for call in chosen.calls.values())
+        points = list(flash_curve(chosen, tiled, steps, by_constants(900), 200_000))
+        assert points == [
+            (8000 * (count - wide), -900 * (count - wide)) for count in reversed(range(len(both.calls) + 1))
+        ]
+
+
+def test_a_limit_of_flash_gives_the_plan_of_the_curve(path: Path) -> None:
+    board = load_board("mps2-an386")
+    made = api.plan_model(path, board, Options(split=False))
+    found = curve_of_plan(made.plan, made.model, board)
+    assert found is not None and len(found.points) > 2 and found.points[0] == found.chosen
+    tables = found.chosen[0] - weights_bytes(made.model.calls)
+    for size, ticks in found.points:
+        limit = size - tables + CODE_BYTES
+        limited = api.plan_model(path, board, Options(split=False, flash_limit=limit))
+        assert limited.plan.estimate.ticks == pytest.approx(ticks)
 
 
 def test_equal_constants_are_counted_once(model: Model) -> None:

@@ -104,25 +104,33 @@ def fastest(model: Model, time: CallTime, known: KnownTime, flash_bytes: float) 
             _Way(ticks, call.scratch_bytes, at, sizes[name, call.variant])
             for at, (ticks, (_, call, _)) in enumerate(zip(times, tried, strict=True))
         ]
-    total = sum(min(ways[name]).ticks for name in ways)
-    price = total / (_FLASH_FOR_TIME * flash_bytes) if flash_bytes else 0.0
+    price = _price(ways, flash_bytes)
     fixed = sum(sizes[name, call.variant] for name, call in model.calls.items() if name not in ways)
     picked = _picked(ways, price, flash_bytes - fixed)
     calls = {name: tiles[name][way.number][1] for name, way in picked.items()}
     return replace(model.with_calls(calls), constants=Constants(sizes, price))
 
 
-def _picked(ways: Ways, price: float, room: float) -> dict[str, _Way]:
-    """Return the cheapest way of each operator.
+def _picked(ways: Ways, price: float, room: float) -> Mapping[str, _Way]:
+    """Return the cheapest way of each operator that keeps the constants to `room`, or the smallest ones."""
+    picked: Mapping[str, _Way] = {}
+    for picked in _ever_smaller(ways, price):
+        if sum(way.constants for way in picked.values()) <= room:
+            break
+    return picked
 
-    While the constants exceed `room`, the operator that loses least time for a byte takes a smaller way.
+
+def _ever_smaller(ways: Ways, price: float) -> Iterator[Mapping[str, _Way]]:
+    """Yield the cheapest way of each operator, then choices with ever fewer constants.
+
+    In turn, the operator that loses least time for a byte takes a smaller way.
     """
     picked = {
         name: min(options, key=lambda way: (way.ticks + price * way.constants, *way))
         for name, options in ways.items()
     }
-    beyond = sum(way.constants for way in picked.values()) - room
-    while beyond > 0:
+    yield picked
+    while True:
         smaller = [
             ((way.ticks - picked[name].ticks) / (picked[name].constants - way.constants), name, way)
             for name, options in ways.items()
@@ -130,11 +138,10 @@ def _picked(ways: Ways, price: float, room: float) -> dict[str, _Way]:
             if way.constants < picked[name].constants
         ]
         if not smaller:
-            return picked
+            return
         _, name, way = min(smaller)
-        beyond -= picked[name].constants - way.constants
-        picked[name] = way
-    return picked
+        picked = picked | {name: way}
+        yield picked
 
 
 def choose_kernels(
@@ -147,6 +154,59 @@ def choose_kernels(
     peak every operator has its cheapest variant. Scratch lives for one step, so operators do not interact: if
     the flash has room, the choice is exact for each peak.
     """
+    ways, peak = _ways_of_steps(model, tiled, steps, time)
+    floor = max(peak, limits.peak_bytes)
+    levels = {floor, *(way.level for options in ways.values() for way in options)}
+    prices = (model.constants.byte_ticks, 0.0)  # less RAM is worth any flash
+    picked: Mapping[str, _Way] = {}
+    ticks = 0.0
+    for level, price in product(sorted(level for level in levels if level >= floor), prices):
+        within = {name: [way for way in options if way.level <= level] for name, options in ways.items()}
+        picked = _picked(within, price, limits.flash_bytes)
+        ticks = sum(way.ticks for way in picked.values())
+        if ticks <= limits.ticks:
+            break
+    calls = {name: model.variants[name][way.number] for name, way in picked.items()}
+    return model.with_calls(calls), ticks
+
+
+def flash_curve(
+    model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime, flash_bytes: int
+) -> Iterator[tuple[float, float]]:
+    """Yield the bytes of constants and the ticks that other variants add to a schedule, ever fewer bytes.
+
+    The first ones are the default under no limit. Their scratch fits below the peak of the model's own calls.
+    `flash_bytes` is the flash for constants, from which a byte has its price.
+    """
+    sized = replace(model, constants=Constants(constant_bytes(model)))
+    ways, floor = _ways_of_steps(sized, tiled, steps, time)
+    own = {
+        name: next(way for way in options if model.variants[name][way.number] is model.calls[name])
+        for name, options in ways.items()
+    }
+    peak = max([floor, *(way.level for way in own.values())])
+    within = {name: [way for way in options if way.level <= peak] for name, options in ways.items()}
+    size, ticks = _spent(own)
+    for picked in _ever_smaller(within, _price(within, flash_bytes)):
+        other_size, other_ticks = _spent(picked)
+        yield other_size - size, other_ticks - ticks
+
+
+def _spent(picked: Mapping[str, _Way]) -> tuple[float, float]:
+    """Return the constants and the ticks of a choice."""
+    return sum(way.constants for way in picked.values()), sum(way.ticks for way in picked.values())
+
+
+def _price(ways: Ways, flash_bytes: float) -> float:
+    """Return the ticks that a byte of constants counts; see _FLASH_FOR_TIME."""
+    total = sum(min(options).ticks for options in ways.values())
+    return total / (_FLASH_FOR_TIME * flash_bytes) if flash_bytes else 0.0
+
+
+def _ways_of_steps(
+    model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime
+) -> tuple[dict[str, list[_Way]], int]:
+    """Return the ways of each operator in a schedule, and the peak with the least scratch."""
     lean = model.min_scratch
     loads = list(live_loads(tiled, steps, lean.work))
     highest: dict[int, int] = {}
@@ -168,19 +228,7 @@ def choose_kernels(
             for number, call in enumerate(model.variants[name])
             if call.state_bytes == least.state_bytes
         ]
-    floor = max(*loads, limits.peak_bytes)
-    levels = {floor, *(way.level for options in ways.values() for way in options)}
-    prices = (model.constants.byte_ticks, 0.0)  # less RAM is worth any flash
-    picked: Mapping[str, _Way] = {}
-    ticks = 0.0
-    for level, price in product(sorted(level for level in levels if level >= floor), prices):
-        within = {name: [way for way in options if way.level <= level] for name, options in ways.items()}
-        picked = _picked(within, price, limits.flash_bytes)
-        ticks = sum(way.ticks for way in picked.values())
-        if ticks <= limits.ticks:
-            break
-    calls = {name: model.variants[name][way.number] for name, way in picked.items()}
-    return model.with_calls(calls), ticks
+    return ways, max(loads, default=0)
 
 
 def _step_ticks(model: Model, tiled: TiledGraph, position: int, call: KernelCall, time: CallTime) -> float:

@@ -1,4 +1,4 @@
-"""RAM against latency as a picture: all plans of the search, the best ones, and the measured one."""
+"""RAM or flash against latency as a picture: plans, the best ones, and the measured one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mcudeploy.report.chart.svg import px, round_steps, safe
 
 Point = tuple[int, float]
-"""Bytes of the arena, and latency."""
+"""Bytes of the arena or in flash, and latency."""
 _WIDTH, _HEIGHT = 720, 340
 _LEFT, _RIGHT, _TOP, _FOOT = 90, 24, 34, 52
 _MARGIN = 0.06
@@ -16,16 +16,32 @@ _RADII = {"candidate": 2.5, "front": 4.5, "chosen": 6.5, "measured": 9}
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """Text of a picture: its title, the bytes, the plan of the square, and those of the stairs."""
+
+    title: str
+    size: str
+    reference: str
+    front: str
+
+
+RAM = Words("RAM against latency", "arena, bytes", "unsplit plan", "best of them")
+FLASH = Words("Flash against latency", "constants and tables, bytes", "default kernels", "smaller ones")
+
+
+@dataclass(frozen=True, slots=True)
 class Curve:
     """The points of the picture.
 
-    `front`: plans that no other plan beats in both RAM and latency; `measured`: the chosen plan at its
-    measured overhead over the unsplit one. `unit` is the unit of latency.
+    `front`: plans that no other plan beats in both bytes and latency; `reference`: the plan with which
+    latencies are compared; `measured`: the chosen plan at its measured overhead over that one. `unit` is the
+    unit of latency.
     """
 
+    words: Words
     candidates: tuple[Point, ...]
     front: tuple[Point, ...]
-    unsplit: Point
+    reference: Point
     chosen: Point
     measured: Point | None
     unit: str
@@ -59,16 +75,16 @@ class _Axes:
 def curve_picture(curve: Curve) -> str:
     """Return the picture as SVG; its colours are the page's."""
     measured = () if curve.measured is None else (curve.measured,)
-    axes = _Axes.of((*curve.candidates, *curve.front, curve.unsplit, curve.chosen, *measured))
+    axes = _Axes.of((*curve.candidates, *curve.front, curve.reference, curve.chosen, *measured))
     steps = sorted(set(curve.front), key=lambda point: point[1])
     parts = [
         f'<svg class="curve" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
-        "<title>RAM against latency</title>",
+        f"<title>{curve.words.title}</title>",
         *_grid(axes, curve),
         *(_dot(axes, point, "candidate", "a candidate plan") for point in curve.candidates),
         _line(axes, steps),
         *(_dot(axes, point, "front", "no plan is better in both") for point in steps),
-        _square(axes, curve.unsplit),
+        _square(axes, curve),
         _dot(axes, curve.chosen, "chosen", "chosen"),
     ]
     if curve.measured is not None:
@@ -82,7 +98,7 @@ def _grid(axes: _Axes, curve: Curve) -> Iterable[str]:
         y = px(axes.y(size))
         yield f'<path class="grid-line" d="M{_LEFT} {y}H{right}"/>'
         yield f'<text class="label" x="{_LEFT - 8}" y="{y}" dy="4" text-anchor="end">{size:,}</text>'
-    for at, label in _latencies(axes, curve.unsplit[1]):
+    for at, label in _latencies(axes, curve.reference[1]):
         x = px(axes.x(at))
         yield f'<path class="axis-line" d="M{x} {bottom}v4"/>'
         yield f'<text class="label" x="{x}" y="{bottom + 18}" text-anchor="middle">{label}</text>'
@@ -94,29 +110,29 @@ def _grid(axes: _Axes, curve: Curve) -> Iterable[str]:
     middle = (_TOP + bottom) / 2
     yield (
         f'<text class="label" text-anchor="middle" transform="translate(16 {middle}) rotate(-90)">'
-        "arena, bytes</text>"
+        f"{curve.words.size}</text>"
     )
 
 
-def _latencies(axes: _Axes, unsplit: float) -> Iterable[tuple[float, str]]:
-    """Yield marks of the axis and their text: percent over the unsplit plan, or ticks without one."""
+def _latencies(axes: _Axes, reference: float) -> Iterable[tuple[float, str]]:
+    """Yield marks of the axis and their text: percent over the reference, or ticks without one."""
     low, high = axes.ticks
-    if not unsplit:
+    if not reference:
         return [(low + each, f"{low + each:,.0f}") for each in round_steps(int(high - low), 4)]
-    first, last = (round(1000 * (each / unsplit - 1)) for each in (low, high))
+    first, last = (round(1000 * (each / reference - 1)) for each in (low, high))
     marks = round_steps(max(last, -first), 6)
     both = sorted({*marks, *(-mark for mark in marks)})
     return [
-        (unsplit * (1 + each / 1000), f"{each / 10:+g} %" if each else "0 %")
+        (reference * (1 + each / 1000), f"{each / 10:+g} %" if each else "0 %")
         for each in both
         if first <= each <= last
     ]
 
 
 def _axis_title(curve: Curve) -> str:
-    if not curve.unsplit[1]:
+    if not curve.reference[1]:
         return f"latency, {safe(curve.unit)}"
-    return f"latency over that of the unsplit plan, {curve.unsplit[1]:,.0f} {safe(curve.unit)}"
+    return f"latency over that of the {curve.words.reference}, {curve.reference[1]:,.0f} {safe(curve.unit)}"
 
 
 def _dot(axes: _Axes, point: Point, style: str, what: str) -> str:
@@ -127,12 +143,12 @@ def _dot(axes: _Axes, point: Point, style: str, what: str) -> str:
     )
 
 
-def _square(axes: _Axes, point: Point) -> str:
-    size, ticks = point
+def _square(axes: _Axes, curve: Curve) -> str:
+    size, ticks = curve.reference
     x, y = axes.x(ticks) - 5, axes.y(size) - 5
     return (
         f'<rect class="unsplit" x="{px(x)}" y="{px(y)}" width="10" height="10">'
-        f"<title>unsplit: {size:,} B, {ticks:,.0f}</title></rect>"
+        f"<title>{curve.words.reference}: {size:,} B, {ticks:,.0f}</title></rect>"
     )
 
 
@@ -146,12 +162,13 @@ def _line(axes: _Axes, steps: list[Point]) -> str:
 
 
 def _legend(curve: Curve) -> Iterable[str]:
-    shown = [("candidate", "candidate plans"), ("front", "best of them"), ("chosen", "chosen")]
+    shown = [("candidate", "candidate plans")] * bool(curve.candidates)
+    shown += [("front", curve.words.front), ("chosen", "chosen")]
     shown += [("measured", "chosen, as measured")] * (curve.measured is not None)
     x = _LEFT
     yield f'<rect class="unsplit" x="{x}" y="10" width="9" height="9"/>'
-    yield f'<text class="label" x="{x + 14}" y="18">unsplit</text>'
-    x += 76
+    yield f'<text class="label" x="{x + 14}" y="18">{curve.words.reference}</text>'
+    x += 34 + 6 * len(curve.words.reference)
     for style, text in shown:
         yield f'<circle class="{style}" cx="{x + 4}" cy="14" r="4.5"/>'
         yield f'<text class="label" x="{x + 14}" y="18">{text}</text>'

@@ -12,12 +12,13 @@ from mcudeploy.common.text import count_text
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds
 from mcudeploy.ir.plan import Measurement
+from mcudeploy.planner.flash_curve import flash_curve
 from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.report import chart
 from mcudeploy.report.chart.svg import visible
 from mcudeploy.report.html.arena_chart import blocks_of
 from mcudeploy.report.html.budgets import budgets
-from mcudeploy.report.html.curve import Curve, curve_picture
+from mcudeploy.report.html.curve import FLASH, RAM, Curve, curve_picture
 from mcudeploy.report.times import StepTimes, latency_text, step_times
 from mcudeploy.report.wording import error_text, operators_text, outputs_text, steps_text
 
@@ -74,7 +75,7 @@ def subject_view(subject: Subject) -> View:
         "budgets": budgets(made, report),
         "picture": trusted(chart.svg_picture(drawing)),
         "blocks": as_data(blocks_of(made, drawing)),
-        "curve": trusted(curve_picture(_curve(subject))),
+        "curves": [(curve.words.title, trusted(curve_picture(curve))) for curve in _curves(subject)],
         "operators": _operators(made, times, clocks),
         "unit": times.unit,
         "verdict": _verdict(report),
@@ -121,7 +122,8 @@ def _facts(made: Deployment, report: Report) -> Iterator[tuple[str, str]]:
     yield "search", f"{count_text(search['candidates'], 'candidate')} in {search['seconds']:.1f} s"
 
 
-def _curve(subject: Subject) -> Curve:
+def _curves(subject: Subject) -> Iterator[Curve]:
+    """Yield RAM against latency, and flash if other kernels would take less of it."""
     made, report = subject.made, subject.report
     planned = made.planned
     unit = planned.objective if planned.costs_of else "ticks"
@@ -133,14 +135,19 @@ def _curve(subject: Subject) -> Curve:
     def point(plan: Any) -> tuple[int, float]:
         return plan.layout.arena_bytes, plan.estimate.ticks
 
-    return Curve(
+    yield Curve(
+        RAM,
         candidates=planned.points,
         front=tuple(point(plan) for plan in planned.choices if plan.estimate.ticks),
-        unsplit=point(made.planned.baseline),
+        reference=point(made.planned.baseline),
         chosen=point(made.plan),
         measured=found,
         unit=f"{unit}, {'estimated' if planned.costs_of else 'by measured tiles'}",
     )
+    flash = flash_curve(made.plan, made.model, made.board)
+    if flash is not None and len(flash.points) > 1:
+        points = flash.points
+        yield Curve(FLASH, (), points, points[0], flash.chosen, None, f"{flash.latency.unit}, estimated")
 
 
 def _in_clocks(made: Deployment, times: StepTimes) -> StepTimes:
