@@ -260,7 +260,8 @@ def _larger_windows(add: _Add) -> None:
         for kernel in ((5, 5), (7, 7), (3, 5), (4, 7)):
             for stride in (1, 2):
                 pads = (kernel[0] // 2, kernel[1] // 2) * 2
-                op = Conv2d(channels, kernel, (stride, stride), pads=pads, groups=channels)
+                low = 0.0 if rows % 2 else -math.inf
+                op = Conv2d(channels, kernel, (stride, stride), pads=pads, groups=channels, low=low)
                 add(op, (rows * stride, cols * stride, channels), (channels, *kernel, 1))
 
 
