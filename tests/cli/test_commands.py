@@ -14,6 +14,7 @@ from rich.console import Console
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.help import leaves
+from mcudeploy.cli.latencies import less_flash
 from mcudeploy.cli.main import cli
 from mcudeploy.verify.preprocessing import Preprocessing
 from tests.cli.conftest import BUILD, CHECK, FIT, FLASH, MEASURE, OUTPUT, PLAN, RUN, TINY, Deploy
@@ -297,6 +298,15 @@ def test_tune_says_what_was_predicted_if_anything_was(predicted: float | None, s
     assert "4,060 cycles" in text and "+1.50 % of the unsplit plan's 4,000 cycles" in text
     assert "3 tiles measured, 4 known" in text
     assert ("predicted" in text, shown in text) == (predicted is not None, True)
+
+
+def test_tune_says_what_less_flash_costs() -> None:
+    sizes = {9000: 100, 7000: 101, 6900: 104, 5000: 120, 3000: 150}
+    curve = [{"flash_bytes": size, "latency": {"value": ticks}} for size, ticks in sizes.items()]
+    own = {"estimated_latency": {"value": 100}}
+    shown = "7,000 B +1.0 %, 5,000 B +20.0 %, 3,000 B +50.0 %, estimated (--flash-limit)"
+    assert less_flash(own | {"flash_curve": curve}) == shown
+    assert less_flash(own | {"flash_curve": curve[:1]}) == less_flash({}) == ""
 
 
 def test_build_names_the_model(mcudeploy_command: Invoke, deploy: Deploy) -> None:
