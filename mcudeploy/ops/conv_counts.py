@@ -21,8 +21,6 @@ RunCounts = Callable[[int, int], Counts]
 
 _UNROLLED_PIXELS = 4
 """Groups in a turn of a block of pixels, see mcud_simd_dsp.h."""
-_INPUT_ROWS = 18
-"""Input rows that dwconv2d_s8_rows takes at a time."""
 _UNROLLED_PIXEL = 8
 """Groups in a turn of one pixel by four channels."""
 
@@ -190,57 +188,6 @@ def depthwise(fields: Fields) -> CountsOf:
             "last_pairs": pixels * rest * (taps // 2),
             "last_odd": pixels * rest * (taps % 2),
         }
-
-    return counts
-
-
-def by_row_pairs(fields: Fields) -> CountsOf:
-    """dwconv2d_s8_rows: of parts of rows and columns, pairs of rows are expanded and multiplied."""
-    strides = fields["window.stride_rows"], fields["window.stride_cols"]
-    cols, most_cols = fields["dims.output_cols"], fields["most_outputs"]
-    widths = [min(most_cols, cols - col) for col in range(0, cols, most_cols)]
-    in_row = 4 if strides[1] == 1 else 2  # outputs of one row computed at a time
-    lefts = [part * most_cols * strides[1] - fields["window.pad_left"] for part in range(len(widths))]
-    rights = [left + (width - 1) * strides[1] + 3 for left, width in zip(lefts, widths, strict=True)]
-    inside = sum(
-        max(0, min(right, fields["dims.input_cols"]) - max(0, left))
-        for left, right in zip(lefts, rights, strict=True)
-    )
-    beside = sum(rights) - sum(lefts) - inside
-    channels = fields["dims.channels"]
-    whole, rest = divmod(channels, 4)
-    blocks = (whole + (rest > 0)) * len(widths)
-    most_rows = (_INPUT_ROWS - 3) // strides[0] + 1
-
-    def counts(rows: Interval) -> Counts:
-        heights = [min(most_rows, len(rows) - row) for row in range(0, len(rows), most_rows)]
-        twos, ones = divmod(len(rows), 2) if strides == (1, 1) else (0, len(rows))
-        pairs, singles = ones, ones  # expanded
-        if strides == (1, 1):
-            pairs += twos + sum(height > 1 for height in heights)
-        elif strides == (2, 2):
-            singles = len(heights)
-        together = {
-            "two_rows": twos * channels * sum(width // 2 for width in widths),
-            "two_rows_last": twos * channels * sum(width % 2 for width in widths),
-        }
-        looked_up = sum((height - 1) * strides[0] + 3 for height in heights)
-        return {
-            "calls": 1,
-            "parts": len(heights) * len(widths),
-            "rows": looked_up * len(widths),
-            "padding": len(heights) * beside,
-            "blocks": len(heights) * blocks,
-            "steps": (twos + ones) * blocks,
-            "pairs": pairs * blocks,
-            "pair_columns": pairs * whole * inside,
-            "single_columns": singles * whole * inside,
-            "rest_columns": (pairs + singles) * (rest > 0) * inside,
-            "rest_values": (2 * pairs + singles) * rest * inside,
-            "channels": (twos + ones) * channels * len(widths),
-            "one_row": ones * channels * sum(width // in_row for width in widths),
-            "one_row_last": ones * channels * sum(width % in_row for width in widths),
-        } | (together if strides[1] == 1 else {})
 
     return counts
 

@@ -86,7 +86,7 @@ def _by_rows(
     own = shared | {"input_zero_point": int(padding[0])}
     params = constants.packed_row_pairs() | own | numbers
     scratch = ((most - 1) * stride + 3) * _PAIR_COLUMN_BYTES
-    counts = conv_counts.by_row_pairs(params)
+    counts = conv_counts_pairs.by_row_pairs(params)
     by_pairs = KernelCall("dwconv2d_s8_rows", params, scratch, form=str(stride), counts=counts)
     step = 2 if stride == 1 else FOUR
     columns = padded(most, step) * stride + 2

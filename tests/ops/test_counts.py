@@ -96,7 +96,7 @@ def test_pairs_of_rows_compute_every_output_once(strides: tuple[int, int], cols:
         "window.pad_left": 1,
         "most_outputs": min(cols, 24),
     }
-    counts = conv_counts.by_row_pairs(known)
+    counts = conv_counts_pairs.by_row_pairs(known)
     in_row = 4 if strides[1] == 1 else 2
     for rows in (1, 2, 3, 16, 17, 40):
         loops = counts(Interval(0, rows))
