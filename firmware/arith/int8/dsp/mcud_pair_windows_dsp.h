@@ -19,7 +19,7 @@ static inline void mcud_expand_column(int32_t *to, int32_t upper, int32_t lower)
     to[3] = mcud_odd_bytes(last);
 }
 
-/* Fewer than four channels; both loops are apart, because they need many registers. */
+/* Fewer than four channels; apart, because other calls need fewer registers. */
 __attribute__((noinline)) static void mcud_expand_some_channels(int32_t *to, mcud_pair_row upper, mcud_pair_row lower,
                                                                 int32_t columns, int32_t channels)
 {
@@ -28,12 +28,29 @@ __attribute__((noinline)) static void mcud_expand_some_channels(int32_t *to, mcu
     }
 }
 
-__attribute__((noinline)) static void mcud_expand_four_channels(int32_t *to, mcud_pair_row upper, mcud_pair_row lower,
-                                                                int32_t columns)
+/* At least one column: 13 instructions for eight values. */
+MCUD_NAKED static void mcud_expand_four_channels(MCUD_UNUSED int32_t *to, MCUD_UNUSED const int8_t *upper,
+                                                 MCUD_UNUSED int32_t upper_step, MCUD_UNUSED const int8_t *lower,
+                                                 MCUD_UNUSED int32_t lower_step, MCUD_UNUSED int32_t columns)
 {
-    for (; columns > 0; columns--, to += MCUD_WINDOW_COLUMN, upper.at += upper.step, lower.at += lower.step) {
-        mcud_expand_column(to, mcud_load_word(upper.at), mcud_load_word(lower.at));
-    }
+    __asm__("push {r4-r10, lr}\n\t"
+            "ldr r4, [sp, #32]\n\t"
+            "ldr r5, [sp, #36]\n"
+            "1:\n\t"
+            "ldr r6, [r1]\n\t"
+            "ldr r7, [r3]\n\t"
+            "add r1, r1, r2\n\t"
+            "add r3, r3, r4\n\t"
+            "pkhbt r8, r6, r7, lsl #16\n\t"
+            "pkhtb r9, r7, r6, asr #16\n\t"
+            "subs r5, r5, #1\n\t"
+            "sxtb16 r6, r8\n\t"
+            "sxtb16 r7, r8, ror #8\n\t"
+            "sxtb16 r8, r9\n\t"
+            "sxtb16 r9, r9, ror #8\n\t"
+            "stm r0!, {r6-r9}\n\t"
+            "bne 1b\n\t"
+            "pop {r4-r10, pc}");
 }
 
 static inline void mcud_expand_columns(int32_t *to, mcud_pair_row upper, mcud_pair_row lower, int32_t columns,
@@ -41,8 +58,8 @@ static inline void mcud_expand_columns(int32_t *to, mcud_pair_row upper, mcud_pa
 {
     if (channels < 4) {
         mcud_expand_some_channels(to, upper, lower, columns, channels);
-    } else {
-        mcud_expand_four_channels(to, upper, lower, columns);
+    } else if (columns > 0) {
+        mcud_expand_four_channels(to, upper.at, upper.step, lower.at, lower.step, columns);
     }
 }
 
