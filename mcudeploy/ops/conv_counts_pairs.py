@@ -31,7 +31,15 @@ def by_row_pairs(fields: Fields) -> CountsOf:
     most_rows = (_INPUT_ROWS - 3) // strides[0] + 1
 
     def counts(rows: Interval) -> Counts:
-        heights = [min(most_rows, len(rows) - row) for row in range(0, len(rows), most_rows)]
+        firsts = range(rows.lo, rows.hi, most_rows)
+        heights = [min(most_rows, rows.hi - first) for first in firsts]
+        tops = [
+            first * strides[0] - fields["window.pad_top"]
+            for first, height in zip(firsts, heights, strict=True)
+            if height == 1
+        ]
+        alone = sum(0 <= top <= fields["dims.input_rows"] - 3 for top in tops)
+        threes = alone * whole * len(widths)
         twos, ones = divmod(len(rows), 2) if strides == (1, 1) else (0, len(rows))
         pairs, singles = ones, ones  # expanded
         if strides == (1, 1):
@@ -49,10 +57,12 @@ def by_row_pairs(fields: Fields) -> CountsOf:
             "rows": looked_up * len(widths),
             "padding": len(heights) * beside,
             "blocks": len(heights) * blocks,
-            "steps": (twos + ones) * blocks,
-            "pairs": pairs * blocks,
-            "pair_columns": pairs * whole * inside,
-            "single_columns": singles * whole * inside,
+            "steps": (twos + ones) * blocks - threes,
+            "threes": threes,
+            "three_columns": alone * whole * inside,
+            "pairs": pairs * blocks - threes,
+            "pair_columns": (pairs - alone) * whole * inside,
+            "single_columns": (singles - alone) * whole * inside,
             "rest_columns": (pairs + singles) * (rest > 0) * inside,
             "rest_values": (2 * pairs + singles) * rest * inside,
             "channels": (twos + ones) * channels * len(widths),

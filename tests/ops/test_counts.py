@@ -94,6 +94,8 @@ def test_pairs_of_rows_compute_every_output_once(strides: tuple[int, int], cols:
         "window.stride_rows": strides[0],
         "window.stride_cols": strides[1],
         "window.pad_left": 1,
+        "window.pad_top": 1,
+        "dims.input_rows": 200,
         "most_outputs": min(cols, 24),
     }
     counts = conv_counts_pairs.by_row_pairs(known)

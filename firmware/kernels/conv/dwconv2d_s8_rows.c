@@ -70,6 +70,15 @@ static void single_rows(const windows *of, int32_t row, int32_t rows, int8_t *y,
     }
 }
 
+/* Outputs of four channels in one row, whose windows lie inside the input's rows. */
+static void row_inside(const windows *of, int8_t *y, const int32_t *record)
+{
+    const int8_t *const *const rows = of->rows;
+    const int32_t at = of->channel;
+    mcud_expand_three(of->columns, rows[0] + at, rows[1] + at, rows[2] + at, of->step, of->inside);
+    mcud_one_row_s8(of->x, 0, of->stride_cols, y, record, &of->by);
+}
+
 /* Outputs [col, col + outputs) of `rows` rows from `row` on. */
 static void outputs_in_rows(const mcud_op *op, int32_t row, int32_t rows, int32_t col, int32_t outputs)
 {
@@ -96,10 +105,15 @@ static void outputs_in_rows(const mcud_op *op, int32_t row, int32_t rows, int32_
         of.rows[i] = is_inside ? (const int8_t *)mcud_row(op->in[0], top + i) + first * dims->channels : NULL;
     }
     const bool in_pairs = rows > 1 && steps->stride_rows == 1 && steps->stride_cols == 1;
+    const bool alone = rows == 1 && inside > 0 && top >= 0 && top + 3 <= dims->input_rows;
     const int32_t *record = params->packed_weights;
     for (int32_t at = 0; at < dims->channels; at += 4, record += 4 * MCUD_PAIR_RECORD) {
         of.channel = at;
         of.by.channels = mcud_between(dims->channels - at, 0, 4);
+        if (alone && of.by.channels == 4) {
+            row_inside(&of, y + at, record);
+            continue;
+        }
         const int32_t done = in_pairs ? pairs_of_rows(&of, rows, y + at, record) : 0;
         if (done < rows) {
             single_rows(&of, done, rows, y + at + done * of.by.row, record);

@@ -31,6 +31,13 @@ static inline void mcud_expand_pair(int32_t *to, mcud_pair_row upper, mcud_pair_
     mcud_expand_row((int32_t *)(void *)((int16_t *)(void *)to + 1), lower, columns, channels);
 }
 
+static inline void mcud_expand_three(int32_t *to, const int8_t *first, const int8_t *second, const int8_t *third,
+                                     int32_t step, int32_t columns)
+{
+    mcud_expand_pair(to, (mcud_pair_row){first, step}, (mcud_pair_row){second, step}, columns, 4);
+    mcud_expand_row(to + 1, (mcud_pair_row){third, step}, columns, 4);
+}
+
 static inline void mcud_two_rows_s8(const int32_t *x, int32_t order, int8_t *y, const int32_t *record,
                                     const mcud_pair_outputs *by)
 {

@@ -69,6 +69,37 @@ static inline void mcud_expand_pair(int32_t *to, mcud_pair_row upper, mcud_pair_
     }
 }
 
+/* 19 instructions for a column. */
+MCUD_NAKED static void mcud_expand_three(MCUD_UNUSED int32_t *to, MCUD_UNUSED const int8_t *first,
+                                         MCUD_UNUSED const int8_t *second, MCUD_UNUSED const int8_t *third,
+                                         MCUD_UNUSED int32_t step, MCUD_UNUSED int32_t columns)
+{
+    __asm__("push {r4-r11, lr}\n\t"
+            "ldr r4, [sp, #36]\n\t"
+            "ldr lr, [sp, #40]\n"
+            "1:\n\t"
+            "ldr r5, [r1]\n\t"
+            "ldr r9, [r2]\n\t"
+            "ldr r12, [r3]\n\t"
+            "add r1, r1, r4\n\t"
+            "add r2, r2, r4\n\t"
+            "add r3, r3, r4\n\t"
+            "pkhbt r7, r5, r9, lsl #16\n\t"
+            "pkhtb r11, r9, r5, asr #16\n\t"
+            "sxtb16 r6, r12\n\t"
+            "sxtb16 r8, r12, ror #8\n\t"
+            "sxtb16 r5, r7\n\t"
+            "sxtb16 r7, r7, ror #8\n\t"
+            "sxtb16 r9, r11\n\t"
+            "sxtb16 r11, r11, ror #8\n\t"
+            "asr r10, r6, #16\n\t"
+            "asr r12, r8, #16\n\t"
+            "subs lr, lr, #1\n\t"
+            "stm r0!, {r5-r12}\n\t"
+            "bne 1b\n\t"
+            "pop {r4-r11, pc}");
+}
+
 /* The frame: bias, multiplier, columns of the last output; x, y and record, as they proceed; the end of the records, and
  * what else *by holds. Ends at label 3 if the columns of all outputs have at most `few` bytes. */
 #define MCUD_PAIR_CHANNEL(few, last)                                                                            \
