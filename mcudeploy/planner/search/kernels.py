@@ -150,9 +150,8 @@ def choose_kernels(
     """Return the model with the variants that suit a schedule, and the ticks of the schedule.
 
     The peak is the minimum within the ticks, but `limits.peak_bytes` if that is more, or that of the fastest
-    variants if those take longer. Below the
-    peak every operator has its cheapest variant. Scratch lives for one step, so operators do not interact: if
-    the flash has room, the choice is exact for each peak.
+    variants if those take longer. Below the peak every operator has its cheapest variant. Scratch lives for
+    one step, so operators do not interact: if the flash has room, the choice is exact for each peak.
     """
     ways, peak = _ways_of_steps(model, tiled, steps, time)
     floor = max(peak, limits.peak_bytes)
@@ -181,7 +180,7 @@ def flash_curve(
     sized = replace(model, constants=Constants(constant_bytes(model)))
     ways, floor = _ways_of_steps(sized, tiled, steps, time)
     own = {
-        name: next(way for way in options if model.variants[name][way.number] is model.calls[name])
+        name: next((it for it in options if model.variants[name][it.number] is model.calls[name]), options[0])
         for name, options in ways.items()
     }
     peak = max([floor, *(way.level for way in own.values())])
