@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from cost_cases import weighted
 from cost_table import calls_of_kernels, counting
@@ -29,7 +30,6 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv import Conv2d
 
 PLAIN = {
@@ -106,8 +106,7 @@ LAYERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """Estimated cycles, instructions and modelled cycles of a variant."""
 
     variant: str
@@ -129,7 +128,8 @@ def measured(board: Board, graphs: Sequence[Graph]) -> Iterator[dict[Interval, l
             for graph in graphs:
                 (operator,) = graph.operators
                 loops, counted = graph.loops(operator), [*counted, []]
-                for call in variants(graph, board):
+                usual = operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors["y"])
+                for call in usual.variants(board.isa):
                     for rows in steps(graph):
                         ticks = timer.time(graph, operator, call, rows).ticks
                         estimate = costs.ticks(call.variant, counts_of(graph, operator, loops, call, rows))
@@ -142,13 +142,6 @@ def measured(board: Board, graphs: Sequence[Graph]) -> Iterator[dict[Interval, l
             yield found
 
 
-def variants(graph: Graph, board: Board) -> Sequence[KernelCall]:
-    """Return the variants of the graph's only operator on a board."""
-    (operator,) = graph.operators
-    usual = operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors["y"])
-    return usual.variants(board.isa)
-
-
 def steps(graph: Graph) -> list[Interval]:
     """Return all rows, then each row."""
     rows = graph.tensors["y"].shape[0]
@@ -158,12 +151,7 @@ def steps(graph: Graph) -> list[Interval]:
 def total(parts: Sequence[Sequence[Cost]]) -> list[Cost]:
     """Return the sum of all parts for each variant, which all parts list in the same order."""
     return [
-        Cost(
-            same[0].variant,
-            sum(each.estimate for each in same),
-            sum(each.instructions for each in same),
-            sum(each.cycles for each in same),
-        )
+        Cost(same[0].variant, *map(sum, zip(*(cost[1:] for cost in same), strict=True)))
         for same in zip(*parts, strict=True)
     ]
 
@@ -180,20 +168,13 @@ def table(board: Board, layers: Sequence[Layer]) -> Iterator[tuple[object, ...]]
         chosen_cycles = []
         for each in map(total, parts):
             chosen = min(each, key=lambda cost: cost.estimate)
-            plain = min((cost for cost in each if named(cost) in PLAIN), key=lambda cost: cost.cycles)
+            others = [cost for cost in each if cost.variant.partition(":")[0] in PLAIN]
+            plain = min(others, key=lambda cost: cost.cycles)
             for cost in (chosen, plain):
-                cells += [
-                    cost.variant,
-                    *(f"{spent / macs:.2f}" for spent in (cost.instructions, cost.cycles)),
-                ]
+                cells += [cost.variant, f"{cost.instructions / macs:.2f}", f"{cost.cycles / macs:.2f}"]
             cells.append(f"{100 * (chosen.cycles / plain.cycles - 1):+.1f}")
             chosen_cycles.append(chosen.cycles)
         yield (*cells, f"{100 * (chosen_cycles[1] / chosen_cycles[0] - 1):+.1f}")
-
-
-def named(cost: Cost) -> str:
-    """Return the kernel of a variant."""
-    return cost.variant.partition(":")[0]
 
 
 def main() -> int:
