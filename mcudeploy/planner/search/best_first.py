@@ -114,7 +114,7 @@ class BestFirst:
         start: Iterable[State] = (),
         report: OnGain = lambda *_: None,
     ) -> None:
-        self.problem, self.space, self.costs = problem, problem.space, problem.variants
+        self.problem, self.space, self.variants = problem, problem.space, problem.variants
         self._segments, self._most_ticks = problem.segments, problem.most_ticks
         self._effort, self._charged_units = Effort(0), problem.segments.units
         self._report = report
@@ -127,7 +127,7 @@ class BestFirst:
         self.best: list[_Scored] = []
         self._shown: Candidate | None = None
         self._candidates: dict[Sections, Candidate] = {}
-        self._whole_ticks = self.costs.ticks(self.space.step_rows(()))
+        self._whole_ticks = self.variants.ticks(self.space.step_rows(()))
         self.unsplit = self._scored((), (), self._whole_ticks)
         seeds = Seeds(problem, self._stopped)
         self._seeding = [iter(start), seeds.states(), self._prefixes()]
@@ -220,7 +220,7 @@ class BestFirst:
         least = Level(max(peak_bytes, self.problem.ram_limit), place, ticks)
         if self.best and least.peak_bytes > FOLLOWED_WITHIN * self.best[0].peak_bytes:
             return _Scored(state, sections, peak_bytes, place, occurrences, ticks)
-        rows, order, times = self.space.step_rows(state), self.space.order, self.problem.variants.of_blocks
+        rows, order, times = self.space.step_rows(state), self.space.order, self.variants.of_blocks
         loads = self._segments.loads(sections)
         level = level_of(loads, lambda at: times(order[at], rows[order[at]]), least, self._most_ticks)
         if level.peak_bytes > least.peak_bytes:
@@ -230,10 +230,10 @@ class BestFirst:
     def _ticks(self, sections: Sections) -> float:
         for segment in sections:
             if segment not in self._added_ticks:
-                positions = self.space.order[segment[0] :]
+                positions, whole = self.space.order[segment[0] :], self.space.flow.iteration_rows
                 self._added_ticks[segment] = sum(
-                    self.costs.operator_ticks(position, rows)
-                    - self.costs.operator_ticks(position, BlockRows(self.space.flow.iteration_rows[position]))
+                    self.variants.operator_ticks(position, rows)
+                    - self.variants.operator_ticks(position, BlockRows(whole[position]))
                     for position, rows in zip(positions, segment[1], strict=False)
                 )
         return self._whole_ticks + sum(self._added_ticks[segment] for segment in sections)

@@ -81,8 +81,7 @@ def worth_moving(task: SearchTask, plan: Plan, plans: Sequence[Plan]) -> bool:
     """
     fitting = [one.estimate.ticks for one in plans if task.fits(one)]
     if fitting:
-        is_near = plan.estimate.peak_bytes <= task.ram_limit < plan.layout.arena_bytes
-        return is_near and plan.estimate.ticks < min(fitting)
+        return task.nearly_fits(plan) and plan.estimate.ticks < min(fitting)
     _, latency, _ = min(placing.cost_key(one, task.board) for one in plans)
     if plan.estimate.exposed_ticks and latency:
         return placing.latency_bound(plan, task.model, task.board) < latency

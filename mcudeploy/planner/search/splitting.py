@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from math import inf
 
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
@@ -176,8 +175,7 @@ def _search(task: SearchTask, stored: Plan | None, report: Report) -> BestFirst:
     space = task.space
     segments = Segments(space.flow, space.order, task.lean.work)
     start = () if stored is None else (space.state(stored.splits),)
-    limit = 0.0 if task.ram_limit == inf else task.ram_limit
-    problem = CutProblem(space, segments, task.variants, task.most_ticks, limit)
+    problem = CutProblem(space, segments, task.variants, task.most_ticks, task.sufficient_bytes)
     return BestFirst(problem, start=start, report=_packing(task, report))
 
 
@@ -219,7 +217,7 @@ def _made(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
         return
     best = _first_fit(task, current.candidates[0], effort)
     yield best
-    if best.estimate.peak_bytes <= task.ram_limit < best.layout.arena_bytes:
+    if task.nearly_fits(best):
         yield _with_moves(task, best, effort.part(_MOVED_SHARE))
     rows = _row_by_row(task) if best.estimate.exposed_ticks and current.number == 1 else ()
     for number, candidate in enumerate((*rows, *current.candidates[1:]), 1):
@@ -227,7 +225,7 @@ def _made(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
         if could and not effort.is_spent():
             plan = _first_fit(task, candidate, effort)
             yield plan
-            if plan.estimate.peak_bytes <= task.ram_limit < plan.layout.arena_bytes:
+            if task.nearly_fits(plan):
                 yield _with_moves(task, plan, effort.part(_MOVED_SHARE))
 
 
@@ -324,8 +322,7 @@ def _placed(
 ) -> Plan:
     """Return the plan of a schedule, with the kernels chosen for it."""
     effort.spend(_PLAN_UNITS * len(schedule.steps))
-    limit = 0.0 if task.ram_limit == inf else task.ram_limit
-    limits = KernelLimits(task.most_ticks, task.board.constants_room, limit)
+    limits = KernelLimits(task.most_ticks, task.board.constants_room, task.sufficient_bytes)
     model, ticks = choose_kernels(task.model, tiled, schedule.steps, task.time, limits)
     plan = placing.placed(model, task.board, tiled, schedule, splits=splits)
     return replace(plan, estimate=replace(plan.estimate, ticks=ticks))

@@ -83,6 +83,15 @@ class SearchTask:
         """Return whether a plan keeps the latency limit."""
         return plan.estimate.ticks <= self.most_ticks
 
+    @property
+    def sufficient_bytes(self) -> float:
+        """Return the peak below which only time counts: the RAM limit, or 0 without one."""
+        return 0.0 if self.ram_limit == inf else self.ram_limit
+
+    def nearly_fits(self, plan: Plan) -> bool:
+        """Return whether a plan's peak keeps the RAM limit, but its arena exceeds it."""
+        return plan.estimate.peak_bytes <= self.ram_limit < plan.layout.arena_bytes
+
     def fits(self, plan: Plan) -> bool:
         """Return whether there is a limit for RAM, and a plan keeps it and those of the board's memories."""
         beyond, _, arena_bytes = cost_key(plan, self.board)
