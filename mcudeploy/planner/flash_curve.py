@@ -19,7 +19,7 @@ Point = tuple[int, float]
 
 @dataclass(frozen=True, slots=True)
 class FlashCurve:
-    """The same schedule by other kernels: the most flash first, each slower than the one before.
+    """The same schedule by other kernels: the most flash first, each point slower than the one before.
 
     `chosen`: the plan's own kernels. `latency`: the unit of the points, and the plan's latency in it.
     """
@@ -37,7 +37,9 @@ def flash_curve(plan: Plan, model: Model, board: Board) -> FlashCurve | None:
     flash = weights_bytes(model.calls) + tables_bytes(plan, model.calls, board)
     time = estimated(best_costs(board.core))(plan.graph, ())
     points: list[Point] = []
-    others = kernels.flash_curve(model, TiledGraph.of(plan), plan.schedule.steps, time, board.constants_room)
+    others = kernels.smaller_constants(
+        model, TiledGraph.of(plan), plan.schedule.steps, time, board.constants_room
+    )
     for more_bytes, more_ticks in others:
         point = flash + round(more_bytes), latency.ticks + more_ticks
         while points and points[-1][1] >= point[1]:

@@ -22,7 +22,7 @@ from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.planner import planfile
-from mcudeploy.planner.flash_curve import flash_curve as curve_of_plan
+from mcudeploy.planner.flash_curve import flash_curve
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
@@ -32,7 +32,7 @@ from mcudeploy.planner.search.kernels import (
     choose_kernels,
     constant_bytes,
     fastest,
-    flash_curve,
+    smaller_constants,
 )
 from mcudeploy.planner.search.placing import unsplit_schedule
 from mcudeploy.planner.tape.footprint import weights_bytes
@@ -171,7 +171,7 @@ def test_the_flash_curve_takes_a_smaller_kernel_at_each_point(model: Model) -> N
     steps, tiled = unsplit_schedule(both, Effort.of(5)).steps, whole(model.graph)
     for chosen in (both, fastest(both, by_constants(900), nothing_known(model.graph), inf)):
         wide = sum(call.form == "wide" for call in chosen.calls.values())
-        points = list(flash_curve(chosen, tiled, steps, by_constants(900), 200_000))
+        points = list(smaller_constants(chosen, tiled, steps, by_constants(900), 200_000))
         assert points == [
             (8000 * (count - wide), -900 * (count - wide)) for count in reversed(range(len(both.calls) + 1))
         ]
@@ -180,7 +180,7 @@ def test_the_flash_curve_takes_a_smaller_kernel_at_each_point(model: Model) -> N
 def test_a_limit_of_flash_gives_the_plan_of_the_curve(path: Path) -> None:
     board = load_board("mps2-an386")
     made = api.plan_model(path, board, Options(split=False))
-    found = curve_of_plan(made.plan, made.model, board)
+    found = flash_curve(made.plan, made.model, board)
     assert found is not None and len(found.points) > 2 and found.points[0] == found.chosen
     tables = found.chosen[0] - weights_bytes(made.model.calls)
     for size, ticks in found.points:

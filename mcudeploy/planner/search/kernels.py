@@ -149,8 +149,8 @@ def choose_kernels(
 ) -> tuple[Model, float]:
     """Return the model with the variants that suit a schedule, and the ticks of the schedule.
 
-    The peak is the minimum within the ticks, but `limits.peak_bytes` if that is more, or that of the fastest
-    variants if those take longer. Below the peak every operator has its cheapest variant. Scratch lives for
+    The peak is the least that keeps the ticks, but at least `limits.peak_bytes`. If none keeps them, it is
+    that of the fastest variants. Below the peak every operator has its cheapest variant. Scratch lives for
     one step, so operators do not interact: if the flash has room, the choice is exact for each peak.
     """
     ways, peak = _ways_of_steps(model, tiled, steps, time)
@@ -169,13 +169,13 @@ def choose_kernels(
     return model.with_calls(calls), ticks
 
 
-def flash_curve(
+def smaller_constants(
     model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime, flash_bytes: int
 ) -> Iterator[tuple[float, float]]:
-    """Yield the bytes of constants and the ticks that other variants add to a schedule, ever fewer bytes.
+    """Yield the bytes of constants and the ticks that other variants add to a schedule, in falling bytes.
 
-    The first ones are the default under no limit. Their scratch fits below the peak of the model's own calls.
-    `flash_bytes` is the flash for constants, from which a byte has its price.
+    The first pair is of the variants without a flash limit. The scratch of all fits below the peak of the
+    model's own calls. The price of a byte follows from `flash_bytes`, the flash for constants.
     """
     sized = replace(model, constants=Constants(constant_bytes(model)))
     ways, floor = _ways_of_steps(sized, tiled, steps, time)

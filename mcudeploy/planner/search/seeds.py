@@ -28,20 +28,19 @@ _NEAR = 2
 _FINE = 64
 """The bisection ends when the bound is known to one part in this number."""
 
-
 _SLACKS = (1.0, 0.97, 0.93, 0.85)
 """Shares of a RAM limit under which the fastest states are searched: offsets may take more than the peak."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Hopes:
-    """Assumptions: the rows of tensors between segments die separately; there is scratch for fast kernels."""
+class _Assumption:
+    """`rows`: those of tensors between segments die separately. `kernels`: fast ones have scratch."""
 
     rows: bool
     kernels: bool
 
 
-_HOPES = tuple(_Hopes(rows, kernels) for rows in (False, True) for kernels in (False, True))
+_ASSUMPTIONS = tuple(_Assumption(rows, kernels) for rows in (False, True) for kernels in (False, True))
 
 _Way = tuple[float, State]
 """Time so far, and the cuts."""
@@ -83,20 +82,20 @@ class Seeds:
 
         A None says that the search was stopped; it may resume, and reuses the segments already simulated.
         """
-        for hopes in _HOPES:
+        for assumption in _ASSUMPTIONS:
             fits = False
             for slack in _SLACKS if self._ram_limit else ():
-                for state in self._fastest(self._ram_limit * slack, hopes):
+                for state in self._fastest(self._ram_limit * slack, assumption):
                     fits |= state is not None
                     yield state
             if not fits:
-                yield from self._falling(hopes)
+                yield from self._falling(assumption)
 
-    def _fastest(self, bound: float, hopes: _Hopes) -> Iterator[State | None]:
+    def _fastest(self, bound: float, assumption: _Assumption) -> Iterator[State | None]:
         """Yield the fastest state under a bound, if it keeps the latency limit."""
         while True:
             try:
-                state = self._least_time(bound, hopes)
+                state = self._least_time(bound, assumption)
             except _StoppedError:
                 yield None
                 continue
@@ -104,13 +103,13 @@ class Seeds:
                 yield state
             return
 
-    def _falling(self, hopes: _Hopes) -> Iterator[State | None]:
+    def _falling(self, assumption: _Assumption) -> Iterator[State | None]:
         border = self._segments.border_bytes
         low, high = max(border[0], border[-1]) - 1, self._segments.peak(())[0]
         while high - low > max(1, high // _FINE):
             bound = (low + high) // 2
             try:
-                state = self._least_time(bound, hopes)
+                state = self._least_time(bound, assumption)
             except _StoppedError:
                 yield None
                 continue
@@ -120,7 +119,7 @@ class Seeds:
                 high = bound
                 yield state
 
-    def _least_time(self, bound: float, hopes: _Hopes) -> State | None:
+    def _least_time(self, bound: float, assumption: _Assumption) -> State | None:
         """Return the fastest cuts that fit into a bound; None if they exceed the latency limit.
 
         A node is a border, and whether the operator before it is cut, so that its rows die separately.
@@ -136,7 +135,7 @@ class Seeds:
                 if (first, is_cut) not in ways:
                     continue
                 way = ways[first, is_cut]
-                assumed = replace(hopes, rows=hopes.rows or is_cut)
+                assumed = replace(assumption, rows=assumption.rows or is_cut)
                 for further in _REACH:
                     if index + further >= len(borders):
                         break
@@ -160,32 +159,32 @@ class Seeds:
         if node not in ways or way[0] < ways[node][0]:
             ways[node] = way
 
-    def _cheapest(self, places: range, bound: float, hopes: _Hopes) -> tuple[float, Cut] | None:
+    def _cheapest(self, places: range, bound: float, assumption: _Assumption) -> tuple[float, Cut] | None:
         """Return time and cut of the largest parts that fit, assuming that larger parts never need less.
 
         Staggered parts may be larger than others, and smaller parts may leave room for faster kernels.
         """
         most = max(self._most[place] for place in places)
         cuts = [Cut(places[0], places[-1], rows, apart=True) for rows in ROWS_TRIED if rows < most]
-        low = self._largest(cuts, bound, hopes)
+        low = self._largest(cuts, bound, assumption)
         if low < 0:
             return None
         staggered = [replace(cut, staggered=True) for cut in cuts[low + 1 :]]
-        larger = self._largest(staggered, bound, hopes)
+        larger = self._largest(staggered, bound, assumption)
         fitting = cuts[max(0, low - 1) : low + 1]
         if larger >= 0:
             fitting += staggered[max(0, larger - 1) : larger + 1]
-        timed = ((self._within(self._segment(cut), bound, hopes), cut) for cut in fitting)
+        timed = ((self._within(self._segment(cut), bound, assumption), cut) for cut in fitting)
         return min(((ticks, cut) for ticks, cut in timed if ticks is not None), default=None)
 
-    def _largest(self, cuts: Sequence[Cut], bound: float, hopes: _Hopes) -> int:
+    def _largest(self, cuts: Sequence[Cut], bound: float, assumption: _Assumption) -> int:
         """Return the number of the last cut that fits, of ascending rows; -1 if none does."""
         low, high = -1, len(cuts)
         while high - low > 1:
             middle = (low + high) // 2 if low >= 0 else 0
             if self._stopped():
                 raise _StoppedError
-            if self._peak(self._segment(cuts[middle]), hopes.rows) <= bound:
+            if self._peak(self._segment(cuts[middle]), assumption.rows) <= bound:
                 low = middle
             else:
                 high = middle
@@ -201,11 +200,11 @@ class Seeds:
             self._segment_of[cut] = cut.first, tuple(rows[self._space.order[place]] for place in places)
         return self._segment_of[cut]
 
-    def _within(self, segment: Segment, bound: float, hopes: _Hopes) -> float | None:
+    def _within(self, segment: Segment, bound: float, assumption: _Assumption) -> float | None:
         """Return the ticks of a segment by the fastest kernels under a bound; None if it does not fit."""
         first, sizes = segment
         order, times = self._space.order, self._variants.of_blocks
-        loads = self._segments.alone(segment, hopes.rows)
-        if hopes.kernels and max(loads.values(), default=0) <= bound:
+        loads = self._segments.alone(segment, assumption.rows)
+        if assumption.kernels and max(loads.values(), default=0) <= bound:
             bound = inf
         return ticks_within(loads, lambda place: times(order[place], sizes[place - first]), bound)
