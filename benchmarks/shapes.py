@@ -35,7 +35,7 @@ from mcudeploy.ops.conv import Conv2d
 PLAIN = {
     "conv2d_s8", "conv2d_s8_deep", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_full", "dwconv2d_s8",
 }  # fmt: skip
-"""The kernels that every int8 convolution had before others took over."""
+"""Kernels without Winograd's filtering, pairs of rows and weights of 16 bits."""
 
 _BOTH = ("chosen", "instructions", "cycles", "plain", "instructions", "cycles", "loss %")
 COLUMNS = ("layer", "shape", "MACs", *_BOTH, *(f"rows: {name}" for name in _BOTH), "rows to whole %")
@@ -68,7 +68,7 @@ class Layer:
         return weighted(op, self.shape, weights, DType.INT8)
 
 
-def _near(shape: Shape, kernel: tuple[int, int], stride: int = 1) -> Layer:
+def _depthwise(shape: Shape, kernel: tuple[int, int], stride: int = 1) -> Layer:
     return Layer(shape, shape[2], kernel, stride, depthwise=True)
 
 
@@ -87,17 +87,17 @@ LAYERS = (
     Layer((13, 7, 36), 20),
     Layer((6, 6, 128), 128),
     Layer((3, 3, 256), 256),
-    _near((48, 48, 8), (3, 3)),
-    _near((25, 5, 64), (3, 3)),
-    _near((6, 6, 128), (3, 3)),
-    _near((13, 11, 35), (3, 3)),
-    _near((24, 24, 32), (3, 3), 2),
-    _near((12, 12, 48), (5, 5)),
-    _near((20, 20, 24), (5, 5), 2),
-    _near((10, 10, 40), (7, 7)),
-    _near((14, 14, 48), (7, 7), 2),
-    _near((49, 1, 64), (9, 1)),
-    _near((30, 6, 30), (5, 1)),
+    _depthwise((48, 48, 8), (3, 3)),
+    _depthwise((25, 5, 64), (3, 3)),
+    _depthwise((6, 6, 128), (3, 3)),
+    _depthwise((13, 11, 35), (3, 3)),
+    _depthwise((24, 24, 32), (3, 3), 2),
+    _depthwise((12, 12, 48), (5, 5)),
+    _depthwise((20, 20, 24), (5, 5), 2),
+    _depthwise((10, 10, 40), (7, 7)),
+    _depthwise((14, 14, 48), (7, 7), 2),
+    _depthwise((49, 1, 64), (9, 1)),
+    _depthwise((30, 6, 30), (5, 1)),
     Layer((96, 96, 3), 8, (3, 3), 2),
     Layer((32, 32, 3), 16, (3, 3)),
     Layer((49, 10, 1), 64, (10, 4), 2),
@@ -116,10 +116,10 @@ class Cost(NamedTuple):
 
 
 def measured(board: Board, graphs: Sequence[Graph]) -> Iterator[dict[Interval, list[Cost]]]:
-    """Yield for every graph what each variant spends on all rows, and on each row. Raises DeployError."""
+    """Yield, for every graph, the costs of each variant for all rows and for each row. Raises DeployError."""
     target, costs = Target(board, emulate=True), load_costs(board.core, "cycles")
     firmware = build_bench(target)
-    counted: list[list[tuple[Interval, str, float, float]]] = []
+    runs: list[list[tuple[Interval, str, float, float]]] = []  # of each graph
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "counts"
         with open_device(target, firmware, emulator_arguments=counting(target, firmware, out)) as device:
@@ -127,19 +127,20 @@ def measured(board: Board, graphs: Sequence[Graph]) -> Iterator[dict[Interval, l
             timer = TileTimer(device.session, kernels, flash=FlashRegion.of(board))
             for graph in graphs:
                 (operator,) = graph.operators
-                loops, counted = graph.loops(operator), [*counted, []]
+                loops = graph.loops(operator)
+                runs.append([])
                 usual = operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors["y"])
                 for call in usual.variants(board.isa):
                     for rows in steps(graph):
                         ticks = timer.time(graph, operator, call, rows).ticks
                         estimate = costs.ticks(call.variant, counts_of(graph, operator, loops, call, rows))
-                        counted[-1].append((rows, call.variant, estimate, board.instructions(ticks)))
+                        runs[-1].append((rows, call.variant, estimate, board.instructions(ticks)))
         cycles = calls_of_kernels(target, firmware, out)
-        for calls in counted:
-            found: dict[Interval, list[Cost]] = {}
+        for calls in runs:
+            costs_of: dict[Interval, list[Cost]] = {}
             for rows, variant, estimate, instructions in calls:
-                found.setdefault(rows, []).append(Cost(variant, estimate, instructions, next(cycles)))
-            yield found
+                costs_of.setdefault(rows, []).append(Cost(variant, estimate, instructions, next(cycles)))
+            yield costs_of
 
 
 def steps(graph: Graph) -> list[Interval]:
@@ -159,12 +160,12 @@ def total(parts: Sequence[Sequence[Cost]]) -> list[Cost]:
 def table(board: Board, layers: Sequence[Layer]) -> Iterator[tuple[object, ...]]:
     """Yield a row for each layer. Raises DeployError."""
     graphs = [layer.graph() for layer in layers]
-    for layer, graph, found in zip(layers, graphs, measured(board, graphs), strict=True):
+    for layer, graph, costs_of in zip(layers, graphs, measured(board, graphs), strict=True):
         macs = graph.loops(graph.operators[0]).macs()
         whole, *by_rows = steps(graph)
         shapes = "x".join(map(str, layer.shape)) + f"->{layer.channels}"
         cells: list[object] = [layer.name, shapes, macs]
-        parts = [found[whole]], [found[rows] for rows in by_rows or [whole]]
+        parts = [costs_of[whole]], [costs_of[rows] for rows in by_rows or [whole]]
         chosen_cycles = []
         for each in map(total, parts):
             chosen = min(each, key=lambda cost: cost.estimate)
