@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Self
+
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf
 from mcudeploy.ops.conv_counts import Fields
@@ -12,22 +15,42 @@ _PAIRED_INPUT_ROWS = 32
 """Input rows that dwconv2d_s8_pairs takes at a time."""
 
 
+@dataclass(frozen=True, slots=True)
+class _RowParts:
+    """The parts of an output row.
+
+    `widths`: their outputs. `inside`, `beside`: the expanded columns of all parts in the input and the padding.
+    """
+
+    widths: tuple[int, ...]
+    inside: int
+    beside: int
+
+    @classmethod
+    def of(cls, fields: Fields, kernel_cols: int) -> Self:
+        """Return the parts of at most `most_outputs` outputs."""
+        cols, most, stride = fields["dims.output_cols"], fields["most_outputs"], fields["window.stride_cols"]
+        widths = tuple(min(most, cols - col) for col in range(0, cols, most))
+        lefts = [col * stride - fields["window.pad_left"] for col in range(0, cols, most)]
+        columns = [(width - 1) * stride + kernel_cols for width in widths]
+        inside = sum(
+            max(0, min(left + count, fields["dims.input_cols"]) - max(0, left))
+            for left, count in zip(lefts, columns, strict=True)
+        )
+        return cls(widths, inside, sum(columns) - inside)
+
+    def blocks(self, channels: int) -> int:
+        """Return the number of blocks of up to four channels in all parts."""
+        return -(-channels // 4) * len(self.widths)
+
+
 def by_row_pairs(fields: Fields) -> CountsOf:
-    """dwconv2d_s8_rows: of parts of rows and columns, pairs of rows are expanded and multiplied."""
+    """dwconv2d_s8_rows: pairs of rows are expanded and multiplied, in parts of rows and columns."""
     strides = fields["window.stride_rows"], fields["window.stride_cols"]
-    cols, most_cols = fields["dims.output_cols"], fields["most_outputs"]
-    widths = [min(most_cols, cols - col) for col in range(0, cols, most_cols)]
     in_row = 4 if strides[1] == 1 else 2  # outputs of one row computed at a time
-    lefts = [part * most_cols * strides[1] - fields["window.pad_left"] for part in range(len(widths))]
-    rights = [left + (width - 1) * strides[1] + 3 for left, width in zip(lefts, widths, strict=True)]
-    inside = sum(
-        max(0, min(right, fields["dims.input_cols"]) - max(0, left))
-        for left, right in zip(lefts, rights, strict=True)
-    )
-    beside = sum(rights) - sum(lefts) - inside
-    channels = fields["dims.channels"]
+    parts, channels = _RowParts.of(fields, 3), fields["dims.channels"]
+    widths, inside, blocks = parts.widths, parts.inside, parts.blocks(channels)
     whole, rest = divmod(channels, 4)
-    blocks = (whole + (rest > 0)) * len(widths)
     most_rows = (_INPUT_ROWS - 3) // strides[0] + 1
 
     def counts(rows: Interval) -> Counts:
@@ -55,7 +78,7 @@ def by_row_pairs(fields: Fields) -> CountsOf:
             "calls": 1,
             "parts": len(heights) * len(widths),
             "rows": looked_up * len(widths),
-            "padding": len(heights) * beside,
+            "padding": len(heights) * parts.beside,
             "blocks": len(heights) * blocks,
             "steps": (twos + ones) * blocks - threes,
             "threes": threes,
@@ -74,20 +97,12 @@ def by_row_pairs(fields: Fields) -> CountsOf:
 
 
 def by_pair_windows(fields: Fields) -> CountsOf:
-    """dwconv2d_s8_pairs: of parts of rows and columns, pairs of rows are expanded and multiplied."""
-    stride_rows, stride_cols = fields["window.stride_rows"], fields["window.stride_cols"]
-    kernel_rows, kernel_cols = fields["kernel_rows"], fields["kernel_cols"]
-    cols, most_cols = fields["dims.output_cols"], fields["most_outputs"]
-    widths = [min(most_cols, cols - col) for col in range(0, cols, most_cols)]
-    inside = beside = 0
-    for part, width in enumerate(widths):
-        left = part * most_cols * stride_cols - fields["window.pad_left"]
-        right = left + (width - 1) * stride_cols + kernel_cols
-        within = max(0, min(right, fields["dims.input_cols"]) - max(0, left))
-        inside, beside = inside + within, beside + right - left - within
-    channels, pairs = fields["dims.channels"], -(-kernel_rows // 2)
+    """dwconv2d_s8_pairs: pairs of rows are expanded and multiplied, in parts of rows and columns."""
+    stride_rows, kernel_rows = fields["window.stride_rows"], fields["kernel_rows"]
+    parts, channels = _RowParts.of(fields, fields["kernel_cols"]), fields["dims.channels"]
+    widths, inside, blocks = parts.widths, parts.inside, parts.blocks(channels)
     whole, rest = divmod(channels, 4)
-    blocks = (whole + (rest > 0)) * len(widths)
+    pairs = -(-kernel_rows // 2)
     most_rows = (_PAIRED_INPUT_ROWS - kernel_rows) // stride_rows + 1
     apart = 1 + stride_rows % 2
     later = apart * stride_rows // 2
@@ -102,7 +117,7 @@ def by_pair_windows(fields: Fields) -> CountsOf:
             "calls": 1,
             "parts": len(heights) * len(widths),
             "rows": sum((height - 1) * stride_rows + kernel_rows for height in heights) * len(widths),
-            "padding": len(heights) * pairs * beside,
+            "padding": len(heights) * pairs * parts.beside,
             "blocks": len(heights) * blocks,
             "steps": len(rows) * blocks,
             "pairs": expanded * blocks,
