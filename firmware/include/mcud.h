@@ -1,8 +1,8 @@
 /* The tape: operator records, row-offset tables and a schedule, all constant, run by a small loop.
  *
  * A tensor is (rows, cols, channels), channels last. Its rows lie in blocks of `block_rows`, each block
- * at its own offset in an arena; the first block may lack rows at its begin, so that the others end where
- * those who read them want it; a kernel computes rows [first_row, end_row) of its operator's output
+ * at its own offset in an arena. The first block may lack rows at its start, so that all blocks end where
+ * the windows of their reader end. A kernel computes rows [first_row, end_row) of its operator's output
  * and finds every row it reads or writes with mcud_row(). The result has the same bits for any cut.
  */
 #ifndef MCUD_H
@@ -39,10 +39,10 @@ typedef struct {
     const mcud_offset *offsets; /* of each block, in units of MCUD_ALIGN bytes */
     uint32_t row_bytes;         /* 0 for scratch: every row of a block has the block's address */
     uint32_t block_rows;        /* rows in a block; the last one may be shorter */
-    uint32_t lead;              /* rows that the first block lacks; its address is that of the first of them */
+    uint32_t lead;              /* rows that the first block lacks at its start; its memory has room for them */
 } mcud_tensor;
 
-/* The measurer receives such records over the line: they have no padding but at their end. */
+/* The measurer receives such records over the line: only their end may have padding. */
 MCUD_REQUIRE(sizeof(mcud_tensor) == 3u * sizeof(void *) + 8u, "mcud_tensor has no padding inside");
 
 typedef struct mcud_op mcud_op;
@@ -56,7 +56,7 @@ struct mcud_op {
     mcud_kernel *kernel;
     const void *params;           /* the kernel's mcud_<kernel>_params */
     const mcud_tensor *const *in; /* what it reads, in the order the kernel documents */
-    const mcud_tensor *out;       /* NULL of a wait */
+    const mcud_tensor *out;       /* NULL for a wait */
     const mcud_tensor *scratch;   /* NULL if the kernel needs none */
     uint32_t rows;                /* of the output; by rows, of the input */
     uint32_t block_rows;          /* rows made, or taken in, by one step */

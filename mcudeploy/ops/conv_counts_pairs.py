@@ -19,7 +19,7 @@ _PAIRED_INPUT_ROWS = 32
 class _RowParts:
     """The parts of an output row.
 
-    `widths`: their outputs. `inside`, `beside`: the expanded columns of all parts in the input and the padding.
+    `widths`: their outputs. `inside`, `beside`: expanded columns of all parts, in the input and in padding.
     """
 
     widths: tuple[int, ...]

@@ -15,7 +15,7 @@ static inline int32_t mcud_between(int32_t value, int32_t low, int32_t high)
     return value < low ? low : (value > high ? high : value);
 }
 
-/* Words of padding in both halves. */
+/* Writes padding to both halves of the words [from, end). */
 static inline void mcud_fill_pairs(int32_t *from, const int32_t *end, int32_t zero_point)
 {
     const uint32_t half = (uint32_t)zero_point & 0xFFFFu;
@@ -24,7 +24,7 @@ static inline void mcud_fill_pairs(int32_t *from, const int32_t *end, int32_t ze
     }
 }
 
-/* Fewer than four channels: bytes after the last one must not be read. */
+/* Loads up to four channels; bytes after the last one must not be read. */
 static inline int32_t mcud_load_some(const int8_t *from, int32_t channels)
 {
     uint32_t word = 0;

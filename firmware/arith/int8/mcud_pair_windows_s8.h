@@ -21,11 +21,11 @@ enum { MCUD_WINDOW_COLUMN = 4 };
 typedef struct {
     int32_t zero_point;
     int32_t pitch;      /* from a column's results to the next one's */
-    int32_t pairs;      /* of rows under a window: those of the ring */
+    int32_t pairs;      /* of rows under a window, and in the ring */
     int32_t pair_bytes; /* from a pair of rows to the next one */
-    int32_t outputs;    /* in the row; columns are there for a multiple of four */
+    int32_t outputs;    /* in the row; x has columns for the next multiple of four */
     int32_t channels;   /* 1..4 */
-    int32_t first;      /* the pair of the window's upper rows */
+    int32_t first;      /* place in the ring of the pair of the window's upper rows */
 } mcud_pair_windows;
 
 #if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__) && MCUD_BLOCKS

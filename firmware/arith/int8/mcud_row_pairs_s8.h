@@ -7,8 +7,8 @@
  *
  *   mcud_expand_pair  two rows to one word of every column
  *   mcud_expand_row   one row to the lower halves of these words
- *   mcud_expand_three two rows to the first word of every column, a third one to the second word; four channels, at least
- *                     one column
+ *   mcud_expand_three two rows to the first word of every column, and a third one to the second word; of four channels,
+ *                     at least one column
  *   mcud_two_rows_s8  outputs of two rows, with a stride of 1
  *   mcud_one_row_s8   outputs of one row, with a stride of 1 or 2 along the columns; `order` is 0 with a stride of 1
  */

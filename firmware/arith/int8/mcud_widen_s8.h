@@ -1,5 +1,5 @@
-/* The second matrix of a product as weights of 16 bits, without their zero point: records of mcud_wide_s8.h, whose
- * biases are the sums of the weights at first. */
+/* The second matrix of a product as weights of 16 bits, without their zero point. They become records of mcud_wide_s8.h;
+ * in place of each bias stands the sum of the channel's weights. */
 #ifndef MCUD_WIDEN_S8_H
 #define MCUD_WIDEN_S8_H
 
@@ -12,7 +12,7 @@ typedef struct {
     int32_t zero_point;
 } mcud_widened;
 
-/* `count` values of a channel, of each four the one at `at` -> two pairs; returns their sum. */
+/* `count` values of a channel, from[0..count)[at] -> two pairs, weights[0] and [2]; returns their sum. */
 static inline int32_t mcud_widen_four(const int8_t *const from[4], int32_t at, int32_t count, int32_t zero_point,
                                       int32_t *weights)
 {
@@ -33,7 +33,7 @@ static inline int32_t mcud_widen_four(const int8_t *const from[4], int32_t at, i
 #include "mcud_widen_c.h"
 #endif
 
-/* Channel `channel` is line[length]. */
+/* Widens channel `channel`, which is line[length]. */
 static inline void mcud_widen_line(const mcud_widened *to, int32_t channel, const int8_t *line, int32_t length)
 {
     const int32_t whole = length & ~3;
@@ -45,7 +45,7 @@ static inline void mcud_widen_line(const mcud_widened *to, int32_t channel, cons
     }
 }
 
-/* Values k to k + count of all channels are lines[count]; k is a multiple of four. */
+/* Widens values [k, k + count) of all channels, which are lines[count]; k is a multiple of four. */
 static inline void mcud_widen_lines(const mcud_widened *to, int32_t k, const int8_t *const lines[4], int32_t count)
 {
     for (int32_t channel = mcud_widen_columns(to, k, lines, count); channel < to->channels; channel++) {

@@ -7,14 +7,14 @@
 #include "mcud_clip_s8.h"
 #include "mcud_pair_windows_s8.h"
 
-/* Rows of the input that are looked up at a time. */
+/* The most rows of the input under the output rows of one turn. */
 enum { MOST_INPUT_ROWS = 32 };
 
-/* Windows in a row of several rows. */
+/* The windows of a part of some output rows. */
 typedef struct {
     const int8_t *rows[MOST_INPUT_ROWS]; /* the first column inside the input; NULL in the padding */
     int32_t *x;      /* all columns, expanded */
-    int32_t left;    /* words of those in the left padding */
+    int32_t left;    /* words of the columns in the left padding */
     int32_t inside;  /* columns inside the input */
     int32_t channel; /* the first one of up to four */
     int32_t padding; /* four times the zero point */
@@ -28,8 +28,8 @@ static inline mcud_pair_row row_at(const windows *of, int32_t row)
     return at != NULL ? (mcud_pair_row){at + of->channel, of->step} : (mcud_pair_row){(const int8_t *)&of->padding, 0};
 }
 
-/* The last `fresh` pairs under a window whose first row is `top`. Of an odd last row the partner has weights of 0:
- * only a later window may need it. */
+/* Expands the last `fresh` pairs under a window whose first row is `top`. With an odd number of rows, the last row's
+ * partner has weights of 0. Only later windows need it, so it is not read if there are none: the row is `alone`. */
 static void expand_pairs(const windows *of, int32_t top, int32_t fresh, bool alone)
 {
     for (int32_t pair = of->by.pairs - fresh; pair < of->by.pairs; pair++) {

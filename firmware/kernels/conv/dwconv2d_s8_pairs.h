@@ -6,8 +6,8 @@
  * scratch  int32_t [pairs of kernel_rows][columns of up to most_outputs outputs][MCUD_WINDOW_COLUMN]: expanded columns,
  *          see mcud_pair_windows_s8.h
  *
- * Of four channels at a time pairs of rows of the input are expanded, for up to `most_outputs` outputs in a row. With an
- * odd stride of rows every other row of the output comes first, then the rest: so all pairs begin at the same row.
+ * Pairs of input rows are expanded, four channels at a time, for up to `most_outputs` outputs in a row. With an odd
+ * stride of rows, the kernel computes every other row of the output, then the rest: so windows share pairs.
  */
 #ifndef MCUD_DWCONV2D_S8_PAIRS_H
 #define MCUD_DWCONV2D_S8_PAIRS_H

@@ -14,7 +14,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    int32_t batched; /* 1: a row has its own matrix; 0: each line of a row has its own, which lies in all rows */
+    int32_t batched; /* 1: a row of in[1] is a matrix; 0: a row has one line of each of m matrices */
     int32_t m;       /* lines of a row */
     int32_t k;
     int32_t n;
@@ -22,7 +22,7 @@ typedef struct {
     int32_t b_zero_point;
     mcud_quant quant; /* shift is 32 */
     int32_t transposed;
-    int32_t pairs; /* of k, a multiple of two */
+    int32_t pairs; /* of values of a line; even, at least k / 2 */
 } mcud_matmul_s8_wide_params;
 
 mcud_kernel mcud_matmul_s8_wide;

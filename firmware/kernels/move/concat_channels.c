@@ -11,7 +11,7 @@ typedef struct {
     int32_t pitch; /* from a pixel of the output to the next one */
 } part;
 
-/* Adjacent channels. They are few: by words this takes less time than a function of the C library. */
+/* Adjacent channels. They are few, so words take less time than a call of the C library. */
 static void copy(const part *of, const uint8_t *source, uint8_t *target)
 {
     const int32_t step = of->step - of->count;

@@ -88,7 +88,7 @@ void mcud_transpose(const mcud_op *op, int32_t first_row, int32_t end_row)
     const int32_t last_size = (int32_t)params->sizes[params->dims - 1];
     const int32_t last_stride = (int32_t)params->strides[params->dims - 1];
     const int32_t row_elements = params->in_row_elements;
-    const uint32_t most_rows = INT32_MAX / (uint32_t)row_elements; /* a block that is MCUD_WHOLE has no more */
+    const uint32_t most_rows = INT32_MAX / (uint32_t)row_elements; /* MCUD_WHOLE would overflow */
     const uint32_t block_rows = in->block_rows < most_rows ? in->block_rows : most_rows;
     window view = {in, NULL, row_elements, (int32_t)block_rows * row_elements, 0, 0};
     place at = place_of(params, first_row * params->out_row_elements);

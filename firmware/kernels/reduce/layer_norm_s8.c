@@ -5,7 +5,7 @@
 
 #include "mcud_simd.h"
 
-/* A group's values to z: (value * count - centre) * 2^left * multiplier / 2^32. */
+/* z of a group's values: (value * count - centre) * 2^left * multiplier / 2^32. */
 typedef struct {
     int32_t centre;
     int32_t left;
@@ -17,8 +17,8 @@ static int32_t product_high(int32_t a, int32_t b)
     return (int32_t)(((int64_t)a * b) >> 32);
 }
 
-/* The exponent of 1 / deviation goes to `left`, so that its 24 bits stay whole in the multiplier. A value of count
- * times the input differs from the centre by at most sqrt(count) deviations, which leaves room for them. */
+/* The exponent of 1 / deviation goes to `left`, so that the multiplier keeps its 24 bits. count times a value differs
+ * from the centre by at most sqrt(count) deviations, so the shifted difference fits 32 bits. */
 static normal normal_of(const mcud_layer_norm_s8_params *params, const int8_t *in)
 {
     const int32_t count = params->count;
@@ -32,17 +32,17 @@ static normal normal_of(const mcud_layer_norm_s8_params *params, const int8_t *i
     const int64_t variance = (int64_t)count * squares - (int64_t)centre * (2 * sum - centre);
     const float deviation = sqrtf((float)variance + params->epsilon);
     const int32_t most = params->z_bits + 2;
-    normal found = {centre, 0, 0};
+    normal by = {centre, 0, 0};
     if (deviation > 0.0f) {
         const float reciprocal = 1.0f / deviation;
         uint32_t bits;
         memcpy(&bits, &reciprocal, sizeof bits);
         const int32_t left = (int32_t)(bits >> 23) - 127 + most;
         const uint32_t mantissa = ((bits & 0x7FFFFFu) | 0x800000u) << 7;
-        found.left = left < 0 ? 0 : (left > most ? most : left);
-        found.multiplier = left < -30 ? 0 : (int32_t)(left < 0 ? mantissa >> -left : mantissa);
+        by.left = left < 0 ? 0 : (left > most ? most : left);
+        by.multiplier = left < -30 ? 0 : (int32_t)(left < 0 ? mantissa >> -left : mantissa);
     }
-    return found;
+    return by;
 }
 
 static void normalize(const mcud_layer_norm_s8_params *params, const int8_t *in, int8_t *out)

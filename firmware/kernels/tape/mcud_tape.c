@@ -7,7 +7,7 @@ static inline void run_step(const mcud_op *ops, uint32_t code, uint32_t block_bi
     const mcud_op *op = &ops[code >> block_bits];
     const uint32_t block = code & ((1u << block_bits) - 1u);
     const uint32_t lead = op->out != NULL ? op->out->lead : 0u;
-    const int32_t first = (int32_t)(block * op->block_rows - lead); /* below 0 if rows are lacking */
+    const int32_t first = (int32_t)(block * op->block_rows - lead); /* negative if the block lacks rows */
     const int32_t end = first + (int32_t)op->block_rows;
     const int32_t rows = (int32_t)op->rows;
     op->kernel(op, first > 0 ? first : 0, end < rows ? end : rows);

@@ -2,7 +2,7 @@
 #ifndef MCUD_WIDEN_C_H
 #define MCUD_WIDEN_C_H
 
-/* line[length], whole fours, as a channel's weights; returns their sum. */
+/* Widens line[length] to a channel's weights; `length` is a multiple of four. Returns their sum. */
 static inline int32_t mcud_widen_fours(const int8_t *line, int32_t length, int32_t zero_point, int32_t *weights)
 {
     int32_t sum = 0;
@@ -13,7 +13,7 @@ static inline int32_t mcud_widen_fours(const int8_t *line, int32_t length, int32
     return sum;
 }
 
-/* Columns by fours; returns the channel after the last one of them. */
+/* Widens four channels at a time where it can; returns the first channel that is left. */
 static inline int32_t mcud_widen_columns(const mcud_widened *to, int32_t k, const int8_t *const lines[4], int32_t count)
 {
     (void)to, (void)k, (void)lines, (void)count;

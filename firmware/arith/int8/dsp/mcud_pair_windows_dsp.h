@@ -19,7 +19,7 @@ static inline void mcud_expand_column(int32_t *to, int32_t upper, int32_t lower)
     to[3] = mcud_odd_bytes(last);
 }
 
-/* Fewer than four channels; apart, because other calls need fewer registers. */
+/* Fewer than four channels. It is a separate function, because inlined it takes registers from other calls. */
 __attribute__((noinline)) static void mcud_expand_some_channels(int32_t *to, mcud_pair_row upper, mcud_pair_row lower,
                                                                 int32_t columns, int32_t channels)
 {

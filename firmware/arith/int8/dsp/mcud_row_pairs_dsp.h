@@ -69,7 +69,7 @@ static inline void mcud_expand_pair(int32_t *to, mcud_pair_row upper, mcud_pair_
     }
 }
 
-/* 19 instructions for a column. */
+/* At least one column: 19 instructions for 12 values. */
 MCUD_NAKED static void mcud_expand_three(MCUD_UNUSED int32_t *to, MCUD_UNUSED const int8_t *first,
                                          MCUD_UNUSED const int8_t *second, MCUD_UNUSED const int8_t *third,
                                          MCUD_UNUSED int32_t step, MCUD_UNUSED int32_t columns)

@@ -10,7 +10,7 @@ static inline int32_t mcud_widen_zero(int32_t zero_point)
     return (int32_t)(((uint32_t)-zero_point << 16) | ((uint32_t)-zero_point & 0xFFFFu));
 }
 
-/* line[length], whole fours, as a channel's weights; returns their sum. */
+/* Widens line[length] to a channel's weights; `length` is a multiple of four. Returns their sum. */
 static inline int32_t mcud_widen_fours(const int8_t *line, int32_t length, int32_t zero_point, int32_t *weights)
 {
     const int32_t zero = mcud_widen_zero(zero_point);
@@ -37,7 +37,7 @@ static inline void mcud_widen_record(int32_t *record, int32_t k, const int32_t f
     record[1] = mcud_add_products(second[1], MCUD_ONES, mcud_add_products(second[0], MCUD_ONES, record[1]));
 }
 
-/* Columns by fours; returns the channel after the last one of them. */
+/* Widens four channels at a time where it can; returns the first channel that is left. */
 static inline int32_t mcud_widen_columns(const mcud_widened *to, int32_t k, const int8_t *const lines[4], int32_t count)
 {
     const int32_t zero = mcud_widen_zero(to->zero_point);
