@@ -118,8 +118,8 @@ OPTIONS = (
     OptionSpec(
         "ram_limit",
         parse_size,
-        "Bytes that the arena may take, such as 96k, 64KiB or 1M. The search then takes the fastest plan, "
-        "not the smallest.",
+        "Bytes that the arena may take, such as 96k, 64KiB or 1M. The search then takes the fastest plan "
+        "that fits, not the smallest.",
     ),
     OptionSpec(
         "flash_limit",
