@@ -67,7 +67,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
 
 
 def _require_leads(plan: Plan, shapes: Shapes) -> None:
-    """Raises PlanFaultError for a lead of a whole tensor, an output or a running sum, or one of a block."""
+    """Raises PlanFaultError for a lead of a whole tensor, an output or a running sum, or of whole blocks."""
     outputs = {shapes.roots[border.tensor] for border in plan.graph.outputs}
     for operator in plan.graph.operators:
         rows, lead = plan.rows_of(operator.name)

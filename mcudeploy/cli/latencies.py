@@ -62,7 +62,7 @@ def _ticks(latency: Values | None) -> str:
 
 
 def less_flash(report: Values) -> str:
-    """Return up to three plans with other kernels: constants and tables, and the time that they take more."""
+    """Return up to three plans with other kernels: bytes of constants and tables, and added time."""
     curve, own = report.get("flash_curve"), report.get("estimated_latency")
     if not curve or not own or len(curve) == 1:
         return ""

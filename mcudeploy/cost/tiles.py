@@ -108,8 +108,8 @@ def timed_blocks(flow: Dataflow, position: int, block_rows: BlockRows) -> Iterat
     """Yield one representative block per group of alike blocks, and the group's size.
 
     Blocks whose windows reach into the padding, a shorter first or last block, and the first and last block
-    of an operator that accumulates are groups by themselves. A block with a lead before it is represented by
-    one that a cut without leads has, so that one time serves both.
+    of an operator that accumulates are groups by themselves. After a lead, the representative is a block of
+    a cut without leads, if it is alike: one time then serves both cuts.
     """
     total = flow.iteration_rows[position]
     kinds = defaultdict[tuple[int, tuple[object, ...]], list[Interval]](list)

@@ -8,10 +8,10 @@ from mcudeploy.ir.interval import Interval
 
 
 class BlockRows(NamedTuple):
-    """Blocks of `rows` rows; the first one lacks `lead` rows at its begin, the last one may be shorter.
+    """Blocks of `rows` rows; the first one lacks `lead` rows at its start, the last one may be shorter.
 
-    A lead makes a block end where its reader's rows end: a window reads fewer rows that it does not need.
-    In memory the first block is as large as the others; the rows that it lacks are unused.
+    A lead makes blocks end where the windows of their reader end, so a window touches fewer blocks. In memory
+    the first block is as large as the others; the rows that it lacks are unused.
     """
 
     rows: int
@@ -26,7 +26,7 @@ class BlockRows(NamedTuple):
         return block * self.rows - self.lead
 
     def interval(self, block: int, total: int) -> Interval:
-        """Return the rows of a block."""
+        """Return the rows of a block, of a tensor with `total` rows."""
         start = self.start(block)
         return Interval(max(0, start), min(total, start + self.rows))
 
@@ -39,5 +39,5 @@ class BlockRows(NamedTuple):
         return (row + self.lead) // self.rows
 
     def blocks(self, rows: Interval) -> range:
-        """Return the numbers of the blocks that contain some rows, at least one."""
+        """Return the numbers of the blocks that contain `rows`, at least one row."""
         return range(self.block_of(rows.lo), self.block_of(rows.hi - 1) + 1)

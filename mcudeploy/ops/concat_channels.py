@@ -28,8 +28,8 @@ class ConcatChannels(PlainOperator):
     channels: tuple[Positions, ...]
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """A pixel is declared to read all channels of its place. Raises ValueError for channels that are not
-        there.
+        """A pixel is declared to read all channels of its place. Raises ValueError for missing channels, or
+        images of several sizes.
         """
         if len({shape[:2] for shape in inputs}) != 1 or len(inputs) != len(self.channels):
             raise ValueError(f"channels of {len(self.channels)} images of one size, found {inputs}")

@@ -76,8 +76,8 @@ def _channels_last(array: NDArray[np.generic]) -> NDArray[np.generic]:
 def _read_image(
     builder: Builder, source: OnnxValue, weights: Constant, window: KernelWindow, groups: int
 ) -> ConvRead:
-    """Read an image. Permuted channels stay where they are: weights follow them, and of a depthwise
-    convolution the results too.
+    """Read an image. Permuted channels stay where they are: weights follow them, and so do the results of a
+    depthwise convolution.
     """
     out_channels = weights.shape[0]
     kernel, stride, dilation = window.kernel, window.stride, window.dilation
@@ -246,9 +246,9 @@ def _emit_product(
 
 
 def _heads_in_rows(builder: Builder, *operands: tuple[str, IndexArray]) -> bool:
-    """Whether each of several products should have a row of both matrices, not a column.
+    """Whether each of several products should read a row of both tensors, not a column: fewer elements move.
 
-    `operands` are tensors, and positions (h, ., .) in them. Fewer elements move then.
+    `operands`: tensors, and positions [products, lines, values] in them.
     """
 
     def moved(tensor: str, wanted: IndexArray) -> int:

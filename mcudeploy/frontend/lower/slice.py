@@ -52,7 +52,7 @@ def part(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> O
 
 
 def _of_concat(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue | None:
-    """Concatenate only some channels of int8 images that lie side by side, in their stored order.
+    """Concatenate only the selected channels of concatenated int8 images, in their stored order.
 
     None for other values, and for graph outputs, which have their own order.
     """

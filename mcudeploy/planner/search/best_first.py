@@ -1,10 +1,10 @@
 """The best-first search for the cuts with the least memory within a latency limit and a budget.
 
 Method: Peking University's published patent on fine-grained splitting, after MAGIS (ASPLOS'24), which orders
-states by (max(latency, limit), peak). States over the limit are dropped here, so the peak alone orders the
-others: the least at which the kernels keep the latency. With a RAM limit, ticks order those that keep it.
-States far from the best are not expanded. Most generated states are duplicates, recognised by hash. A state
-is simulated segment by segment, and every segment once.
+states by (max(latency, limit), peak). States over the limit are dropped here, so the others are ordered by
+their levels (see levels.py). With a RAM limit, ticks order those that keep it. States far from the best are
+not expanded. Most generated states are duplicates, recognised by hash. A state is simulated segment by
+segment, and every segment once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _STATE_UNITS = 130
 class Candidate:
     """A state with its schedule, its peak with the least scratch, and its time.
 
-    `level_bytes`: the peak with the scratch of kernels that keep the latency limit.
+    `level_bytes`: its level, at least the RAM limit if there is one; 0 for a state that no search scored.
     """
 
     state: State
@@ -150,7 +150,7 @@ class BestFirst:
             self.interrupted = True
 
     def add(self, states: Iterable[State]) -> None:
-        """Add states that were found in another way."""
+        """Score states of another search, as if a move had led to them."""
         for state in states:
             self._try(state)
 
@@ -215,7 +215,7 @@ class BestFirst:
         self._take(self._scored(state, sections, ticks))
 
     def _scored(self, state: State, sections: Sections, ticks: float) -> _Scored:
-        """Return the state with its peak; the scratch of fast kernels counts in those that could be good."""
+        """Return the state with its level, or with its peak if that alone is too far from the best state."""
         peak_bytes, place, occurrences = self._segments.peak(sections)
         least = Level(max(peak_bytes, self.problem.ram_limit), place, ticks)
         if self.best and least.peak_bytes > FOLLOWED_WITHIN * self.best[0].peak_bytes:

@@ -29,8 +29,8 @@ def level_of(
 ) -> Level:
     """Return the least peak, not below `least`, at which the fastest variants keep `most_ticks`.
 
-    `loads`: the most bytes while each operator runs, by place, with the least scratch. `least.ticks`: those
-    of the fastest variants of all operators.
+    `loads`: the most bytes while each operator runs, by place, with the least scratch. `times_of`: its
+    variants by rising scratch. `least.ticks`: those of the fastest variants of all operators.
     """
     place, ticks = least.place, least.ticks
     gains: list[tuple[int, int, float]] = []
@@ -55,9 +55,9 @@ def level_of(
 def ticks_within(
     loads: Mapping[int, int], times_of: Callable[[int], Sequence[VariantTime]], bound: float
 ) -> float | None:
-    """Return the ticks of operators by the fastest variants that keep a bound; None if one has none.
+    """Return the ticks of operators by the fastest variants that keep a bound; None if an operator has none.
 
-    `loads`: the most bytes while each operator runs, by place, with the least scratch.
+    `bound` is in bytes. `loads`, `times_of`: as for `level_of`.
     """
     ticks = 0.0
     for place, load in loads.items():

@@ -61,7 +61,7 @@ def could_win(peak_bytes: float, best: tuple[int, float, int]) -> bool:
 
 
 def worth_placing(task: SearchTask, candidate: Candidate, plans: Sequence[Plan]) -> bool:
-    """Return whether a candidate's plan could be the fastest that fits, or the smallest."""
+    """Return whether a candidate's plan could be the fastest that fits, or the smallest if none fits."""
     fitting = [plan.estimate.ticks for plan in plans if task.fits(plan)]
     if fitting:
         return candidate.level_bytes <= task.ram_limit and candidate.ticks < min(fitting)
@@ -76,8 +76,8 @@ def _worth_packing(task: SearchTask, peak_bytes: float, plans: Sequence[Plan]) -
 def worth_moving(task: SearchTask, plan: Plan, plans: Sequence[Plan]) -> bool:
     """Return whether a plan could be the best with moves.
 
-    Its peak decides; if the core waits for slow memories, its latency bound decides. With a plan within the
-    RAM limit only a faster one is worth it, if its peak is within the limit too.
+    Its peak decides; if the core waits for slow memories, its latency bound decides. If another plan keeps
+    the RAM limit, only a faster one with a peak within the limit is worth it.
     """
     fitting = [one.estimate.ticks for one in plans if task.fits(one)]
     if fitting:

@@ -51,8 +51,9 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """Bytes relative to the segment's begin: at its peak (at place `peak_operator`), at its end, and the most
-    while each operator runs, by place.
+    """Bytes relative to the segment's start: at its peak (at place `peak_operator`) and at its end.
+
+    `loads`: the most while each operator runs, by place.
     """
 
     peak_bytes: int
@@ -98,14 +99,14 @@ class Segments:
     def loads(self, sections: Sections) -> dict[int, int]:
         """Return the largest sum of live bytes while each operator runs, by place."""
         load = sum(self._places.memories[number].size_bytes for number in self._places.inputs)
-        found: dict[int, int] = {}
+        loads: dict[int, int] = {}
         keys = self._keys(sections)
         self.units += _KEY_UNITS * len(keys)
         for key in keys:
             profile = self._profile(key)
-            found.update((place, load + most) for place, most in profile.loads.items())
+            loads.update((place, load + most) for place, most in profile.loads.items())
             load += profile.net_bytes
-        return found
+        return loads
 
     def steps(self, sections: Sections) -> tuple[Step, ...]:
         """Return the schedule of the whole graph, segment by segment."""
@@ -119,8 +120,8 @@ class Segments:
     def alone(self, segment: Segment, by_rows: bool) -> Mapping[int, int]:
         """Return the most bytes while each operator of a segment runs, by place.
 
-        At its begin are the live bytes of the unsplit order. Its inputs from outside arrive row by row, or
-        (except graph inputs) each tensor in one block.
+        The live bytes at its start are those of the unsplit order. Its inputs from outside arrive row by row,
+        or (except graph inputs) each tensor in one block.
         """
         key = (segment, by_rows)
         if key not in self._alone:

@@ -1,4 +1,4 @@
-"""Better states by way of worse ones: the search for the other figure, bounded a little below the best state.
+"""Better states by way of worse ones: one figure is bounded a little below the best, the other is searched.
 
 The search passes only through states that keep the latency limit, and looks for less memory. Here a bound on
 memory is given, and less time is looked for until the limit is kept. With a RAM limit it is the other way
@@ -27,7 +27,7 @@ _STARTS = 3
 
 
 def squeeze(search: BestFirst, effort: Effort) -> None:
-    """Add better states to a search, until there are none or the effort is spent."""
+    """Add better states to a search under rising bounds, until there are none or the effort is spent."""
     share = _FIRST_SHARE
     while share < _LAST_SHARE and not search.interrupted and not effort.is_spent():
         before, starts = search.best[0], [one.state for one in search.best[:_STARTS]]

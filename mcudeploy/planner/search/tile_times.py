@@ -55,9 +55,10 @@ class Rivals:
         return [call for call, ticks in zip(calls, times, strict=True) if ticks <= _NEAR * min(times)]
 
     def time_of(self, number: int, time: CallTime) -> TileTime:
-        """Return the times of tiles by the variant of a number.
+        """Return the times of tiles by each operator's variant `number`.
 
-        The estimate of one that is not near the fastest is scaled by what was measured of the fastest.
+        A variant that is not near the fastest has its estimate, times measured over estimated ticks of the
+        fastest.
         """
 
         def tile_time(operator: Operator, rows: Interval) -> float:
