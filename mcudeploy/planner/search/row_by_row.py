@@ -8,15 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mcudeploy.ir.plan import Schedule
+from mcudeploy.planner.search.best_first import Candidate
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space, State
+from mcudeploy.planner.search.segments import Segments
+from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.tiling.dataflow import Dataflow
-from mcudeploy.tiling.live import WorkBytes
+from mcudeploy.tiling.live import WorkBytes, live_peak
 
 _SHARES = (0.9, 0.5, 0.3)
 """Fractions of the fast memory that a step may take; the rest is for transfers in the meantime."""
 
 
-def row_by_row(space: Space, work: WorkBytes, room_bytes: int) -> Iterator[State]:
+def row_by_row(task: SearchTask) -> Iterator[Candidate]:
+    """Yield candidates that cut each operator separately, within the latency limit."""
+    space, work = task.space, task.lean.work
+    segments = Segments(space.flow, space.order, work)
+    room = sum(task.board.room(memory) for memory in task.board.memories if memory.is_fast)
+    for state in _states(space, work, room):
+        ticks = task.variants.ticks(space.step_rows(state))
+        if ticks <= task.most_ticks:
+            tiled = space.tiled(state)
+            steps = segments.steps(space.sections(state))
+            peak_bytes, peak_step = live_peak(tiled, steps, work)
+            yield Candidate(state, tiled, Schedule(steps, "feasible"), peak_bytes, peak_step, ticks)
+
+
+def _states(space: Space, work: WorkBytes, room_bytes: int) -> Iterator[State]:
     """Yield states in which each operator is cut separately, into the most rows that fit."""
     seen: set[State] = set()
     for share in _SHARES:

@@ -219,7 +219,7 @@ def _made(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
     yield best
     if task.nearly_fits(best):
         yield _with_moves(task, best, effort.part(_MOVED_SHARE))
-    rows = _row_by_row(task) if best.estimate.exposed_ticks and current.number == 1 else ()
+    rows = row_by_row(task) if best.estimate.exposed_ticks and current.number == 1 else ()
     for number, candidate in enumerate((*rows, *current.candidates[1:]), 1):
         could = number < _MADE_ANYWAY or worth_placing(task, candidate, current.plans)
         if could and not effort.is_spent():
@@ -227,19 +227,6 @@ def _made(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
             yield plan
             if task.nearly_fits(plan):
                 yield _with_moves(task, plan, effort.part(_MOVED_SHARE))
-
-
-def _row_by_row(task: SearchTask) -> Iterator[Candidate]:
-    """Yield candidates that cut each operator separately, within the latency limit."""
-    segments = Segments(task.space.flow, task.space.order, task.lean.work)
-    room = sum(task.board.room(memory) for memory in task.board.memories if memory.is_fast)
-    for state in row_by_row(task.space, task.lean.work, room):
-        ticks = task.variants.ticks(task.space.step_rows(state))
-        if ticks <= task.most_ticks:
-            tiled = task.space.tiled(state)
-            steps = segments.steps(task.space.sections(state))
-            peak_bytes, peak_step = live_peak(tiled, steps, task.lean.work)
-            yield Candidate(state, tiled, Schedule(steps, "feasible"), peak_bytes, peak_step, ticks)
 
 
 def _reordered(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
