@@ -305,18 +305,19 @@ class _Images:
 
 def _permuted_images(builder: Builder, operands: Sequence[OnnxValue]) -> _Images | None:
     """The operands if they are images of one size, and the channels of one of them are permuted."""
-    images = [image_positions(operand.index) for operand in operands if operand.shape[0] == 1]
-    orders = [channel_order(image) for image in images]
+    if any(operand.shape[0] != 1 for operand in operands):
+        return None
+    sizes: set[tuple[int, int]] = set()
     places: list[IndexArray] = []
-    for operand, image, order in zip(operands, images, orders, strict=False):
+    for operand in operands:
+        image = image_positions(operand.index)
+        order = channel_order(image)
         if order is None or image.size != builder.tensors[operand.tensor].elements:
             return None
+        sizes.add((image.shape[0], image.shape[1]))
         places.append(order + sum(each.size for each in places))
-    sizes = {image.shape[:2] for image in images}
-    if len(places) < len(operands) or len(sizes) > 1 or is_storage_order(np.concatenate(places)):
-        return None
-    rows, cols = sizes.pop()
-    return _Images((rows, cols), np.concatenate(places))
+    order = np.concatenate(places)
+    return None if len(sizes) > 1 or is_storage_order(order) else _Images(sizes.pop(), order)
 
 
 def with_size(shape: Shape, dimension: int, size: int) -> Shape:

@@ -72,17 +72,20 @@ def _of_concat(builder: Builder, value: OnnxValue, index: IndexArray, node: Node
     stored = _distinct(channels)
     if stored.size != channels.size:
         return None
-    parts: dict[int, Positions] = {}
+    inputs: list[str] = []
+    parts: list[Positions] = []
     start = 0
-    for place, name in enumerate(concat.inputs):
+    for name in concat.inputs:
         end = start + builder.shape_of(name)[2]
-        parts[place] = tuple((stored[(stored >= start) & (stored < end)] - start).tolist())
+        own = stored[(stored >= start) & (stored < end)] - start
+        if own.size:
+            inputs.append(name)
+            parts.append(tuple(own.tolist()))
         start = end
-    inputs = [concat.inputs[place] for place, some in parts.items() if some]
-    op, made = ConcatChannels(tuple(filter(None, parts.values()))), (rows, cols, stored.size)
-    tensor = builder.emit(op, inputs, made, source.dtype, source.quantization, nodes=(node,))
+    op, shape = ConcatChannels(tuple(parts)), (rows, cols, stored.size)
+    tensor = builder.emit(op, inputs, shape, source.dtype, source.quantization, nodes=(node,))
     order = np.searchsorted(stored, channels)
-    return replace(value, tensor=tensor, index=image_index(made, index.ndim)[:, order])
+    return replace(value, tensor=tensor, index=image_index(shape, index.ndim)[:, order])
 
 
 def _sliced(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue | None:

@@ -225,9 +225,9 @@ def _readers(flow: Dataflow, order: Sequence[int]) -> tuple[tuple[int, RowAccess
 
     def reader(position: int) -> tuple[int, RowAccess] | None:
         operator = graph.operators[position]
-        found = first.get(operator.output)
-        if found is None or operator.op.accumulates or operator.output in kept:
+        if operator.output not in first or operator.op.accumulates or operator.output in kept:
             return None
-        return None if found[1].whole or found[1].step < 1 else found
+        place, access = first[operator.output]
+        return None if access.whole or access.step < 1 else (place, access)
 
     return tuple(reader(position) for position in order)
