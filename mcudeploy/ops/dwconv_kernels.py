@@ -29,6 +29,7 @@ _PAIR_COLUMN_BYTES = 32
 _PAIRED_COLS = (5, 7)
 """Columns of the windows of dwconv2d_s8_pairs."""
 _MOST_PAIRED_ROWS = 16
+"""Rows of the windows of dwconv2d_s8_pairs."""
 _PAIRED_OUTPUTS = 24
 """Outputs in a row that dwconv2d_s8_pairs takes at a time with a stride of 1."""
 _WINDOW_COLUMN_BYTES = 16

@@ -77,7 +77,7 @@ class MatMul(PlainOperator):
         return KernelCall(f"matmul_s8{variant}", params, others=self._wide(params, heads, m))
 
     def _wide(self, params: dict[str, ParamValue], heads: int, m: int) -> tuple[KernelCall, ...]:
-        """The kernel that widens each second matrix once; it multiplies up to four lines at a time."""
+        """matmul_s8_wide, if its shift is 32: it widens each second matrix once."""
         if params["quant.shift"] != 32:
             return ()
         k, n = params["k"], params["n"]
