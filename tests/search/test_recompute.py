@@ -50,7 +50,8 @@ def rows_one_by_one(graph: Graph) -> tuple[Candidate, Costs, dict[str, tuple[int
     }  # at the peak: its halos matter
     schedule = reverse_post_order(tiled)
     peak_bytes, peak_step = live_peak(tiled, schedule.steps, work)
-    return Candidate((), tiled, schedule, peak_bytes, peak_step, costs.ticks(tiled.step_rows)), costs, work
+    ticks = costs.ticks(tiled.step_rows)
+    return Candidate((), tiled, schedule, peak_bytes, peak_step, ticks, peak_bytes), costs, work
 
 
 def plan_of(candidate: Candidate, work: dict[str, tuple[int, int]]) -> Plan:

@@ -15,12 +15,13 @@ static inline int32_t mcud_between(int32_t value, int32_t low, int32_t high)
     return value < low ? low : (value > high ? high : value);
 }
 
-/* Writes padding to both halves of the words [from, end). */
+/* Writes padding to both halves of the words [from, end): by halves, as portable C reads them. */
 static inline void mcud_fill_pairs(int32_t *from, const int32_t *end, int32_t zero_point)
 {
-    const uint32_t half = (uint32_t)zero_point & 0xFFFFu;
-    while (from < end) {
-        *from++ = (int32_t)(half << 16 | half);
+    int16_t *half = (int16_t *)(void *)from;
+    for (const int16_t *const last = (const int16_t *)(const void *)end; half < last; half += 2) {
+        half[0] = (int16_t)zero_point;
+        half[1] = (int16_t)zero_point;
     }
 }
 

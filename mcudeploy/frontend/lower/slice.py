@@ -31,7 +31,7 @@ from mcudeploy.ir.graph import DType, Shape
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.concat_channels import ConcatChannels
 from mcudeploy.ops.move import Slice
-from mcudeploy.ops.take import Gather, Positions, Take
+from mcudeploy.ops.take import MOST, Gather, Positions, Take
 
 
 def part(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue:
@@ -75,6 +75,8 @@ def _of_concat(builder: Builder, value: OnnxValue, index: IndexArray, node: Node
     inputs: list[str] = []
     parts: list[Positions] = []
     start = 0
+    if max(builder.shape_of(name)[2] for name in concat.inputs) > MOST:  # positions have 16 bits
+        return None
     for name in concat.inputs:
         end = start + builder.shape_of(name)[2]
         own = stored[(stored >= start) & (stored < end)] - start

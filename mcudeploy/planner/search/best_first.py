@@ -50,7 +50,7 @@ _STATE_UNITS = 130
 class Candidate:
     """A state with its schedule, its peak with the least scratch, and its time.
 
-    `level_bytes`: its level, at least the RAM limit if there is one; 0 for a state that no search scored.
+    `level_bytes`: its level, at least the RAM limit if there is one.
     """
 
     state: State
@@ -59,7 +59,7 @@ class Candidate:
     peak_bytes: int
     peak_step: int
     ticks: float
-    level_bytes: float = 0.0
+    level_bytes: float
 
     @property
     def peak_operator(self) -> int:

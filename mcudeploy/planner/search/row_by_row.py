@@ -31,7 +31,8 @@ def row_by_row(task: SearchTask) -> Iterator[Candidate]:
             tiled = space.tiled(state)
             steps = segments.steps(space.sections(state))
             peak_bytes, peak_step = live_peak(tiled, steps, work)
-            yield Candidate(state, tiled, Schedule(steps, "feasible"), peak_bytes, peak_step, ticks)
+            schedule, level_bytes = Schedule(steps, "feasible"), max(peak_bytes, task.sufficient_bytes)
+            yield Candidate(state, tiled, schedule, peak_bytes, peak_step, ticks, level_bytes)
 
 
 def _states(space: Space, work: WorkBytes, room_bytes: int) -> Iterator[State]:

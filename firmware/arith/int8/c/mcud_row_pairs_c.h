@@ -7,9 +7,8 @@
 /* From a column to the next one. */
 enum { MCUD_PAIR_STEP = 2 * MCUD_PAIR_COLUMN };
 
-static inline void mcud_expand_row(int32_t *to, mcud_pair_row row, int32_t columns, int32_t channels)
+static inline void mcud_expand_halves(int16_t *half, mcud_pair_row row, int32_t columns, int32_t channels)
 {
-    int16_t *half = (int16_t *)(void *)to;
     for (int16_t *const end = half + columns * MCUD_PAIR_STEP; half < end; half += MCUD_PAIR_STEP, row.at += row.step) {
         half[0] = row.at[0];
         if (channels == 4) {
@@ -24,11 +23,16 @@ static inline void mcud_expand_row(int32_t *to, mcud_pair_row row, int32_t colum
     }
 }
 
+static inline void mcud_expand_row(int32_t *to, mcud_pair_row row, int32_t columns, int32_t channels)
+{
+    mcud_expand_halves((int16_t *)(void *)to, row, columns, channels);
+}
+
 static inline void mcud_expand_pair(int32_t *to, mcud_pair_row upper, mcud_pair_row lower, int32_t columns,
                                     int32_t channels)
 {
     mcud_expand_row(to, upper, columns, channels);
-    mcud_expand_row((int32_t *)(void *)((int16_t *)(void *)to + 1), lower, columns, channels);
+    mcud_expand_halves((int16_t *)(void *)to + 1, lower, columns, channels);
 }
 
 static inline void mcud_expand_three(int32_t *to, const int8_t *first, const int8_t *second, const int8_t *third,
