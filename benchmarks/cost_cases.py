@@ -30,6 +30,7 @@ from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.queue import Queue
 from mcudeploy.ops.recurrent import GATES, Recurrent
 from mcudeploy.ops.reduce import Reduce, Reduction
 from mcudeploy.ops.resample import Filter, Resample, resize_taps
@@ -388,6 +389,9 @@ def _moves(dtype: DType) -> Iterator[Graph]:
             yield one_operator(some, (shape,), dtype, scale=0.05)
         yield one_operator(Transpose(shape, (2, 0, 1), (channels, rows, cols)), (shape,), dtype, scale=0.05)
         yield from (one_operator(op, (shape,), dtype, scale=0.05) for op in _taking(shape))
+        for newest in (1, cols):
+            ends = ((1, newest, channels), (1, rows * cols, channels))
+            yield one_operator(Queue(), ends, dtype, scale=0.05)
         if dtype is DType.FLOAT32:
             yield from (one_operator(op, (shape,), dtype) for op in _resampling(rows, cols))
             for taps in (1, 2, 4):

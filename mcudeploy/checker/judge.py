@@ -31,6 +31,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     - A unit does not reach a block that it accesses.
     - An arena is larger than its memory has room for.
     - A graph input or output is not contiguous, or an output is not whole at the end.
+    - The next run does not find a state where this one leaves it.
     - A step runs before its input is computed, or its input resides nowhere at that time.
     - A block or a state that a step reads was overwritten.
     - A step writes over one of its inputs without permission.
@@ -59,6 +60,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     }
     users = _users(plan, board, shapes, unit_of)
     _require_movable(plan, board, shapes, users)
+    _require_kept(plan, shapes)
     _require_places(plan, shapes, _alignments(plan, board, users, unit_of))
     _replay(plan, shapes)
     if plan.lanes:
@@ -178,6 +180,19 @@ def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> 
             raise PlanFaultError(f"{where}: {first.name} does not reach {' and '.join(sorted(memories))}")
         if cached and set(users[transfer.tensor]) != {first.name}:
             raise PlanFaultError(f"{where}: a cache may hold it, and another unit touches it")
+
+
+def _require_kept(plan: Plan, shapes: Shapes) -> None:
+    """Raises PlanFaultError if a state is elsewhere at the end of a run than at the start of the next."""
+    for state in plan.graph.states:
+        first, last = (
+            plan.layout.blocks[shapes.roots[border.tensor]][0][0] for border in (state.before, state.after)
+        )
+        if (first.memory, first.offset) != (last.memory, last.offset):
+            raise PlanFaultError(
+                f"state {state.tensor} is left at {last.offset} in {last.memory}, the next run reads it at "
+                f"{first.offset} in {first.memory}"
+            )
 
 
 def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, str], int]) -> None:

@@ -112,8 +112,9 @@ class GraphIO:
 class State:
     """A one-row tensor that keeps its content from one run to the next, initially `initial`.
 
-    The operator that reads it writes the next run's content into the same memory. `before` and `after` relate
-    it to two tensors of the ONNX model.
+    An operator that reads it writes the next run's content into the same memory: into the tensor itself, or
+    into another tensor, its output, which takes that memory over. `before` and `after` relate the content at
+    the start and at the end of a run to two tensors of the ONNX model.
     """
 
     before: GraphIO
@@ -122,8 +123,13 @@ class State:
 
     @property
     def tensor(self) -> str:
-        """Name of the tensor."""
+        """Name of the tensor at the start of a run."""
         return self.before.tensor
+
+    @property
+    def tensors(self) -> frozenset[str]:
+        """Names of the tensors at the start and at the end of a run."""
+        return frozenset((self.before.tensor, self.after.tensor))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +162,9 @@ class Graph:
     """Operators in a valid execution order.
 
     `references` describes, for each tensor that exists in the ONNX model too, how to compare the two. Every
-    tensor of `states` is among `inputs` and among `outputs`: it stays in memory permanently. `notes` lists
-    assumptions of the front end that the user should confirm; `trimmed` lists removed channels. Raises
-    ValueError if a tensor is missing, the order is invalid, or shapes do not match.
+    state is among `inputs` and among `outputs`: it stays in memory permanently. `notes` lists assumptions of
+    the front end that the user should confirm; `trimmed` lists removed channels. Raises ValueError if a
+    tensor is missing, the order is invalid, or shapes do not match.
     """
 
     name: str
@@ -205,7 +211,7 @@ class Graph:
         return self._own(self.outputs)
 
     def _own(self, borders: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
-        kept = {state.tensor for state in self.states}
+        kept = {name for state in self.states for name in state.tensors}
         return tuple(border for border in borders if border.tensor not in kept)
 
     def producers(self) -> dict[str, int]:
@@ -220,12 +226,9 @@ def _verify(graph: Graph) -> None:
     made = {border.tensor for border in graph.resident_inputs()}
     given, taken = ({border.tensor for border in borders} for borders in (graph.inputs, graph.outputs))
     for state in graph.states:
-        if state.tensor not in given & taken:
+        if state.tensor not in given or state.after.tensor not in taken:
             raise ValueError(f"state {state.tensor!r} is not among the inputs and outputs")
-        readers = [graph.operators[at] for at in graph.readers()[state.tensor]]
-        rows = [graph.tensors[name].shape[0] for it in readers for name in (state.tensor, it.output)]
-        if rows != [1, 1]:
-            raise ValueError(f"state {state.tensor!r} is not one row that one operator reads for another row")
+        _verify_state(graph, state)
     names: set[str] = set()
     for operator in graph.operators:
         if operator.name in names:
@@ -248,3 +251,13 @@ def _verify(graph: Graph) -> None:
     unmade = set(graph.tensors) - made
     if unmade:
         raise ValueError(f"tensors without a producer: {', '.join(sorted(unmade))}")
+
+
+def _verify_state(graph: Graph, state: State) -> None:
+    """Require one row that one operator reads for another row, which may be the next content."""
+    readers = [graph.operators[at] for at in graph.readers()[state.tensor]]
+    if state.after.tensor != state.tensor:
+        readers = [operator for operator in readers if operator.output == state.after.tensor]
+    rows = [graph.tensors[name].shape[0] for it in readers for name in (state.tensor, it.output)]
+    if rows != [1, 1]:
+        raise ValueError(f"state {state.tensor!r} is not one row that one operator reads for another row")

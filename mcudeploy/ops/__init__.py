@@ -20,6 +20,7 @@ from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.queue import Queue
 from mcudeploy.ops.recurrent import Recurrent
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resample import Resample
@@ -64,6 +65,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     MaxPoolIndices,
     Pad,
     Quantize,
+    Queue,
     Recurrent,
     Reduce,
     Resample,

@@ -16,7 +16,7 @@ from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.ir.graph import DType, Graph, GraphIO
 from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.gather import GatherRows
-from mcudeploy.ops.host_io import to_device
+from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.ops.requantize import dequantize
 from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing, Wanted, read_values
 
@@ -182,5 +182,8 @@ def _sample(graph: Graph, inputs: Mapping[str, Array], expected: Mapping[str, Ar
         for border in graph.own_inputs()
     }
     stored |= {state.tensor: state.initial for state in graph.states}
-    first = {state.before.name: state.initial.reshape(state.before.shape) for state in graph.states}
+    first = {
+        state.before.name: from_device(state.before, graph.tensors[state.tensor], state.initial)
+        for state in graph.states
+    }
     return Sample({**inputs, **first}, stored, expected)

@@ -137,7 +137,7 @@ def judge(
         run_once(machine, storage, own)
         host.append(_outputs(machine, storage))
         known = {it.before.name: values[it.after.name] for it in graph.states}
-        kept = {it.tensor: host[-1][it.tensor] for it in graph.states}
+        kept = {it.tensor: host[-1][it.after.tensor] for it in graph.states}
         wanted = {**values, **sample.expected}
         expected.append(
             {b.tensor: to_device(b, graph.tensors[b.tensor], wanted[b.name]) for b in graph.outputs}

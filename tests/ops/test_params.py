@@ -37,6 +37,7 @@ from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.queue import Queue
 from mcudeploy.ops.recurrent import GATES, Recurrent
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resample import Resample, Taps
@@ -222,6 +223,7 @@ def sample_calls() -> list[KernelCall]:
         kept = {"weights": np.ones((6, 4), dtype.value), "bias": np.ones(3, bias)}
         kept["weight_scale"] = np.ones(1, np.float32)
         calls.append(_call(Svdf(3), ((1, 1, 6), (1, 6, 4)), dtype, kept))
+    calls.append(_call(Queue(), ((1, 2, 6), (1, 5, 6)), DType.INT8))
     calls.append(_call(Cast(), (IMAGE,), DType.INT32, out_dtype=DType.FLOAT32))
     calls.append(_call(Cast(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT32))
     calls.append(_call(TopK(2, 2, "indices"), (IMAGE,), DType.INT8, out_dtype=DType.INT32))

@@ -1,0 +1,19 @@
+/* A queue that lives from one run to the next: its oldest bytes leave, the newest ones take their place.
+ *
+ * in[0]    the newest bytes, one row
+ * in[1]    the queue, one row, oldest bytes first
+ * out      the queue as the run leaves it; may be the memory of in[1]
+ */
+#ifndef MCUD_QUEUE_H
+#define MCUD_QUEUE_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t kept;   /* bytes that stay in the queue */
+    int32_t newest; /* bytes that come in, and as many leave */
+} mcud_queue_params;
+
+mcud_kernel mcud_queue;
+
+#endif
