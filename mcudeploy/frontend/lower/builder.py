@@ -48,6 +48,7 @@ _TAKES_INT32 = frozenset(
         "IntegerBinary",
         "MaxPoolIndices",
         "Pad",
+        "Queue",
         "Reshape",
         "ScatterRows",
         "Slice",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from mcudeploy.frontend.onnx.values import (
     positions,
 )
 from mcudeploy.ir.graph import DType, GraphIO, Quantization, Shape, State
+from mcudeploy.ops.host_io import to_device
 from mcudeploy.ops.requantize import dequantize_table
 
 _IMAGE_OPS = frozenset(
@@ -108,6 +110,8 @@ def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None
             try:
                 if node.op in _IMAGE_OPS and node.inputs[0] == current:
                     return image_positions(places)
+                if node.op == "Queue" and node.domain and node.inputs[0] == current:
+                    return newest_rows(node, places)
                 if node.op in _STORAGE_ORDER_OPS:
                     return places.reshape(natural_shape(places.shape))
                 if node.op in VIEWS:
@@ -117,6 +121,12 @@ def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None
             except Unsupported:
                 continue
     return None
+
+
+def newest_rows(node: Node, index: IndexArray) -> IndexArray:
+    """The index array that reads the newest rows of a queue as (1, rows, the rest)."""
+    rows = np.moveaxis(index, node.integer("axis", 0), 0)
+    return rows.reshape(1, len(rows), -1)
 
 
 def _keeps_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:
@@ -143,8 +153,10 @@ def _readers(builder: Builder, name: str) -> list[tuple[str, Node]]:
 
 
 def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | None:
-    """The parameters of the first DequantizeLinear that reads an integer input."""
+    """The parameters of the first DequantizeLinear that reads an integer input, or a queue of it."""
     for current, node in _readers(builder, name):
+        if node.op == "Queue" and node.domain:
+            return _first_meaning(builder, node.output, dtype)
         if node.op == "DequantizeLinear" and node.inputs[0] == current:
             try:
                 return activation_parameters(builder.constants, node, dtype)
@@ -153,31 +165,49 @@ def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | No
     return None
 
 
-def state_input(
-    builder: Builder, name: str, shape: Shape, quantization: Quantization | None = None
-) -> str | None:
-    """The tensor of a graph input that is a state; None if the input is none.
+def meaning(builder: Builder, name: str) -> Quantization | None:
+    """The quantisation of a value that is stored as int8, by its readers; None for other values."""
+    dtype = builder.model.dtype_of(name)
+    if _STORED.get(dtype) is not DType.INT8:
+        return None
+    known = None if dtype == "bool" else _first_meaning(builder, name, dtype)
+    return known or Quantization(1.0, 0)
 
-    It is int8 if it has a `quantization`, else float32. Raises Unsupported if its initial value is not
-    constant.
+
+def state_input(
+    builder: Builder,
+    name: str,
+    shape: Shape,
+    quantization: Quantization | None = None,
+    index: IndexArray | None = None,
+) -> str | None:
+    """The tensor of a graph input that is a state, its elements at the positions of `index`, or in order;
+    None if the input is none.
+
+    Raises Unsupported if its initial value is not constant.
     """
     kept = next((it for it in builder.model.states if it.before == name), None)
     if kept is None:
         return None
+    made = next((state.tensor for state in builder.states if state.before.name == name), None)
+    if made is not None:
+        return made
     if kept.first and kept.first not in builder.constants:
         raise Unsupported(
             "its first state is neither constant nor an input of the model that serves nothing else: "
             "export it as one of these, or leave out --stateful"
         )
-    dtype = DType.FLOAT32 if quantization is None else DType.INT8
-    first = np.zeros(shape, dtype.value)
-    if kept.first:
-        first = builder.constants[kept.first].value.astype(dtype.value).reshape(shape)
     info = builder.model.infos[name]
-    tensor = builder.tensor(builder.input_name(name), shape, dtype, quantization)
-    order = np.arange(first.size, dtype=np.int32)
-    before = GraphIO(tensor.name, name, info.shape or shape, dtype.value, order)
-    builder.states.append(State(before, replace(before, name=kept.after), first))
+    if info.dtype not in _STORED:
+        raise Unsupported(f"a state of {info.dtype} is not supported; {', '.join(_STORED)} are")
+    tensor = builder.tensor(builder.input_name(name), shape, _STORED[info.dtype], quantization)
+    order = positions((tensor.elements,)) if index is None else index.reshape(-1)
+    before = GraphIO(tensor.name, name, info.shape or shape, info.dtype, order)
+    first = np.zeros(before.shape, info.dtype)
+    if kept.first:
+        first = builder.constants[kept.first].value.astype(info.dtype).reshape(before.shape)
+    initial: Any = to_device(before, tensor, first)
+    builder.states.append(State(before, replace(before, name=kept.after), initial))
     return tensor.name
 
 

@@ -26,6 +26,7 @@ from mcudeploy.frontend.lower.pool import (
     reduce,
 )
 from mcudeploy.frontend.lower.quantized import dequantize_linear, quantize_linear, real_view, view
+from mcudeploy.frontend.lower.queue import load, queue
 from mcudeploy.frontend.lower.recurrent import recurrent, sequence_lstm
 from mcudeploy.frontend.lower.resize import real_resize, resize
 from mcudeploy.frontend.lower.roi import roi_align
@@ -90,7 +91,9 @@ LOWERINGS: dict[str, Lowering] = {
 """Lowering function of each supported ONNX operator."""
 
 LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
+    "Load": load,
     "QuantizedSVDF": quantized_svdf,
+    "Queue": queue,
     "SVDF": svdf,
     "SequenceLSTM": sequence_lstm,
 }

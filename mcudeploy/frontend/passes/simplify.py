@@ -48,7 +48,8 @@ def _does_nothing(model: OnnxModel, node: Node, read: set[str]) -> bool:
 
 def drop_dead(model: OnnxModel) -> OnnxModel:
     """Remove nodes on whose results no output depends."""
-    wanted = {info.name for info in model.outputs} | {state.first for state in model.states}
+    wanted = {info.name for info in model.outputs}
+    wanted |= {name for state in model.states for name in (state.first, state.after)}
     kept: list[Node] = []
     for node in reversed(model.nodes):
         if wanted.isdisjoint(node.outputs):

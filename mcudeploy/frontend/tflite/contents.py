@@ -25,7 +25,7 @@ DTYPES = {
 }
 """The numpy type of each element type that ONNX has too."""
 
-Option = int | float | bool
+Option = int | float | bool | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,10 @@ class TfliteOperator:
         """An option. Raises Unsupported if the file has none."""
         return float(self._option(name))
 
+    def text(self, name: str) -> str:
+        """An option, "" if the file has none."""
+        return str(self.options.get(name, ""))
+
     def flag(self, name: str) -> bool:
         """An option, False if the file has none."""
         return bool(self.options.get(name, False))
@@ -124,13 +128,17 @@ class TfliteOperator:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The main subgraph: tensors by number, operators in the order in which they run."""
+    """A subgraph: tensors by number, operators in the order in which they run.
+
+    `called`: by number, the subgraphs that the main one calls once, before its first run.
+    """
 
     name: str
     tensors: tuple[TfliteTensor, ...]
     operators: tuple[TfliteOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    called: Mapping[int, Contents] = field(default_factory=dict)
 
 
 def names_of(contents: Contents) -> list[str]:

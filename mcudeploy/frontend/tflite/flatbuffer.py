@@ -7,6 +7,7 @@ read in full here, once, inside one guard, and never more elements than the file
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -67,7 +68,17 @@ class _TfliteFile:
     def contents(self, shapes: Shapes) -> Contents:
         if self._model.SubgraphsLength() < 1:
             raise self._fault("it has no subgraph")
-        graph = self._model.Subgraphs(0)
+        main = self._subgraph(0)
+        for number in main.inputs:
+            if main.tensors[number].name not in shapes:
+                self._require_fixed(self._model.Subgraphs(0).Tensors(number), main.tensors[number])
+        numbers = {it.integer("InitSubgraphIndex") for it in main.operators if it.op == "CALL_ONCE"}
+        return replace(main, called={number: self._subgraph(number) for number in sorted(numbers)})
+
+    def _subgraph(self, number: int) -> Contents:
+        if not 0 <= number < self._model.SubgraphsLength():
+            raise self._fault(f"it calls subgraph {number} of {self._model.SubgraphsLength()}")
+        graph = self._model.Subgraphs(number)
         tensors = self._each("tensors", graph.TensorsLength(), lambda at: self._tensor(at, graph.Tensors(at)))
         operators = self._each(
             "operators", graph.OperatorsLength(), lambda at: self._operator(at, graph.Operators(at))
@@ -85,10 +96,6 @@ class _TfliteFile:
         for numbers, what in ((inputs, "inputs"), (outputs, "outputs")):
             if len(set(numbers)) != len(numbers):
                 raise self._fault(f"a tensor stands twice among its {what}")
-        for number in inputs:
-            if tensors[number].name in shapes:
-                continue
-            self._require_fixed(graph.Tensors(number), tensors[number])
         return Contents(self._text(graph.Name()) or "main", tensors, operators, inputs, outputs)
 
     def _fault(self, what: str) -> ModelError:
@@ -224,7 +231,10 @@ class _TfliteFile:
             return {}
         options = getattr(tflite, kind)()
         options.Init(found.Bytes, found.Pos)
-        return {name: getattr(options, name)() for name in names}
+        return {name: self._option(getattr(options, name)()) for name in names}
+
+    def _option(self, value: Option | bytes | None) -> Option:
+        return value if isinstance(value, int | float | bool | str) else self._text(value)
 
 
 _ITEM_BYTES = {

@@ -13,6 +13,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ADD": ("AddOptions", (_FUSED,)),
     "AVERAGE_POOL_2D": _POOL,
     "BATCH_MATMUL": ("BatchMatMulOptions", ("AdjX", "AdjY")),
+    "CALL_ONCE": ("CallOnceOptions", ("InitSubgraphIndex",)),
     "CONCATENATION": ("ConcatenationOptions", ("Axis", _FUSED)),
     "CONV_2D": ("Conv2DOptions", (*_STRIDES, *_DILATIONS, _FUSED)),
     "DEPTH_TO_SPACE": ("DepthToSpaceOptions", ("BlockSize",)),
@@ -44,5 +45,6 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
         (_FUSED, "CellClip", "ProjClip", "TimeMajor"),
     ),
     "UNPACK": ("UnpackOptions", ("Axis",)),
+    "VAR_HANDLE": ("VarHandleOptions", ("Container", "SharedName")),
 }
 """Options by operator. Operators that are not listed have no relevant options."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,16 +28,13 @@ from mcudeploy.frontend.tflite.borders import border_notes, with_real_borders
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.reshaping import with_shapes
+from mcudeploy.frontend.tflite.variable_states import Translation, nothing, variable_functions
+from mcudeploy.frontend.tflite.variables import variables_of
 from mcudeploy.frontend.tflite.writer import Writer
 from mcudeploy.ir.graph import Declared
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, ModelProto
-
-Translation = Callable[[Writer, TfliteOperator], None]
-"""Signature of a translation, which writes the nodes of an operator. Raises Unsupported if ONNX cannot
-express it.
-"""
 
 TRANSLATIONS: dict[str, Translation] = {
     **dict.fromkeys(elementwise.UNARY, elementwise.unary),
@@ -100,23 +97,21 @@ _RECURRENT = (
     "(DEPTHWISE_CONV_2D on a window of frames), SVDF, UNIDIRECTIONAL_SEQUENCE_LSTM, and LSTM, GRU and RNN of "
     "ONNX files"
 )
+_VARIABLE = "its variable is not one that VAR_HANDLE of the main subgraph names"
 _CONTROL = "it runs another subgraph; control flow is not supported. Convert the model with the loop unrolled"
 
 REASONS: dict[str, str] = {
     **dict.fromkeys(
         (
-            "ASSIGN_VARIABLE",
             "BIDIRECTIONAL_SEQUENCE_LSTM",
             "BIDIRECTIONAL_SEQUENCE_RNN",
-            "CALL_ONCE",
             "LSTM",
-            "READ_VARIABLE",
             "RNN",
             "UNIDIRECTIONAL_SEQUENCE_RNN",
-            "VAR_HANDLE",
         ),
         _RECURRENT,
     ),
+    **dict.fromkeys(("ASSIGN_VARIABLE", "READ_VARIABLE", "VAR_HANDLE"), _VARIABLE),
     **dict.fromkeys(("CALL", "IF", "WHILE"), _CONTROL),
     "DENSIFY": "its weights are sparse; convert the model without sparsity",
 }
@@ -162,14 +157,16 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
     file, contents = contents.tensors, with_shapes(contents, shapes)
     writer = Writer(contents)
     refusals: dict[str, str] = {}
-    for operator in contents.operators:
+    variables = variables_of(contents)
+    for operator in variables.operators:
         writer.begin(operator)
+        own = variables.translations.get(operator.index)
         try:
-            if writer.fold(operator):
+            if own is nothing or writer.fold(operator):
                 continue
             if shapes:
                 writer.state_shape(operator, file)
-            translation = None if operator.custom else TRANSLATIONS.get(operator.op)
+            translation = own or (None if operator.custom else TRANSLATIONS.get(operator.op))
             if translation is None:
                 raise Unsupported(_reason(operator))
             translation(writer, operator)
@@ -182,7 +179,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
         if operator.label in refusals:
             writer.undo()
             writer.refuse(operator)
-    functions = (recurrent.lstm_function(), *svdf.svdf_functions()) if writer.states else ()
+    functions = (recurrent.lstm_function(), *svdf.svdf_functions(), *variable_functions())
     proto = writer.model()
     live = {node.name for node in proto.graph.node}
     refusals = {label: why for label, why in refusals.items() if label in live}
@@ -190,7 +187,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
         proto,
         refusals,
         tuple(writer.states),
-        functions,
+        functions if writer.states else (),
         (*border_notes(contents, declared), *writer.notes),
         {writer.name(contents.tensors[number]): each for number, each in declared.items()},
         {label: each for label, each in writer.roundings.items() if label in live},

@@ -84,6 +84,10 @@ class Writer:
             raise Unsupported(f"it has no input {position}")
         return found
 
+    def numbered(self, number: int) -> TfliteTensor:
+        """A tensor by its number."""
+        return self._tensors[number]
+
     def output(self, operator: TfliteOperator, position: int = 0) -> TfliteTensor:
         """An output tensor. Raises Unsupported if there is none."""
         if position >= len(operator.outputs):
@@ -213,6 +217,13 @@ class Writer:
         if any(value.name == name for value in self._state_inputs):
             raise Unsupported(f"tensor {tensor.label}, its state, is that of another operator too")
         self._state_inputs.append(_info(name, shape, dtype))
+        self._journal.append(self._state_inputs.pop)
+        return name
+
+    def kept_input(self, tensor: TfliteTensor, shape: Sequence[int]) -> str:
+        """Add a graph input of this shape, of the tensor's type, for a state that is read as the tensor."""
+        name = self._unique(f"{self.name(tensor)}:state")
+        self._state_inputs.append(_info(name, shape, tensor.dtype or ""))
         self._journal.append(self._state_inputs.pop)
         return name
 

@@ -39,11 +39,12 @@ class FlatTensor:
 
 @dataclass
 class FlatFile:
-    """Collects tensors and operators of one subgraph."""
+    """Collects tensors and operators of one subgraph; `once` is the one that CALL_ONCE runs."""
 
     tensors: list[FlatTensor] = field(default_factory=list)
     operators: list[tuple[str, Sequence[int], Sequence[int], Mapping[str, Any]]] = field(default_factory=list)
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
+    once: FlatFile | None = None
 
     def add(self, *shape: int, **facts: Any) -> int:
         """A float32 activation; its number."""
@@ -77,10 +78,23 @@ class FlatFile:
         return self.constant(array, np.int32, scale=scales, zero_point=[0] * len(scales))
 
     def operator(self, op: str, inputs: Sequence[int], outputs: Sequence[int] | int, **options: Any) -> int:
-        """An operator; its first output."""
+        """An operator; its first output, -1 without any."""
         made = [outputs] if isinstance(outputs, int) else outputs
         self.operators.append((op, inputs, made, options))
-        return made[0]
+        return made[0] if made else -1
+
+    def variable(self, name: str) -> int:
+        """A handle of a variable."""
+        return self.operator("VAR_HANDLE", [], self.add(kind="RESOURCE"), SharedName=name, Container="")
+
+    def call_once(self, **initial: int) -> None:
+        """Variables are assigned copies of these constants before the first inference."""
+        self.once = FlatFile()
+        for name, number in initial.items():
+            handle = self.once.variable(name)
+            self.once.tensors.append(self.tensors[number])
+            self.once.operator("ASSIGN_VARIABLE", [handle, len(self.once.tensors) - 1], [])
+        self.operators.insert(0, ("CALL_ONCE", [], [], {"InitSubgraphIndex": 1}))
 
     def content(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
         """The whole file."""
@@ -95,14 +109,33 @@ class FlatFile:
 
 def _content(file: FlatFile, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
     b = flatbuffers.Builder(1024)
-    buffers = [_buffer(b, None), *(_buffer(b, tensor.data) for tensor in file.tensors)]
-    tensors = [_tensor(b, tensor, number) for number, tensor in enumerate(file.tensors, start=1)]
-    codes = list(dict.fromkeys(op for op, *_ in file.operators))
+    files = [file] if file.once is None else [file, file.once]
+    buffers, subgraphs = [_buffer(b, None)], []
+    codes = list(dict.fromkeys(op for each in files for op, *_ in each.operators))
     made_codes = [_code(b, op) for op in codes]
-    operators = [_operator(b, codes.index(op), op, *rest) for op, *rest in file.operators]
-    tensor_vector = _tables(b, tensors)
-    operator_vector = _tables(b, operators)
-    input_vector, output_vector = (_int32(b, each) for each in (inputs, outputs))
+    for each in files:
+        first = len(buffers)
+        buffers += [_buffer(b, tensor.data) for tensor in each.tensors]
+        tensors = [_tensor(b, tensor, number) for number, tensor in enumerate(each.tensors, start=first)]
+        operators = [_operator(b, codes.index(op), op, *rest) for op, *rest in each.operators]
+        borders = (inputs, outputs) if each is file else ((), ())
+        subgraphs.append(_subgraph(b, tensors, operators, borders))
+    subgraph_vector = _tables(b, subgraphs)
+    code_vector, buffer_vector = _tables(b, made_codes), _tables(b, buffers)
+    tflite.ModelStart(b)
+    tflite.ModelAddVersion(b, 3)
+    tflite.ModelAddOperatorCodes(b, code_vector)
+    tflite.ModelAddSubgraphs(b, subgraph_vector)
+    tflite.ModelAddBuffers(b, buffer_vector)
+    b.Finish(tflite.ModelEnd(b), file_identifier=b"TFL3")
+    return bytes(b.Output())
+
+
+def _subgraph(
+    b: Any, tensors: Sequence[int], operators: Sequence[int], borders: Sequence[Sequence[int]]
+) -> int:
+    tensor_vector, operator_vector = _tables(b, tensors), _tables(b, operators)
+    input_vector, output_vector = (_int32(b, each) for each in borders)
     name = b.CreateString("main")
     tflite.SubGraphStart(b)
     tflite.SubGraphAddTensors(b, tensor_vector)
@@ -110,15 +143,7 @@ def _content(file: FlatFile, inputs: Sequence[int], outputs: Sequence[int]) -> b
     tflite.SubGraphAddOutputs(b, output_vector)
     tflite.SubGraphAddOperators(b, operator_vector)
     tflite.SubGraphAddName(b, name)
-    subgraphs = _tables(b, [tflite.SubGraphEnd(b)])
-    code_vector, buffer_vector = _tables(b, made_codes), _tables(b, buffers)
-    tflite.ModelStart(b)
-    tflite.ModelAddVersion(b, 3)
-    tflite.ModelAddOperatorCodes(b, code_vector)
-    tflite.ModelAddSubgraphs(b, subgraphs)
-    tflite.ModelAddBuffers(b, buffer_vector)
-    b.Finish(tflite.ModelEnd(b), file_identifier=b"TFL3")
-    return bytes(b.Output())
+    return int(tflite.SubGraphEnd(b))
 
 
 def _tables(b: Any, offsets: Sequence[int]) -> int:
@@ -199,6 +224,8 @@ def _operator(
     between = _int32(b, options.pop("intermediates")) if options.get("intermediates") else None
     options.pop("intermediates", None)
     if kind is not None:
+        texts = {name: b.CreateString(value) for name, value in options.items() if isinstance(value, str)}
+        options |= texts
         getattr(tflite, f"{kind}Start")(b)
         for name, value in options.items():
             getattr(tflite, f"{kind}Add{name}")(b, value)

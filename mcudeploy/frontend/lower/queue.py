@@ -1,0 +1,65 @@
+"""States that a file names: read as they are, replaced, or moved on by the newest rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.inputs import meaning, newest_rows, state_input
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.values import OnnxValue, positions
+from mcudeploy.ops.move import Slice
+from mcudeploy.ops.queue import Queue
+
+_LOST = "its state is not kept between runs"
+
+
+def load(builder: Builder, node: Node) -> None:
+    """Load: a copy of the state, which the run may replace while the copy is read."""
+    name = node.inputs[0]
+    shape = _shape(builder, name)
+    stored = (1, shape[0], prod(shape[1:]))
+    state = state_input(builder, name, stored, meaning(builder, node.output))
+    if state is None:
+        raise Unsupported(_LOST)
+    source = builder.tensors[state]
+    op = Slice((0, 0, 0), (1, 1, 1), stored)
+    copy = builder.emit(op, (state,), stored, source.dtype, source.quantization, nodes=(node,))
+    real = builder.model.dtype_of(name) == "float32"
+    builder.define(node.output, OnnxValue(copy, positions(shape), real, quantization=source.quantization))
+
+
+def queue(builder: Builder, node: Node) -> None:
+    """Queue: the newest rows, and a state that they enter along an axis, which is stored as rows."""
+    name, axis = node.inputs[1], node.integer("axis", 0)
+    value = builder.value(node.inputs[0])
+    value = builder.real(node.inputs[0]) if value.real else builder.integers(node.inputs[0])
+    x = builder.arranged(value.tensor, newest_rows(node, value.index), (node,))
+    length, *others = np.moveaxis(positions(_shape(builder, name)), axis, 0).shape
+    index = np.moveaxis(positions((length, *others)), 0, axis)
+    stored = (1, length, prod(others))
+    known = builder.tensors[x].quantization
+    state = state_input(builder, name, stored, known, index)
+    if state is None:
+        raise Unsupported(_LOST)
+    kept = builder.tensors[state]
+    if kept.quantization is not None:
+        x = builder.reinterpreted(x, kept.quantization)
+    made = builder.emit(Queue(), (x, state), stored, kept.dtype, kept.quantization, nodes=(node,))
+    builder.states = [
+        replace(it, after=replace(it.after, tensor=made)) if it.tensor == state else it
+        for it in builder.states
+    ]
+    rows = builder.viewed(made, (length, prod(others[:-1]), others[-1] if others else 1))
+    builder.define(node.output, OnnxValue(rows, index, value.real, quantization=kept.quantization))
+
+
+def _shape(builder: Builder, name: str) -> tuple[int, ...]:
+    """The shape of a state."""
+    info = builder.model.infos.get(name)
+    if info is None or info.shape is None:
+        raise Unsupported(_LOST)
+    return info.shape

@@ -1,0 +1,142 @@
+"""The nodes that read and replace states of variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import AttributeProto, FunctionProto, NodeProto, helper
+
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.rounding import DOMAIN
+from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
+from mcudeploy.frontend.tflite.writer import OPSET, Writer
+
+QUEUE = "Queue"
+"""Operator on the newest rows and a state: the state without its oldest rows, and the newest at its end."""
+LOAD = "Load"
+"""Operator on a state: a copy of it."""
+
+Translation = Callable[[Writer, TfliteOperator], None]
+"""Signature of a translation, which writes the nodes of an operator. Raises Unsupported if ONNX cannot
+express it.
+"""
+
+
+@dataclass(slots=True)
+class Variable:
+    """Operators that read a variable and assign it, in the order in which they run, and its initial value."""
+
+    reads: list[TfliteOperator] = field(default_factory=list)
+    assigned: list[TfliteOperator] = field(default_factory=list)
+    later: dict[int, int] = field(default_factory=dict)
+    """By read that comes after an assignment, the tensor assigned."""
+    initial: TfliteTensor | None = None
+
+
+def initial_value(tensor: TfliteTensor, initial: TfliteTensor | None) -> NDArray[np.generic]:
+    """The value of the first run, for a variable that is read as `tensor`; `initial` is the file's constant.
+
+    Without one it is the zero point, as in TensorFlow Lite Micro.
+    """
+    if tensor.dtype is None:
+        raise Unsupported(f"tensor {tensor.label}, its state, is {tensor.kind}")
+    if initial is None:
+        zero = 0 if tensor.scales is None else tensor.scales.zero_point[0]
+        return np.full(tensor.shape, zero, tensor.dtype)
+    if initial.kind != tensor.kind or initial.elements != tensor.elements:
+        raise Unsupported(f"tensor {tensor.label}, its state, starts from {initial.kind} {initial.shape}")
+    return initial.array().reshape(tensor.shape).astype(tensor.dtype)
+
+
+def nothing(_: Writer, __: TfliteOperator) -> None:
+    """Translate an operator that computes nothing."""
+
+
+@dataclass(slots=True)
+class VariableState:
+    """The state of a variable that is read as `tensor`; `initial` is the file's constant."""
+
+    tensor: TfliteTensor
+    initial: TfliteTensor | None
+    _name: str = ""
+    _first: str = ""
+    _moved: str = ""
+
+    def constant(self, writer: Writer, operator: TfliteOperator) -> None:
+        """Read a variable that is never assigned."""
+        writer.keep(writer.output(operator), writer.constant(initial_value(self.tensor, self.initial)))
+
+    def _begin(self, writer: Writer, times: int) -> None:
+        """Add the state: `times` values of the variable, of which the last one is the current."""
+        first = np.repeat(initial_value(self.tensor, self.initial)[np.newaxis], times, axis=0)
+        self._name = writer.kept_input(self.tensor, first.shape)
+        self._first = writer.constant(first)
+
+    def load(self, writer: Writer, operator: TfliteOperator) -> None:
+        """Copy the state, which a later operator replaces."""
+        self._begin(writer, 1)
+        copy = writer.node(LOAD, [self._name], domain=DOMAIN)
+        writer.known(copy, (1, *self.tensor.shape), self.tensor.dtype or "")
+        writer.keep(writer.output(operator), _reshaped(writer, copy, self.tensor.shape))
+
+    def store(self, writer: Writer, operator: TfliteOperator) -> None:
+        """Replace the state."""
+        self._enter(writer, operator, 1)
+
+    def delay(self, writer: Writer, operator: TfliteOperator) -> None:
+        """Move the current value to the end of a state of two values."""
+        self._begin(writer, 2)
+        self._enter(writer, operator, 2)
+
+    def delayed(self, writer: Writer, operator: TfliteOperator) -> None:
+        """Read the value of the last run."""
+        limits = [writer.constant(np.array([end], np.int64)) for end in (0, 1, 0)]
+        past = writer.node("Slice", [self._moved, *limits])
+        writer.keep(writer.output(operator), _reshaped(writer, past, self.tensor.shape))
+
+    def _enter(self, writer: Writer, operator: TfliteOperator, times: int) -> None:
+        value = writer.input(operator, 1)
+        if value.elements != self.tensor.elements or value.kind != self.tensor.kind:
+            raise Unsupported(f"it assigns {list(value.shape)} to a state of {list(self.tensor.shape)}")
+        newest = _reshaped(writer, writer.raw(value), (1, *self.tensor.shape))
+        self._moved = queue_node(writer, (newest, self._name), 0, 1)
+        writer.known(self._moved, (times, *self.tensor.shape), self.tensor.dtype or "")
+        writer.keep_state(self._name, self._moved, self._first)
+
+
+def queue_node(writer: Writer, inputs: tuple[str, str], axis: int, rows: int) -> str:
+    """Add a node by which new `rows` enter a state along an axis; `inputs` are the rows and the state."""
+    return writer.node(QUEUE, inputs, domain=DOMAIN, axis=axis, axes=[axis], first=[rows])
+
+
+def _reshaped(writer: Writer, name: str, shape: tuple[int, ...]) -> str:
+    return writer.node("Reshape", [name, writer.constant(np.array(shape, np.int64))], main=False)
+
+
+def variable_functions() -> list[FunctionProto]:
+    """The nodes as ONNX operators."""
+    opsets = [helper.make_opsetid("", OPSET)]
+    nodes = [
+        _constant("first", "start"),
+        _constant("axes", "along"),
+        helper.make_node("Constant", [], ["end"], value_ints=[np.iinfo(np.int32).max]),
+        helper.make_node("Slice", ["state", "start", "end", "along"], ["younger"]),
+        helper.make_node("Concat", ["younger", "x"], ["y"]),
+    ]
+    nodes[-1].attribute.append(AttributeProto(name="axis", ref_attr_name="axis", type=AttributeProto.INT))
+    same = [helper.make_node("Identity", ["state"], ["y"])]
+    return [
+        helper.make_function(DOMAIN, QUEUE, ["x", "state"], ["y"], nodes, opsets, ["axis", "axes", "first"]),
+        helper.make_function(DOMAIN, LOAD, ["state"], ["y"], same, opsets),
+    ]
+
+
+def _constant(attribute: str, name: str) -> NodeProto:
+    node = helper.make_node("Constant", [], [name])
+    node.attribute.append(
+        AttributeProto(name="value_ints", ref_attr_name=attribute, type=AttributeProto.INTS)
+    )
+    return node

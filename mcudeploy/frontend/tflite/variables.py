@@ -1,0 +1,170 @@
+"""Resource variables: values that stay from one inference to the next, as states of the graph.
+
+A variable that each inference replaces by the last rows of itself and newer rows becomes a queue, which also
+is the concatenation that the file computes. Any other variable that is read before it is assigned is copied
+when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
+from mcudeploy.frontend.tflite.queues import queue_of
+from mcudeploy.frontend.tflite.variable_states import Translation, Variable, VariableState, nothing
+from mcudeploy.frontend.tflite.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """Operators in an order in which states can be replaced in place, and the translations of some."""
+
+    operators: tuple[TfliteOperator, ...]
+    translations: Mapping[int, Translation]
+
+
+def variables_of(contents: Contents) -> Variables:
+    """The translations of the operators, by number, that read or write variables of the file.
+
+    Operators of variables that are no states of a graph have none.
+    """
+    translations: dict[int, Translation] = {}
+    variables: dict[str, Variable] = {}
+    handles = _handles(contents)
+    for operator in contents.operators:
+        if operator.op in ("CALL_ONCE", "VAR_HANDLE"):
+            translations[operator.index] = nothing
+        elif operator.op in ("READ_VARIABLE", "ASSIGN_VARIABLE") and operator.inputs[0] in handles:
+            name = handles[operator.inputs[0]]
+            variable = variables.setdefault(name, Variable(initial=_initial(contents, name)))
+            if operator.op == "ASSIGN_VARIABLE":
+                variable.assigned.append(operator)
+            elif variable.assigned:
+                variable.later[operator.index] = variable.assigned[-1].inputs[1]
+            else:
+                variable.reads.append(operator)
+    after: dict[int, int] = {}
+    plain = all(map(_assigns, contents.called.values()))
+    for variable in variables.values():
+        if plain:
+            translations |= _translations(contents, variable, after)
+        else:
+            translations |= dict.fromkeys((it.index for it in variable.reads), _computed)
+    ordered = _ordered(contents, after)
+    if ordered is None:
+        ordered, translations = contents.operators, translations | dict.fromkeys(after, _crossed)
+    return Variables(ordered, translations)
+
+
+def _crossed(_: Writer, __: TfliteOperator) -> None:
+    """Raise Unsupported for variables that are assigned values which need the last one of each other."""
+    raise Unsupported("several variables are assigned values that need each other's last one")
+
+
+def _computed(_: Writer, __: TfliteOperator) -> None:
+    """Raise Unsupported for variables whose initial values a subgraph computes."""
+    raise Unsupported("CALL_ONCE runs a subgraph that does more than assign constants to variables")
+
+
+def _handles(contents: Contents) -> dict[int, str]:
+    """The name of the variable that each handle stands for."""
+    return {
+        operator.outputs[0]: f"{operator.text('Container')}/{operator.text('SharedName')}"
+        for operator in contents.operators
+        if operator.op == "VAR_HANDLE"
+    }
+
+
+def _assigns(called: Contents) -> bool:
+    """Whether a subgraph only assigns constants to variables."""
+    handles = _handles(called)
+    return all(
+        it.op == "VAR_HANDLE"
+        or (
+            it.op == "ASSIGN_VARIABLE"
+            and it.inputs[0] in handles
+            and called.tensors[it.inputs[1]].data is not None
+        )
+        for it in called.operators
+    )
+
+
+def _initial(contents: Contents, name: str) -> TfliteTensor | None:
+    """The constant that a variable is assigned before the first inference."""
+    found = None
+    for called in contents.called.values():
+        handles = _handles(called)
+        for operator in called.operators:
+            if operator.op == "ASSIGN_VARIABLE" and handles.get(operator.inputs[0]) == name:
+                found = called.tensors[operator.inputs[1]]
+    return found
+
+
+def _translations(contents: Contents, variable: Variable, after: dict[int, int]) -> dict[int, Translation]:
+    """The translations of one variable. In `after`, by number, the operator that must run before one."""
+    made: dict[int, Translation] = {number: _same(it) for number, it in variable.later.items()}
+    made |= {operator.index: nothing for operator in variable.assigned}
+    if not variable.reads:
+        return made
+    first = variable.reads[0]
+    state = VariableState(contents.tensors[first.outputs[0]], variable.initial)
+    made |= {operator.index: _same(first.outputs[0]) for operator in variable.reads[1:]}
+    if not variable.assigned:
+        return made | {first.index: state.constant}
+    last = variable.assigned[-1]
+    queue = queue_of(contents, variable)
+    if queue is not None:
+        return made | {first.index: nothing, **queue}
+    if _depends(contents, last, first):
+        return made | {first.index: state.load, last.index: state.store}
+    after[first.index] = last.index
+    return made | {last.index: state.delay, first.index: state.delayed}
+
+
+def _same(tensor: int) -> Translation:
+    """The result is another tensor of the file."""
+
+    def translate(writer: Writer, operator: TfliteOperator) -> None:
+        writer.keep(writer.output(operator), writer.raw(writer.numbered(tensor)))
+
+    return translate
+
+
+def _depends(contents: Contents, last: TfliteOperator, first: TfliteOperator) -> bool:
+    """Whether what an operator reads depends on the results of another one."""
+    reached = set(first.outputs)
+    for operator in contents.operators:
+        if not reached.isdisjoint(operator.inputs):
+            reached.update(operator.outputs)
+    return last.inputs[1] in reached
+
+
+def _ordered(contents: Contents, after: Mapping[int, int]) -> tuple[TfliteOperator, ...] | None:
+    """The operators in the order of the file, as far as each comes after those that make what it reads.
+
+    `after`: by number of an operator, another one that must come before it. None if there is no such order.
+    """
+    if not after:
+        return contents.operators
+    made = {number: operator.index for operator in contents.operators for number in operator.outputs}
+    needed = {
+        operator.index: {made[number] for number in operator.inputs if number in made}
+        | {number for number in (after.get(operator.index),) if number is not None}
+        for operator in contents.operators
+    }
+    by_index = {operator.index: operator for operator in contents.operators}
+    ordered: list[TfliteOperator] = []
+    ready = [number for number, others in needed.items() if not others]
+    heapify(ready)
+    while ready:
+        number = heappop(ready)
+        ordered.append(by_index[number])
+        for other, others in needed.items():
+            if number in others:
+                others.discard(number)
+                if not others:
+                    heappush(ready, other)
+    return tuple(ordered) if len(ordered) == len(by_index) else None

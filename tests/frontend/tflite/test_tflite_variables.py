@@ -1,0 +1,137 @@
+"""Resource variables of .tflite files beside TFLite Micro: states of the program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flat_files import FlatFile
+from flat_variables import CHANNELS, crossed, difference, queue, read_after_assignment, running_sum
+from micro import run_micro
+from numpy.typing import NDArray
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.checker.judge import PlanFaultError, check
+from mcudeploy.commands import commands as api
+from mcudeploy.common.errors import ModelError
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.frontend import load
+from mcudeploy.ops.host_io import from_device, to_device
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.verify.compare import Storage, run_once
+from tests import reports
+
+HOST = Target(load_board("host"))
+QUICK = Options(time_limit=1)
+
+FILES = {
+    "one row": queue,
+    "two rows": partial(queue, newest=2, tail="STRIDED_SLICE"),
+    "more new rows than kept": partial(queue, newest=5, kept=2),
+    "no initial value": partial(queue, filled=False),
+    "floats": partial(queue, kind="FLOAT32", newest=2, kept=3),
+    "read twice": running_sum,
+    "delay": difference,
+    "delay of floats": partial(difference, kind="FLOAT32"),
+    "read after assignment": read_after_assignment,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_sequences_are_those_of_tflite_micro(name: str, tmp_path: Path) -> None:
+    file = FlatFile()
+    path = file.save(tmp_path, *FILES[name](file))
+    inputs = _drawn(path, 30)
+    wanted, found = run_micro(path, inputs), _results(path, inputs)
+    if wanted.dtype == np.int8:
+        assert np.abs(found.astype(int) - wanted).max() <= 1
+    else:
+        assert np.allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    assert np.unique(wanted).size > 20
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_programs_are_verified_and_keep_their_states(name: str, tmp_path: Path) -> None:
+    file = FlatFile()
+    path = file.save(tmp_path, *FILES[name](file))
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert report["state_bytes"] > 0
+
+
+def test_a_queue_is_the_tensor_that_the_convolution_reads(tmp_path: Path) -> None:
+    file = FlatFile()
+    graph = load(file.save(tmp_path, *queue(file, newest=2)))
+    assert [operator.op.kind for operator in graph.operators] == ["Queue", "Reshape", "Conv2d"]
+    (state,) = graph.states
+    assert graph.tensors[state.tensor].shape == (1, 6, CHANNELS)
+
+
+@pytest.mark.parametrize("board", ["host", "stm32f746-disco"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_state_that_the_next_run_does_not_find(name: str, board: str, tmp_path: Path) -> None:
+    file = FlatFile()
+    made = api.plan_model(file.save(tmp_path, *FILES[name](file)), load_board(board), QUICK)
+    plan, state = made.plan, made.plan.graph.states[0]
+    ((place,),) = plan.layout.blocks[state.after.tensor]
+    elsewhere = {**plan.layout.blocks, state.after.tensor: ((replace(place, offset=place.offset + 64),),)}
+    arenas = {memory: size + 128 for memory, size in plan.layout.arenas.items()}
+    wrong = replace(plan, layout=replace(plan.layout, blocks=elsewhere, arenas=arenas))
+    check(plan, made.model.work, made.board)
+    with pytest.raises(PlanFaultError, match="the next run reads it at"):
+        check(wrong, made.model.work, made.board)
+
+
+def test_variables_that_need_each_other(tmp_path: Path) -> None:
+    file = FlatFile()
+    with pytest.raises(ModelError) as refused:
+        load(file.save(tmp_path, *crossed(file)))
+    assert {it.node for it in refused.value.problems} == {"2 READ_VARIABLE", "3 READ_VARIABLE"}
+
+
+def test_a_subgraph_that_computes_initial_values(tmp_path: Path) -> None:
+    file = FlatFile()
+    borders = queue(file)
+    assert file.once is not None
+    file.once.operator("NEG", [0], [1])
+    with pytest.raises(ModelError) as refused:
+        load(file.save(tmp_path, *borders))
+    assert "does more than assign constants" in refused.value.problems[0].reason
+
+
+def test_an_initial_value_of_another_size(tmp_path: Path) -> None:
+    file = FlatFile()
+    borders = queue(file, filled=False)
+    file.call_once(rows=file.constant(np.zeros((1, 3)), np.int8))
+    with pytest.raises(ModelError, match="starts from INT8"):
+        load(file.save(tmp_path, *borders))
+
+
+def _drawn(path: Path, count: int) -> NDArray[Any]:
+    (border,) = load(path).own_inputs()
+    random = np.random.default_rng(0)
+    if border.dtype == "float32":
+        return random.normal(0, 2, (count, *border.shape)).astype(np.float32)
+    return random.integers(-128, 128, (count, *border.shape), np.int8)
+
+
+def _results(path: Path, inputs: NDArray[Any]) -> NDArray[Any]:
+    """The program's outputs, each inference continuing from the previous one."""
+    made = api.plan_model(path, HOST.board, QUICK)
+    graph, storage = made.plan.graph, Storage.of(made.plan)
+    (source,), (result,) = graph.own_inputs(), graph.own_outputs()
+    kept = {state.tensor: state.initial for state in graph.states}
+    found = []
+    with open_device(HOST, made.build(HOST)) as machine:
+        for x in inputs:
+            run_once(
+                machine, storage, {source.tensor: to_device(source, graph.tensors[source.tensor], x), **kept}
+            )
+            stored = storage.get_tensor(machine, result.tensor)
+            found.append(from_device(result, graph.tensors[result.tensor], stored))
+            kept = {it.tensor: storage.get_tensor(machine, it.after.tensor) for it in graph.states}
+    return np.array(found)
