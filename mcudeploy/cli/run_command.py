@@ -52,6 +52,13 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
 @chain_options
 @sample_options
 @click.option(
+    "--steps",
+    metavar="N",
+    type=click.IntRange(1, 100_000),
+    help="Number of runs with drawn inputs, in sequence. An array of --input with one more axis in front has "
+    "the inputs of several runs.  [default: 1, or 4 for a model with states]",
+)
+@click.option(
     "--labels",
     type=InputFile(),
     help="Text file with the classes of the output, one a line, shown beside it.",
@@ -76,6 +83,7 @@ def run(
     inputs: tuple[Path, ...],
     expected: tuple[Path, ...],
     reading: Preprocessing,
+    steps: int | None,
     labels: Path | None,
     timing: Timing,
     guards: bool,
@@ -84,11 +92,15 @@ def run(
     output: Output,
 ) -> None:
     """Build a model, flash it, run it on the device, and verify its outputs."""
+    if steps is not None and inputs:
+        raise UsageError("--steps is the number of drawn inputs, and --input gives inputs: leave out one")
     samples: dict[str, Any] = {"inputs": list(inputs), "expected": list(expected), "reading": reading}
     if chain is not None:
         from mcudeploy.multiboard.chain_report import report as chain_report
         from mcudeploy.multiboard.run import run_chain
 
+        if steps is not None:
+            raise UsageError("--steps cannot be combined with --chain")
         _require_plain(timing, guards, labels, options)
         if pages.asked:
             raise UsageError("--report and --trace cannot be combined with --chain")
@@ -101,7 +113,14 @@ def run(
         guarded = replace(target, guards=guards)
         with output.progress() as progress:
             result = api.run_model(
-                model, guarded, options, **samples, labels=labels, timing=timing, progress=progress
+                model,
+                guarded,
+                options,
+                **samples,
+                steps=steps,
+                labels=labels,
+                timing=timing,
+                progress=progress,
             )
         if pages.asked:
             pages.write(model, [pages.ran(result)])

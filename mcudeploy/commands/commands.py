@@ -39,7 +39,7 @@ from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.ports import attached_by, find_port
 from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
-from mcudeploy.verify.samples import Sample, ValueSource, load_samples
+from mcudeploy.verify.samples import Sample, ValueSource, drawn_samples, load_samples
 from mcudeploy.verify.verdict import Verdict, judge
 
 _LOG = logging.getLogger(__name__)
@@ -244,13 +244,14 @@ def run_model(
     inputs: Sequence[ValueSource],
     expected: Sequence[ValueSource],
     reading: Preprocessing = AS_USUAL,
+    steps: int | None = None,
     labels: Path | None = None,
     timing: Timing = "instructions",
     progress: Progress = SILENT,
 ) -> VerifiedRun:
     """Build, flash, run and verify. A failed verification is no exception.
 
-    `labels` contains the class names, one per line.
+    `steps`: the number of runs with drawn inputs. `labels` contains the class names, one per line.
     Raises ConfigError if the target does not support this `timing`.
     """
     options = _counted(options, timing, target)
@@ -264,7 +265,10 @@ def run_model(
     progress.stage(f"planning {path.name}")
     made = _planned(path, target.board, options, progress)
     timing = _timing(timing, target, made)
-    samples = load_samples(made.model.graph, inputs, expected, options.seed, reading)
+    if steps is not None and not inputs:
+        samples = drawn_samples(made.model.graph, options.seed, steps)
+    else:
+        samples = load_samples(made.model.graph, inputs, expected, options.seed, reading)
     ran = run_within_limit(made, target, samples, options.max_overhead, progress)
     verdict = verdict_on_host(ran.made, samples, progress).with_device(ran.observed.outputs)
     return VerifiedRun(_measured(ran, timing, target, samples[0], progress), verdict, classes)

@@ -63,19 +63,13 @@ def load_samples(
     """Read samples from files or arrays: one per model input, in order, repeated for each sample. `reading`
     describes the conversion of pictures.
 
-    Without files one sample is drawn, or several for a model with states: numbers of the whole range for int8
-    and uint8 inputs, normal ones for float inputs, row numbers of their table for indices. Raises UsageError
-    for files that do not fit the model.
+    An array with one more axis in front has the values of several samples. Without files samples are drawn.
+    Raises UsageError for files that do not fit the model.
     """
     if not inputs:
         if expected:
             raise UsageError("--expected needs --input: drawn inputs have no expected outputs")
-        rng = np.random.default_rng(seed)
-        drawn = (
-            {border.name: _draw(graph, border, rng) for border in graph.own_inputs()}
-            for _ in range(_CALLS if graph.states else 1)
-        )
-        return [_sample(graph, values, {}) for values in drawn]
+        return drawn_samples(graph, seed)
     given = _groups(graph, graph.own_inputs(), inputs, "input", reading)
     outputs = graph.own_outputs()
     for values in given:
@@ -86,6 +80,20 @@ def load_samples(
             f"{count_text(len(given), 'sample')} of inputs, but {len(wanted)} of expected outputs"
         )
     return [_sample(graph, values, results) for values, results in zip(given, wanted, strict=True)]
+
+
+def drawn_samples(graph: Graph, seed: int, count: int | None = None) -> list[Sample]:
+    """Draw samples: `count`, else one, or several for a model with states.
+
+    They have numbers of the whole range for int8 and uint8 inputs, normal ones for float inputs, row numbers
+    of their table for indices.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = (
+        {border.name: _draw(graph, border, rng) for border in graph.own_inputs()}
+        for _ in range(count or (_CALLS if graph.states else 1))
+    )
+    return [_sample(graph, values, {}) for values in drawn]
 
 
 def _groups(
@@ -101,16 +109,30 @@ def _groups(
             f"the model has {count_text(len(borders), what)}; {count_text(len(files), unit)} "
             f"{agree(len(files), 'is', 'are')} not a multiple of it"
         )
-    step = len(borders)
-    return [
-        {
-            border.name: _fit(border, source.values, source.name)
+    groups: list[dict[str, Array]] = []
+    for first in range(0, len(files), len(borders)):
+        several = {
+            border.name: _each(border, source)
             if isinstance(source, NamedArray)
-            else _fit(border, read_values(source, wanted_of(graph, border), reading), str(source))
-            for border, source in zip(borders, files[i : i + step], strict=True)
+            else _each(
+                border, NamedArray(str(source), read_values(source, wanted_of(graph, border), reading))
+            )
+            for border, source in zip(borders, files[first:], strict=False)
         }
-        for i in range(0, len(files), step)
-    ]
+        counts = {name: len(values) for name, values in several.items()}
+        if len(set(counts.values())) > 1:
+            texts = (f"{count} for {printable(name)!r}" for name, count in counts.items())
+            raise UsageError(f"arrays with several samples need the same number: {', '.join(texts)}")
+        groups += [dict(zip(several, values, strict=True)) for values in zip(*several.values(), strict=True)]
+    return groups
+
+
+def _each(border: GraphIO, source: NamedArray) -> list[Array]:
+    """The values of each sample in an array."""
+    values = source.values
+    if values.ndim == len(border.shape) + 1 and values.shape[1:] == border.shape and len(values):
+        return [_fit(border, value, source.name) for value in values]
+    return [_fit(border, values, source.name)]
 
 
 def wanted_of(graph: Graph, border: GraphIO) -> Wanted:

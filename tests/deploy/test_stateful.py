@@ -26,7 +26,7 @@ from mcudeploy.multiboard.run import ChainRequest, plan_chain
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
-from mcudeploy.verify.samples import load_samples
+from mcudeploy.verify.samples import NamedArray, drawn_samples, load_samples
 from tests import reports
 
 HOST = Target(load_board("host"))
@@ -247,3 +247,21 @@ def test_drawn_calls_begin_with_the_first_state(tmp_path: Path) -> None:
     (state,) = graph.states
     assert all(np.array_equal(each.stored[state.tensor], state.initial) for each in samples)
     assert not np.array_equal(samples[0].inputs["x"], samples[1].inputs["x"])
+
+
+def test_arrays_with_the_inputs_of_several_runs(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(network("GRU"), path)
+    graph = load(path, stateful=True)
+    values = np.arange(3 * 2 * INPUTS, dtype=np.float32).reshape(3, 2, 1, INPUTS)
+    together, apart = (load_samples(graph, its, [], 0) for its in (_arrays(values), _arrays(*values)))
+    assert len(together) == len(apart) == 3
+    for one, other in zip(together, apart, strict=True):
+        assert np.array_equal(one.inputs["x"], other.inputs["x"])
+    assert len(drawn_samples(graph, 0, 7)) == 7
+    report = reports.run_model(path, HOST, STATEFUL, inputs=[], expected=[], steps=6)
+    assert report["verified"] and len(report["outputs"]) == 6
+
+
+def _arrays(*values: np.ndarray) -> list[NamedArray]:
+    return [NamedArray(f"array {number}", each) for number, each in enumerate(values)]
