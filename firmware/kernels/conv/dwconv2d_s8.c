@@ -1,30 +1,7 @@
 #include "dwconv2d_s8.h"
 
 #include "mcud_dot_s8.h"
-#include "mcud_window.h"
-
-/* Where the taps of a window are: in the input, or in the padding, whose values stand in flash. */
-static void find_taps(const mcud_dwconv2d_s8_params *params, const mcud_window_place *place,
-                      const int8_t **taps)
-{
-    const int32_t pitch = params->window.dilation_cols * params->dims.channels;
-    for (int32_t r = 0; r < params->window.kernel_rows; r++) {
-        int32_t s = 0;
-        if (r >= place->rows.first && r < place->rows.end) {
-            const void *row = place->memory + place->offsets[r] + place->first_byte;
-            const int8_t *x = row;
-            for (; s < place->cols.first; s++) {
-                *taps++ = params->padding;
-            }
-            for (; s < place->cols.end; s++, x += pitch) {
-                *taps++ = x;
-            }
-        }
-        for (; s < params->window.kernel_cols; s++) {
-            *taps++ = params->padding;
-        }
-    }
-}
+#include "mcud_taps_s8.h"
 
 /* The last channels if they are fewer than four: bytes after them must not be read. */
 static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t at,
@@ -98,7 +75,7 @@ void mcud_dwconv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
             const int32_t count = alike(params, place.rows, col);
             place.cols = mcud_col_taps(&params->window, left, params->dims.input_cols);
             place.first_byte = (left + place.cols.first * params->window.dilation_cols) * params->dims.channels;
-            find_taps(params, &place, taps);
+            mcud_find_taps(&params->window, params->dims.channels, params->padding, &place, taps);
             pixels(params, taps, count, y);
             y += count * params->dims.channels;
             col += count;
