@@ -166,6 +166,8 @@ def _linear(dtype: DType) -> Iterator[Graph]:
         _depthwise(add)
         _larger_windows(add)
     yield from made
+    if dtype is DType.INT8:
+        yield from (_as_in_tflite(graph) for graph in made if isinstance(graph.operators[0].op, Conv2d))
     for rows, depth, cols in ((16, 16, 16), (8, 32, 20), (12, 24, 30), (5, 40, 8)):
         yield one_operator(MatMul(False, False), ((rows, 1, depth), (depth, 1, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, 1, depth), (cols, 1, depth)), dtype)
@@ -174,6 +176,13 @@ def _linear(dtype: DType) -> Iterator[Graph]:
     for rows, heads, depth, cols in ((20, 4, 16, 21), (21, 2, 30, 16), (12, 3, 8, 8)):
         yield one_operator(MatMul(False, False), ((rows, heads, depth), (depth, heads, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, heads, depth), (cols, heads, depth)), dtype)
+
+
+def _as_in_tflite(graph: Graph) -> Graph:
+    """Return the graph of a convolution whose results are rounded twice."""
+    (operator,) = graph.operators
+    assert isinstance(operator.op, Conv2d)
+    return replace(graph, operators=(replace(operator, op=replace(operator.op, rounding="tflite")),))
 
 
 def _parts_of_channels() -> Iterator[Graph]:

@@ -58,7 +58,7 @@ _OPTIONS = {
         ),
         *("--frames", "--dry-run", "--guards", "--timing", "--hardware-map", "--patience", "--trust-board"),
     ],
-    "Model": ["--shape", "--float-io", "--stateful", "--keep-constant-channels"],
+    "Model": ["--shape", "--float-io", "--stateful", "--rounding", "--keep-constant-channels"],
     "Plan": [
         *("--max-overhead", "--time-limit", "--ram-limit", "--memory", "--split", "--stream-input"),
         *("--assign", "--placement", "--parallel", "--objective", "--seed"),

@@ -40,6 +40,7 @@ class Choices(TypedDict, total=False):
     float_io: bool
     keep_constant_channels: bool
     stateful: bool
+    rounding: Literal["once", "tflite"]
     shapes: Mapping[str, tuple[PositiveInt, ...]]
     plan: str | Path
     name: str

@@ -6,12 +6,15 @@ from pathlib import Path
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.lower import lowering
+from mcudeploy.frontend.lower.tidy_rounding import rounded
 from mcudeploy.frontend.lower.tidy_trim import prune_channels
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
+from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.frontend.passes.folding import fold
 from mcudeploy.frontend.passes.simplify import drop_dead, drop_identities, fold_pads
 from mcudeploy.frontend.reader import read
 from mcudeploy.ir.graph import Graph
+from mcudeploy.ops.requantize import Rounding
 
 __all__ = ["load"]
 
@@ -23,6 +26,7 @@ def load(
     keep_constant: bool = False,
     shapes: Shapes = NO_SHAPES,
     stateful: bool = False,
+    rounding: Rounding | None = None,
 ) -> Graph:
     """Return the graph of an ONNX or .tflite file of static shapes; raise if it is malformed or unsupported.
 
@@ -31,7 +35,8 @@ def load(
 
     The float inputs and outputs of a quantised model are stored quantised unless `float_io`; Graph.inputs and
     Graph.outputs relate them to the model's own. Constant and unread channels are removed unless
-    `keep_constant`. With `stateful`, recurrent operators keep their states between runs.
+    `keep_constant`. With `stateful`, recurrent operators keep their states between runs. `rounding` is that
+    of int8 results: by default "tflite" for a .tflite file, all of whose operators have it, else "once".
 
     Raises ModelError for malformed files and for unsupported nodes, listing all of them; UsageError for
     shapes that do not fit the model.
@@ -40,6 +45,7 @@ def load(
     model = drop_dead(fold_pads(drop_dead(drop_identities(model))))
     try:
         graph = lowering.lower(model, {**model.refusals, **reasons}, float_io=float_io)
-        return graph if keep_constant else prune_channels(graph)
+        graph = graph if keep_constant else prune_channels(graph)
+        return rounded(graph, rounding, by_default="tflite" if is_tflite(path) else "once")
     except MemoryError as fault:
         raise ModelError("the model is too large to be read in the memory of this computer") from fault

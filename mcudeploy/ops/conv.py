@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mcudeploy.ir.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.conv_kernels import by_rows_kernel, conv_kernel, is_plain
+from mcudeploy.ops.requantize import Rounding
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -32,6 +33,8 @@ class Conv2d(PlainOperator):
     also `weight_scale` float32 [K], the weights' zero point being 0. If the model's bias is not a multiple of
     sx * sw[k], `bias_rounding` float32 [K] is its rounding error, in that unit.
 
+    `rounding`: int8 results are rounded once, halves up, or twice, as by TFLite's reference kernels.
+
     A matrix product with constant weights is a 1x1 convolution over (B, 1, K), or, after a flatten of (H, W,
     C), one with kernel (H, W). `low` and `high` are the fused clip in real values.
     """
@@ -46,6 +49,7 @@ class Conv2d(PlainOperator):
     groups: int = 1
     low: float = -inf
     high: float = inf
+    rounding: Rounding = "once"
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One input (H, W, C). Raises ValueError if groups or window do not fit it."""
@@ -93,9 +97,15 @@ class Conv2d(PlainOperator):
     def by_rows(self, source: Shape) -> Conv2dByRows | None:
         """The operator with the same sums that reads its input (H, W, C) in blocks of rows.
 
-        None unless the kernel is as large as the input, dense and of one group, and there are rows to cut.
+        None unless the kernel is as large as the input, dense and of one group, there are rows to cut, and
+        results are rounded once.
         """
-        if source[0] == 1 or self.kernel_shape != source[:2] or not is_plain(self):
+        if (
+            self.rounding == "tflite"
+            or source[0] == 1
+            or self.kernel_shape != source[:2]
+            or not is_plain(self)
+        ):
             return None
         return Conv2dByRows(self.out_channels, self.kernel_shape, self.low, self.high)
 

@@ -32,11 +32,14 @@ FOUR = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvConstants:
-    """The unpacked constants of a convolution; float32 ones have no multipliers."""
+    """The unpacked constants of a convolution; float32 ones have no multipliers. Rounded twice, results also
+    have exponents.
+    """
 
     weights: NDArray[Any]
     bias: NDArray[Any]
     multipliers: NDArray[np.int32] | None = None
+    exponents: NDArray[np.int8] | None = None
 
     def same_as(self, other: ConvConstants) -> bool:
         """Whether all arrays are equal."""
@@ -45,8 +48,13 @@ class ConvConstants:
 
     def arrays(self) -> dict[str, ParamValue]:
         """Return the constants unpacked."""
-        arrays: dict[str, ParamValue] = {"weights": self.weights, "bias": self.bias}
-        return arrays if self.multipliers is None else arrays | {"multipliers": self.multipliers}
+        arrays = {
+            "weights": self.weights,
+            "bias": self.bias,
+            "multipliers": self.multipliers,
+            "exponents": self.exponents,
+        }
+        return {name: array for name, array in arrays.items() if array is not None}
 
     def packed(self, *, runs: int, block: int, groups: int = 1) -> dict[str, ParamValue]:
         """int8, in records of `block` output channels; see pack_blocks."""
@@ -91,7 +99,11 @@ def check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
 
 
 def numbers_of(
-    conv: Conv2d | Conv2dByRows | Conv2dToRows, operator: Operator, source: Tensor, output: Tensor
+    conv: Conv2d | Conv2dByRows | Conv2dToRows,
+    operator: Operator,
+    source: Tensor,
+    output: Tensor,
+    rounding: requantize.Rounding = "once",
 ) -> tuple[ConvConstants, dict[str, ParamValue]]:
     """The constant arrays and the arithmetic parameters."""
     if source.dtype is not output.dtype:
@@ -108,17 +120,14 @@ def numbers_of(
     bias = fold_zero_point(operator.name, weights, operator.constants["bias"], read.zero_point)
     scales = operator.constants["weight_scale"].astype(np.float64) * read.scale / made.scale
     requantize.check_accumulator(operator.name, _largest_sums(weights, bias), scales)
+    low_q, high_q = requantize.clamp_bounds(made, conv.low, conv.high)
+    clip: dict[str, ParamValue] = {"quant.zero_point": made.zero_point, "act.min": low_q, "act.max": high_q}
+    if rounding == "tflite":
+        return ConvConstants(weights, bias, *requantize.tflite_multipliers(scales)), clip
     weights, bias, scales = requantize.settle_channels(weights, bias, scales)
     multipliers, left = requantize.quantize_sums(operator.name, scales, _largest_sums(weights, bias))
     bias = requantize.exact_bias(weights, bias, scales, multipliers, left)
-    low_q, high_q = requantize.clamp_bounds(made, conv.low, conv.high)
-    scalars: dict[str, ParamValue] = {
-        "quant.left_shift": left,
-        "quant.zero_point": made.zero_point,
-        "act.min": low_q,
-        "act.max": high_q,
-    }
-    return ConvConstants(weights, bias, multipliers), scalars
+    return ConvConstants(weights, bias, multipliers), {"quant.left_shift": left, **clip}
 
 
 def without(params: dict[str, ParamValue], *names: str) -> dict[str, ParamValue]:

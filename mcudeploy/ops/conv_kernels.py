@@ -10,6 +10,7 @@ from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, conv_counts_f32, conv_mve, conv_wide, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, check_constants, numbers_of, without
+from mcudeploy.ops.conv_twice import in_one_run, is_depthwise, twice_kernel
 from mcudeploy.ops.dwconv_kernels import depthwise_kernel
 from mcudeploy.ops.packing import GROUP, by_tap, padded
 from mcudeploy.ops.windows import window_fields
@@ -40,8 +41,10 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
     check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels // conv.groups))
     if source.dtype is graph.DType.FLOAT32:
         return _float_kernel(conv, operator, source, output)
-    constants, numbers = numbers_of(conv, operator, source, output)
-    if _is_depthwise(conv, channels):
+    constants, numbers = numbers_of(conv, operator, source, output, conv.rounding)
+    if conv.rounding == "tflite":
+        return twice_kernel(conv, constants, numbers, source, output)
+    if is_depthwise(conv, channels):
         return depthwise_kernel(conv, constants, numbers, source, output)
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
         fields = _full_fields(conv, source)
@@ -85,12 +88,12 @@ def _general_kernel(
     }
     zero_point: dict[str, ParamValue] = {"input_zero_point": requantize.quantization_of(source).zero_point}
     vectors = conv_mve.general(constants, numbers, fields | zero_point, conv.groups)
-    in_one_run = _in_one_run(conv)
-    row_runs, run_values = (1, kernel_cols * group_inputs) if in_one_run else (kernel_cols, group_inputs)
+    one_run = in_one_run(conv)
+    row_runs, run_values = (1, kernel_cols * group_inputs) if one_run else (kernel_cols, group_inputs)
     patch_groups = kernel_rows * row_runs * -(-run_values // GROUP)
     expanded = constants.packed(runs=kernel_rows * row_runs, block=PAIR, groups=conv.groups)
     runs = {"row_runs": row_runs, "run_values": run_values, "patch_groups": patch_groups}
-    tail = run_values if in_one_run and group_inputs % GROUP else 0
+    tail = run_values if one_run and group_inputs % GROUP else 0
 
     def by(pixels: int) -> KernelCall:
         params = expanded | fields | runs | {"most_pixels": pixels} | zero_point | numbers
@@ -116,7 +119,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
     """The float32 kernels."""
     channels = source.shape[2]
     constants, numbers = numbers_of(conv, operator, source, output)
-    if _is_depthwise(conv, channels):
+    if is_depthwise(conv, channels):
         arrays = constants.arrays() | {"weights": by_tap(constants.weights)}
         multiplier = conv.out_channels // channels
         fields = window_fields(conv, source, output) | {"multiplier": multiplier}
@@ -147,7 +150,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
     }
     arrays = constants.packed_floats(conv.groups)
     offsets = conv.kernel_shape[0] * OFFSET_BYTES
-    one_run = _in_one_run(conv)
+    one_run = in_one_run(conv)
     run = group_inputs * (conv.kernel_shape[1] if one_run else 1)
     patch = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
     if run <= _SHORT_RUN and patch <= _MOST_GATHERED:
@@ -197,11 +200,6 @@ def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, outpu
     return KernelCall("conv2d_s8_to_rows", arrays | fields | numbers, counts=conv_counts.to_rows(fields))
 
 
-def _is_depthwise(conv: Conv2d, channels: int) -> bool:
-    """Whether groups have one input channel; for a single input channel the general kernel is better."""
-    return conv.groups == channels and channels > 1
-
-
 def is_plain(conv: Conv2d) -> bool:
     """Whether there is no padding, no dilation, and one group."""
     return conv.pads == (0, 0, 0, 0) and conv.dilation == (1, 1) and conv.groups == 1
@@ -209,11 +207,6 @@ def is_plain(conv: Conv2d) -> bool:
 
 def _is_pointwise(conv: Conv2d) -> bool:
     return conv.kernel_shape == (1, 1) and conv.pads == (0, 0, 0, 0) and conv.groups == 1
-
-
-def _in_one_run(conv: Conv2d) -> bool:
-    """Whether the taps of a window's row are contiguous, for each group of channels."""
-    return conv.kernel_shape[1] == 1 or (conv.groups == 1 and conv.dilation[1] == 1)
 
 
 def _full_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:

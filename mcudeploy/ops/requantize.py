@@ -4,7 +4,7 @@ checks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     from mcudeploy.ir.graph import Quantization, Tensor
     from mcudeploy.ir.opdef import ParamValue
 
+Rounding = Literal["once", "tflite"]
+"""How a sum becomes an int8 result: once, halves up, or twice, as TFLite's reference kernels do."""
+
 INT32_MAX = 2**31 - 1
 STORED = np.arange(-128, 128, dtype=np.int32)
 """Every stored value; entry i of a table belongs to STORED[i]."""
 _FAST_SHIFT = 32
 _LAST_SHIFT = 62
+_LEAST_EXPONENT = 31
 _LEAST_MULTIPLIER = 2**16
 _BEYOND_INT8 = 512.0
 """Distance from the zero point beyond which a result saturates."""
@@ -68,6 +72,32 @@ def _left(scales: NDArray[np.float64]) -> int:
     while np.rint(scales.max(initial=0.0) * 2.0 ** (_FAST_SHIFT - left)) > INT32_MAX:
         left += 1
     return left
+
+
+def tflite_multipliers(scales: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+    """Multipliers of 31 bits and exponents with scale = multiplier * 2^exponent / 2^31, as in TFLite.
+
+    Raises ValueError for scales that are negative, not finite, or at least 2^30.
+    """
+    if scales.size == 0 or not np.all(np.isfinite(scales)) or np.any(scales < 0) or scales.max() >= 2.0**30:
+        raise ValueError("requantisation scales must be finite, not negative, and less than 2^30")
+    mantissas, exponents = np.frexp(scales)
+    multipliers = np.floor(mantissas * 2.0**31 + 0.5)
+    over = multipliers == 2.0**31
+    multipliers, exponents = np.where(over, 2.0**30, multipliers), exponents + over
+    tiny = exponents < -_LEAST_EXPONENT
+    return (
+        np.where(tiny, 0, multipliers).astype(np.int32),
+        np.where(tiny, 0, exponents).astype(np.int8),
+    )
+
+
+def rounded_twice(sums: NDArray[np.int64], multiplier: int, exponent: int) -> NDArray[np.int64]:
+    """The results of mcud_scale_twice."""
+    once = (sums * 2 ** max(exponent, 0) * multiplier + 2**30) >> 31
+    right = max(-exponent, 0)
+    twice = once if right == 0 else (once + 2 ** (right - 1) + (once >> 31)) >> right
+    return np.asarray(twice, np.int64)
 
 
 def largest_products(weights: NDArray[np.int8]) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ from mcudeploy.common.sizes import parse_cores, parse_limit, parse_shape, parse_
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
     from mcudeploy.cost.estimate import Unit
+    from mcudeploy.ops.requantize import Rounding
 
 Placement = Literal["blocks", "tags"]
 Kind = Callable[[str], Any] | tuple[str, ...]
@@ -49,6 +50,7 @@ class Options:
 
     `plan_file` replaces the search; with `resume` the search begins there. `cores`: 0 for all cores of the
     board; None for the number of a stored plan, or else one. `objective`: None for `Options.unit_on`.
+    `rounding`: None for that of the file's format, if all its operators have it.
     """
 
     plan_file: Path | None = None
@@ -69,6 +71,7 @@ class Options:
     keep_constant: bool = False
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     stateful: bool = False
+    rounding: Rounding | None = None
     name: str | None = None
     resume: bool = False
 
@@ -192,7 +195,13 @@ OPTIONS = (
         bool,
         "Keep the states of LSTM, GRU and RNN between runs: each run continues from the previous one.",
     ),
+    OptionSpec(
+        "rounding",
+        ("once", "tflite"),
+        "Rounding of int8 results: once, or twice as TFLite's reference kernels do.  "
+        "[default: tflite for a .tflite file if all its operators have it]",
+    ),
 )
 """Every field that an option sets."""
-READING = ("float_io", "keep_constant", "shapes", "stateful")
+READING = ("float_io", "keep_constant", "shapes", "stateful", "rounding")
 """The fields that decide how a model is read."""

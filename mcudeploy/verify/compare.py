@@ -6,7 +6,7 @@ A tie is an element whose value before rounding, in the reference itself, lies w
 between two int8 values. There the reference's float32 noise decides, and both neighbours are right. Means of
 int8 values are such ties by construction: one in n for n values of equal scale. If a convolution's bias was
 rounded to units of its accumulator, the 1e-4 LSB grow by the effect of that on the channel; for a sum, by the
-rounding of its multipliers.
+rounding of its multipliers; for results that are rounded twice, by a unit of the accumulator.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.plan import Entry, Plan, Run, Step
+from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
@@ -163,7 +164,9 @@ def _rounding(graph: Graph, operator: Operator) -> Array:
     """Largest effect of rounded constants on a result of an operator, in LSB, by channel; 0 for most."""
     if isinstance(operator.op, Binary):
         return np.full(1, operator.op.rounding(graph.input_tensors(operator), graph.tensors[operator.output]))
-    rounding = operator.constants.get("bias_rounding")
+    rounding: Array | None = operator.constants.get("bias_rounding")
+    if isinstance(operator.op, Conv2d) and operator.op.rounding == "tflite":
+        rounding = np.ones(1) if rounding is None else 1.0 + rounding
     if rounding is None:
         return np.zeros(1)
     source, output = (graph.tensors[name].quantization for name in (operator.inputs[0], operator.output))

@@ -18,7 +18,7 @@ from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import Plan
-from mcudeploy.ops.host_io import to_device
+from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.verify.compare import (
     Machine,
     Storage,
@@ -115,7 +115,8 @@ def judge(
     `shapes` are the shapes of the model's inputs. The outputs must equal the samples' expected ones, if they
     have any. In a deep network one rounding tie can become any error. So if the outputs of a sample fail, the
     sample runs again with the reference's choice at ties, and these outputs must pass. In a model with states
-    every sample continues from the previous one, the reference from its own states, which are outputs too.
+    every sample, and the reference of it, continues from the states that the program left before; those that
+    it leaves are outputs too.
     """
     graph, storage = plan.graph, Storage.of(plan)
     names = [border.name for border in (*graph.references.values(), *graph.outputs)]
@@ -136,8 +137,11 @@ def judge(
         runs.append((given, own))
         run_once(machine, storage, own)
         host.append(_outputs(machine, storage))
-        known = {it.before.name: values[it.after.name] for it in graph.states}
         kept = {it.tensor: host[-1][it.after.tensor] for it in graph.states}
+        known = {
+            it.before.name: from_device(it.before, graph.tensors[it.tensor], kept[it.tensor])
+            for it in graph.states
+        }
         wanted = {**values, **sample.expected}
         expected.append(
             {b.tensor: to_device(b, graph.tensors[b.tensor], wanted[b.name]) for b in graph.outputs}

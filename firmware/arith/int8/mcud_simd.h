@@ -9,6 +9,7 @@
  *   mcud_records_1x4              1 pixel by 4 channels a record; weights [groups][4][4]
  *   mcud_sum_1x4                  the same sums alone
  *   mcud_record_taps              4 channels of a depthwise window; weights [taps][4]
+ *   mcud_sum_taps                 the same sums alone
  *
  * `channels` of several records fill the last one of them, and are not 0.
  *

@@ -139,6 +139,7 @@ def _is_dense(graph: Graph, operator: Operator) -> bool:
     op = operator.op
     return (
         isinstance(op, Conv2d)
+        and op.rounding == "once"
         and (op.kernel_shape, op.pads, op.groups) == ((1, 1), (0, 0, 0, 0), 1)
         and graph.tensors[operator.inputs[0]].shape[:2] == (1, 1)
     )

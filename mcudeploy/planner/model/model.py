@@ -15,6 +15,7 @@ from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Function, Rewrites
+from mcudeploy.ops.requantize import Rounding
 from mcudeploy.planner.cores.functions import Assignment, partition, require_types
 from mcudeploy.planner.cores.routes import with_transfers
 from mcudeploy.planner.model.forms import in_form
@@ -148,13 +149,21 @@ def load_model(
     keep_constant: bool = False,
     shapes: Shapes = NO_SHAPES,
     stateful: bool = False,
+    rounding: Rounding | None = None,
 ) -> Model:
     """Read a model and choose its kernels.
 
-    `isa`: the instructions of the core. `float_io`, `keep_constant`, `shapes` and `stateful` are options of
-    the front end. Raises ModelError with all problems at once.
+    `isa`: the instructions of the core. `float_io`, `keep_constant`, `shapes`, `stateful` and `rounding` are
+    options of the front end. Raises ModelError with all problems at once.
     """
-    graph = load(path, float_io=float_io, keep_constant=keep_constant, shapes=shapes, stateful=stateful)
+    graph = load(
+        path,
+        float_io=float_io,
+        keep_constant=keep_constant,
+        shapes=shapes,
+        stateful=stateful,
+        rounding=rounding,
+    )
     sha256 = _digest(path, shapes)
     variants = kernel_variants(graph, isa)
     return Model(path, sha256, graph, Rewrites(), variants, _first(variants), isa, shapes=shapes)
@@ -169,6 +178,7 @@ def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
         keep_constant=options.keep_constant,
         shapes=dict(options.shapes),
         stateful=options.stateful,
+        rounding=options.rounding,
     )
 
 

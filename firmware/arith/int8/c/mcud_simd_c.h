@@ -206,6 +206,29 @@ static inline const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *con
     return record;
 }
 
+/* Adds the products of four channels, `at` bytes after the first `count` taps of a window; see mcud_record_taps. */
+static inline void mcud_sum_taps(const int8_t *const *taps, int32_t count, int32_t at, const int32_t *record,
+                                 int32_t sums[4])
+{
+    for (; count > 1; taps += 2, record += 2, count -= 2) {
+        const int8_t *first = taps[0] + at;
+        const int8_t *second = taps[1] + at;
+        const int8_t *w = (const int8_t *)record;
+        sums[0] += first[0] * w[0] + second[0] * w[2];
+        sums[1] += first[1] * w[1] + second[1] * w[3];
+        sums[2] += first[2] * w[4] + second[2] * w[6];
+        sums[3] += first[3] * w[5] + second[3] * w[7];
+    }
+    if (count > 0) {
+        const int8_t *first = taps[0] + at;
+        const int8_t *w = (const int8_t *)record;
+        sums[0] += first[0] * w[0];
+        sums[1] += first[1] * w[1];
+        sums[2] += first[2] * w[2];
+        sums[3] += first[3] * w[3];
+    }
+}
+
 /* Four channels, `at` bytes after the taps of a window -> y[4]. Taps are taken two by two: their weights
  * are (first, first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of
  * its own, or NULL. */

@@ -333,6 +333,40 @@ MCUD_BLOCK void mcud_sum_1x4(const int8_t *x, const int8_t *const ends[2], const
 #include "mcud_blocks_dsp.h"
 #endif
 
+/* Adds the products of four channels, `at` bytes after the first `count` taps of a window; see mcud_record_taps. */
+static inline void mcud_sum_taps(const int8_t *const *taps, int32_t count, int32_t at, const int32_t *record,
+                                 int32_t sums[4])
+{
+    int32_t a = sums[0];
+    int32_t b = sums[1];
+    int32_t c = sums[2];
+    int32_t d = sums[3];
+    for (; count > 1; taps += 2, record += 2, count -= 2) {
+        const int32_t first = mcud_load_word(taps[0] + at);
+        const int32_t second = mcud_load_word(taps[1] + at);
+        const int32_t even = mcud_even_bytes(first);
+        const int32_t odd = mcud_odd_bytes(first);
+        const int32_t other_even = mcud_even_bytes(second);
+        const int32_t other_odd = mcud_odd_bytes(second);
+        a = mcud_add_products(mcud_lower_halves(even, other_even), mcud_even_bytes(record[0]), a);
+        b = mcud_add_products(mcud_lower_halves(odd, other_odd), mcud_odd_bytes(record[0]), b);
+        c = mcud_add_products(mcud_upper_halves(even, other_even), mcud_even_bytes(record[1]), c);
+        d = mcud_add_products(mcud_upper_halves(odd, other_odd), mcud_odd_bytes(record[1]), d);
+    }
+    if (count > 0) {
+        const int8_t *last = taps[0] + at;
+        const int8_t *w = (const int8_t *)record;
+        a += last[0] * w[0];
+        b += last[1] * w[1];
+        c += last[2] * w[2];
+        d += last[3] * w[3];
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+}
+
 /* The first one of 2 expanded pixels by an even number of channels -> y[channels] */
 static inline const int32_t *mcud_records_1x2(const int16_t *x, const int16_t *const ends[2],
                                               const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
