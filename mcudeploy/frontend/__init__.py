@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.lower import lowering
+from mcudeploy.frontend.lower.tidy_depthwise import join_depthwise
 from mcudeploy.frontend.lower.tidy_rounding import rounded
 from mcudeploy.frontend.lower.tidy_trim import prune_channels
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
@@ -44,7 +45,7 @@ def load(
     model, reasons = fold(drop_dead(read(path, shapes, stateful=stateful)))
     model = drop_dead(fold_pads(drop_dead(drop_identities(model))))
     try:
-        graph = lowering.lower(model, {**model.refusals, **reasons}, float_io=float_io)
+        graph = join_depthwise(lowering.lower(model, {**model.refusals, **reasons}, float_io=float_io))
         graph = graph if keep_constant else prune_channels(graph)
         return rounded(graph, rounding, by_default="tflite" if is_tflite(path) else "once")
     except MemoryError as fault:

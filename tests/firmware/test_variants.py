@@ -36,7 +36,7 @@ KERNELS = (
     *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_1x1_wide"),
     "conv2d_s8_wide",
     "conv2d_s8_first_wide",
-    "conv2d_s8_by_rows",
+    *("conv2d_s8_by_rows", "conv2d_s8_twice", "dwconv2d_s8_twice"),
     *("conv2d_s8_deep", "conv2d_s8_full", "dwconv2d_s8", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied"),
     "dwconv2d_s8_pairs",
     *("conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4", "conv2d_s8_w4x4_mve"),
@@ -381,6 +381,17 @@ def test_blocks_of_pixels_by_weights_of_16_bits(host: Device, board: Device, wor
 @unhurried
 def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
     assume(board.fused or work.output.dtype is DType.INT8)  # floats in software are rounded twice
+    check(host, board, work)
+
+
+def _as_in_tflite(work: Work) -> Work:
+    assert isinstance(work.operator.op, Conv2d)
+    return replace(work, operator=replace(work.operator, op=replace(work.operator.op, rounding="tflite")))
+
+
+@given(work=integer_convolutions.map(_as_in_tflite))
+@unhurried
+def test_results_that_are_rounded_twice(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
 
 

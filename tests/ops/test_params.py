@@ -142,6 +142,9 @@ def _convolutions(dtype: DType) -> Iterator[KernelCall]:
         "depthwise, wide": (Conv2d(4, (3, 3), groups=4, pads=(1, 2, 1, 2)), 1),
         "depthwise, more channels": (Conv2d(8, (3, 3), groups=4), 1),
     }
+    if dtype is DType.INT8:
+        shapes["general, twice"] = (Conv2d(5, (3, 3), rounding="tflite"), 4)
+        shapes["depthwise, twice"] = (Conv2d(4, (3, 3), groups=4, rounding="tflite"), 1)
     for conv, group_inputs in shapes.values():
         channels = group_inputs * (conv.groups if isinstance(conv, Conv2d) else 1)
         count = conv.out_channels
@@ -149,6 +152,7 @@ def _convolutions(dtype: DType) -> Iterator[KernelCall]:
         bias = np.zeros(count, np.int32 if dtype is DType.INT8 else np.float32)
         constants = {"weights": weights, "bias": bias, "weight_scale": np.full(count, 0.01, np.float32)}
         yield _call(conv, ((*IMAGE[:2], channels),), dtype, constants)
+    constants = {name: array[:4] for name, array in constants.items()}
     constants = {name: array.repeat(2, axis=0)[:8] for name, array in constants.items()}
     yield _call(
         Conv2dToRows(2, 4), ((1, 1, 9),), dtype, {**constants, "weights": np.ones((8, 1, 1, 9), dtype.value)}

@@ -1,5 +1,6 @@
 #include "dwconv2d_s8_twice.h"
 
+#include "mcud_finish_twice.h"
 #include "mcud_simd.h"
 #include "mcud_taps_s8.h"
 
@@ -20,29 +21,30 @@ static void sum_few(const int8_t *const *taps, int32_t taps_count, int32_t chann
     }
 }
 
-/* All channels of one pixel; `taps` are those of its first channel, and are moved on. */
+/* All channels of one pixel; `taps` are those of its first channel, and are moved on for the last few channels. */
 static void convolve(const mcud_dwconv2d_s8_twice_params *params, const int8_t **taps, int8_t *y)
 {
+    const mcud_twice_s8 finish = {params->quant.zero_point, params->act.min, params->act.max};
     const int32_t count = params->window.kernel_rows * params->window.kernel_cols;
     const int32_t *record = params->packed_weights;
     const int8_t *exponents = params->exponents;
-    for (int32_t at = 0; at < params->dims.channels; at += 4) {
-        const int32_t channels = params->dims.channels - at < 4 ? params->dims.channels - at : 4;
+    const int32_t in_fours = params->dims.channels & ~3;
+    int32_t at = 0;
+    for (; at < in_fours; at += 4) {
         int32_t sums[4] = {record[0], record[1], record[2], record[3]};
-        if (channels == 4) {
-            mcud_sum_taps(taps, count, at, record + 4, sums);
-        } else {
-            for (int32_t t = 0; t < count; t++) {
-                taps[t] += at;
-            }
-            sum_few(taps, count, channels, record + 4, sums);
-        }
+        mcud_sum_taps(taps, count, at, record + 4, sums);
         record += 4 + count;
-        for (int32_t i = 0; i < channels; i++) {
-            const int32_t scaled = mcud_scale_twice(sums[i], record[i], *exponents++);
-            *y++ = (int8_t)mcud_clamp(params->quant.zero_point + scaled, params->act.min, params->act.max);
-        }
+        mcud_finish_twice(sums, record, exponents + at, 4, &finish, y + at);
         record += 4;
+    }
+    if (at < params->dims.channels) {
+        for (int32_t t = 0; t < count; t++) {
+            taps[t] += at;
+        }
+        int32_t sums[4] = {record[0], record[1], record[2], record[3]};
+        sum_few(taps, count, params->dims.channels - at, record + 4, sums);
+        record += 4 + count;
+        mcud_finish_twice(sums, record, exponents + at, params->dims.channels - at, &finish, y + at);
     }
 }
 

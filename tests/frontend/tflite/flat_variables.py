@@ -54,6 +54,34 @@ def queue(
     return [x], [y]
 
 
+def mixed_kernels(f: FlatFile, *, apart: str = "") -> Any:
+    """Halves of the channels of a queue, filtered over its last 3 and 5 rows. `apart`: why these are separate
+    convolutions.
+    """
+    (x,), _ = queue(f, newest=1, kept=4)
+    f.operators.pop(-1)  # the convolution
+    (whole,) = next(outputs for op, _, outputs, _ in f.operators if op == "CONCATENATION")
+    half, rows = CHANNELS // 2, (3, 5)
+    parts = [f.int8(1, 5, 1, half) for _ in rows]
+    f.operator("SPLIT_V", [whole, f.constant([half, half]), f.constant(3)], parts)
+    last = f.int8(1, 3, 1, half)
+    f.operator("SLICE", [parts[0], f.constant([0, 2, 0, 0]), f.constant([-1] * 4)], last)
+    made = []
+    for count, source in zip(rows, (last, parts[1]), strict=True):
+        scale = 0.2 if apart == "scale" and made else 0.4
+        y = f.int8(1, 1, 1, half, scale=scale)
+        weights = f.weights(1, count, 1, half, axis=3)
+        options = {"Padding": VALID, "StrideH": 1, "StrideW": 1, "DepthMultiplier": 1}
+        options |= {"DilationHFactor": 1, "DilationWFactor": 1, "FusedActivationFunction": NONE}
+        made.append(
+            f.operator("DEPTHWISE_CONV_2D", [source, weights, f.bias(x, weights, half)], y, **options)
+        )
+    result = f.int8(1, 1, 1, CHANNELS, scale=0.4)
+    in_order = made[::-1] if apart == "order" else made
+    f.operator("CONCATENATION", in_order, result, Axis=3, FusedActivationFunction=NONE)
+    return [x], [result, *made[:1]] if apart == "reader" else [result]
+
+
 def running_sum(f: FlatFile) -> Any:
     """y = x + s, s = y / 2 (as y + y in a coarser scale): a variable that is read twice."""
     x, y = f.add(1, CHANNELS), f.add(1, CHANNELS)

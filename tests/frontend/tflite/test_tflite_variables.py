@@ -13,20 +13,14 @@ from flat_files import FlatFile
 from flat_variables import CHANNELS, crossed, difference, queue, read_after_assignment, running_sum
 from micro import run_micro
 from numpy.typing import NDArray
+from programs import HOST, QUICK, results
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError
-from mcudeploy.device.target import Target, open_device
 from mcudeploy.frontend import load
-from mcudeploy.ops.host_io import from_device, to_device
-from mcudeploy.planner.plan_options import Options
-from mcudeploy.verify.compare import Storage, run_once
 from tests import reports
-
-HOST = Target(load_board("host"))
-QUICK = Options(time_limit=1)
 
 FILES = {
     "one row": queue,
@@ -46,7 +40,7 @@ def test_sequences_are_those_of_tflite_micro(name: str, tmp_path: Path) -> None:
     file = FlatFile()
     path = file.save(tmp_path, *FILES[name](file))
     inputs = _drawn(path, 30)
-    wanted, found = run_micro(path, inputs), _results(path, inputs)
+    wanted, found = run_micro(path, inputs), results(path, inputs)
     if wanted.dtype == np.int8:
         assert np.abs(found.astype(int) - wanted).max() <= 1
     else:
@@ -117,21 +111,3 @@ def _drawn(path: Path, count: int) -> NDArray[Any]:
     if border.dtype == "float32":
         return random.normal(0, 2, (count, *border.shape)).astype(np.float32)
     return random.integers(-128, 128, (count, *border.shape), np.int8)
-
-
-def _results(path: Path, inputs: NDArray[Any]) -> NDArray[Any]:
-    """The program's outputs, each inference continuing from the previous one."""
-    made = api.plan_model(path, HOST.board, QUICK)
-    graph, storage = made.plan.graph, Storage.of(made.plan)
-    (source,), (result,) = graph.own_inputs(), graph.own_outputs()
-    kept = {state.tensor: state.initial for state in graph.states}
-    found = []
-    with open_device(HOST, made.build(HOST)) as machine:
-        for x in inputs:
-            run_once(
-                machine, storage, {source.tensor: to_device(source, graph.tensors[source.tensor], x), **kept}
-            )
-            stored = storage.get_tensor(machine, result.tensor)
-            found.append(from_device(result, graph.tensors[result.tensor], stored))
-            kept = {it.tensor: storage.get_tensor(machine, it.after.tensor) for it in graph.states}
-    return np.array(found)

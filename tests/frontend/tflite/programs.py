@@ -1,0 +1,36 @@
+"""Programs of .tflite files on this computer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.ops.host_io import from_device, to_device
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.verify.compare import Storage, run_once
+
+HOST = Target(load_board("host"))
+QUICK = Options(time_limit=1)
+
+
+def results(path: Path, inputs: NDArray[Any]) -> NDArray[Any]:
+    """The outputs of a program with one input and one output, each run continuing from the previous one."""
+    made = api.plan_model(path, HOST.board, QUICK)
+    graph, storage = made.plan.graph, Storage.of(made.plan)
+    (source,), (result,) = graph.own_inputs(), graph.own_outputs()
+    kept = {state.tensor: state.initial for state in graph.states}
+    found = []
+    with open_device(HOST, made.build(HOST)) as machine:
+        for x in inputs:
+            given = to_device(source, graph.tensors[source.tensor], x)
+            run_once(machine, storage, {source.tensor: given, **kept})
+            stored = storage.get_tensor(machine, result.tensor)
+            found.append(from_device(result, graph.tensors[result.tensor], stored))
+            kept = {it.tensor: storage.get_tensor(machine, it.after.tensor) for it in graph.states}
+    return np.array(found)

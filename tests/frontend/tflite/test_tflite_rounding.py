@@ -1,0 +1,117 @@
+"""Results that are rounded twice: the bits of TFLite Micro, and where they are not possible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flat_files import NONE, RELU, RELU6, SAME, VALID, FlatFile
+from flat_variables import CHANNELS, mixed_kernels
+from micro import run_micro
+from programs import results
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend import load
+from mcudeploy.frontend.lower.tidy_depthwise import join_depthwise
+from mcudeploy.ops.conv import Conv2d
+
+WINDOW = {"StrideH": 1, "StrideW": 1, "DilationHFactor": 1, "DilationWFactor": 1}
+
+
+def convolution(f: FlatFile, *, padding: int = SAME, activation: int = NONE) -> Any:
+    x, y = f.int8(1, 7, 6, 5), f.int8(1, *((7, 6) if padding == SAME else (5, 4)), 9, scale=0.4)
+    weights = f.weights(9, 3, 3, 5)
+    operands = [x, weights, f.bias(x, weights, 9)]
+    f.operator("CONV_2D", operands, y, Padding=padding, FusedActivationFunction=activation, **WINDOW)
+    return [x], [y]
+
+
+def depthwise(f: FlatFile, *, multiplier: int = 1) -> Any:
+    x, y = f.int8(1, 8, 5, 6), f.int8(1, 8, 5, 6 * multiplier, scale=0.2, zero=9)
+    weights = f.weights(1, 3, 3, 6 * multiplier, axis=3)
+    operands = [x, weights, f.bias(x, weights, 6 * multiplier)]
+    options = {"Padding": SAME, "DepthMultiplier": multiplier, "FusedActivationFunction": RELU6, **WINDOW}
+    f.operator("DEPTHWISE_CONV_2D", operands, y, **options)
+    return [x], [y]
+
+
+def dense(f: FlatFile) -> Any:
+    x, y = f.int8(1, 50), f.int8(1, 11, scale=0.3)
+    weights = f.weights(11, 50, axis=None)
+    f.operator("FULLY_CONNECTED", [x, weights, f.bias(x, weights, 11)], y, FusedActivationFunction=RELU)
+    return [x], [y]
+
+
+def logistic(f: FlatFile) -> Any:
+    x = f.int8(1, 256, scale=0.07, zero=20)
+    y = f.operator("LOGISTIC", [x], f.int8(1, 256, scale=1 / 256, zero=-128))
+    unsigned = f.add(1, 256, kind="UINT8", scale=(1 / 256,), zero_point=(0,))
+    f.operator("QUANTIZE", [y], unsigned)
+    return [x], [unsigned]
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (convolution, {}),
+        (convolution, {"padding": VALID, "activation": RELU}),
+        (depthwise, {}),
+        (depthwise, {"multiplier": 3}),
+        (dense, {}),
+        (logistic, {}),
+        (mixed_kernels, {}),
+    ],
+)
+def test_the_bits_of_tflite_micro(make: Any, options: dict[str, int], tmp_path: Path) -> None:
+    file = FlatFile()
+    path = file.save(tmp_path, *make(file, **options))
+    (border,) = load(path).own_inputs()
+    inputs = np.random.default_rng(0).integers(-128, 128, (40, *border.shape), np.int8)
+    wanted = run_micro(path, inputs)
+    assert np.array_equal(results(path, inputs), wanted)
+    assert np.unique(wanted).size > 30
+
+
+def test_kernels_of_several_sizes_are_one_convolution(tmp_path: Path) -> None:
+    file = FlatFile()
+    graph = load(file.save(tmp_path, *mixed_kernels(file)))
+    assert [operator.op.kind for operator in graph.operators] == ["Queue", "Reshape", "Conv2d"]
+    conv = graph.operators[-1]
+    assert isinstance(conv.op, Conv2d) and conv.op.kernel_shape == (5, 1)
+    weights = conv.constants["weights"]
+    assert not weights[: CHANNELS // 2, :2].any() and weights[:, 2:].any()
+    assert join_depthwise(graph) is graph
+
+
+@pytest.mark.parametrize("reason", ["scale", "order", "reader"])
+def test_kernels_that_remain_apart(reason: str, tmp_path: Path) -> None:
+    file = FlatFile()
+    graph = load(file.save(tmp_path, *mixed_kernels(file, apart=reason)))
+    assert sum(isinstance(operator.op, Conv2d) for operator in graph.operators) == 2
+
+
+def test_rounding_of_a_network_with_an_operator_that_lacks_it(tmp_path: Path) -> None:
+    file = FlatFile()
+    (x,), (y,) = dense(file)
+    made = file.operator("SOFTMAX", [y], file.int8(1, 11, scale=1 / 256, zero=-128), Beta=1.0)
+    path = file.save(tmp_path, [x], [made])
+    graph = load(path)
+    assert any("because of Softmax" in note for note in graph.notes)
+    assert _roundings(path) == {"once"}
+    with pytest.raises(ModelError) as refused:
+        load(path, rounding="tflite")
+    assert [it.op for it in refused.value.problems] == ["Softmax"]
+
+
+def test_rounding_once_on_request(tmp_path: Path) -> None:
+    file = FlatFile()
+    path = file.save(tmp_path, *dense(file))
+    assert _roundings(path) == {"tflite"}
+    assert _roundings(path, rounding="once") == {"once"}
+
+
+def _roundings(path: Path, **options: Any) -> set[str]:
+    operators = (operator.op for operator in load(path, **options).operators)
+    return {op.rounding for op in operators if isinstance(op, Conv2d)}

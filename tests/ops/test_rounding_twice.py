@@ -1,0 +1,146 @@
+"""Convolutions whose results are rounded twice: the kernels against integers, for every cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import run_operator
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from single_node import bounded, seeds
+
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.queue import Queue
+from mcudeploy.ops.requantize import rounded_twice, tflite_multipliers
+
+Array = NDArray[Any]
+pairs = st.tuples(st.integers(1, 3), st.integers(1, 3))
+X, Y = Quantization(0.05, -3), Quantization(0.7, 5)
+
+
+@st.composite
+def geometries(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
+    """A convolution of any kind, with or without padding, and its input's shape."""
+    shape = (draw(st.integers(1, 7)), draw(st.integers(1, 6)), draw(st.integers(1, 9)))
+    kernel = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
+    if draw(st.booleans()):
+        kernel = (draw(st.integers(1, shape[0])), shape[1])  # rows of it lie side by side
+        shape = (*shape[:2], 4 * shape[2])
+    stride, dilation = draw(pairs), draw(pairs)
+    top, left = (draw(st.sampled_from([0, size - 1])) for size in kernel)
+    reach = [dilation[i] * (kernel[i] - 1) + 1 for i in range(2)]
+    more = [max(0, reach[i] - shape[i] - before) for i, before in enumerate((top, left))]
+    groups = draw(st.sampled_from([1, shape[2]]))
+    outputs = groups * draw(st.integers(1, 2)) if groups > 1 else draw(st.integers(1, 9))
+    low = draw(st.sampled_from([-np.inf, 0.0]))
+    pads = (top, left, *more)
+    return Conv2d(outputs, kernel, stride, dilation, pads, groups, low, rounding="tflite"), shape
+
+
+@given(geometry=geometries(), seed=seeds, growth=st.sampled_from([0.2, 1.0, 3.0, 500.0]))
+@bounded
+def test_results_of_every_cut(geometry: tuple[Conv2d, Shape], seed: int, growth: float) -> None:
+    conv, shape = geometry
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(-128, 128, (conv.out_channels, *conv.kernel_shape, shape[2] // conv.groups))
+    depth = np.prod(weights.shape[1:])
+    constants = {
+        "weights": weights.astype(np.int8),
+        "bias": rng.integers(-2000, 2000, conv.out_channels).astype(np.int32),
+        "weight_scale": (growth / 128 / depth * rng.uniform(0.1, 3, conv.out_channels)).astype(np.float32),
+    }
+    made = conv.loops((shape,)).output_shape()
+    graph = _graph(conv, {"x": (shape, X)}, (made, Y), constants)
+    x = rng.integers(-128, 128, shape).astype(np.int8)
+    wanted = _reference(conv, x, made, constants)
+    for rows in {made[0], 1, int(rng.integers(1, made[0] + 1))}:
+        found = run_operator(graph, graph.operators[0], {"x": x}, rows, seed=seed)
+        assert np.array_equal(found, wanted), f"blocks of {rows} rows"
+
+
+def _reference(conv: Conv2d, x: Array, shape: Shape, constants: dict[str, Array]) -> Array:
+    """The definition, in integers."""
+    top, left, bottom, right = conv.pads
+    padded = np.pad(x.astype(np.int64) - X.zero_point, ((top, bottom), (left, right), (0, 0)))
+    weights = constants["weights"].astype(np.int64)
+    sums = np.zeros(shape, np.int64)
+    inputs, outputs = x.shape[2] // conv.groups, conv.out_channels // conv.groups
+    for row in range(shape[0]):
+        for col in range(shape[1]):
+            rows = row * conv.stride[0] + conv.dilation[0] * np.arange(conv.kernel_shape[0])
+            cols = col * conv.stride[1] + conv.dilation[1] * np.arange(conv.kernel_shape[1])
+            window = padded[np.ix_(rows, cols)]
+            for group in range(conv.groups):
+                part = slice(group * outputs, (group + 1) * outputs)
+                values = window[:, :, group * inputs : (group + 1) * inputs]
+                sums[row, col, part] = (weights[part] * values).sum(axis=(1, 2, 3))
+    sums += constants["bias"]
+    scales = constants["weight_scale"].astype(np.float64) * X.scale / Y.scale
+    multipliers, exponents = tflite_multipliers(scales)
+    results = [
+        rounded_twice(sums[..., channel], int(multipliers[channel]), int(exponents[channel]))
+        for channel in range(shape[2])
+    ]
+    low = Y.zero_point if conv.low == 0 else -128
+    return np.clip(np.stack(results, axis=-1) + Y.zero_point, low, 127).astype(np.int8)
+
+
+@given(value=st.integers(-(2**20), 2**20), scale=st.floats(1e-6, 0.4))
+def test_the_rounding_is_that_of_tflite(value: int, scale: float) -> None:
+    (multiplier,), (exponent,) = tflite_multipliers(np.array([scale]))
+    found = int(rounded_twice(np.array([value], np.int64), int(multiplier), int(exponent))[0])
+    nudge = 2**30 if value * int(multiplier) >= 0 else 1 - 2**30
+    total = value * int(multiplier) + nudge
+    high = abs(total) // 2**31 * (1 if total >= 0 else -1)  # SaturatingRoundingDoublingHighMul
+    mask = (1 << -int(exponent)) - 1
+    threshold = (mask >> 1) + (high < 0)
+    assert found == (high >> -int(exponent)) + ((high & mask) > threshold)  # RoundingDivideByPOT
+    assert abs(found - value * scale) <= 0.5 + 2.0 ** int(exponent)
+
+
+@pytest.mark.parametrize("scale", [-1.0, np.inf, 2.0**30])
+def test_scales_without_a_multiplier(scale: float) -> None:
+    with pytest.raises(ValueError, match="must be finite"):
+        tflite_multipliers(np.array([0.5, scale]))
+
+
+@given(
+    newest=st.integers(1, 5),
+    kept=st.integers(0, 9),
+    channels=st.integers(1, 9),
+    seed=seeds,
+    own=st.booleans(),
+)
+@bounded
+def test_a_queue(newest: int, kept: int, channels: int, seed: int, own: bool) -> None:
+    """In the memory of the state, and apart from it."""
+    rng = np.random.default_rng(seed)
+    shapes: dict[str, tuple[Shape, Quantization]] = {
+        "x": ((1, newest, channels), Y),
+        "state": ((1, newest + kept, channels), Y),
+    }
+    graph = _graph(Queue(), shapes, shapes["state"], {})
+    values = {name: rng.integers(-128, 128, shape).astype(np.int8) for name, (shape, _) in shapes.items()}
+    found = run_operator(graph, graph.operators[0], values, seed=seed, in_place=1 if own else None)
+    wanted = np.concatenate([values["state"][:, newest:], values["x"]], axis=1)
+    assert np.array_equal(found, wanted)
+
+
+def _graph(
+    op: Any,
+    inputs: dict[str, tuple[Shape, Quantization]],
+    made: tuple[Shape, Quantization],
+    constants: dict[str, Array],
+) -> Graph:
+    tensors = {name: Tensor(name, shape, DType.INT8, meaning) for name, (shape, meaning) in inputs.items()}
+    tensors["y"] = Tensor("y", made[0], DType.INT8, made[1])
+    borders = {
+        name: GraphIO(name, name, tensor.shape, "int8", np.arange(tensor.elements, dtype=np.int32))
+        for name, tensor in tensors.items()
+    }
+    operator = Operator("op", op, tuple(inputs), "y", constants)
+    return Graph("g", tensors, (operator,), tuple(borders[name] for name in inputs), (borders["y"],))
