@@ -306,6 +306,8 @@ def _elementwise(dtype: DType) -> Iterator[Graph]:
         for function in ("add", "sub", "mul", "div"):
             for second, low in ((shape, -math.inf), (shape, 0.0), ((1, 1, shape[2]), -math.inf)):
                 yield one_operator(Binary(function, low=low), (shape, second), dtype)
+                if dtype is DType.INT8 and function != "div":
+                    yield one_operator(Binary(function, low=low, rounding="tflite"), (shape, second), dtype)
         if dtype is DType.INT8:
             yield one_operator(Lut(), (shape,), dtype, {"table": np.zeros(256, np.int8)})
             channels = dict.fromkeys(("factor", "offset"), np.full(shape[2], 0.7, np.float32))
@@ -379,6 +381,9 @@ def _windows(dtype: DType) -> Iterator[Graph]:
         for function in functions:
             yield one_operator(Reduce((2,), function), (shape,), dtype)
             yield one_operator(Reduce((0, 1), function), (shape,), dtype)
+            if dtype is DType.INT8:
+                for axes in ((2,), (0, 1)):
+                    yield one_operator(Reduce(axes, rounding="tflite"), (shape,), dtype)
         for axis in (0, 2):
             yield one_operator(Softmax(axis), (shape,), dtype, scale=1 / 256)
 

@@ -30,7 +30,14 @@ from mcudeploy.ops.common import (
     spatial_axes,
     within,
 )
-from mcudeploy.ops.requantize import clamp_bounds, quant, quantization_of, quantize_scale
+from mcudeploy.ops.requantize import (
+    Rounding,
+    clamp_bounds,
+    quant,
+    quantization_of,
+    quantize_scale,
+    tflite_multipliers,
+)
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
@@ -51,6 +58,8 @@ def broadcast_shape(a: Shape, b: Shape) -> Shape:
     return rows, cols, channels
 
 
+_FRACTION = 20
+"""Bits by which TFLite's sums shift their operands left."""
 _LANES = 4
 """Values of a vector that are computed in 32 bits."""
 
@@ -83,8 +92,9 @@ def _add_counts(strides: Mapping[str, Any]) -> CountsOf:
 class Binary(PlainOperator):
     """A function of two operands, then a clip to [low, high]; int8 operands support Add, Sub, Mul and Div.
 
-    It has two inputs, or one input and constants["constant"] (3-D, int8 if the input is) as operand
-    `constant_operand`. Each dimension of an operand is the output's or 1.
+    `rounding` is that of int8 results of Add, Sub and Mul. It has two inputs, or one input and
+    constants["constant"] (3-D, int8 if the input is) as operand `constant_operand`. Each dimension of an
+    operand is the output's or 1.
     """
 
     kind: ClassVar[str] = "Binary"
@@ -95,6 +105,7 @@ class Binary(PlainOperator):
     constant_quantization: Quantization | None = None
     low: float = -inf
     high: float = inf
+    rounding: Rounding = "once"
 
     def __post_init__(self) -> None:
         if (self.constant_operand is None) != (self.constant_shape is None):
@@ -144,6 +155,10 @@ class Binary(PlainOperator):
         low, high = clamp_bounds(target, self.low, self.high)
         clamp = {"act.min": low, "act.max": high}
         match self.function:
+            case "add" | "sub" if self.rounding == "tflite":
+                sign = 1 if self.function == "add" else -1
+                params = {**pointers, **spread, **_add_twice(a, b, sign, target), **clamp}
+                return KernelCall("add_s8_twice", params, counts=counts)
             case "add" | "sub":
                 sign = 1 if self.function == "add" else -1
                 params = {
@@ -158,8 +173,10 @@ class Binary(PlainOperator):
                     "add_s8", params, counts=_add_counts(strides), others=(vectors,) if by_one else ()
                 )
             case "mul":
-                arithmetic = _mul_arithmetic(a, b, target)
-                return KernelCall("mul_s8", {**pointers, **spread, **arithmetic, **clamp}, counts=counts)
+                twice = self.rounding == "tflite"
+                arithmetic = _mul_arithmetic(a, b, target, twice=twice)
+                params = {**pointers, **spread, **arithmetic, **clamp}
+                return KernelCall("mul_s8", params, form="twice" if twice else "", counts=counts)
             case "div":
                 scales = {
                     "a_zero_point": a.zero_point,
@@ -174,7 +191,7 @@ class Binary(PlainOperator):
             case _:
                 raise ValueError(f"{self.function} is for float32 only")
 
-    def rounding(self, inputs: tuple[Tensor, ...], output: Tensor) -> float:
+    def sum_rounding(self, inputs: tuple[Tensor, ...], output: Tensor) -> float:
         """Largest error of an int8 sum before rounding, in LSB; see sum_error. 0 for other functions."""
         if self.function not in ("add", "sub") or not is_int8(output):
             return 0.0
@@ -269,16 +286,35 @@ def sum_error(a: Quantization, b: Quantization, out: Quantization) -> float:
     return error
 
 
-def _mul_arithmetic(a: Quantization, b: Quantization, out: Quantization) -> dict[str, ParamValue]:
+def _add_twice(a: Quantization, b: Quantization, sign: int, out: Quantization) -> dict[str, ParamValue]:
+    """The arithmetic of TFLite's sums; operands are scaled to twice the larger scale of both."""
+    common = 2 * max(a.scale, b.scale)
+    scales = np.array([a.scale / common, b.scale / common, common / (2.0**_FRACTION * out.scale)])
+    multipliers, exponents = (each.tolist() for each in tflite_multipliers(scales))
+    return {
+        "a_zero_point": a.zero_point,
+        "a_multiplier": multipliers[0],
+        "a_exponent": exponents[0],
+        "b_zero_point": b.zero_point,
+        "b_multiplier": multipliers[1],
+        "b_exponent": exponents[1],
+        "b_sign": sign,
+        **quant(multipliers[2], exponents[2], out),
+    }
+
+
+def _mul_arithmetic(
+    a: Quantization, b: Quantization, out: Quantization, *, twice: bool
+) -> dict[str, ParamValue]:
+    zero_points: dict[str, ParamValue] = {"a_zero_point": a.zero_point, "b_zero_point": b.zero_point}
+    if twice:
+        factors, exponents = tflite_multipliers(np.array([a.scale * b.scale / out.scale]))
+        return {**zero_points, "twice": 1, **quant(int(factors[0]), int(exponents[0]), out)}
     multipliers, shift = quantize_scale(np.array([a.scale * b.scale / out.scale], np.float64))
     multiplier = int(multipliers[0])
     if (255 * 255 * multiplier) >> shift >= 2**30:
         raise ValueError(f"the output scale {out.scale} is too small for scales {a.scale} * {b.scale}")
-    return {
-        "a_zero_point": a.zero_point,
-        "b_zero_point": b.zero_point,
-        **quant(multiplier, shift, out),
-    }
+    return {**zero_points, "twice": 0, **quant(multiplier, shift, out)}
 
 
 @dataclass(frozen=True, slots=True)

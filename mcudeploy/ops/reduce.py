@@ -22,7 +22,7 @@ from mcudeploy.ir.opdef import (
     PlainOperator,
 )
 from mcudeploy.ops.common import AXIS_NAMES, is_int8, require_same_dtype
-from mcudeploy.ops.requantize import quant, quantization_of, quantize_scale
+from mcudeploy.ops.requantize import Rounding, mean_multiplier, quant, quantization_of, quantize_scale
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -33,12 +33,13 @@ Reduction = Literal["mean", "sum", "prod", "max", "min"]
 
 @dataclass(frozen=True, slots=True)
 class Reduce(PlainOperator):
-    """A function of all values along `axes`, which stay as dimensions of 1. int8: means, rounded once."""
+    """A function of all values along `axes`, which stay as dimensions of 1. int8: means only."""
 
     kind: ClassVar[str] = "Reduce"
 
     axes: tuple[int, ...]
     function: Reduction = "mean"
+    rounding: Rounding = "once"
 
     def __post_init__(self) -> None:
         if not self.axes or list(self.axes) != sorted(set(self.axes) & {0, 1, 2}):
@@ -71,16 +72,18 @@ class Reduce(PlainOperator):
         source, target = quantization_of(inputs[0]), quantization_of(output)
         if count * 255 >= 2**31:
             raise ValueError(f"a sum of {count} elements may overflow 32 bits")
+        bias: dict[str, ParamValue] = {"bias": -source.zero_point * count}
+        if self.rounding == "tflite":
+            arithmetic = quant(*mean_multiplier(source.scale / target.scale, count), target)
+            params = {**size, **bias, "twice": 1, **arithmetic}
+            return KernelCall("reduce_mean_s8", params, form="twice", counts=counts)
         multipliers, shift = quantize_scale(np.array([source.scale / (target.scale * count)], np.float64))
         if (255 * count * int(multipliers[0])) >> shift >= 2**30:
             raise ValueError(
                 f"the output scale {target.scale} is too small for the input scale {source.scale}"
             )
-        rounding = {
-            "bias": -source.zero_point * count,
-            **quant(int(multipliers[0]), shift, target),
-        }
-        return KernelCall("reduce_mean_s8", {**size, **rounding}, counts=counts)
+        arithmetic = quant(int(multipliers[0]), shift, target)
+        return KernelCall("reduce_mean_s8", {**size, **bias, "twice": 0, **arithmetic}, counts=counts)
 
     def _size(self, shape: Shape) -> dict[str, ParamValue]:
         """Loops over the summed axes (rows, outer, inner) and over a row of the output (cols, channels)."""

@@ -92,6 +92,22 @@ def tflite_multipliers(scales: NDArray[np.float64]) -> tuple[NDArray[np.int32], 
     )
 
 
+def mean_multiplier(scale: float, count: int) -> tuple[int, int]:
+    """Multiplier and exponent of a mean of `count` values, for which TFLite divides that of `scale`."""
+    multipliers, exponents = tflite_multipliers(np.array([scale]))
+    multiplier, exponent = int(multipliers[0]), int(exponents[0])
+    bits = min(count.bit_length() - 1, 32, _LEAST_EXPONENT + exponent)
+    return (multiplier << bits) // count, exponent - bits
+
+
+def requantized_twice(source: Quantization, target: Quantization) -> NDArray[np.int8]:
+    """int8[256], indexed by q + 128: the same real value in another quantisation, as TFLite computes it."""
+    (multiplier,), (exponent,) = tflite_multipliers(np.array([source.scale / target.scale]))
+    steps = STORED.astype(np.int64) - source.zero_point
+    made = rounded_twice(steps, int(multiplier), int(exponent)) + target.zero_point
+    return np.clip(made, -128, 127).astype(np.int8)
+
+
 def rounded_twice(sums: NDArray[np.int64], multiplier: int, exponent: int) -> NDArray[np.int64]:
     """The results of mcud_scale_twice."""
     once = (sums * 2 ** max(exponent, 0) * multiplier + 2**30) >> 31

@@ -163,7 +163,9 @@ def stored_ties(graph: Graph, values: Mapping[str, Array], quantizers: Mapping[s
 def _rounding(graph: Graph, operator: Operator) -> Array:
     """Largest effect of rounded constants on a result of an operator, in LSB, by channel; 0 for most."""
     if isinstance(operator.op, Binary):
-        return np.full(1, operator.op.rounding(graph.input_tensors(operator), graph.tensors[operator.output]))
+        return np.full(
+            1, operator.op.sum_rounding(graph.input_tensors(operator), graph.tensors[operator.output])
+        )
     rounding: Array | None = operator.constants.get("bias_rounding")
     if isinstance(operator.op, Conv2d) and operator.op.rounding == "tflite":
         rounding = np.ones(1) if rounding is None else 1.0 + rounding

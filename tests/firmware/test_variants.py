@@ -40,6 +40,7 @@ KERNELS = (
     *("conv2d_s8_deep", "conv2d_s8_full", "dwconv2d_s8", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied"),
     "dwconv2d_s8_pairs",
     *("conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4", "conv2d_s8_w4x4_mve"),
+    *("add_s8_twice", "reduce_mean_s8"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_s8_rows_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
@@ -385,11 +386,11 @@ def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Dev
 
 
 def _as_in_tflite(work: Work) -> Work:
-    assert isinstance(work.operator.op, Conv2d)
+    assert isinstance(work.operator.op, Conv2d | Binary)
     return replace(work, operator=replace(work.operator, op=replace(work.operator.op, rounding="tflite")))
 
 
-@given(work=integer_convolutions.map(_as_in_tflite))
+@given(work=st.one_of(integer_convolutions.map(_as_in_tflite), binaries().map(_as_in_tflite)))
 @unhurried
 def test_results_that_are_rounded_twice(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)

@@ -227,6 +227,9 @@ def sample_calls() -> list[KernelCall]:
         kept = {"weights": np.ones((6, 4), dtype.value), "bias": np.ones(3, bias)}
         kept["weight_scale"] = np.ones(1, np.float32)
         calls.append(_call(Svdf(3), ((1, 1, 6), (1, 6, 4)), dtype, kept))
+    for twice in (Binary("add", rounding="tflite"), Binary("mul", rounding="tflite")):
+        calls.append(_call(twice, (IMAGE, IMAGE), DType.INT8))
+    calls.append(_call(Reduce((0, 1), rounding="tflite"), (IMAGE,), DType.INT8))
     calls.append(_call(Queue(), ((1, 2, 6), (1, 5, 6)), DType.INT8))
     calls.append(_call(Cast(), (IMAGE,), DType.INT32, out_dtype=DType.FLOAT32))
     calls.append(_call(Cast(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT32))

@@ -14,8 +14,10 @@ from single_node import bounded, seeds
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.queue import Queue
-from mcudeploy.ops.requantize import rounded_twice, tflite_multipliers
+from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.requantize import mean_multiplier, rounded_twice, tflite_multipliers
 
 Array = NDArray[Any]
 pairs = st.tuples(st.integers(1, 3), st.integers(1, 3))
@@ -87,6 +89,58 @@ def _reference(conv: Conv2d, x: Array, shape: Shape, constants: dict[str, Array]
     ]
     low = Y.zero_point if conv.low == 0 else -128
     return np.clip(np.stack(results, axis=-1) + Y.zero_point, low, 127).astype(np.int8)
+
+
+@given(
+    shape=st.tuples(st.integers(1, 6), st.integers(1, 5), st.integers(1, 9)),
+    function=st.sampled_from(["add", "sub", "mul"]),
+    broadcast=st.sets(st.sampled_from([0, 1, 2])),
+    low=st.sampled_from([-np.inf, 0.0]),
+    seed=seeds,
+)
+@bounded
+def test_two_operands(shape: Shape, function: Any, broadcast: set[int], low: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, cols, channels = (1 if axis in broadcast else size for axis, size in enumerate(shape))
+    inputs = {"a": (shape, X), "b": ((rows, cols, channels), Quantization(0.11, 20))}
+    graph = _graph(Binary(function, low=low, rounding="tflite"), inputs, (shape, Y), {})
+    values = {name: rng.integers(-128, 128, sizes).astype(np.int8) for name, (sizes, _) in inputs.items()}
+    a, b = (values[name].astype(np.int64) - inputs[name][1].zero_point for name in "ab")
+    if function == "mul":
+        sums = _scaled(a * b, X.scale * 0.11 / Y.scale)
+    else:
+        common = 2 * 0.11
+        first, second = _scaled(a * 2**20, X.scale / common), _scaled(b * 2**20, 0.11 / common)
+        sums = first + second if function == "add" else first - second
+        sums = _scaled(sums, common / (2**20 * Y.scale))
+    wanted = np.clip(sums + Y.zero_point, Y.zero_point if low == 0 else -128, 127)
+    for block in {shape[0], 1}:
+        found = run_operator(graph, graph.operators[0], values, block, seed=seed)
+        assert np.array_equal(found, wanted)
+
+
+@given(
+    shape=st.tuples(st.integers(1, 6), st.integers(1, 5), st.integers(1, 9)),
+    axes=st.sampled_from([(0, 1), (0,), (1,), (2,), (0, 1, 2)]),
+    seed=seeds,
+)
+@bounded
+def test_means(shape: Shape, axes: tuple[int, ...], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-128, 128, shape).astype(np.int8)
+    sums = (x.astype(np.int64) - X.zero_point).sum(axis=axes, keepdims=True)
+    made = Quantization(float(rng.choice([0.01, 0.05])), 7)
+    graph = _graph(Reduce(axes, rounding="tflite"), {"x": (shape, X)}, (sums.shape, made), {})
+    multiplier, exponent = mean_multiplier(X.scale / made.scale, x.size // sums.size)
+    wanted = np.clip(rounded_twice(sums, multiplier, exponent) + 7, -128, 127)
+    for block in {sums.shape[0], 1}:
+        found = run_operator(graph, graph.operators[0], {"x": x}, block, seed=seed)
+        assert np.array_equal(found, wanted)
+
+
+def _scaled(sums: Array, scale: float) -> Array:
+    (multiplier,), (exponent,) = tflite_multipliers(np.array([scale]))
+    return rounded_twice(sums, int(multiplier), int(exponent))
 
 
 @given(value=st.integers(-(2**20), 2**20), scale=st.floats(1e-6, 0.4))

@@ -27,7 +27,9 @@ void mcud_reduce_mean_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
         for (int32_t col = 0; col < params->cols; col++) {
             for (int32_t channel = 0; channel < params->channels; channel++) {
                 const int32_t sum = sum_at(params, op->in[0], row, col * params->col_step + channel);
-                const int32_t mean = mcud_scale_even(sum, params->quant.multiplier, params->quant.shift);
+                const int32_t mean = params->twice
+                                         ? mcud_scale_twice(sum, params->quant.multiplier, params->quant.shift)
+                                         : mcud_scale_even(sum, params->quant.multiplier, params->quant.shift);
                 *out = (int8_t)mcud_clamp(params->quant.zero_point + mean, -128, 127);
                 out++;
             }

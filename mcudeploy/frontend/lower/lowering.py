@@ -26,13 +26,13 @@ from mcudeploy.frontend.lower.pool import (
     reduce,
 )
 from mcudeploy.frontend.lower.quantized import dequantize_linear, quantize_linear, real_view, view
-from mcudeploy.frontend.lower.queue import load, queue
 from mcudeploy.frontend.lower.recurrent import recurrent, sequence_lstm
 from mcudeploy.frontend.lower.resize import real_resize, resize
 from mcudeploy.frontend.lower.roi import roi_align
 from mcudeploy.frontend.lower.scatter import scatter
 from mcudeploy.frontend.lower.slice import pick, real_pick, split
 from mcudeploy.frontend.lower.softmax import softmax
+from mcudeploy.frontend.lower.state_nodes import load, queue
 from mcudeploy.frontend.lower.svdf import quantized_svdf, svdf
 from mcudeploy.frontend.lower.tidy_last_states import last_states_alone
 from mcudeploy.frontend.lower.tidy_peephole import tidy

@@ -34,7 +34,7 @@ class _Part:
 
     @property
     def shared(self) -> tuple[object, ...]:
-        """What all parts of a convolution have in common."""
+        """The facts that all parts of a convolution share."""
         conv = self.conv
         rest = conv.kernel_shape[1], conv.stride, conv.dilation, conv.low, conv.high, conv.rounding
         return self.source, *rest, tuple(self.operator.constants)

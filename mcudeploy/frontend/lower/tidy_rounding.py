@@ -4,40 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mcudeploy.common.errors import ModelError, Problem
-from mcudeploy.ir.graph import DType, Graph, Operator
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.requantize import Rounding
+import numpy as np
 
-_EXACT = frozenset(
-    (
-        "AveragePool",
-        "Dequantize",
-        "Gather",
-        "GatherRows",
-        "Lut",
-        "MaxPool",
-        "Pad",
-        "Quantize",
-        "Queue",
-        "Reshape",
-        "Slice",
-        "StreamedInput",
-        "Take",
-        "Transpose",
-    )
-)
-"""Kinds of operators on int8 whose results are those of TFLite: moves, tables, pools."""
+from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.ir.graph import DType, Graph, Operator, Shape
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.pool import AveragePool
+from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.requantize import Rounding, quantization_of, requantized_twice
+
+_MOVES = frozenset(("MaxPool", "Pad", "Queue", "Reshape", "Slice", "StreamedInput", "Take", "Transpose"))
+"""Kinds of operators that leave int8 values as they are."""
+_TABLES = ("LOGISTIC", "QUANTIZE")
+"""Operators of .tflite files whose tables are those of TFLite."""
 
 
 def rounded(graph: Graph, rounding: Rounding | None, by_default: Rounding) -> Graph:
-    """Return the graph with convolutions that round so; the default applies if all operators can do so.
+    """Return the graph with operators that round so; the default applies if all can do so.
 
     Raises ModelError naming the operators that cannot.
     """
-    if (rounding or by_default) == "once":
+    operators = [operator for operator in graph.operators if _rounds(graph, operator)]
+    if (rounding or by_default) == "once" or not operators:
         return graph
-    lacking = [operator for operator in graph.operators if not _has(graph, operator)]
+    made = {operator.name: _twice(graph, operator) for operator in operators}
+    lacking = [operator for operator in operators if made[operator.name] is None]
     if lacking and rounding is not None:
         why = "it does not round as TFLite does: leave out --rounding tflite"
         raise ModelError.unsupported(
@@ -47,20 +39,52 @@ def rounded(graph: Graph, rounding: Rounding | None, by_default: Rounding) -> Gr
         kinds = ", ".join(dict.fromkeys(operator.op.kind for operator in lacking))
         note = f"int8 results are rounded once, not twice as in TFLite, because of {kinds}"
         return replace(graph, notes=(*graph.notes, note))
-    return replace(graph, operators=tuple(_twice(graph, operator) for operator in graph.operators))
+    return replace(graph, operators=tuple(made.get(it.name) or it for it in graph.operators))
 
 
-def _twice(graph: Graph, operator: Operator) -> Operator:
-    if not isinstance(operator.op, Conv2d) or graph.tensors[operator.output].dtype is not DType.INT8:
+def _rounds(graph: Graph, operator: Operator) -> bool:
+    """Whether an operator of a quantised network rounds a result; conversions at its borders are exact."""
+    if operator.op.kind in _MOVES or all(tensor.dtype is not DType.INT8 for tensor in graph.tensors.values()):
+        return False
+    given, taken = ({border.tensor for border in borders} for borders in (graph.inputs, graph.outputs))
+    if operator.op.kind in ("Quantize", "Dequantize"):
+        return operator.inputs[0] not in given and operator.output not in taken
+    return graph.tensors[operator.output].dtype is not DType.INT32
+
+
+def _twice(graph: Graph, operator: Operator) -> Operator | None:
+    """The operator that rounds as in TFLite; None if there is none."""
+    output = graph.tensors[operator.output]
+    if output.dtype is not DType.INT8:
+        return None
+    match operator.op:
+        case Conv2d() | Reduce(function="mean") | Binary(function="add" | "sub" | "mul"):
+            return replace(operator, op=replace(operator.op, rounding="tflite"))
+        case AveragePool(ties="even") as pool:
+            axes = _whole_axes(pool, graph.input_tensors(operator)[0].shape)
+            return replace(operator, op=Reduce(axes, rounding="tflite")) if axes else None
+        case AveragePool():
+            return operator
+    if operator.op.kind in ("Concat", "ConcatChannels"):
+        alike = all(it.quantization == output.quantization for it in graph.input_tensors(operator))
+        return operator if alike else None
+    return _table(graph, operator) if operator.op.kind == "Lut" else None
+
+
+def _whole_axes(pool: AveragePool, source: Shape) -> tuple[int, ...]:
+    """The axes over which a pool takes the mean, if its windows are whole axes, as a MEAN has them."""
+    whole = tuple(axis for axis in (0, 1) if pool.kernel_shape[axis] == source[axis] > 1)
+    alone = all(pool.kernel_shape[axis] == 1 == pool.stride[axis] for axis in (0, 1) if axis not in whole)
+    return whole if alone and not any(pool.pads) else ()
+
+
+def _table(graph: Graph, operator: Operator) -> Operator | None:
+    """The same table, or that of TFLite for a change of scale."""
+    kinds = {name.split(" ")[1] for name in operator.onnx_nodes if " " in name}
+    if not kinds or not kinds.issubset(_TABLES):
+        return None
+    (source,), output = graph.input_tensors(operator), graph.tensors[operator.output]
+    table = requantized_twice(quantization_of(source), quantization_of(output)).astype(np.int32)
+    if np.abs(operator.constants["table"] - table).max() > 1:  # it is another function
         return operator
-    return replace(operator, op=replace(operator.op, rounding="tflite"))
-
-
-def _has(graph: Graph, operator: Operator) -> bool:
-    """Whether an operator can round as TFLite does, or has nothing to round."""
-    op, made = operator.op, graph.tensors[operator.output]
-    if made.dtype is not DType.INT8 or op.kind in _EXACT:
-        return True
-    if op.kind in ("Concat", "ConcatChannels"):
-        return all(it.quantization == made.quantization for it in graph.input_tensors(operator))
-    return isinstance(op, Conv2d)
+    return replace(operator, constants={"table": table.astype(np.int8)})

@@ -19,9 +19,9 @@ HOST = Target(load_board("host"))
 QUICK = Options(time_limit=1)
 
 
-def results(path: Path, inputs: NDArray[Any]) -> NDArray[Any]:
+def results(path: Path, inputs: NDArray[Any], options: Options = QUICK) -> NDArray[Any]:
     """The outputs of a program with one input and one output, each run continuing from the previous one."""
-    made = api.plan_model(path, HOST.board, QUICK)
+    made = api.plan_model(path, HOST.board, options)
     graph, storage = made.plan.graph, Storage.of(made.plan)
     (source,), (result,) = graph.own_inputs(), graph.own_outputs()
     kept = {state.tensor: state.initial for state in graph.states}

@@ -16,6 +16,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
 from mcudeploy.frontend.lower.tidy_depthwise import join_depthwise
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.planner.plan_options import Options
 
 WINDOW = {"StrideH": 1, "StrideW": 1, "DilationHFactor": 1, "DilationWFactor": 1}
 
@@ -52,9 +53,50 @@ def logistic(f: FlatFile) -> Any:
     return [x], [unsigned]
 
 
+def two_operands(f: FlatFile, *, op: str, constant: str = "", activation: int = NONE) -> Any:
+    """Of the input and a convolution of it, a constant of its shape, or one for each channel."""
+    x, y = f.int8(1, 5, 4, 8, scale=0.07, zero=4), f.int8(1, 5, 4, 8, scale=0.11, zero=-9)
+    if constant:
+        values = f.random.integers(-128, 128, (1, 5, 4, 8) if constant == "whole" else (8,))
+        other = f.constant(values, np.int8, scale=(0.031,), zero_point=(11,))
+    else:
+        weights = f.weights(8, 1, 1, 8)
+        operands, other = [x, weights, f.bias(x, weights, 8)], f.int8(1, 5, 4, 8, scale=0.3, zero=30)
+        f.operator("CONV_2D", operands, other, Padding=VALID, FusedActivationFunction=NONE, **WINDOW)
+    f.operator(op, [x, other], y, FusedActivationFunction=activation)
+    return [x], [y]
+
+
+def mean(f: FlatFile, *, axes: tuple[int, ...], keep: bool = True, scale: float = 0.02) -> Any:
+    sizes = (1, 5, 7, 6)
+    x = f.int8(*sizes, scale=0.05, zero=-7)
+    kept = [1 if at in axes else size for at, size in enumerate(sizes)]
+    shape = kept if keep else [size for at, size in enumerate(sizes) if at not in axes]
+    y = f.int8(*shape, scale=scale, zero=3)
+    f.operator("MEAN", [x, f.constant(axes)], y, KeepDims=keep)
+    return [x], [y]
+
+
+def change_of_scale(f: FlatFile, *, scale: float) -> Any:
+    x = f.int8(1, 256, scale=0.07, zero=20)
+    return [x], [f.operator("QUANTIZE", [x], f.int8(1, 256, scale=scale, zero=-3))]
+
+
 @pytest.mark.parametrize(
     ("make", "options"),
     [
+        (two_operands, {"op": "ADD"}),
+        (two_operands, {"op": "SUB", "activation": RELU6}),
+        (two_operands, {"op": "MUL"}),
+        (two_operands, {"op": "ADD", "constant": "whole"}),
+        (two_operands, {"op": "SUB", "constant": "channel"}),
+        (two_operands, {"op": "MUL", "constant": "channel", "activation": RELU}),
+        (mean, {"axes": (1, 2)}),
+        (mean, {"axes": (1, 2), "keep": False, "scale": 0.05}),
+        (mean, {"axes": (1,)}),
+        (mean, {"axes": (3,)}),
+        (change_of_scale, {"scale": 0.14}),
+        (change_of_scale, {"scale": 0.031}),
         (convolution, {}),
         (convolution, {"padding": VALID, "activation": RELU}),
         (depthwise, {}),
@@ -70,7 +112,7 @@ def test_the_bits_of_tflite_micro(make: Any, options: dict[str, int], tmp_path: 
     (border,) = load(path).own_inputs()
     inputs = np.random.default_rng(0).integers(-128, 128, (40, *border.shape), np.int8)
     wanted = run_micro(path, inputs)
-    assert np.array_equal(results(path, inputs), wanted)
+    assert np.array_equal(results(path, inputs, Options(time_limit=1, rounding="tflite")), wanted)
     assert np.unique(wanted).size > 30
 
 
