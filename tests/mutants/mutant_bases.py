@@ -11,6 +11,7 @@ import onnx
 from flat_cases import CASES, network
 from flat_files import FlatFile
 from flat_recurrent import svdf
+from flat_variables import difference, mixed_kernels, queue, running_sum
 from models import fully_connected, quantised_convolutions
 from moves import with_moves
 from networks import residual_network
@@ -50,7 +51,8 @@ def tflite_files() -> list[bytes]:
     """A .tflite file for every supported operator, and an equal number of networks."""
     contents = []
     kept = partial(svdf, state="INT8")
-    for make in [case.make for case in CASES.values()] + [network] * len(CASES) + [kept] * 10:
+    variables = [queue, mixed_kernels, running_sum, difference] * 3
+    for make in [case.make for case in CASES.values()] + [network] * len(CASES) + [kept] * 10 + variables:
         file = FlatFile()
         contents.append(file.content(*make(file)))
     return contents

@@ -47,13 +47,13 @@ static inline int32_t mcud_scale(int32_t acc, int32_t multiplier, int32_t shift)
  * it is 0; -31 <= exponent <= 30; acc * 2^exponent must fit an int32_t. */
 static inline int32_t mcud_scale_twice(int32_t acc, int32_t multiplier, int32_t exponent)
 {
-    if (exponent > 0) {
+    if (exponent >= 0) {
         const int64_t product = (int64_t)(int32_t)((uint32_t)acc << exponent) * multiplier;
         return (int32_t)((product + ((int64_t)1 << 30)) >> 31);
     }
     const int32_t once = (int32_t)(((int64_t)acc * multiplier + ((int64_t)1 << 30)) >> 31);
-    const int32_t mask = (int32_t)(((uint32_t)1 << -exponent) - 1);
-    return (once >> -exponent) + ((once & mask) > (mask >> 1) - (once >> 31));
+    const int32_t twofold = (once + (once >> 31)) >> (-exponent - 1); /* a negative tie is just below one */
+    return (twofold + 1) >> 1;
 }
 
 /* The same, but a tie goes to the even result: for means, which often are ties. */

@@ -29,7 +29,7 @@ from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.reshaping import with_shapes
 from mcudeploy.frontend.tflite.variable_states import Translation, nothing, variable_functions
-from mcudeploy.frontend.tflite.variables import variables_of
+from mcudeploy.frontend.tflite.variables import Variables, variables_of
 from mcudeploy.frontend.tflite.writer import Writer
 from mcudeploy.ir.graph import Declared
 
@@ -97,7 +97,7 @@ _RECURRENT = (
     "(DEPTHWISE_CONV_2D on a window of frames), SVDF, UNIDIRECTIONAL_SEQUENCE_LSTM, and LSTM, GRU and RNN of "
     "ONNX files"
 )
-_VARIABLE = "its variable is not one that VAR_HANDLE of the main subgraph names"
+_VARIABLE = "its variable is none that VAR_HANDLE names, or operators of variables do not fit together"
 _CONTROL = "it runs another subgraph; control flow is not supported. Convert the model with the loop unrolled"
 
 REASONS: dict[str, str] = {
@@ -157,7 +157,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
     file, contents = contents.tensors, with_shapes(contents, shapes)
     writer = Writer(contents)
     refusals: dict[str, str] = {}
-    variables = variables_of(contents)
+    variables = _variables(contents)
     for operator in variables.operators:
         writer.begin(operator)
         own = variables.translations.get(operator.index)
@@ -192,6 +192,14 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
         {writer.name(contents.tensors[number]): each for number, each in declared.items()},
         {label: each for label, each in writer.roundings.items() if label in live},
     )
+
+
+def _variables(contents: Contents) -> Variables:
+    """The variables of the file; operators that do not fit have no translation."""
+    try:
+        return variables_of(contents)
+    except (Unsupported, *_FAULTS):
+        return Variables(contents.operators, {})
 
 
 def _reason(operator: TfliteOperator) -> str:
