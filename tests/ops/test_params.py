@@ -140,6 +140,7 @@ def _convolutions(dtype: DType) -> Iterator[KernelCall]:
         "whole by rows": (Conv2dByRows(5, (6, 6)), 4),
         "depthwise": (Conv2d(4, (3, 3), groups=4), 1),
         "depthwise, wide": (Conv2d(4, (3, 3), groups=4, pads=(1, 2, 1, 2)), 1),
+        "depthwise, large": (Conv2d(4, (5, 5), groups=4, pads=(2, 2, 2, 2)), 1),
         "depthwise, more channels": (Conv2d(8, (3, 3), groups=4), 1),
     }
     if dtype is DType.INT8:
