@@ -16,7 +16,7 @@ from mcudeploy.codegen.library import with_sbom, write_library
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest
 from mcudeploy.commands.commands import plan_model, verdict_on_host
-from mcudeploy.common.errors import BuildError, DeployError, FitError, OutputsDifferError, UsageError
+from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
@@ -134,8 +134,8 @@ def _built(
     verdict = require_verified(made, samples, progress) if verify else None
     progress.stage(f"building {path.name} for {board.name}")
     firmware, unknown = _firmware_for_costs(made) if bare else (made.build(Target(board)), None)
-    if firmware is not None and not bare:
-        _require_flash(firmware, options)
+    if firmware is not None:
+        made.require_flash(firmware)
     bound = None if firmware is None else stack_bound(firmware)
     if bound is None:
         program, unknown = made.program, unknown or f"no bound can be stated for programs of {board.name}"
@@ -155,16 +155,6 @@ def _firmware_for_costs(made: Deployment) -> tuple[Firmware | None, str | None]:
         return made.build(Target(board)), None
     except DeployError as error:
         return None, str(error).splitlines()[0]
-
-
-def _require_flash(firmware: Firmware, options: Options) -> None:
-    """Raise FitError if a firmware exceeds the flash that the user allows: a plan does not know its code."""
-    used, limit = firmware.flash_bytes, options.flash_limit
-    if limit is not None and used > limit:
-        raise FitError(
-            f"the firmware needs {used:,} bytes of flash, {firmware.code_bytes:,} of them code; the limit is "
-            f"{limit:,}: {used - limit:,} too many. A smaller --flash-limit takes smaller constants."
-        )
 
 
 def _tables_bytes(made: Deployment) -> int:

@@ -177,6 +177,8 @@ def _run_all(
     target = fleet.first
     progress.stage(f"building firmware for {target.board.name}")
     firmwares = [made.build(target) for made in batch]
+    for made, firmware in zip(batch, firmwares, strict=True):
+        made.require_flash(firmware)
     progress.stage(f"running on {target.title}")
 
     def job(made: Deployment, firmware: Firmware) -> Job[Observation]:

@@ -7,11 +7,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mcudeploy.boards.board import Board
+from mcudeploy.boards.board import CODE_BYTES, Board
 from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
-from mcudeploy.common.errors import BuildError, ConfigError, UsageError
+from mcudeploy.common.errors import BuildError, ConfigError, FitError, UsageError
 from mcudeploy.cost.database import Database, RunKey
 from mcudeploy.device.guards import guarded
 from mcudeploy.device.target import Target
@@ -29,20 +29,21 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Deployment:
-    """A model, a board, and the plan that brings them together."""
+    """A model, a board, and the plan that brings them together. `flash_limit`: bytes that the user allows."""
 
     model: Model
     board: Board
     plan: Plan
     program: Program
     planned: Planned
+    flash_limit: int | None
 
     @classmethod
     def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
         """Return the deployment of one of the plans found, with its program."""
         model = planned.model_of(plan)
         program = make_program(plan, model.calls, model_name(options.name, model.path.stem), board)
-        return cls(model, board, plan, program, planned)
+        return cls(model, board, plan, program, planned, options.flash_limit)
 
     def with_plan(self, plan: Plan) -> Deployment:
         """Return the deployment of another plan."""
@@ -84,6 +85,19 @@ class Deployment:
         files = render_firmware(program, self.plan, self.source)
         return build_firmware(
             target.board, files, program.sources, emulate=target.emulated, sanitize=sanitize
+        )
+
+    def require_flash(self, firmware: Firmware) -> None:
+        """Raise FitError if a firmware exceeds the user's flash limit: a plan does not know its code."""
+        used, limit = firmware.flash_bytes, self.flash_limit
+        if limit is None or used <= limit:
+            return
+        room = limit - CODE_BYTES
+        least = footprint.weights_bytes(self.model.calls) > room
+        way_out = f"Allow {used:,}" if least else "A smaller --flash-limit takes smaller constants"
+        raise FitError(
+            f"the firmware needs {used:,} bytes of flash, {firmware.code_bytes:,} of them code; the limit is "
+            f"{limit:,}: {used - limit:,} too many. {way_out}."
         )
 
     def _check_memories(self) -> None:

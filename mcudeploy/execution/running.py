@@ -148,6 +148,7 @@ def run_on(
     """Build a deployment's firmware, run the samples on the target, store the measurement."""
     progress.stage(f"building firmware for {target.board.name}")
     firmware = made.build(target)
+    made.require_flash(firmware)
     progress.stage(f"running on {target.title}")
     with open_device(target, firmware, made.patience_s) as device:
         observed = observe(device, target, made, samples, progress)
