@@ -56,7 +56,9 @@ def plan_model(
     A plan whose measurement missed the latency limit is skipped.
     """
     made = _planned(path, board, options, progress)
-    return through(lambda: known_within_limit(made, options.max_overhead))
+    chosen = through(lambda: known_within_limit(made, options.max_overhead))
+    again = _planned_again(chosen, options, progress)
+    return chosen if again is None else through(lambda: known_within_limit(again, options.max_overhead))
 
 
 def _planned(path: Path, board: Board, options: Options, progress: Progress) -> Deployment:
@@ -64,8 +66,31 @@ def _planned(path: Path, board: Board, options: Options, progress: Progress) -> 
     model_name(options.name, path.stem)  # refused before the search, not after it
     model = read_model(path, options, isa=board.isa)
     tell_notes(model)
+    return _deployed(model, board, options, progress)
+
+
+def _deployed(model: Model, board: Board, options: Options, progress: Progress) -> Deployment:
     planned = plans_by_estimates(model, board, options, progress)
     return through(lambda: Deployment.of(planned, planned.choices[0], board, options))
+
+
+def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> Deployment | None:
+    """Return plans of a lower limit if all plans took longer than estimated; None if one was chosen."""
+    lower = chosen.tighter_limit(options.max_overhead)
+    if lower is None:
+        return None
+    progress.stage(f"searching again, for at most {lower:.2f} % by estimates")
+    model = read_model(chosen.model.path, options, isa=chosen.board.isa)
+    return _deployed(model, chosen.board, replace(options, max_overhead=lower), progress)
+
+
+def _run_within_limit(
+    made: Deployment, target: Target, samples: list[Sample], options: Options, progress: Progress
+) -> Ran:
+    """Run the first plan that keeps the limit, after a second search if all plans of the first miss it."""
+    ran = run_within_limit(made, target, samples, options.max_overhead, progress)
+    again = _planned_again(ran.made, options, progress)
+    return ran if again is None else run_within_limit(again, target, samples, options.max_overhead, progress)
 
 
 def plans_by_estimates(model: Model, board: Board, options: Options, progress: Progress) -> Planned:
@@ -186,7 +211,7 @@ def measure_model(
     made = _planned(path, target.board, options, progress)
     timing = _timing(timing, target, made)
     samples = load_samples(made.model.graph, [], [], options.seed)
-    ran = run_within_limit(made, target, samples, options.max_overhead, progress)
+    ran = _run_within_limit(made, target, samples, options, progress)
     return _measured(ran, timing, target, samples[0], progress)
 
 
@@ -269,7 +294,7 @@ def run_model(
         samples = drawn_samples(made.model.graph, options.seed, steps)
     else:
         samples = load_samples(made.model.graph, inputs, expected, options.seed, reading)
-    ran = run_within_limit(made, target, samples, options.max_overhead, progress)
+    ran = _run_within_limit(made, target, samples, options, progress)
     verdict = verdict_on_host(ran.made, samples, progress).with_device(ran.observed.outputs)
     return VerifiedRun(_measured(ran, timing, target, samples[0], progress), verdict, classes)
 

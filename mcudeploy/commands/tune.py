@@ -55,6 +55,11 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
     tell_notes(model)
     planned = _search(model, fleet, options, progress)
     chosen = _choose(planned, fleet, options, progress)
+    lower = chosen.made.tighter_limit(options.max_overhead)
+    if lower is not None:
+        progress.stage(f"searching again, for at most {lower:.2f} % by times of tiles")
+        planned = _search(model, fleet, replace(options, max_overhead=lower), progress)
+        chosen = _choose(planned, fleet, options, progress)
     tuned = fleet.on_one(lambda target: _iterated(chosen, target, options, progress))
     return replace(tuned, measurers=len(targets))
 

@@ -133,6 +133,24 @@ class Deployment:
             return None
         return next((measurement for measurement in found if measurement is not None), None)
 
+    def tighter_limit(self, limit: float) -> float | None:
+        """Return the limit of estimates that keeps `limit`, both in percent, if every candidate missed it.
+
+        It is lower by the largest ratio of measured to estimated latency. None if a candidate was taken, if
+        there is none, or if nothing is left below the limit.
+        """
+        planned, base = self.planned, self.planned.baseline.estimate.ticks
+        if self.plan is not planned.baseline or not base:
+            return None
+        unsplit, ratios = self.baseline(), []
+        for plan in planned.candidates:
+            known = self.with_plan(plan).measured()
+            overhead = None if known is None else known.overhead(unsplit)
+            if overhead is not None and plan.estimate.ticks:
+                ratios.append((1 + overhead / 100) / (plan.estimate.ticks / base))
+        lower = 100 * ((1 + limit / 100) / max(ratios, default=1.0) - 1)
+        return lower if 0 < lower < limit else None
+
     def baseline(self) -> Measurement | None:
         """Return the unsplit plan's measurement; None on a host, whose times depend on the system load."""
         if self.board.is_host:

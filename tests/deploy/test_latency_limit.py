@@ -91,6 +91,29 @@ def test_the_first_plan_that_keeps_the_limit_is_taken(
     assert running.known_within_limit(made, 95.0).plan is made.plan
 
 
+def test_a_second_search_where_all_plans_take_longer_than_estimated(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = with_several_plans(model)
+    estimates = [plan.estimate.ticks / made.planned.baseline.estimate.ticks for plan in made.planned.choices]
+    ticks = [round(100_000 * each) for each in estimates]
+    slower = [round(1.02 * ticks[0]), round(1.01 * ticks[1]), ticks[2]]
+    Device(dict(zip(arenas(made), slower, strict=True)), monkeypatch)
+    limit = ticks[1] / 1000 - 100 + 0.5  # kept by the estimates of both
+    ran = run(made, limit)
+    assert ran.made.plan is made.planned.baseline
+    lower = ran.made.tighter_limit(limit)
+    assert lower == pytest.approx(100 * ((1 + limit / 100) / 1.02 - 1), abs=0.01)
+    again = api._planned_again(ran.made, replace(OPTIONS, max_overhead=limit), SILENT)
+    assert again is not None
+    assert all(
+        plan.estimate.ticks <= (1 + lower / 100) * again.planned.baseline.estimate.ticks
+        for plan in again.planned.candidates
+    )
+    assert made.tighter_limit(limit) is None  # a cut plan was taken
+    assert api._planned_again(made, OPTIONS, SILENT) is None
+
+
 def test_a_stored_plan_is_taken_as_it_is_with_a_warning(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
