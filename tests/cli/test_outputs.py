@@ -84,3 +84,12 @@ def test_a_device_is_no_file_to_read(line: str, mcudeploy_command: Invoke, deplo
     result = mcudeploy_command(line)
     assert result.exit_code == 2 and not deploy.calls
     assert "/dev/zero is not a file" in " ".join(result.stderr.split())
+
+
+def test_a_link_to_nothing_is_no_output(
+    mcudeploy_command: Invoke, deploy: Deploy, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "soft.json").symlink_to(tmp_path / "elsewhere")
+    result = mcudeploy_command(f"{PLAN_LINE} -o soft.json --force")
+    assert result.exit_code == 2 and not deploy.calls and not (tmp_path / "elsewhere").exists()
+    assert "which does not exist" in " ".join(result.stderr.split())
