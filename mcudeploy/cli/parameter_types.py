@@ -85,7 +85,7 @@ class NewFile(click.Path):
         if self._endings and path.suffix.lower() not in self._endings:
             self.fail(f"it is written as {' or '.join(self._endings)}, not as {path.name}.", param, ctx)
         if path.is_symlink() and not path.exists():
-            self.fail(f"{path} is a link to {os.readlink(path)!r}, which does not exist.", param, ctx)
+            self.fail(f"{path} is a link to {str(path.readlink())!r}, which does not exist.", param, ctx)
         if path.exists() and not path.is_file():  # a device or a pipe
             return path
         folder = Path(os.path.realpath(path)).parent
