@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
@@ -93,10 +94,8 @@ def _clipped(producer: Operator, table: Operator, tensors: Mapping[str, Tensor])
     first, last = int(values.min()), int(values.max())
     if not np.array_equal(values, np.clip(STORED, first, last)):
         return None
-    low, high = op.low, op.high
-    if first > -128:
-        low = max(low, quantization.scale * (first - quantization.zero_point))
-    if last < 127:
-        high = min(high, quantization.scale * (last - quantization.zero_point))
+    least = quantization.scale * (first - quantization.zero_point) if first > -128 else -inf
+    most = quantization.scale * (last - quantization.zero_point) if last < 127 else inf
+    low, high = (min(max(bound, least), most) for bound in (op.low, op.high))
     nodes = tuple(dict.fromkeys((*producer.onnx_nodes, *table.onnx_nodes)))
-    return replace(producer, op=replace(op, low=low, high=max(low, high)), onnx_nodes=nodes)
+    return replace(producer, op=replace(op, low=low, high=high), onnx_nodes=nodes)
