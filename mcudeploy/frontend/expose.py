@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
+from onnx import NodeProto, TensorProto, numpy_helper
 
 from mcudeploy.frontend.decompose.decompose import inlined, with_real_operators
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes, fix_inputs
@@ -31,14 +33,53 @@ def has_other_floats(path: Path, shapes: Shapes = NO_SHAPES) -> bool:
     return bool(other_floats(with_data(path, shapes)))
 
 
-def quantizer_inputs(path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES) -> dict[str, str]:
-    """For each of the tensors `names` that a QuantizeLinear writes, the float tensor that it rounds."""
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """Float tensors that are rounded, then concatenated along `axis` if there are several."""
+
+    floats: tuple[str, ...]
+    axis: int = 0
+
+
+def quantizer_inputs(path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES) -> dict[str, Rounded]:
+    """For each of the tensors `names` that a QuantizeLinear writes, the float tensors that are rounded.
+
+    Where it only repeats the rounding of the parts of a Concat, they are those of the parts.
+    """
     wanted = set(names)
+    graph = _loaded(path, shapes=shapes).graph
+    makers = {node.output[0]: node for node in graph.node if node.output}
+    constants = {it.name: it for it in graph.initializer}
     return {
-        node.output[0]: node.input[0]
-        for node in _loaded(path, shapes=shapes).graph.node
-        if node.op_type == "QuantizeLinear" and node.output[0] in wanted
+        name: _rounded(makers, constants, node)
+        for name, node in makers.items()
+        if node.op_type == "QuantizeLinear" and name in wanted
     }
+
+
+def _rounded(
+    makers: Mapping[str, NodeProto], constants: Mapping[str, TensorProto], node: NodeProto
+) -> Rounded:
+    def meaning(quantizer: NodeProto) -> list[object]:
+        return [
+            numpy_helper.to_array(constants[name]).tolist() if name in constants else name
+            for name in quantizer.input[1:]
+        ]
+
+    whole = Rounded((node.input[0],))
+    concat = makers.get(node.input[0])
+    if concat is None or concat.op_type != "Concat":
+        return whole
+    floats = []
+    for name in concat.input:
+        restored = makers.get(name)
+        if restored is None or restored.op_type != "DequantizeLinear":
+            return whole
+        rounder = makers.get(restored.input[0])
+        if rounder is None or rounder.op_type != "QuantizeLinear" or meaning(rounder) != meaning(node):
+            return whole
+        floats.append(rounder.input[0])
+    return Rounded(tuple(floats), concat.attribute[0].i)
 
 
 def expose(

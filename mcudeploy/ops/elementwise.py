@@ -197,6 +197,11 @@ class Binary(PlainOperator):
             return 0.0
         return sum_error(*self._quantizations(inputs), quantization_of(output))
 
+    def product_unit(self, inputs: tuple[Tensor, ...], output: Tensor) -> float:
+        """The unit of an int8 product before it is scaled, in LSB of the output."""
+        a, b = self._quantizations(inputs)
+        return float(a.scale * b.scale / quantization_of(output).scale)
+
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Any operand that does not broadcast: each element is read before it is written."""
         return tuple(

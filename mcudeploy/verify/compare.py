@@ -6,11 +6,13 @@ A tie is an element whose value before rounding, in the reference itself, lies w
 between two int8 values. There the reference's float32 noise decides, and both neighbours are right. Means of
 int8 values are such ties by construction: one in n for n values of equal scale. If a convolution's bias was
 rounded to units of its accumulator, the 1e-4 LSB grow by the effect of that on the channel; for a sum, by the
-rounding of its multipliers; for results that are rounded twice, by a unit of the accumulator.
+rounding of its multipliers; for results that are rounded twice, by a unit of the accumulator. Values that are
+only concatenated after they were rounded are ties where they were before.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,11 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.text import agree, count_text
+from mcudeploy.frontend.expose import Rounded
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.plan import Entry, Plan, Run, Step
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.host_io import to_device
+from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.requantize import quantization_of
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.locations import BlockTable, Locations
 from mcudeploy.verify.difference import Difference, difference, least_tolerance, operator_stands
@@ -138,10 +143,12 @@ def stored_references(graph: Graph, values: Mapping[str, Array]) -> dict[str, Ar
     }
 
 
-def stored_ties(graph: Graph, values: Mapping[str, Array], quantizers: Mapping[str, str]) -> dict[str, Array]:
+def stored_ties(
+    graph: Graph, values: Mapping[str, Array], quantizers: Mapping[str, Rounded]
+) -> dict[str, Array]:
     """Masks of the reference's ties in stored form, by tensor name, for every quantised tensor.
 
-    `quantizers` maps an ONNX tensor to the float tensor that its QuantizeLinear rounds.
+    `quantizers` maps an ONNX tensor to the float tensors that a QuantizeLinear rounds.
     """
     ties: dict[str, Array] = {}
     makers = {operator.output: operator for operator in graph.operators}
@@ -149,7 +156,9 @@ def stored_ties(graph: Graph, values: Mapping[str, Array], quantizers: Mapping[s
         quantization = graph.tensors[border.tensor].quantization
         if quantization is None or border.name not in quantizers:
             continue
-        steps = values[quantizers[border.name]].astype(np.float64).ravel() / quantization.scale
+        rounded = quantizers[border.name]
+        floats = np.concatenate([np.atleast_1d(values[name]) for name in rounded.floats], rounded.axis)
+        steps = floats.astype(np.float64).ravel() / quantization.scale
         tensor = graph.tensors[border.tensor]
         window = np.full(tensor.elements, TIE_LSB)
         if border.tensor in makers:
@@ -162,10 +171,14 @@ def stored_ties(graph: Graph, values: Mapping[str, Array], quantizers: Mapping[s
 
 def _rounding(graph: Graph, operator: Operator) -> Array:
     """Largest effect of rounded constants on a result of an operator, in LSB, by channel; 0 for most."""
+    inputs, result = graph.input_tensors(operator), graph.tensors[operator.output]
     if isinstance(operator.op, Binary):
-        return np.full(
-            1, operator.op.sum_rounding(graph.input_tensors(operator), graph.tensors[operator.output])
-        )
+        if operator.op.function == "mul" and operator.op.rounding == "tflite":
+            return np.full(1, operator.op.product_unit(inputs, result))
+        return np.full(1, operator.op.sum_rounding(inputs, result))
+    if isinstance(operator.op, Reduce) and operator.op.rounding == "tflite":
+        count = math.prod(inputs[0].shape[axis] for axis in operator.op.axes)
+        return np.full(1, quantization_of(inputs[0]).scale / quantization_of(result).scale / count)
     rounding: Array | None = operator.constants.get("bias_rounding")
     if isinstance(operator.op, Conv2d) and operator.op.rounding == "tflite":
         rounding = np.ones(1) if rounding is None else 1.0 + rounding

@@ -122,7 +122,8 @@ def judge(
     names = [border.name for border in (*graph.references.values(), *graph.outputs)]
     quantizers = quantizer_inputs(model, names, shapes)
     states = [state.before.name for state in graph.states]
-    reference = Reference(model, [*names, *quantizers.values()], shapes, states)
+    floats = [name for rounded in quantizers.values() for name in rounded.floats]
+    reference = Reference(model, [*names, *floats], shapes, states)
     in_file = in_own_floats(model, [border.name for border in graph.outputs], shapes)
     known: dict[str, Array] = {}
     kept: Outputs = {}

@@ -147,7 +147,7 @@ def test_a_rounded_bias_widens_ties_by_what_it_moves_the_channel() -> None:
     graph = load(FLOAT_BIAS)
     (border,) = (it for it in graph.references.values() if it.tensor == graph.operators[-1].output)
     quantizers = quantizer_inputs(FLOAT_BIAS, [border.name])
-    real_name = quantizers[border.name]
+    (real_name,) = quantizers[border.name].floats
     x = np.random.default_rng(3).normal(0, 0.7, (1, 3, 40)).astype(np.float32)
     values = Reference(FLOAT_BIAS, [border.name, real_name]).run({"x": x})
     # Results as far from a tie as the bias of their channel is rounded, and a little less or more.
