@@ -119,7 +119,8 @@ def interrupted(arguments: list[str], folder: Path, delay_s: float, twice: bool,
         tally.wrong.append(f"after {delay_s:.2f} s: does not end")
         return
     tally.slowest_s = max(tally.slowest_s, time.monotonic() - since)
-    by_python = process.returncode in (-signal.SIGINT, 1) and err.endswith("KeyboardInterrupt\n")
+    killed = process.returncode == 1 and err.endswith("KeyboardInterrupt\n")
+    by_python = process.returncode == -signal.SIGINT or killed
     if by_python and not _BEGUN.search(err):
         tally.counts["own"] += 1  # Python itself was starting
         return
