@@ -52,10 +52,10 @@ class CommandLine(click.RichGroup):
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         """Run one command and end the process with its exit code."""
-        _spell_out()
         arguments = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in arguments
         try:
+            _spell_out()
             aside = _COMPLETING in os.environ or not {"-h", "--help", "--version"}.isdisjoint(arguments)
             settings = {} if aside else load_settings(Path.cwd(), os.environ, self.commands)
             as_json = as_json or bool(settings.get("json"))
