@@ -68,8 +68,8 @@ class Shapes:
 
     def block_bytes(self, tensor: str, block: int) -> int:
         """Return the bytes of a block in memory; the last one may have fewer rows."""
-        found = self._plan.graph.tensors[tensor]
-        return self.block_rows(tensor).rows_held(block, found.shape[0]) * found.row_bytes
+        whole = self._plan.graph.tensors[tensor]
+        return self.block_rows(tensor).rows_held(block, whole.shape[0]) * whole.row_bytes
 
 
 class Owners:

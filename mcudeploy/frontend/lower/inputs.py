@@ -189,9 +189,9 @@ def state_input(
     kept = next((it for it in builder.model.states if it.before == name), None)
     if kept is None:
         return None
-    made = next((state.tensor for state in builder.states if state.before.name == name), None)
-    if made is not None:
-        return made
+    known = next((state.tensor for state in builder.states if state.before.name == name), None)
+    if known is not None:
+        return known
     if kept.first and kept.first not in builder.constants:
         raise Unsupported(
             "its first state is neither constant nor an input of the model that serves nothing else: "

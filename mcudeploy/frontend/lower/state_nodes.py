@@ -45,16 +45,18 @@ def queue(builder: Builder, node: Node) -> None:
     state = state_input(builder, name, stored, known, index)
     if state is None:
         raise Unsupported(_LOST)
-    kept = builder.tensors[state]
-    if kept.quantization is not None:
-        x = builder.reinterpreted(x, kept.quantization)
-    made = builder.emit(Queue(), (x, state), stored, kept.dtype, kept.quantization, nodes=(node,))
+    stored_state = builder.tensors[state]
+    if stored_state.quantization is not None:
+        x = builder.reinterpreted(x, stored_state.quantization)
+    queue_tensor = builder.emit(
+        Queue(), (x, state), stored, stored_state.dtype, stored_state.quantization, nodes=(node,)
+    )
     builder.states = [
-        replace(it, after=replace(it.after, tensor=made)) if it.tensor == state else it
+        replace(it, after=replace(it.after, tensor=queue_tensor)) if it.tensor == state else it
         for it in builder.states
     ]
-    rows = builder.viewed(made, (length, prod(others[:-1]), others[-1] if others else 1))
-    builder.define(node.output, OnnxValue(rows, index, value.real, quantization=kept.quantization))
+    rows = builder.viewed(queue_tensor, (length, prod(others[:-1]), others[-1] if others else 1))
+    builder.define(node.output, OnnxValue(rows, index, value.real, quantization=stored_state.quantization))
 
 
 def _shape(builder: Builder, name: str) -> tuple[int, ...]:

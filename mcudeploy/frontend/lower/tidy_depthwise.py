@@ -42,12 +42,12 @@ class _Part:
 
 def join_depthwise(graph: Graph) -> Graph:
     """Return the graph with such parts joined."""
-    made = {operator.output: operator for operator in graph.operators}
+    producers = {operator.output: operator for operator in graph.operators}
     counts = {name: len(places) for name, places in graph.readers().items()}
     borders = {border.tensor for border in graph.outputs}
     wholes: dict[str, Operator] = {}
     for operator in graph.operators:
-        parts = [_part(graph, made, name) for name in operator.inputs]
+        parts = [_part(graph, producers, name) for name in operator.inputs]
         if isinstance(operator.op, Concat) and operator.op.axis == 2 and None not in parts:
             alone = all(counts[name] == 1 and name not in borders for name in operator.inputs)
             whole = _whole(graph, operator, [part for part in parts if part is not None])
@@ -58,14 +58,16 @@ def join_depthwise(graph: Graph) -> Graph:
     return _without_unread(graph, [wholes.get(it.output, it) for it in graph.operators])
 
 
-def _part(graph: Graph, made: Mapping[str, Operator], name: str) -> _Part | None:
-    operator = made.get(name)
+def _part(graph: Graph, producers: Mapping[str, Operator], name: str) -> _Part | None:
+    operator = producers.get(name)
     if operator is None or not isinstance(operator.op, Conv2d) or any(operator.op.pads):
         return None
     conv, source, row, channel = operator.op, operator.inputs[0], 0, 0
     if not 1 < conv.groups == conv.out_channels == graph.tensors[source].shape[2]:
         return None
-    while (cut := made.get(source)) is not None and isinstance(cut.op, Slice) and cut.op.step == (1, 1, 1):
+    while (
+        (cut := producers.get(source)) is not None and isinstance(cut.op, Slice) and cut.op.step == (1, 1, 1)
+    ):
         if cut.op.out_shape[1] != graph.tensors[cut.inputs[0]].shape[1]:
             break
         row, channel, source = row + cut.op.start[0], channel + cut.op.start[2], cut.inputs[0]
@@ -120,15 +122,15 @@ def _filled(part: _Part, rows: int, step: int) -> ConstantArray:
 def _without_unread(graph: Graph, operators: list[Operator]) -> Graph:
     """Return the graph of these operators, without those whose results nothing reads any more."""
     read = {border.tensor for border in graph.outputs}
-    kept: list[Operator] = []
+    needed: list[Operator] = []
     for operator in reversed(operators):
         if operator.output in read:
-            kept.append(operator)
+            needed.append(operator)
             read.update(operator.inputs)
-    made = {operator.output for operator in kept} | {border.tensor for border in graph.inputs}
+    names = {operator.output for operator in needed} | {border.tensor for border in graph.inputs}
     return replace(
         graph,
-        tensors={name: tensor for name, tensor in graph.tensors.items() if name in made},
-        operators=tuple(reversed(kept)),
-        references={name: border for name, border in graph.references.items() if name in made},
+        tensors={name: tensor for name, tensor in graph.tensors.items() if name in names},
+        operators=tuple(reversed(needed)),
+        references={name: border for name, border in graph.references.items() if name in names},
     )

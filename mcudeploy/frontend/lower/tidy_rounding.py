@@ -28,8 +28,8 @@ def rounded(graph: Graph, rounding: Rounding | None, by_default: Rounding) -> Gr
     operators = [operator for operator in graph.operators if _rounds(graph, operator)]
     if (rounding or by_default) == "once" or not operators:
         return graph
-    made = {operator.name: _twice(graph, operator) for operator in operators}
-    lacking = [operator for operator in operators if made[operator.name] is None]
+    replacements = {operator.name: _twice(graph, operator) for operator in operators}
+    lacking = [operator for operator in operators if replacements[operator.name] is None]
     if lacking and rounding is not None:
         why = "it does not round as TFLite does: leave out --rounding tflite"
         raise ModelError.unsupported(
@@ -39,7 +39,7 @@ def rounded(graph: Graph, rounding: Rounding | None, by_default: Rounding) -> Gr
         kinds = ", ".join(dict.fromkeys(operator.op.kind for operator in lacking))
         note = f"int8 results are rounded once, not twice as in TFLite, because of {kinds}"
         return replace(graph, notes=(*graph.notes, note))
-    return replace(graph, operators=tuple(made.get(it.name) or it for it in graph.operators))
+    return replace(graph, operators=tuple(replacements.get(it.name) or it for it in graph.operators))
 
 
 def _rounds(graph: Graph, operator: Operator) -> bool:

@@ -94,34 +94,34 @@ def _assigns(called: Contents) -> bool:
 
 def _initial(contents: Contents, name: str) -> TfliteTensor | None:
     """The constant that a variable is assigned before the first inference."""
-    found = None
+    constant = None
     for called in contents.called.values():
         handles = _handles(called)
         for operator in called.operators:
             if operator.op == "ASSIGN_VARIABLE" and handles.get(operator.inputs[0]) == name:
-                found = called.tensors[operator.inputs[1]]
-    return found
+                constant = called.tensors[operator.inputs[1]]
+    return constant
 
 
 def _translations(contents: Contents, variable: Variable, after: dict[int, int]) -> dict[int, Translation]:
     """The translations of one variable. In `after`, by number, the operator that must run before one."""
-    made: dict[int, Translation] = {number: _same(it) for number, it in variable.later.items()}
-    made |= {operator.index: nothing for operator in variable.assigned}
+    translations: dict[int, Translation] = {number: _same(it) for number, it in variable.later.items()}
+    translations |= {operator.index: nothing for operator in variable.assigned}
     if not variable.reads:
-        return made
+        return translations
     first = variable.reads[0]
     state = VariableState(contents.tensors[first.outputs[0]], variable.initial)
-    made |= {operator.index: _same(first.outputs[0]) for operator in variable.reads[1:]}
+    translations |= {operator.index: _same(first.outputs[0]) for operator in variable.reads[1:]}
     if not variable.assigned:
-        return made | {first.index: state.constant}
+        return translations | {first.index: state.constant}
     last = variable.assigned[-1]
     queue = queue_of(contents, variable)
     if queue is not None:
-        return made | {first.index: nothing, **queue}
+        return translations | {first.index: nothing, **queue}
     if _depends(contents, last, first):
-        return made | {first.index: state.load, last.index: state.store}
+        return translations | {first.index: state.load, last.index: state.store}
     after[first.index] = last.index
-    return made | {last.index: state.delay, first.index: state.delayed}
+    return translations | {last.index: state.delay, first.index: state.delayed}
 
 
 def _same(tensor: int) -> Translation:
@@ -149,9 +149,9 @@ def _ordered(contents: Contents, after: Mapping[int, int]) -> tuple[TfliteOperat
     """
     if not after:
         return contents.operators
-    made = {number: operator.index for operator in contents.operators for number in operator.outputs}
+    producers = {number: operator.index for operator in contents.operators for number in operator.outputs}
     needed = {
-        operator.index: {made[number] for number in operator.inputs if number in made}
+        operator.index: {producers[number] for number in operator.inputs if number in producers}
         | {number for number in (after.get(operator.index),) if number is not None}
         for operator in contents.operators
     }
