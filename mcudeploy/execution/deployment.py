@@ -88,12 +88,11 @@ class Deployment:
         )
 
     def require_flash(self, firmware: Firmware) -> None:
-        """Raise FitError if a firmware exceeds the user's flash limit: a plan does not know its code."""
+        """Raise FitError if a firmware exceeds the user's flash limit; only the build tells the size of code."""
         used, limit = firmware.flash_bytes, self.flash_limit
         if limit is None or used <= limit:
             return
-        room = limit - CODE_BYTES
-        least = footprint.weights_bytes(self.model.calls) > room
+        least = footprint.weights_bytes(self.model.calls) > limit - CODE_BYTES
         way_out = f"Allow {used:,}" if least else "A smaller --flash-limit takes smaller constants"
         raise FitError(
             f"the firmware needs {used:,} bytes of flash, {firmware.code_bytes:,} of them code; the limit is "
@@ -134,13 +133,13 @@ class Deployment:
         return next((measurement for measurement in found if measurement is not None), None)
 
     def tighter_limit(self, limit: float) -> float | None:
-        """Return the limit of estimates that keeps `limit`, both in percent, if every candidate missed it.
+        """Return the limit of estimates for a second search, in percent, if every candidate missed `limit`.
 
-        It is lower by the largest ratio of measured to estimated latency. None if a candidate was taken, if
-        there is none, or if nothing is left below the limit.
+        It is lower by the largest ratio of measured to estimated latency. None if a candidate was chosen, if
+        Ctrl-C ended the search, or if no overhead is left.
         """
         planned, base = self.planned, self.planned.baseline.estimate.ticks
-        if self.plan is not planned.baseline or not base:
+        if self.plan is not planned.baseline or not base or planned.interrupted:
             return None
         unsplit, ratios = self.baseline(), []
         for plan in planned.candidates:

@@ -111,6 +111,8 @@ def test_a_second_search_where_all_plans_take_longer_than_estimated(
         for plan in again.planned.candidates
     )
     assert made.tighter_limit(limit) is None  # a cut plan was taken
+    stopped = replace(ran.made, planned=replace(ran.made.planned, interrupted=True))
+    assert stopped.tighter_limit(limit) is None  # Ctrl-C ended the first search
     assert api._planned_again(made, OPTIONS, SILENT) is None
 
 
