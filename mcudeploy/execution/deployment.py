@@ -88,7 +88,7 @@ class Deployment:
         )
 
     def require_flash(self, firmware: Firmware) -> None:
-        """Raise FitError if a firmware exceeds the user's flash limit; only the build tells the size of code."""
+        """Raise FitError if a firmware exceeds the user's flash limit. Only a build gives the code's size."""
         used, limit = firmware.flash_bytes, self.flash_limit
         if limit is None or used <= limit:
             return
