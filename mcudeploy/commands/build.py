@@ -59,7 +59,7 @@ def build_models(
         require_trusted(board)
     built = [_built(path, board, options, (verify, bare), progress) for path in paths]
     several = len(built) > 1
-    name = model_name(None, directory.resolve().name) if several else built[0].made.program.prefix
+    name = model_name(None, directory.resolve().name) if several else built[0].made.prefix
     shares = [share_of(each.made.program, _tables_bytes(each.made)) for each in built]
     programs = with_arenas([each.program for each in built], arena, name)
     if several:

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from mcudeploy.boards.board import CODE_BYTES, Board
 from mcudeploy.codegen.ctext import model_name
@@ -27,31 +28,37 @@ from mcudeploy.toolchain.firmware_build import firmware_hash
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Deployment:
-    """A model, a board, and the plan that brings them together. `flash_limit`: bytes that the user allows."""
+    """A model, a board, and the plan that brings them together.
+
+    `prefix`: of names in C. `flash_limit`: bytes that the user allows.
+    """
 
     model: Model
     board: Board
     plan: Plan
-    program: Program
+    prefix: str
     planned: Planned
     flash_limit: int | None
 
     @classmethod
     def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
-        """Return the deployment of one of the plans found, with its program."""
+        """Return the deployment of one of the plans found."""
         model = planned.model_of(plan)
-        program = make_program(plan, model.calls, model_name(options.name, model.path.stem), board)
-        return cls(model, board, plan, program, planned, options.flash_limit)
+        prefix = model_name(options.name, model.path.stem)
+        return cls(model, board, plan, prefix, planned, options.flash_limit)
+
+    @cached_property
+    def program(self) -> Program:
+        """The plan as C. Its constants take a second per million weights, so `plan` does without it."""
+        return make_program(self.plan, self.model.calls, self.prefix, self.board)
 
     def with_plan(self, plan: Plan) -> Deployment:
         """Return the deployment of another plan."""
         if plan is self.plan:
             return self
-        model = self.planned.model_of(plan)
-        program = make_program(plan, model.calls, self.program.prefix, self.board)
-        return replace(self, model=model, plan=plan, program=program)
+        return replace(self, model=self.planned.model_of(plan), plan=plan)
 
     @property
     def fits(self) -> bool:

@@ -203,7 +203,7 @@ def _(result: BuiltModel) -> JsonObject:
     judged = {"verified": None} if checked is None else verdict(made, checked)
     step = longest_step(made.plan, made.model, made.board)
     return {
-        "name": made.program.prefix,
+        "name": made.prefix,
         **plan(made),
         **known,
         **judged,

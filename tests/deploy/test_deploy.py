@@ -86,7 +86,7 @@ def test_wrong_weights_are_not_verified(model: Path) -> None:
     made = api.plan_model(model, HOST.board, Options())
     constants = made.program.constants
     spoiled = [replace(c, lines=[line.replace("1", "2") for line in c.lines]) for c in constants]
-    made = replace(made, program=replace(made.program, constants=spoiled))
+    vars(made)["program"] = replace(made.program, constants=spoiled)
     samples = load_samples(made.model.graph, [], [], 0)
     with open_device(HOST, made.build(HOST)) as machine:
         verdict = judge(machine, made.plan, model, samples, SILENT)
