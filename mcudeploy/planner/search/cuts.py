@@ -58,13 +58,15 @@ class Space:
     """The possible cuts.
 
     `order` contains the operators' positions, `most_rows` the number of rows below which each can be cut (1:
-    it cannot be cut). `readers`: by place, the place of the first operator that reads the output, and its
-    access; None if the output cannot have a lead.
+    it cannot be cut). `whole_rows`: by position, the one block of an operator that is not cut. `readers`: by
+    place, the place of the first operator that reads the output, and its access; None if the output cannot
+    have a lead.
     """
 
     flow: Dataflow
     order: tuple[int, ...]
     most_rows: tuple[int, ...]
+    whole_rows: tuple[BlockRows, ...]
     readers: tuple[tuple[int, RowAccess] | None, ...]
 
     @classmethod
@@ -81,7 +83,8 @@ class Space:
             fed = not operator.inputs
             whole = operator.op.is_view or operator.output in flow.viewed or not (fed or position in inside)
             most.append(1 if whole else flow.iteration_rows[position])
-        return cls(flow, order, tuple(most), _readers(flow, order))
+        whole_rows = tuple(BlockRows(total) for total in flow.iteration_rows)
+        return cls(flow, order, tuple(most), whole_rows, _readers(flow, order))
 
     def state(self, splits: tuple[Split, ...]) -> State:
         """Return the cuts of a plan with these splits; none if they are not of this order."""
@@ -97,7 +100,7 @@ class Space:
 
     def step_rows(self, state: State) -> tuple[BlockRows, ...]:
         """Return the blocks of every operator, by position."""
-        rows = [BlockRows(total) for total in self.flow.iteration_rows]
+        rows = list(self.whole_rows)
         for cut in reversed(state):
             for place in range(cut.last, cut.first - 1, -1):
                 position = self.order[place]
