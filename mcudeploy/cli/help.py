@@ -58,7 +58,15 @@ _OPTIONS = {
         ),
         *("--frames", "--dry-run", "--guards", "--timing", "--hardware-map", "--patience", "--trust-board"),
     ],
-    "Model": ["--shape", "--float-io", "--stateful", "--rounding", "--keep-constant-channels"],
+    "Model": [
+        "--shape",
+        "--bind",
+        "--float-io",
+        "--state",
+        "--stateful",
+        "--rounding",
+        "--keep-constant-channels",
+    ],
     "Plan": [
         *("--max-overhead", "--time-limit", "--ram-limit", "--memory", "--split", "--stream-input"),
         *("--assign", "--placement", "--parallel", "--objective", "--seed"),

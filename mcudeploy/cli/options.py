@@ -33,7 +33,7 @@ def planning_options(*names: str) -> Callable[[Command], Command]:
         def packed(*args: Any, **values: Any) -> None:
             given = {spec.field: values.pop(spec.field) for spec in specs}
             for spec in specs:
-                if spec.field in ("memory_limits", "shapes"):
+                if spec.field in ("memory_limits", "shapes", "constants", "states"):
                     _require_once(spec.flag, [name for name, _ in given[spec.field]])
             options = Options(**given)
             if options.placement == "tags" and (options.split or options.plan_file is not None):

@@ -115,8 +115,16 @@ def init_project(
 def _require_names(paths: Sequence[Path], options: Options) -> None:
     if len(paths) == 1:
         return
-    if options.name is not None or options.plan_file is not None or options.shapes:
-        raise UsageError("--name, --plan and --shape are for one model: build several without them")
+    if (
+        options.name is not None
+        or options.plan_file is not None
+        or options.shapes
+        or options.constants
+        or options.states
+    ):
+        raise UsageError(
+            "--name, --plan, --shape, --bind and --state are for one model: build several without them"
+        )
     names = [model_name(None, path.stem) for path in paths]
     twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
     if twice is not None:

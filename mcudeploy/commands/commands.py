@@ -152,7 +152,7 @@ def verdict_on_host(made: Deployment, samples: list[Sample], progress: Progress)
     progress.stage("checking every operator against the reference")
     host = Target(load_board("host"))
     with open_device(host, made.build(host), made.patience_s) as machine:
-        return judge(machine, made.plan, made.model.path, samples, progress, shapes=made.model.shapes)
+        return judge(machine, made.plan, made.model.path, samples, progress, choices=made.model.choices)
 
 
 def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> Flashed:

@@ -12,7 +12,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, TypeAdapter,
 
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import UsageError
-from mcudeploy.common.sizes import parse_limit, parse_shape, parse_size
+from mcudeploy.common.sizes import parse_constant, parse_limit, parse_shape, parse_size, parse_state
 from mcudeploy.planner.plan_options import OPTIONS, Options, OptionSpec
 
 Named = str | Board
@@ -42,6 +42,8 @@ class Choices(TypedDict, total=False):
     stateful: bool
     rounding: Literal["once", "tflite"]
     shapes: Mapping[str, tuple[PositiveInt, ...]]
+    bind: Mapping[str, float]
+    state: Mapping[str, str]
     plan: str | Path
     name: str
 
@@ -64,8 +66,10 @@ def _value(spec: OptionSpec, value: Any) -> Any:
         return _size(spec.keyword, value)
     if spec.kind is parse_limit:
         return tuple((name, _size(f"{spec.keyword}[{name!r}]", size)) for name, size in (value or {}).items())
-    if spec.kind is parse_shape:
+    if spec.kind in (parse_shape, parse_constant):
         return tuple((value or {}).items())
+    if spec.kind is parse_state:
+        return tuple((name, output) for output, name in (value or {}).items())
     return Path(value) if spec.kind is Path and value is not None else value
 
 

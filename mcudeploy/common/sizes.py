@@ -49,6 +49,26 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(map(int, parts))
 
 
+def parse_constant(text: str) -> tuple[str, float]:
+    """Return an input and its value, such as `sr=16000`. Raises ValueError."""
+    name, _, number = text.rpartition("=")
+    try:
+        value = float(number) if name else math.nan
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r} is no constant: INPUT=NUMBER, such as sr=16000")
+    return name, value
+
+
+def parse_state(text: str) -> tuple[str, str]:
+    """Return the input and the output of a state such as `stateN=state`. Raises ValueError."""
+    output, _, name = text.partition("=")
+    if not (output and name):
+        raise ValueError(f"{text!r} is no state: OUTPUT=INPUT, such as stateN=state")
+    return name, output
+
+
 def parse_range(text: str) -> tuple[float, float]:
     """Return two different numbers such as `-1..1`. Raises ValueError."""
     low, dots, high = text.partition("..")

@@ -9,7 +9,7 @@ from mcudeploy.frontend.lower import lowering
 from mcudeploy.frontend.lower.tidy_depthwise import join_depthwise
 from mcudeploy.frontend.lower.tidy_rounding import rounded
 from mcudeploy.frontend.lower.tidy_trim import prune_channels
-from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
+from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.frontend.passes.folding import fold
 from mcudeploy.frontend.passes.simplify import drop_dead, drop_identities, fold_pads
@@ -25,14 +25,14 @@ def load(
     float_io: bool = False,
     *,
     keep_constant: bool = False,
-    shapes: Shapes = NO_SHAPES,
+    choices: InputChoices = AS_IN_FILE,
     stateful: bool = False,
     rounding: Rounding | None = None,
 ) -> Graph:
     """Return the graph of an ONNX or .tflite file of static shapes; raise if it is malformed or unsupported.
 
     ONNX files have opset 7 or newer and are float32, QDQ int8 or QOperator; .tflite files are float32 or
-    int8. `shapes` sets input shapes that the file leaves open, or overrides them.
+    int8. `choices`: those of the user for the inputs.
 
     The float inputs and outputs of a quantised model are stored quantised unless `float_io`; Graph.inputs and
     Graph.outputs relate them to the model's own. Constant and unread channels are removed unless
@@ -40,9 +40,9 @@ def load(
     of int8 results: by default "tflite" for a .tflite file, all of whose operators have it, else "once".
 
     Raises ModelError for malformed files and for unsupported nodes, listing all of them; UsageError for
-    shapes that do not fit the model.
+    choices that do not fit the model.
     """
-    model, reasons = fold(drop_dead(read(path, shapes, stateful=stateful)))
+    model, reasons = fold(drop_dead(read(path, choices, stateful=stateful)))
     model = drop_dead(fold_pads(drop_dead(drop_identities(model))))
     try:
         graph = join_depthwise(lowering.lower(model, {**model.refusals, **reasons}, float_io=float_io))

@@ -10,17 +10,18 @@ import onnx
 from onnx import NodeProto, TensorProto, numpy_helper
 
 from mcudeploy.frontend.decompose.decompose import inlined, with_real_operators
-from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes, fix_inputs
+from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
+from mcudeploy.frontend.onnx.shapes import fix_inputs
 from mcudeploy.frontend.onnx.states import keep_states
 from mcudeploy.frontend.parsing import with_data
 from mcudeploy.frontend.passes.floats import in_float32, other_floats
 
 
 def _loaded(
-    path: Path, states: Collection[str] = (), shapes: Shapes = NO_SHAPES, *, own_floats: bool = False
+    path: Path, states: Collection[str] = (), choices: InputChoices = AS_IN_FILE, *, own_floats: bool = False
 ) -> onnx.ModelProto:
     """Load the model as it is computed; `own_floats` keeps the floating-point types of the file."""
-    model = with_data(path, shapes)
+    model = with_data(path, choices)
     model = model if own_floats else in_float32(model)
     if not {value.name for value in model.graph.input}.issuperset(states):
         model = inlined(model)
@@ -28,9 +29,9 @@ def _loaded(
     return with_real_operators(model)
 
 
-def has_other_floats(path: Path, shapes: Shapes = NO_SHAPES) -> bool:
+def has_other_floats(path: Path, choices: InputChoices = AS_IN_FILE) -> bool:
     """Whether the file has floating-point types other than float32, which are computed in float32."""
-    return bool(other_floats(with_data(path, shapes)))
+    return bool(other_floats(with_data(path, choices)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,15 @@ class Rounded:
     axis: int = 0
 
 
-def quantizer_inputs(path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES) -> dict[str, Rounded]:
+def quantizer_inputs(
+    path: Path, names: Sequence[str], choices: InputChoices = AS_IN_FILE
+) -> dict[str, Rounded]:
     """For each of the tensors `names` that a QuantizeLinear writes, the float tensors that are rounded.
 
     Where it only repeats the rounding of the parts of a Concat, they are those of the parts.
     """
     wanted = set(names)
-    graph = _loaded(path, shapes=shapes).graph
+    graph = _loaded(path, choices=choices).graph
     makers = {node.output[0]: node for node in graph.node if node.output}
     constants = {it.name: it for it in graph.initializer}
     return {
@@ -85,18 +88,18 @@ def _rounded(
 def expose(
     path: Path,
     names: Sequence[str],
-    shapes: Shapes = NO_SHAPES,
+    choices: InputChoices = AS_IN_FILE,
     states: Collection[str] = (),
     *,
     own_floats: bool = False,
 ) -> bytes:
     """Serialise the model at `path` with exactly the tensors `names` as outputs.
 
-    `shapes` are shapes of its inputs; the inputs `states` hold the state between runs.
+    `choices`: those of the user for the inputs; the inputs `states` hold the state between runs.
     """
-    model = _loaded(path, states, shapes, own_floats=own_floats)
-    if shapes:
-        fix_inputs(model.graph, shapes)
+    model = _loaded(path, states, choices, own_floats=own_floats)
+    if choices.remaining_shapes:
+        fix_inputs(model.graph, choices.remaining_shapes)
     own = {value.name: value for value in model.graph.output}
     del model.graph.output[:]
     for name in dict.fromkeys(names):

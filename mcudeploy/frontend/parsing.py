@@ -11,10 +11,12 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import FunctionProto, ModelProto
 
-from mcudeploy.common.errors import ModelError
+from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.formats import way_in
+from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
+from mcudeploy.frontend.onnx.named_states import amend
 from mcudeploy.frontend.onnx.rounding import ExactRounding, round_exactly
-from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
+from mcudeploy.frontend.onnx.shapes import Shapes
 from mcudeploy.frontend.onnx.states import Kept
 from mcudeploy.frontend.onnx.tensors import MAX_FILE_BYTES
 from mcudeploy.ir.graph import Declared
@@ -41,15 +43,16 @@ class Parsed:
     roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
 
 
-def parse(path: Path, shapes: Shapes = NO_SHAPES) -> Parsed:
-    """Parse a file; `shapes` are the input shapes of a .tflite file.
+def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
+    """Parse a file; `choices`: those of the user for the inputs.
 
     Raises ModelError if it is no file, too large, or neither ONNX nor TFLite.
     """
     content = _content(path)
     if is_tflite(path):
         _require_identifier(path, content)
-        return _translated(path, content, shapes)
+        _require_shapes_only(path, choices)
+        return _translated(path, content, choices.shapes)
     proto = ModelProto()
     try:
         proto.ParseFromString(content)
@@ -57,16 +60,19 @@ def parse(path: Path, shapes: Shapes = NO_SHAPES) -> Parsed:
         raise ModelError(f"{path} is not an ONNX file, or it is truncated: {fault}{way_in(path)}") from fault
     if not proto.graph.node and not proto.graph.output:
         raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one{way_in(path)}")
-    return Parsed(proto)
+    amended = amend(proto, choices)
+    return Parsed(proto, states=amended.states, functions=amended.functions, notes=amended.notes)
 
 
-def with_data(path: Path, shapes: Shapes = NO_SHAPES) -> ModelProto:
+def with_data(path: Path, choices: InputChoices = AS_IN_FILE) -> ModelProto:
     """Load the model of a file that was parsed before, with its external data; every operator is an ONNX
     operator or a function.
     """
     if not is_tflite(path):
-        return onnx.load(path)
-    parsed = parse(path, shapes)
+        proto = onnx.load(path)
+        proto.functions.extend(amend(proto, choices).functions)
+        return proto
+    parsed = parse(path, choices)
     parsed.proto.functions.extend(parsed.functions)
     round_exactly(parsed.proto, parsed.roundings)
     return parsed.proto
@@ -107,6 +113,12 @@ def _content(path: Path) -> bytes:
     if not content:
         raise ModelError(f"{path} is empty")
     return content
+
+
+def _require_shapes_only(path: Path, choices: InputChoices) -> None:
+    if choices.constants or choices.states:
+        option = "--bind" if choices.constants else "--state"
+        raise UsageError(f"{option} is for ONNX files; {path.name} has its own constants and states")
 
 
 def _translated(path: Path, content: bytes, shapes: Shapes) -> Parsed:

@@ -19,10 +19,11 @@ from mcudeploy.frontend.onnx.convert import (
     require_total_bounded,
 )
 from mcudeploy.frontend.onnx.inference import inferred
+from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Info, OnnxModel
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, opset_of
-from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes, fix_inputs
+from mcudeploy.frontend.onnx.shapes import Shapes, fix_inputs
 from mcudeploy.frontend.onnx.states import Stateful, keep_states
 from mcudeploy.frontend.onnx.tensors import load_external, require_consistent, tensors_of
 from mcudeploy.frontend.parsing import is_tflite, parse
@@ -36,14 +37,15 @@ from mcudeploy.frontend.passes.versions import drop_equal_versions, modern, requ
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 
 
-def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> OnnxModel:
-    """Read and check a model; `shapes` are its input shapes. With `stateful`, recurrent nodes keep their
-    states between runs.
+def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = False) -> OnnxModel:
+    """Read and check a model; `choices`: those of the user for the inputs.
 
-    Raises ModelError naming the fault, and UsageError for shapes that do not fit the model.
+    With `stateful`, recurrent nodes keep their states between runs.
+
+    Raises ModelError naming the fault, and UsageError for choices that do not fit it.
     """
-    parsed = parse(path, shapes)
-    proto, notes = _sound(parsed.proto, path, shapes)
+    parsed = parse(path, choices)
+    proto, notes = _sound(parsed.proto, path, choices.remaining_shapes)
     values = _infos(proto)
     if is_tflite(path):  # inference has added the values of the translation
         values = {name: values[name] for name in _infos(parsed.proto)}
@@ -70,15 +72,15 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> O
     )
 
 
-def read_proto(path: Path, shapes: Shapes = NO_SHAPES) -> tuple[ModelProto, tuple[str, ...]]:
+def read_proto(path: Path, choices: InputChoices = AS_IN_FILE) -> tuple[ModelProto, tuple[str, ...]]:
     """Read a model without lowering it: checked, with a lowered operator set, all tensors inside, and
     inferred shapes; also return notes.
 
-    Raises ModelError naming the fault, and UsageError for `shapes` that do not fit the model.
+    Raises ModelError naming the fault, and UsageError for choices that do not fit it.
     """
-    parsed = parse(path, shapes)
+    parsed = parse(path, choices)
     _require_none(parsed.refusals, parsed.proto)
-    proto, notes = _sound(parsed.proto, path, shapes)
+    proto, notes = _sound(parsed.proto, path, choices.remaining_shapes)
     flat, refusals = _flat(proto)
     _require_none(refusals, flat)
     return _modern(flat), notes

@@ -239,4 +239,4 @@ def _verdict(model: Model, samples: list[Sample], options: Options, progress: Pr
     found = find_plans(model, host.board, replace(options, split=False, memory_limits=(), ram_limit=None))
     whole = Deployment.of(found, found.baseline, host.board, options)
     with open_device(host, whole.build(host), whole.patience_s) as machine:
-        return judge(machine, whole.plan, model.path, samples, progress, shapes=model.shapes)
+        return judge(machine, whole.plan, model.path, samples, progress, choices=model.choices)

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mcudeploy.common.sizes import parse_cores, parse_limit, parse_shape, parse_size
+from mcudeploy.common.sizes import (
+    parse_constant,
+    parse_cores,
+    parse_limit,
+    parse_shape,
+    parse_size,
+    parse_state,
+)
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -70,6 +77,8 @@ class Options:
     float_io: bool = False
     keep_constant: bool = False
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    constants: tuple[tuple[str, float], ...] = ()
+    states: tuple[tuple[str, str], ...] = ()
     stateful: bool = False
     rounding: Rounding | None = None
     name: str | None = None
@@ -191,6 +200,22 @@ OPTIONS = (
         keyword_named="shapes",
     ),
     OptionSpec(
+        "constants",
+        parse_constant,
+        "Take this number for every element of an input of an ONNX file, such as sr=16000; the input is then "
+        "a constant. Once for each input.",
+        metavar="INPUT=NUMBER",
+        named="bind",
+    ),
+    OptionSpec(
+        "states",
+        parse_state,
+        "Keep this output of an ONNX file for the next run, which reads it as this input, zero at first. "
+        "Once for each input.",
+        metavar="OUTPUT=INPUT",
+        named="state",
+    ),
+    OptionSpec(
         "stateful",
         bool,
         "Keep the states of LSTM, GRU and RNN between runs: each run continues from the previous one.",
@@ -203,5 +228,5 @@ OPTIONS = (
     ),
 )
 """Every field that an option sets."""
-READING = ("float_io", "keep_constant", "shapes", "stateful", "rounding")
+READING = ("float_io", "keep_constant", "shapes", "constants", "states", "stateful", "rounding")
 """The fields that decide how a model is read."""

@@ -16,9 +16,9 @@ from mcudeploy import frontend
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.onnx.convert import info_of
+from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Info
-from mcudeploy.frontend.onnx.shapes import Shapes
 from mcudeploy.frontend.reader import read_proto
 from mcudeploy.ir.graph import DType
 
@@ -37,11 +37,12 @@ class FloatModel:
     notes: tuple[str, ...]
 
 
-def read_float(path: Path, shapes: Shapes) -> FloatModel:
-    """Read the model, its open dimensions set by `shapes`. Raises ModelError for a file that is malformed or
-    already quantised.
+def read_float(path: Path, choices: InputChoices) -> FloatModel:
+    """Read the model, with the user's `choices` for its inputs.
+
+    Raises ModelError for a file that is malformed or already quantised.
     """
-    proto, notes = read_proto(path, shapes)
+    proto, notes = read_proto(path, choices)
     constants = {tensor.name for tensor in proto.graph.initializer}
     model = FloatModel(
         proto,

@@ -24,11 +24,11 @@ def as_int8(model: Model) -> Model | None:
     """The model as `quantize` makes it, with the ranges of one random input; its sizes are right, its outputs
     are not.
 
-    None if the model is already int8, too large to try, or cannot be quantised.
+    None if the model is already int8, too large to try, or cannot be quantised, as one with named states.
     """
     if not any(tensor.dtype is DType.FLOAT32 for tensor in model.graph.tensors.values()):
         return None
-    if model.path.stat().st_size > _MOST_BYTES:
+    if model.choices.states or model.path.stat().st_size > _MOST_BYTES:
         return None
     try:
         with tempfile.TemporaryDirectory(prefix="mcudeploy-int8-") as folder:
@@ -41,7 +41,7 @@ def as_int8(model: Model) -> Model | None:
 
 
 def _quantise(model: Model, folder: Path, made: Path) -> None:
-    given = read_float(model.path, model.shapes)
+    given = read_float(model.path, model.choices)
     prepared = prepare(given.proto, folder)
     drawn = np.random.default_rng(0)
     sample: Sample = {

@@ -18,6 +18,7 @@ from onnx import ModelProto
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import same_file, write_file
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.shapes import Shapes
 from mcudeploy.frontend.onnx.tensors import external_files
 from mcudeploy.frontend.parsing import parse
@@ -133,7 +134,7 @@ def quantize_model(
     """
     progress.stage(f"reading {path.name}")
     _require_apart(path, destination)
-    model = read_float(path, asked.shapes)
+    model = read_float(path, InputChoices(asked.shapes))
     samples = open_samples(asked.data, model.inputs)
     labels = None if asked.labels is None else load_labels(asked.labels, samples.count)
     name = compare.class_output(model.inputs, model.outputs)

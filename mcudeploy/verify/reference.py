@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.expose import expose
-from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
+from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 
 Array = NDArray[Any]
 
 
 class Reference:
-    """Runs a model, its inputs of the given `shapes`, and returns the tensors `names`.
+    """Runs a model, with the user's choices for its inputs, and returns the tensors `names`.
 
     The inputs `states` hold the state between runs. All floats are float32, as in the program, unless
     `own_floats`. Raises ModelError if ONNX Runtime refuses the model.
@@ -28,7 +28,7 @@ class Reference:
         self,
         path: Path,
         names: Sequence[str],
-        shapes: Shapes = NO_SHAPES,
+        choices: InputChoices = AS_IN_FILE,
         states: Collection[str] = (),
         *,
         own_floats: bool = False,
@@ -43,7 +43,7 @@ class Reference:
         self._names = list(dict.fromkeys(names))
         try:
             self._session = onnxruntime.InferenceSession(
-                expose(path, self._names, shapes, states, own_floats=own_floats),
+                expose(path, self._names, choices, states, own_floats=own_floats),
                 options,
                 providers=["CPUExecutionProvider"],
             )

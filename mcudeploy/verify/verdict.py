@@ -14,8 +14,8 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.expose import has_other_floats, quantizer_inputs
+from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.host_io import from_device, to_device
@@ -108,23 +108,23 @@ def judge(
     samples: Sequence[Sample],
     progress: Progress,
     *,
-    shapes: Shapes = NO_SHAPES,
+    choices: InputChoices = AS_IN_FILE,
 ) -> Verdict:
     """Run the samples on the host build, operator by operator and whole, against ONNX Runtime.
 
-    `shapes` are the shapes of the model's inputs. The outputs must equal the samples' expected ones, if they
-    have any. In a deep network one rounding tie can become any error. So if the outputs of a sample fail, the
-    sample runs again with the reference's choice at ties, and these outputs must pass. In a model with states
-    every sample, and the reference of it, continues from the states that the program left before; those that
-    it leaves are outputs too.
+    `choices`: those of the user for the model's inputs. The outputs must equal the samples' expected ones, if
+    they have any. In a deep network one rounding tie can become any error. So if the outputs of a sample
+    fail, the sample runs again with the reference's choice at ties, and these outputs must pass. In a model
+    with states every sample, and the reference of it, continues from the states that the program left before;
+    those that it leaves are outputs too.
     """
     graph, storage = plan.graph, Storage.of(plan)
     names = [border.name for border in (*graph.references.values(), *graph.outputs)]
-    quantizers = quantizer_inputs(model, names, shapes)
+    quantizers = quantizer_inputs(model, names, choices)
     states = [state.before.name for state in graph.states]
     floats = [name for rounded in quantizers.values() for name in rounded.floats]
-    reference = Reference(model, [*names, *floats], shapes, states)
-    in_file = in_own_floats(model, [border.name for border in graph.outputs], shapes)
+    reference = Reference(model, [*names, *floats], choices, states)
+    in_file = in_own_floats(model, [border.name for border in graph.outputs], choices)
     known: dict[str, Array] = {}
     kept: Outputs = {}
     tables, host, expected, reasons, runs = [], [], [], [], []
@@ -169,14 +169,14 @@ def judge(
     )
 
 
-def in_own_floats(model: Path, outputs: Sequence[str], shapes: Shapes) -> Reference | None:
+def in_own_floats(model: Path, outputs: Sequence[str], choices: InputChoices) -> Reference | None:
     """The reference in the file's own floating-point types, if they are not float32 and ONNX Runtime supports
     them.
     """
-    if not has_other_floats(model, shapes):
+    if not has_other_floats(model, choices):
         return None
     try:
-        return Reference(model, outputs, shapes, own_floats=True)
+        return Reference(model, outputs, choices, own_floats=True)
     except ModelError:  # ONNX Runtime has no such kernel: the note on the types describes the computation
         return None
 

@@ -16,6 +16,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, ModelError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
+from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from tests import reports
@@ -45,7 +46,7 @@ def sequence(steps: int | str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("steps", ["T", 5])
 def test_open_and_fixed_dimensions_take_a_shape(steps: int | str, tmp_path: Path) -> None:
-    graph = load(save(sequence(steps), tmp_path), shapes={"x": (1, 3, 2, 4)})
+    graph = load(save(sequence(steps), tmp_path), choices=InputChoices({"x": (1, 3, 2, 4)}))
     assert (graph.inputs[0].shape, graph.outputs[0].shape) == ((1, 3, 2, 4), (1, 3, 8))
 
 
@@ -66,7 +67,7 @@ def test_shapes_that_cannot_be(
     shapes: dict[str, tuple[int, ...]], error: type[Exception], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=message):
-        load(save(sequence(5), tmp_path), shapes=shapes)
+        load(save(sequence(5), tmp_path), choices=InputChoices(shapes))
 
 
 def test_one_name_has_one_size(tmp_path: Path) -> None:
@@ -75,9 +76,9 @@ def test_one_name_has_one_size(tmp_path: Path) -> None:
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[1].dim_param = "N"
     path = save(model, tmp_path)
-    assert load(path, shapes={"a": (1, 4)}).inputs[1].shape == (1, 4)
+    assert load(path, choices=InputChoices({"a": (1, 4)})).inputs[1].shape == (1, 4)
     with pytest.raises(UsageError, match="N is 4 in another input"):
-        load(path, shapes={"a": (1, 4), "b": (1, 5)})
+        load(path, choices=InputChoices({"a": (1, 4), "b": (1, 5)}))
 
 
 def test_runs_and_plans_are_of_one_shape(tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ def test_an_unknown_size_is_none_of_another_axis(symbol: str, tmp_path: Path) ->
         return
     with pytest.raises(ModelError, match=r"open dimension 2 \(\?\).*--shape x=1,3,N with numbers"):
         load(path)
-    graph = load(path, shapes={"x": (1, 3, 5)})
+    graph = load(path, choices=InputChoices({"x": (1, 3, 5)}))
     assert graph.inputs[0].shape == graph.outputs[0].shape == (1, 3, 5)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import ExactRounding
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
+from mcudeploy.frontend.onnx.state_functions import state_functions
 from mcudeploy.frontend.onnx.states import Kept
 from mcudeploy.frontend.tflite import (
     dense as linear,
@@ -28,9 +29,9 @@ from mcudeploy.frontend.tflite.borders import border_notes, with_real_borders
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.reshaping import with_shapes
-from mcudeploy.frontend.tflite.variable_states import Translation, nothing, variable_functions
+from mcudeploy.frontend.tflite.variable_states import Translation, nothing
 from mcudeploy.frontend.tflite.variables import Variables, variables_of
-from mcudeploy.frontend.tflite.writer import Writer
+from mcudeploy.frontend.tflite.writer import OPSET, Writer
 from mcudeploy.ir.graph import Declared
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
         if operator.label in refusals:
             writer.undo()
             writer.refuse(operator)
-    functions = (recurrent.lstm_function(), *svdf.svdf_functions(), *variable_functions())
+    functions = (recurrent.lstm_function(), *svdf.svdf_functions(), *state_functions(OPSET))
     proto = writer.model()
     live = {node.name for node in proto.graph.node}
     refusals = {label: why for label, why in refusals.items() if label in live}

@@ -7,17 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import AttributeProto, FunctionProto, NodeProto, helper
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
+from mcudeploy.frontend.onnx.state_functions import LOAD, QUEUE
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.writer import OPSET, Writer
-
-QUEUE = "Queue"
-"""Operator on the newest rows and a state: the state without its oldest rows, and the newest at its end."""
-LOAD = "Load"
-"""Operator on a state: a copy of it."""
+from mcudeploy.frontend.tflite.writer import Writer
 
 Translation = Callable[[Writer, TfliteOperator], None]
 """Signature of a translation, which writes the nodes of an operator. Raises Unsupported if ONNX cannot
@@ -114,29 +109,3 @@ def queue_node(writer: Writer, inputs: tuple[str, str], axis: int, rows: int) ->
 
 def _reshaped(writer: Writer, name: str, shape: tuple[int, ...]) -> str:
     return writer.node("Reshape", [name, writer.constant(np.array(shape, np.int64))], main=False)
-
-
-def variable_functions() -> list[FunctionProto]:
-    """The nodes as ONNX operators."""
-    opsets = [helper.make_opsetid("", OPSET)]
-    nodes = [
-        _constant("first", "start"),
-        _constant("axes", "along"),
-        helper.make_node("Constant", [], ["end"], value_ints=[np.iinfo(np.int32).max]),
-        helper.make_node("Slice", ["state", "start", "end", "along"], ["younger"]),
-        helper.make_node("Concat", ["younger", "x"], ["y"]),
-    ]
-    nodes[-1].attribute.append(AttributeProto(name="axis", ref_attr_name="axis", type=AttributeProto.INT))
-    same = [helper.make_node("Identity", ["state"], ["y"])]
-    return [
-        helper.make_function(DOMAIN, QUEUE, ["x", "state"], ["y"], nodes, opsets, ["axis", "axes", "first"]),
-        helper.make_function(DOMAIN, LOAD, ["state"], ["y"], same, opsets),
-    ]
-
-
-def _constant(attribute: str, name: str) -> NodeProto:
-    node = helper.make_node("Constant", [], [name])
-    node.attribute.append(
-        AttributeProto(name="value_ints", ref_attr_name=attribute, type=AttributeProto.INTS)
-    )
-    return node

@@ -10,7 +10,7 @@ from pathlib import Path
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.frontend import load
-from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
+from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
@@ -39,7 +39,7 @@ class Model:
     """
 
     path: Path
-    sha256: str  # of the file, or of it and `shapes`
+    sha256: str  # of the file, or of it and `choices`
     graph: Graph
     form: Rewrites
     variants: Mapping[str, tuple[KernelCall, ...]]
@@ -52,8 +52,8 @@ class Model:
     """The functions of the compute units; none if one unit runs everything."""
     cores: int = 1
     """The number of cores that run the model together, each with its own scratch."""
-    shapes: Shapes = field(default_factory=dict)
-    """The shapes that the user gave for inputs."""
+    choices: InputChoices = AS_IN_FILE
+    """The user's choices for the inputs."""
     constants: Constants = field(default_factory=Constants)
     """The flash that variants take, if they have been compared."""
 
@@ -147,26 +147,26 @@ def load_model(
     *,
     isa: Isa = Isa.ANY,
     keep_constant: bool = False,
-    shapes: Shapes = NO_SHAPES,
+    choices: InputChoices = AS_IN_FILE,
     stateful: bool = False,
     rounding: Rounding | None = None,
 ) -> Model:
     """Read a model and choose its kernels.
 
-    `isa`: the instructions of the core. `float_io`, `keep_constant`, `shapes`, `stateful` and `rounding` are
+    `isa`: the instructions of the core. `float_io`, `keep_constant`, `choices`, `stateful` and `rounding` are
     options of the front end. Raises ModelError with all problems at once.
     """
     graph = load(
         path,
         float_io=float_io,
         keep_constant=keep_constant,
-        shapes=shapes,
+        choices=choices,
         stateful=stateful,
         rounding=rounding,
     )
-    sha256 = _digest(path, shapes)
+    sha256 = _digest(path, choices)
     variants = kernel_variants(graph, isa)
-    return Model(path, sha256, graph, Rewrites(), variants, _first(variants), isa, shapes=shapes)
+    return Model(path, sha256, graph, Rewrites(), variants, _first(variants), isa, choices=choices)
 
 
 def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
@@ -176,18 +176,18 @@ def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
         options.float_io,
         isa=isa,
         keep_constant=options.keep_constant,
-        shapes=dict(options.shapes),
+        choices=InputChoices(dict(options.shapes), dict(options.constants), dict(options.states)),
         stateful=options.stateful,
         rounding=options.rounding,
     )
 
 
-def _digest(path: Path, shapes: Shapes) -> str:
-    """Return the identity of a model: a digest of its file, and of the shapes that the user gave."""
+def _digest(path: Path, choices: InputChoices) -> str:
+    """Return the identity of a model: a digest of its file, and of the user's choices for its inputs."""
     found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if not shapes:
+    if not choices:
         return found
-    return hashlib.sha256(f"{found} {sorted(shapes.items())}".encode()).hexdigest()
+    return hashlib.sha256(f"{found} {choices.digest_text}".encode()).hexdigest()
 
 
 def _first(variants: Mapping[str, tuple[KernelCall, ...]]) -> dict[str, KernelCall]:

@@ -17,6 +17,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
+from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.frontend.parsing import parse
 from mcudeploy.ir.graph import DType
@@ -92,7 +93,7 @@ def test_inputs_may_be_given_other_shapes(shape: tuple[int, ...], tmp_path: Path
     options = replace(QUICK, shapes=(("t0", shape),))
     report = reports.run_model(path, HOST, options, inputs=[], expected=[])
     assert report["verified"], report["reason"]
-    graph = load(path, shapes={"t0": shape})
+    graph = load(path, choices=InputChoices({"t0": shape}))
     assert graph.inputs[0].shape == shape and graph.outputs[0].shape == (shape[0], 10)
     (tmp_path / "made").mkdir()
     original = network(made)
@@ -120,10 +121,10 @@ def test_a_reshape_to_fixed_sizes_is_refused_with_the_way_out(tmp_path: Path) ->
     f.operator("RESHAPE", [x := f.int8(1, 4, 3), f.constant([1, 12])], y := f.int8(1, 12))
     path = f.save(tmp_path, [x], [y])
     with pytest.raises(ModelError) as refused:
-        load(path, shapes={"t0": (1, 5, 3)})
+        load(path, choices=InputChoices({"t0": (1, 5, 3)}))
     assert "with an input signature of that shape" in refused.value.problems[0].reason
     with pytest.raises(UsageError, match="has no input 'x'"):
-        load(path, shapes={"x": (1, 5, 3)})
+        load(path, choices=InputChoices({"x": (1, 5, 3)}))
 
 
 def test_open_dimensions_are_given(tmp_path: Path) -> None:
@@ -136,7 +137,10 @@ def test_open_dimensions_are_given(tmp_path: Path) -> None:
     report = reports.run_model(
         path, HOST, replace(QUICK, shapes=(("t0", (1, 5, 3)),)), inputs=[], expected=[]
     )
-    assert report["verified"] and load(path, shapes={"t0": (1, 5, 3)}).outputs[0].shape == (5, 3)
+    assert report["verified"] and load(path, choices=InputChoices({"t0": (1, 5, 3)})).outputs[0].shape == (
+        5,
+        3,
+    )
 
 
 def test_a_decoder_is_verified_and_stays_int8(tmp_path: Path) -> None:

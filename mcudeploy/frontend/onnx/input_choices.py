@@ -1,0 +1,40 @@
+"""What the user states about the inputs of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mcudeploy.frontend.onnx.shapes import Shapes
+
+
+@dataclass(frozen=True, slots=True)
+class InputChoices:
+    """Choices for the inputs of a model; false if there are none.
+
+    `shapes`: by input. `constants`: the value of every element, by input that is a constant. `states`: the
+    output whose value the next run reads, by input.
+    """
+
+    shapes: Shapes = field(default_factory=dict)
+    constants: Mapping[str, float] = field(default_factory=dict)
+    states: Mapping[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.shapes or self.constants or self.states)
+
+    @property
+    def remaining_shapes(self) -> Shapes:
+        """The shapes of inputs that are neither constants nor states."""
+        gone = {*self.constants, *self.states}
+        return {name: sizes for name, sizes in self.shapes.items() if name not in gone}
+
+    @property
+    def digest_text(self) -> str:
+        """The choices as text that identifies them."""
+        parts = [sorted(self.shapes.items())]
+        later = [sorted(self.constants.items()), sorted(self.states.items())]
+        return " ".join(str(part) for part in (*parts, *filter(None, later)))
+
+
+AS_IN_FILE = InputChoices()

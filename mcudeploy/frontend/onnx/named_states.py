@@ -1,0 +1,222 @@
+"""Inputs of an ONNX model that the user names as constants, or as states: outputs of the run before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
+
+from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.frontend.onnx.input_choices import InputChoices
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.protos import constants_of, opset_of
+from mcudeploy.frontend.onnx.rounding import DOMAIN
+from mcudeploy.frontend.onnx.shapes import fix_inputs
+from mcudeploy.frontend.onnx.state_functions import LOAD, QUEUE, state_functions
+from mcudeploy.frontend.onnx.states import Kept
+
+_LEAST_OPSET = 12
+"""The functions of states, by which the reference runs, have constants from this operator set on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Amended:
+    """A model with the user's constants and states. `functions`: definitions of operators that ONNX lacks."""
+
+    states: tuple[Kept, ...] = ()
+    functions: tuple[FunctionProto, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def amend(proto: ModelProto, choices: InputChoices) -> Amended:
+    """Make the inputs that the user names constants and states of the model.
+
+    Raises UsageError for unknown inputs and outputs, and for states of two shapes or types.
+    """
+    if not choices.constants and not choices.states:
+        return Amended()
+    graph = proto.graph
+    _require_inputs(graph, [*choices.constants, *choices.states])
+    both = sorted(set(choices.constants) & set(choices.states))
+    if both:
+        raise UsageError(f"input {printable(both[0])!r} is either a constant (--bind) or a state (--state)")
+    notes = fix_inputs(graph, choices.shapes)
+    for name, value in choices.constants.items():
+        _bind(graph, name, value)
+    if not choices.states:
+        return Amended(notes=notes)
+    if opset_of(proto) < _LEAST_OPSET:
+        raise ModelError(
+            f"the model uses opset {opset_of(proto)}; --state needs {_LEAST_OPSET} or newer: convert it with "
+            "onnx.version_converter.convert_version(model, 17)"
+        )
+    known = _infos(proto)
+    states = [_add_state(proto, known, name, output) for name, output in choices.states.items()]
+    if all(opset.domain != DOMAIN for opset in proto.opset_import):
+        proto.opset_import.append(helper.make_opsetid(DOMAIN, 1))
+    return Amended(tuple(states), tuple(state_functions(opset_of(proto))), notes)
+
+
+def _require_inputs(graph: GraphProto, names: Sequence[str]) -> None:
+    constants = {tensor.name for tensor in graph.initializer}
+    inputs = [value.name for value in graph.input if value.name not in constants]
+    unknown = next((name for name in names if name not in inputs), None)
+    if unknown is not None:
+        known = ", ".join(map(printable, inputs))
+        raise UsageError(f"the model has no input {printable(unknown)!r}; its inputs are {known}")
+
+
+def _input(graph: GraphProto, name: str) -> ValueInfoProto:
+    names = [value.name for value in graph.input]
+    value: ValueInfoProto = graph.input[names.index(name)]
+    return value
+
+
+def _sizes(value: ValueInfoProto) -> list[int]:
+    return [dimension.dim_value for dimension in value.type.tensor_type.shape.dim]
+
+
+def _bind(graph: GraphProto, name: str, value: float) -> None:
+    """Replace an input by a constant."""
+    given = _input(graph, name)
+    dtype = helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
+    array = np.full(_sizes(given), value).astype(dtype)
+    if array.size and dtype.kind in "iub" and float(array.flat[0]) != value:
+        raise UsageError(f"--bind: input {printable(name)!r} is {dtype}, which cannot be {value:g}")
+    graph.input.remove(given)
+    graph.initializer.append(numpy_helper.from_array(array, name))
+
+
+def _infos(proto: ModelProto) -> dict[str, ValueInfoProto]:
+    graph = onnx.shape_inference.infer_shapes(proto).graph
+    return {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}
+
+
+def _add_state(proto: ModelProto, known: Mapping[str, ValueInfoProto], name: str, output: str) -> Kept:
+    graph = proto.graph
+    made = next((value for value in graph.output if value.name == output), None)
+    if made is None:
+        outputs = ", ".join(printable(value.name) for value in graph.output)
+        raise UsageError(f"--state: the model has no output {printable(output)!r}; its outputs are {outputs}")
+    given = _input(graph, name)
+    sizes, kind = _sizes(given), given.type.tensor_type.elem_type
+    made_kind, made_sizes = made.type.tensor_type.elem_type, _sizes(known[output])
+    if made_kind != kind or (all(made_sizes) and made_sizes != sizes):
+        raise UsageError(
+            f"--state: output {printable(output)!r} is {_text(made_kind, made_sizes)}, and input "
+            f"{printable(name)!r} is {_text(kind, sizes)}"
+        )
+    graph.output.remove(made)
+    graph.input.remove(given)
+    return _queued(graph, known, given, output) or _replaced(graph, given, output)
+
+
+def _text(kind: int, sizes: Sequence[int]) -> str:
+    return f"{helper.tensor_dtype_to_np_dtype(kind)} {list(sizes)}"
+
+
+def _unused(graph: GraphProto, wish: str) -> str:
+    names = {name for node in graph.node for name in (*node.input, *node.output)}
+    names |= {value.name for value in (*graph.input, *graph.output, *graph.initializer)}
+    while wish in names:
+        wish += "_"
+    return wish
+
+
+def _know(graph: GraphProto, name: str, kind: int, sizes: Sequence[int]) -> None:
+    """State the shape of a value: inference does not know our nodes."""
+    graph.value_info.append(helper.make_tensor_value_info(name, kind, sizes))
+
+
+def _replaced(graph: GraphProto, given: ValueInfoProto, output: str) -> Kept:
+    """Add a state that the run copies first and replaces at its end."""
+    name, kind, sizes = given.name, given.type.tensor_type.elem_type, _sizes(given)
+    before, copy, newest, after = (
+        _unused(graph, f"{name}_{part}") for part in ("before", "copy", "newest", "after")
+    )
+    inner = _constant(graph, f"{name}_sizes", sizes)
+    outer = _constant(graph, f"{name}_stored", [1, *sizes])
+    graph.input.append(helper.make_tensor_value_info(before, kind, [1, *sizes]))
+    first = [
+        helper.make_node(LOAD, [before], [copy], f"{name}_load", domain=DOMAIN),
+        helper.make_node("Reshape", [copy, inner], [name], f"{name}_reshape"),
+    ]
+    last = [
+        helper.make_node("Reshape", [output, outer], [newest], f"{name}_newest"),
+        _queue_node(newest, before, after, (0, 1)),
+    ]
+    nodes = [*first, *graph.node, *last]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    _know(graph, copy, kind, [1, *sizes])
+    _know(graph, after, kind, [1, *sizes])
+    return Kept(before, after, "")
+
+
+def _queue_node(newest: str, before: str, after: str, along: tuple[int, int]) -> NodeProto:
+    """The node by which new rows enter a state; `along`: the axis and the number of rows."""
+    axis, rows = along
+    return helper.make_node(
+        QUEUE,
+        [newest, before],
+        [after],
+        f"{after}_queue",
+        domain=DOMAIN,
+        axis=axis,
+        axes=[axis],
+        first=[rows],
+    )
+
+
+def _constant(graph: GraphProto, wish: str, value: Sequence[int]) -> str:
+    name = _unused(graph, wish)
+    graph.initializer.append(numpy_helper.from_array(np.array(value, np.int64), name))
+    return name
+
+
+def _queued(
+    graph: GraphProto, known: Mapping[str, ValueInfoProto], given: ValueInfoProto, output: str
+) -> Kept | None:
+    """Add the state as one tensor that newest rows enter, if it is the last rows of Concat(state, rows)."""
+    name, kind, sizes = given.name, given.type.tensor_type.elem_type, _sizes(given)
+    readers = [node for node in graph.node if name in node.input]
+    makers = {value: node for node in graph.node for value in node.output}
+    tail = makers.get(output)
+    if len(readers) != 1 or tail is None or tail.op_type != "Slice" or tail.domain:
+        return None
+    joined = readers[0]
+    if joined.op_type != "Concat" or len(joined.input) != 2 or joined.input[0] != name:
+        return None
+    whole = joined.output[0]
+    stored = _sizes(known[whole]) if whole in known else []
+    axis = next((at for at, size in enumerate(sizes) if stored[at : at + 1] != [size]), None)
+    if tail.input[0] != whole or axis is None or len(stored) != len(sizes):
+        return None
+    rows = _rows_left_out(graph, tail, axis, stored)
+    if rows is None or stored[axis] != rows + sizes[axis]:
+        return None
+    before = _unused(graph, f"{name}_before")
+    graph.input.append(helper.make_tensor_value_info(before, kind, stored))
+    at = list(graph.node).index(joined)
+    graph.node[at].CopyFrom(_queue_node(joined.input[1], before, whole, (axis, rows)))
+    for value in [value for value in graph.value_info if value.name == whole]:
+        graph.value_info.remove(value)
+    _know(graph, whole, kind, stored)
+    return Kept(before, whole, "")
+
+
+def _rows_left_out(graph: GraphProto, node: NodeProto, axis: int, shape: Sequence[int]) -> int | None:
+    """The rows that a Slice leaves out at the begin of an axis of a `shape`; None if it takes others."""
+    constants = constants_of(graph)
+    given = [constants.get(name) for name in node.input[1:]]
+    if None in given or len(given) not in (3, 4):
+        return None
+    limits = [numpy_helper.to_array(it).reshape(-1).tolist() for it in given if it is not None]
+    if any(len(it) != 1 for it in limits) or limits[2][0] not in (axis, axis - len(shape)):
+        return None
+    start, end = limits[0][0], limits[1][0]
+    taken = range(shape[axis])[slice(start, end, limits[3][0] if len(limits) > 3 else 1)]
+    return taken.start if taken.stop == shape[axis] and taken.step == 1 else None
