@@ -114,7 +114,7 @@ def test_errors_are_those_of_the_command_line(model: Path) -> None:
         mcudeploy.plan(model, "nope")
     with pytest.raises(FitError):
         mcudeploy.plan(model, "microbit", ram_limit=8, time_limit=1)
-    with pytest.raises(TypeError, match="no such option: xyz; there are max_overhead"):
+    with pytest.raises(TypeError, match="no such option: xyz; there are shapes"):
         mcudeploy.plan(model, "microbit", xyz=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="max_overhed; did you mean 'max_overhead'"):
         md.load(model).plan("microbit", max_overhed=1)  # type: ignore[call-arg]

@@ -17,7 +17,7 @@ FILE_NAME = "mcudeploy.toml"
 _MOST_BYTES = 2**20
 _PREFIX = "MCUDEPLOY_"
 _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
-_LISTS = frozenset({"input", "expected", "assign", "memory", "shape"})
+_LISTS = frozenset({"input", "expected", "assign", "memory", "shape", "bind", "state"})
 _NO_SETTINGS = {
     *("capacity", "chart", "data", "dry-run", "explain", "for", "force", "keep-float"),
     *("labels", "library-only", "like", "link", "link-latency", "mode", "new"),

@@ -19,7 +19,19 @@ Named = str | Board
 """A board, or the name of one, of a family, or of a board file."""
 
 
-class Choices(TypedDict, total=False):
+class Reading(TypedDict, total=False):
+    """Options of reading a model: `shapes` and `bind` by input; `state`: by output, the next run's input."""
+
+    shapes: Mapping[str, tuple[PositiveInt, ...]]
+    bind: Mapping[str, float]
+    state: Mapping[str, str]
+    float_io: bool
+    keep_constant_channels: bool
+    stateful: bool
+    rounding: Literal["once", "tflite"]
+
+
+class Choices(Reading, total=False):
     """Options of a search. Sizes are bytes or texts such as "20k", `max_overhead` is percent, `time_limit`
     seconds.
     """
@@ -37,13 +49,6 @@ class Choices(TypedDict, total=False):
     parallel: PositiveInt
     objective: Literal["instructions", "cycles"]
     seed: NonNegativeInt
-    float_io: bool
-    keep_constant_channels: bool
-    stateful: bool
-    rounding: Literal["once", "tflite"]
-    shapes: Mapping[str, tuple[PositiveInt, ...]]
-    bind: Mapping[str, float]
-    state: Mapping[str, str]
     plan: str | Path
     name: str
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol, Unpack
+from typing import Protocol, Unpack, cast
 
 from mcudeploy.commands import python
-from mcudeploy.commands.keywords import Choices, Named, options_of, with_keywords
+from mcudeploy.commands.keywords import Choices, Named, Reading, options_of, with_keywords
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.ir.graph import GraphIO
 from mcudeploy.planner.model.model import Model, read_model
@@ -60,17 +60,12 @@ class LoadedModel:
         return {**self.choices, **choices}
 
 
-def load(
-    model: str | Path | bytes | Serializable,
-    *,
-    shapes: Mapping[str, tuple[int, ...]] | None = None,
-    float_io: bool = False,
-    stateful: bool = False,
-) -> LoadedModel:
-    """Read a model: the path of an .onnx or .tflite file, the bytes of one, or an `onnx.ModelProto`. `shapes`
-    are those of inputs with open dimensions. Raises ModelError, which lists all unsupported nodes.
+def load(model: str | Path | bytes | Serializable, **reading: Unpack[Reading]) -> LoadedModel:
+    """Read a model: the path of an .onnx or .tflite file, the bytes of one, or an `onnx.ModelProto`.
+
+    Raises ModelError, which lists all unsupported nodes.
     """
-    choices: Choices = {"shapes": dict(shapes or {}), "float_io": float_io, "stateful": stateful}
+    choices = cast("Choices", reading)
     path, folder = _file(model)
     try:
         return LoadedModel(path, read_model(path, options_of(choices)), choices, folder)

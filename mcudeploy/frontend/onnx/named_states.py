@@ -103,7 +103,7 @@ def _add_state(proto: ModelProto, known: Mapping[str, ValueInfoProto], name: str
         raise UsageError(f"--state: the model has no output {printable(output)!r}; its outputs are {outputs}")
     given = _input(graph, name)
     sizes, kind = _sizes(given), given.type.tensor_type.elem_type
-    made_kind, made_sizes = made.type.tensor_type.elem_type, _sizes(known[output])
+    made_kind, made_sizes = known[output].type.tensor_type.elem_type, _sizes(known[output])
     if made_kind != kind or (all(made_sizes) and made_sizes != sizes):
         raise UsageError(
             f"--state: output {printable(output)!r} is {_text(made_kind, made_sizes)}, and input "

@@ -1,0 +1,122 @@
+"""Inputs of ONNX files that the user names as constants and as states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.device.target import Target
+from mcudeploy.frontend import load
+from mcudeploy.frontend.onnx.input_choices import InputChoices
+from mcudeploy.ops.queue import Queue
+from mcudeploy.planner.plan_options import Options
+from tests import reports
+from tests.frontend.onnx_files import build, node
+
+HOST = Target(load_board("host"))
+QUICK = Options(time_limit=1, constants=(("rate", 3),), states=(("cache", "cache_out"), ("h", "h_out")))
+_STATES = dict(QUICK.states)
+"""The state `cache` is the last rows of a concatenation, `h` is computed."""
+
+
+def _streaming(folder: Path, start: int = -2, opset: int = 17) -> Path:
+    random = np.random.default_rng(0)
+    model = build(
+        [
+            node("Concat", "cache x", "rows", axis=2),
+            node("Conv", "rows w", "features"),
+            node("Slice", "rows start end axes", "cache_out"),
+            node("GlobalAveragePool", "features", "mean"),
+            node("Flatten", "mean", "flat"),
+            node("Add", "flat h", "sum"),
+            node("MatMul", "sum v", "product"),
+            node("Tanh", "product", "h_out"),
+            node("Cast", "rate", "factor", to=onnx.TensorProto.FLOAT),
+            node("Mul", "h_out factor", "y"),
+        ],
+        {
+            "x": np.zeros((1, 4, 3), np.float32),
+            "cache": np.zeros((1, 4, 2), np.float32),
+            "h": np.zeros((1, 8), np.float32),
+            "rate": np.zeros((), np.int64),
+        },
+        ["y", "cache_out", "h_out"],
+        {
+            "w": random.standard_normal((8, 4, 3)).astype(np.float32) / 3,
+            "v": random.standard_normal((8, 8)).astype(np.float32) / 3,
+            "start": np.array([start]),
+            "end": np.array([np.iinfo(np.int64).max]),
+            "axes": np.array([2]),
+        },
+        opset,
+    )
+    path = folder / "streaming.onnx"
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize("start", [-2, 3], ids=["from the end", "from the begin"])
+def test_a_cache_of_rows_is_a_queue(tmp_path: Path, start: int) -> None:
+    path = _streaming(tmp_path, start)
+    graph = load(path, choices=InputChoices(constants={"rate": 2}, states=_STATES))
+    assert [border.name for border in graph.own_inputs()] == ["x"]
+    assert [border.name for border in graph.own_outputs()] == ["y"]
+    queues = {operator.inputs[1]: operator for operator in graph.operators if isinstance(operator.op, Queue)}
+    cache = next(state for state in graph.states if state.before.name == "cache_before")
+    assert queues[cache.tensor].output == cache.after.tensor and cache.initial.size == 4 * 5
+
+
+def test_states_go_from_run_to_run(tmp_path: Path) -> None:
+    report = reports.run_model(_streaming(tmp_path), HOST, QUICK, inputs=[], expected=[], steps=6)
+    assert report["verified"] and report["state_bytes"] >= 4 * (4 * 5 + 8)
+
+
+def test_the_steps_equal_the_model_with_its_states_fed_back(tmp_path: Path) -> None:
+    """The outputs of a sequence are those of ONNX Runtime, whose states the caller feeds."""
+    path = _streaming(tmp_path)
+    session = onnxruntime.InferenceSession(path)
+    steps = np.random.default_rng(1).standard_normal((5, 1, 4, 3)).astype(np.float32)
+    np.save(tmp_path / "x.npy", steps)
+    fed = {"cache": np.zeros((1, 4, 2), np.float32), "h": np.zeros((1, 8), np.float32)}
+    outputs = []
+    for x in steps:
+        y, cache, h = session.run(None, {"x": x, "rate": np.array(3), **fed})
+        outputs.append(y)
+        fed = {"cache": cache, "h": h}
+    np.save(tmp_path / "y.npy", np.stack(outputs))
+    inputs, expected = ([tmp_path / f"{name}.npy"] for name in "xy")
+    report = reports.run_model(path, HOST, QUICK, inputs=inputs, expected=expected)
+    assert report["verified"]
+
+
+@pytest.mark.parametrize(
+    ("choices", "reason"),
+    [
+        (InputChoices(constants={"sr": 2}), "no input 'sr'; its inputs are x, cache, h, rate"),
+        (InputChoices(constants={"rate": 2.5}), "input 'rate' is int64, which cannot be 2.5"),
+        (InputChoices(states={"h": "cache_out"}), r"'cache_out' is float32 \[1, 4, 2\], and input 'h'"),
+        (InputChoices(states={"h": "h_new"}), "no output 'h_new'; its outputs are y, cache_out, h_out"),
+        (InputChoices(constants={"h": 0}, states={"h": "h_out"}), "a constant .--bind. or a state"),
+    ],
+)
+def test_choices_that_do_not_fit_are_refused(tmp_path: Path, choices: InputChoices, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        load(_streaming(tmp_path), choices=choices)
+
+
+def test_an_old_operator_set_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="opset 11; --state needs 12 or newer"):
+        load(_streaming(tmp_path, opset=11), choices=InputChoices(states=_STATES))
+
+
+def test_a_tflite_file_has_its_own_states(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(b"\x00\x00\x00\x00TFL3" + bytes(64))
+    with pytest.raises(UsageError, match="--bind is for ONNX files"):
+        load(path, choices=InputChoices(constants={"x": 1}))
