@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
@@ -15,54 +17,87 @@ from mcudeploy.frontend.tflite.variable_states import (
 )
 from mcudeploy.frontend.tflite.writer import Writer
 
+_SLICES = ("SLICE", "STRIDED_SLICE")
+
 
 def queue_of(contents: Contents, variable: Variable) -> dict[int, Translation] | None:
-    """The translation of concat(variable, x), if the variable is assigned its last rows; else None."""
+    """The translation of concat(rows, x), if the variable keeps its last rows; else None.
+
+    Either all rows of the variable are joined and the last ones assigned, or its last rows are joined and
+    all assigned.
+    """
     if len(variable.reads) != 1 or len(variable.assigned) != 1:
         return None
     (read,), (assigned,) = variable.reads, variable.assigned
-    readers = _readers(contents, read.outputs[0])
-    if len(readers) != 1 or read.outputs[0] in contents.outputs:
+    older = _only_reader(contents, read.outputs[0])
+    if older is None:
         return None
-    joined = readers[0]
-    if joined.op != "CONCATENATION" or len(joined.inputs) != 2 or joined.inputs[0] != read.outputs[0]:
+    keeps_all = older.op in _SLICES
+    joined = _only_reader(contents, older.outputs[0]) if keeps_all else older
+    if joined is None or joined.op != "CONCATENATION" or len(joined.inputs) != 2:
         return None
-    state, newest, whole = (contents.tensors[at] for at in (*joined.inputs, joined.outputs[0]))
-    rank, axis = len(whole.shape), joined.integer("Axis")
-    if not -rank <= axis < rank or not state.kind == newest.kind == whole.kind:
+    if joined.inputs[0] != (older if keeps_all else read).outputs[0]:
         return None
-    axis %= rank
-    rows = newest.shape[axis]
-    tail = next((it for it in contents.operators if assigned.inputs[1] in it.outputs), None)
-    if (
-        fused(joined) is not None
-        or not _alike(state, newest, whole)
-        or rows > whole.shape[axis]
-        or tail is None
-        or not _is_tail(contents, tail, joined.outputs[0], (axis, rows))
-    ):
+    queue = _Queue(contents, joined, contents.tensors[read.outputs[0]], variable.initial)
+    if not queue.is_sound():
         return None
+    whole, tail = joined.outputs[0], assigned.inputs[1]
+    if keeps_all:
+        is_kept = tail == whole and _is_tail(contents, older, read.outputs[0], queue.moved)
+        return {older.index: nothing, joined.index: queue.translate} if is_kept else None
+    maker = next((it for it in contents.operators if tail in it.outputs), None)
+    if maker is None or not _is_tail(contents, maker, whole, queue.moved):
+        return None
+    unread = _readers(contents, tail) == [assigned] and tail not in contents.outputs
+    return {joined.index: queue.translate, **({maker.index: nothing} if unread else {})}
 
-    def translate(writer: Writer, operator: TfliteOperator) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """Rows of a variable, read as `state`, and the newest rows, which `joined` concatenates."""
+
+    contents: Contents
+    joined: TfliteOperator
+    state: TfliteTensor
+    initial: TfliteTensor | None
+
+    @property
+    def moved(self) -> tuple[int, int]:
+        """The axis, and the number of rows that enter in a run."""
+        axis = self.joined.integer("Axis") % len(self.state.shape)
+        return axis, self.contents.tensors[self.joined.inputs[1]].shape[axis]
+
+    def is_sound(self) -> bool:
+        """Whether the stored values of all mean the same, and the newest rows fit."""
+        newest, whole = (self.contents.tensors[at] for at in (self.joined.inputs[1], self.joined.outputs[0]))
+        rank = len(whole.shape)
+        if not (
+            rank == len(newest.shape) == len(self.state.shape) and -rank <= self.joined.integer("Axis") < rank
+        ):
+            return False
+        axis, rows = self.moved
+        alike = (
+            self.state.kind == newest.kind == whole.kind
+            and self.state.scales == newest.scales == whole.scales
+        )
+        return fused(self.joined) is None and alike and rows <= whole.shape[axis]
+
+    def translate(self, writer: Writer, operator: TfliteOperator) -> None:
+        """Write the queue: a state of all rows that newest ones enter."""
         newest, whole = writer.input(operator, 1), writer.output(operator)
-        first = initial_value(state, variable.initial)
-        oldest = np.repeat(np.take(first, [0], axis), rows, axis)  # they leave in the first run
-        name = writer.kept_input(state, whole.shape)
+        axis, rows = self.moved
+        first = initial_value(self.state, self.initial)
+        if first.shape[axis] < whole.shape[axis]:
+            oldest = np.repeat(np.take(first, [0], axis), rows, axis)  # they leave in the first run
+            first = np.concatenate([oldest, first], axis)
+        name = writer.kept_input(self.state, whole.shape)
         writer.keep(whole, queue_node(writer, (writer.raw(newest), name), axis, rows))
-        writer.keep_state(name, writer.name(whole), writer.constant(np.concatenate([oldest, first], axis)))
-
-    unread = _readers(contents, tail.outputs[0]) == [assigned] and tail.outputs[0] not in contents.outputs
-    return {joined.index: translate, **({tail.index: nothing} if unread else {})}
-
-
-def _alike(*tensors: TfliteTensor) -> bool:
-    """Whether the stored values of all mean the same."""
-    return all(it.scales == tensors[0].scales for it in tensors)
+        writer.keep_state(name, writer.name(whole), writer.constant(first))
 
 
 def _is_tail(contents: Contents, operator: TfliteOperator, source: int, rows: tuple[int, int]) -> bool:
     """Whether the operator takes all of a tensor but its first rows along an axis."""
-    if operator.op not in ("SLICE", "STRIDED_SLICE") or operator.inputs[0] != source:
+    if operator.op not in _SLICES or operator.inputs[0] != source:
         return False
     given = [contents.tensors[number] for number in operator.inputs[1:]]
     if any(it.data is None or it.kind not in ("INT32", "INT64") for it in given):
@@ -99,3 +134,9 @@ def _clipped(place: int, size: int) -> int:
 
 def _readers(contents: Contents, tensor: int) -> list[TfliteOperator]:
     return [operator for operator in contents.operators if tensor in operator.inputs]
+
+
+def _only_reader(contents: Contents, tensor: int) -> TfliteOperator | None:
+    """The operator that alone reads a tensor; None for several, or an output of the file."""
+    readers = _readers(contents, tensor)
+    return readers[0] if len(readers) == 1 and tensor not in contents.outputs else None
