@@ -19,17 +19,25 @@ def queue(
     filled: bool = True,
     tail: str = "SLICE",
 ) -> Any:
-    """A depthwise convolution over the last rows of a sequence, which a variable keeps."""
+    """A depthwise convolution over the last rows of a sequence, which a variable keeps.
+
+    `tail`: the operator that leaves out the oldest rows before the variable is assigned; "" if the variable
+    keeps them, and they are left out before the newest are joined.
+    """
     x, rows = _activation(f, kind, 1, newest, 1, CHANNELS), kept + newest
     handle = f.variable("rows")
-    before = f.operator("READ_VARIABLE", [handle], _activation(f, kind, 1, kept, 1, CHANNELS))
+    stored = kept if tail else rows
+    before = f.operator("READ_VARIABLE", [handle], _activation(f, kind, 1, stored, 1, CHANNELS))
+    begin = f.constant([0, newest, 0, 0])
+    if not tail:
+        older = _activation(f, kind, 1, kept, 1, CHANNELS)
+        before = f.operator("SLICE", [before, begin, f.constant([-1] * 4)], older)
     whole = _activation(f, kind, 1, rows, 1, CHANNELS)
     f.operator("CONCATENATION", [before, x], whole, Axis=1, FusedActivationFunction=NONE)
-    after = _activation(f, kind, 1, kept, 1, CHANNELS)
-    begin = f.constant([0, newest, 0, 0])
+    after = _activation(f, kind, 1, kept, 1, CHANNELS) if tail else whole
     if tail == "SLICE":
         f.operator("SLICE", [whole, begin, f.constant([-1] * 4)], after)
-    else:
+    elif tail:
         masks = {"BeginMask": 13, "EndMask": 15, "EllipsisMask": 0, "NewAxisMask": 0, "ShrinkAxisMask": 0}
         f.operator("STRIDED_SLICE", [whole, begin, f.constant([0] * 4), f.constant([1] * 4)], after, **masks)
     f.operator("ASSIGN_VARIABLE", [handle, after], [])
@@ -50,7 +58,7 @@ def queue(
         **options,
     )
     if filled:
-        f.call_once(rows=_initial(f, kind, 1, kept, 1, CHANNELS))
+        f.call_once(rows=_initial(f, kind, 1, stored, 1, CHANNELS))
     return [x], [y]
 
 

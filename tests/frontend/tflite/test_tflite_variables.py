@@ -25,6 +25,7 @@ from tests import reports
 FILES = {
     "one row": queue,
     "two rows": partial(queue, newest=2, tail="STRIDED_SLICE"),
+    "all rows assigned": partial(queue, newest=2, tail=""),
     "more new rows than kept": partial(queue, newest=5, kept=2),
     "no initial value": partial(queue, filled=False),
     "floats": partial(queue, kind="FLOAT32", newest=2, kept=3),
@@ -57,9 +58,10 @@ def test_programs_are_verified_and_keep_their_states(name: str, tmp_path: Path) 
     assert report["state_bytes"] > 0
 
 
-def test_a_queue_is_the_tensor_that_the_convolution_reads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tail", ["SLICE", ""])
+def test_a_queue_is_the_tensor_that_the_convolution_reads(tmp_path: Path, tail: str) -> None:
     file = FlatFile()
-    graph = load(file.save(tmp_path, *queue(file, newest=2)))
+    graph = load(file.save(tmp_path, *queue(file, newest=2, tail=tail)))
     assert [operator.op.kind for operator in graph.operators] == ["Queue", "Reshape", "Conv2d"]
     (state,) = graph.states
     assert graph.tensors[state.tensor].shape == (1, 6, CHANNELS)
