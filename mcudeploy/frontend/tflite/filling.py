@@ -83,11 +83,17 @@ def _resize(writer: Writer, operator: TfliteOperator, image: str, **attributes: 
     return writer.node("Resize", [image, "", "", wanted], **attributes)
 
 
-_REDUCTIONS = {"MEAN": "ReduceMean", "REDUCE_MAX": "ReduceMax", "REDUCE_MIN": "ReduceMin", "SUM": "ReduceSum"}
+_REDUCTIONS = {
+    "MEAN": "ReduceMean",
+    "REDUCE_MAX": "ReduceMax",
+    "REDUCE_MIN": "ReduceMin",
+    "REDUCE_PROD": "ReduceProd",
+    "SUM": "ReduceSum",
+}
 
 
 def reduction(writer: Writer, operator: TfliteOperator) -> None:
-    """MEAN, SUM, REDUCE_MAX, REDUCE_MIN over constant axes."""
+    """MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD over constant axes."""
     source, axes = writer.input(operator, 0), writer.integers(operator, 1, "the axes")
     rank = len(source.shape)
     if any(not -rank <= axis < rank for axis in axes):

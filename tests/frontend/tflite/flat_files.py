@@ -19,6 +19,8 @@ from mcudeploy.verify.reference import Reference
 
 Array = NDArray[Any]
 SAME, VALID = 0, 1
+_VERSIONS = {"BROADCAST_TO": 2}
+"""The least version of operators in LiteRT, unless it is 1."""
 NONE, RELU, RELU_N1_TO_1, RELU6 = 0, 1, 2, 3
 
 
@@ -203,7 +205,7 @@ def _code(b: Any, op: str) -> int:
     tflite.OperatorCodeAddDeprecatedBuiltinCode(b, min(number, 127))
     if custom is not None:
         tflite.OperatorCodeAddCustomCode(b, custom)
-    tflite.OperatorCodeAddVersion(b, 1)
+    tflite.OperatorCodeAddVersion(b, _VERSIONS.get(op, 1))
     return int(tflite.OperatorCodeEnd(b))
 
 

@@ -1,0 +1,102 @@
+"""Functions that ONNX has in another form."""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+
+import numpy as np
+from onnx import helper
+
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.tflite.contents import TfliteOperator
+from mcudeploy.frontend.tflite.scales import fused
+from mcudeploy.frontend.tflite.writer import Writer
+
+_LEAST_NORM = 1e-6
+"""TFLite divides by this norm at least."""
+
+
+def add_n(writer: Writer, operator: TfliteOperator) -> None:
+    """ADD_N: a sum of several tensors."""
+    names = [writer.real(writer.input(operator, position)) for position in range(len(operator.inputs))]
+    writer.finish(writer.output(operator), writer.node("Sum", names))
+
+
+def arg_extremum(writer: Writer, operator: TfliteOperator) -> None:
+    """ARG_MAX and ARG_MIN along a constant axis; of equal values the first."""
+    source, result = writer.input(operator, 0), writer.output(operator)
+    axes = writer.integers(operator, 1, "the axis")
+    if len(axes) != 1:
+        raise Unsupported("it needs one axis")
+    op = "ArgMax" if operator.op == "ARG_MAX" else "ArgMin"
+    made = writer.node(op, [writer.real(source)], axis=axes[0], keepdims=0)
+    if result.dtype != "int64":
+        if result.dtype is None:
+            raise Unsupported(f"positions of {result.kind} are not supported")
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(result.dtype))
+        made = writer.node("Cast", [made], main=False, to=to)
+    writer.keep(result, made)
+
+
+def cumulative_sum(writer: Writer, operator: TfliteOperator) -> None:
+    """CUMSUM along a constant axis."""
+    axes = writer.integers(operator, 1, "the axis")
+    axis = writer.constant(np.array(axes[0], np.int64))
+    exclusive, reverse = int(operator.flag("Exclusive")), int(operator.flag("Reverse"))
+    x = writer.real(writer.input(operator, 0))
+    made = writer.node("CumSum", [x, axis], exclusive=exclusive, reverse=reverse)
+    writer.finish(writer.output(operator), made)
+
+
+def fill(writer: Writer, operator: TfliteOperator) -> None:
+    """FILL: a value in every element of a constant shape."""
+    sizes, value = writer.integers(operator, 0, "the shape"), writer.input(operator, 1)
+    shape = writer.constant(np.array(sizes, np.int64))
+    writer.keep(writer.output(operator), writer.node("Expand", [writer.raw(value), shape]))
+
+
+def floor_division(writer: Writer, operator: TfliteOperator) -> None:
+    """FLOOR_DIV and FLOOR_MOD of float values."""
+    result = writer.output(operator)
+    if result.kind != "FLOAT32":
+        raise Unsupported(f"of {result.kind}; FLOAT32 is supported")
+    dividend, divisor = (writer.real(writer.input(operator, position)) for position in (0, 1))
+    made = writer.node("Floor", [writer.node("Div", [dividend, divisor], main=False)])
+    if operator.op == "FLOOR_MOD":
+        whole = writer.node("Mul", [made, divisor], main=False)
+        made = writer.node("Sub", [dividend, whole], main=False)
+    writer.finish(result, made)
+
+
+def gelu(writer: Writer, operator: TfliteOperator) -> None:
+    """GELU, exact or by tanh."""
+    x = writer.real(writer.input(operator, 0))
+    if operator.flag("Approximate"):
+        square = _part(writer, "Mul", x, x)
+        bend = _part(writer, "Add", _part(writer, "Mul", square, 0.044715), 1.0)
+        curve = _part(writer, "Tanh", _part(writer, "Mul", _part(writer, "Mul", x, bend), sqrt(2 / pi)))
+    else:
+        curve = _part(writer, "Erf", _part(writer, "Mul", x, sqrt(0.5)))
+    share = _part(writer, "Mul", _part(writer, "Add", curve, 1.0), 0.5)
+    writer.finish(writer.output(operator), writer.node("Mul", [x, share]))
+
+
+def _part(writer: Writer, op: str, *operands: str | float) -> str:
+    """A node of values and numbers that is a part of an operator."""
+    names = [it if isinstance(it, str) else writer.constant(np.array(it, np.float32)) for it in operands]
+    return writer.node(op, names, main=False)
+
+
+def l2_normalization(writer: Writer, operator: TfliteOperator) -> None:
+    """L2_NORMALIZATION of the last axis."""
+    x = writer.real(writer.input(operator, 0))
+    norm = writer.node("ReduceL2", [x], main=False, axes=[-1], keepdims=1)
+    least = writer.constant(np.array(_LEAST_NORM, np.float32))
+    norm = writer.node("Max", [norm, least], main=False)
+    writer.finish(writer.output(operator), writer.node("Div", [x, norm]), fused(operator))
+
+
+def log_softmax(writer: Writer, operator: TfliteOperator) -> None:
+    """LOG_SOFTMAX of the last axis."""
+    x = writer.real(writer.input(operator, 0))
+    writer.finish(writer.output(operator), writer.node("LogSoftmax", [x], axis=-1))

@@ -1,0 +1,169 @@
+"""Files of operators that ONNX has in another form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from flat_cases import NONE, case
+from flat_files import FlatFile
+
+INT8, FLOAT = "int8", "float"
+
+
+def image(f: FlatFile, kind: str, *shape: int) -> int:
+    """An activation; int8 ones have one scale, as moved elements keep theirs."""
+    return f.int8(*shape) if kind == INT8 else f.add(*shape)
+
+
+for each in (INT8, FLOAT):
+    for mode, name in enumerate(("reflect", "symmetric")):
+
+        @case("MIRROR_PAD", f"{each}-{name}")
+        def _(f: FlatFile, kind: str = each, mode: int = mode) -> Any:
+            x, pads = image(f, kind, 1, 4, 5, 3), f.constant([[0, 0], [2, 1], [1, 3], [0, 0]])
+            f.operator("MIRROR_PAD", [x, pads], y := image(f, kind, 1, 7, 9, 3), Mode=mode)
+            return [x], [y]
+
+    @case("REVERSE_V2", each)
+    def _(f: FlatFile, kind: str = each) -> Any:
+        x = image(f, kind, 1, 4, 5, 3)
+        f.operator("REVERSE_V2", [x, f.constant([1])], y := image(f, kind, 1, 4, 5, 3))
+        return [x], [y]
+
+    @case("TILE", each)
+    def _(f: FlatFile, kind: str = each) -> Any:
+        x = image(f, kind, 1, 2, 3, 2)
+        f.operator("TILE", [x, f.constant([1, 2, 1, 3])], y := image(f, kind, 1, 4, 3, 6))
+        return [x], [y]
+
+    @case("BROADCAST_TO", each)
+    def _(f: FlatFile, kind: str = each) -> Any:
+        x = image(f, kind, 1, 1, 3, 2)
+        f.operator("BROADCAST_TO", [x, f.constant([1, 4, 3, 2])], y := image(f, kind, 1, 4, 3, 2))
+        return [x], [y]
+
+    @case("SPACE_TO_BATCH_ND", each)
+    def _(f: FlatFile, kind: str = each) -> Any:
+        x, block, pads = image(f, kind, 1, 5, 6, 3), f.constant([2, 2]), f.constant([[1, 2], [0, 2]])
+        f.operator("SPACE_TO_BATCH_ND", [x, block, pads], y := image(f, kind, 4, 4, 4, 3))
+        return [x], [y]
+
+    @case("BATCH_TO_SPACE_ND", each)
+    def _(f: FlatFile, kind: str = each) -> Any:
+        x, block, crops = image(f, kind, 4, 3, 4, 3), f.constant([2, 2]), f.constant([[1, 0], [0, 2]])
+        f.operator("BATCH_TO_SPACE_ND", [x, block, crops], y := image(f, kind, 1, 5, 6, 3))
+        return [x], [y]
+
+    for op in ("ARG_MAX", "ARG_MIN"):
+
+        @case(op, each, oracle=False)
+        def _(f: FlatFile, op: str = op, kind: str = each) -> Any:
+            x, y = image(f, kind, 1, 5, 9), f.add(1, 5, kind="INT32")
+            f.operator(op, [x, f.constant(2)], y, OutputType=2)
+            return [x], [y]
+
+
+for op in ("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL"):
+
+    @case(op, FLOAT, oracle=False)
+    def _(f: FlatFile, op: str = op) -> Any:
+        """The positive values, or those that ReLU sets to zero."""
+        x, zero = f.add(1, 6, 5), f.constant(np.float32(0), np.float32)
+        f.operator("RELU", [x], r := f.add(1, 6, 5))
+        f.operator(op, [zero, r] if op == "GREATER_EQUAL" else [r, zero], c := f.add(1, 6, 5, kind="BOOL"))
+        f.operator("SELECT_V2", [c, x, f.constant(np.float32(2), np.float32)], y := f.add(1, 6, 5))
+        if op == "LESS":  # nothing is below zero
+            f.operator(op, [x, zero], d := f.add(1, 6, 5, kind="BOOL"))
+            f.operator("SELECT", [d, x, y], z := f.add(1, 6, 5))
+            return [x], [z]
+        return [x], [y]
+
+
+for op in ("SELECT", "SELECT_V2"):
+
+    @case(op, INT8, oracle=False)
+    def _(f: FlatFile, op: str = op) -> Any:
+        x, y = f.int8(1, 6, 5), f.int8(1, 6, 5)
+        f.operator("GREATER", [x, y], c := f.add(1, 6, 5, kind="BOOL"))
+        f.operator(op, [c, y, x], z := f.int8(1, 6, 5))
+        return [x, y], [z]
+
+
+for op in ("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"):
+
+    @case(op, FLOAT, oracle=False)
+    def _(f: FlatFile, op: str = op) -> Any:
+        x, y = f.add(1, 6, 5), f.add(1, 6, 5)
+        zero = f.constant(np.float32(0), np.float32)
+        f.operator("GREATER", [x, zero], a := f.add(1, 6, 5, kind="BOOL"))
+        f.operator("GREATER", [y, zero], b := f.add(1, 6, 5, kind="BOOL"))
+        f.operator(op, [a] if op == "LOGICAL_NOT" else [a, b], c := f.add(1, 6, 5, kind="BOOL"))
+        f.operator("SELECT_V2", [c, x, y], z := f.add(1, 6, 5))
+        return [x, y], [z]
+
+
+@case("ADD_N", FLOAT)
+def _(f: FlatFile) -> Any:
+    sources = [f.add(1, 7) for _ in range(3)]
+    f.operator("ADD_N", sources, y := f.add(1, 7))
+    return sources, [y]
+
+
+for exclusive, backwards in ((0, 0), (1, 1)):
+
+    @case("CUMSUM", f"{exclusive}-{backwards}")
+    def _(f: FlatFile, how: Any = (exclusive, backwards)) -> Any:
+        x, axis = f.add(1, 4, 6), f.constant(1)
+        f.operator("CUMSUM", [x, axis], y := f.add(1, 4, 6), Exclusive=how[0], Reverse=how[1])
+        return [x], [y]
+
+
+@case("FILL", FLOAT)
+def _(f: FlatFile) -> Any:
+    x = f.add(1, 4)
+    f.operator("FILL", [f.constant([1, 4]), f.constant(np.float32(3), np.float32)], c := f.add(1, 4))
+    f.operator("SUB", [x, c], y := f.add(1, 4), FusedActivationFunction=NONE)
+    return [x], [y]
+
+
+for op in ("FLOOR_DIV", "FLOOR_MOD"):
+
+    @case(op, FLOAT, oracle=False)
+    def _(f: FlatFile, op: str = op) -> Any:
+        x, by = f.add(1, 30), f.constant(np.float32(0.75), np.float32)
+        f.operator(op, [x, by], y := f.add(1, 30))
+        return [x], [y]
+
+
+for approximate in (0, 1):
+
+    @case("GELU", f"float-{approximate}", oracle=False)
+    def _(f: FlatFile, approximate: int = approximate) -> Any:
+        f.operator("GELU", [x := f.add(1, 30)], y := f.add(1, 30), Approximate=approximate)
+        return [x], [y]
+
+
+@case("L2_NORMALIZATION", FLOAT, oracle=False)
+def _(f: FlatFile) -> Any:
+    f.operator("L2_NORMALIZATION", [x := f.add(1, 4, 6)], y := f.add(1, 4, 6), FusedActivationFunction=NONE)
+    return [x], [y]
+
+
+@case("L2_NORMALIZATION", INT8, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, y = f.int8(1, 4, 6), f.int8(1, 4, 6, scale=1 / 128, zero=0)
+    f.operator("L2_NORMALIZATION", [x], y, FusedActivationFunction=NONE)
+    return [x], [y]
+
+
+@case("LOG_SOFTMAX", FLOAT, oracle=False)
+def _(f: FlatFile) -> Any:
+    f.operator("LOG_SOFTMAX", [x := f.add(1, 12)], y := f.add(1, 12))
+    return [x], [y]
+
+
+@case("REDUCE_PROD", FLOAT)
+def _(f: FlatFile) -> Any:
+    f.operator("REDUCE_PROD", [x := f.add(1, 4, 6), f.constant([1])], y := f.add(1, 6), KeepDims=False)
+    return [x], [y]
