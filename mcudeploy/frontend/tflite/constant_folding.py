@@ -61,6 +61,8 @@ def folded(
         return None
     if operator.op == "SHAPE":
         return _constant(result, np.array(sources[0].shape, np.int64))
+    if operator.op == "DENSIFY" and sources[0].data is not None:  # its zeros were written when it was read
+        return replace(result, data=sources[0].data)
     fold = FOLDS.get(operator.op)
     if fold is None or any(it.kind not in _INTEGERS for it in (*sources, result)):
         return None

@@ -63,7 +63,6 @@ class TfliteTensor:
     scales: Scales | None
     variable: bool = False
     """Whether it keeps its value from one inference to the next."""
-    sparse: bool = False
 
     @property
     def label(self) -> str:

@@ -11,11 +11,15 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.tflite.contents import DTYPES, Contents, Option, Scales, TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.operator_options import OPTIONS
+from mcudeploy.frontend.tflite.sparse import Level, Sparsity
 
 try:
     import tflite
@@ -141,18 +145,52 @@ class _TfliteFile:
             raise self._fault(f"tensor {called} has the shape {list(shape[:_MOST_DIMENSIONS])}")
         scales = self._scales(table.Quantization(), called)
         data = self._data(table.Buffer(), called)
-        sparse = table.Sparsity() is not None
-        tensor = TfliteTensor(index, name, shape, kind, data, scales, bool(table.IsVariable()), sparse)
+        tensor = TfliteTensor(index, name, shape, kind, data, scales, bool(table.IsVariable()))
         if tensor.elements > MAX_TENSOR_ELEMENTS:
             raise self._fault(
                 f"tensor {called} has the shape {list(shape)}; the limit is {MAX_TENSOR_ELEMENTS} elements"
             )
         needed = tensor.elements * _ITEM_BYTES.get(kind, 0)
-        if data is not None and needed and not sparse and len(data) != needed:
+        if data is not None and needed and table.Sparsity() is not None:
+            return replace(tensor, data=self._written_out(table.Sparsity(), tensor, data))
+        if data is not None and needed and len(data) != needed:
             raise self._fault(
                 f"tensor {called} has {len(data)} bytes of data; {kind} {list(shape)} needs {needed}"
             )
         return tensor
+
+    def _written_out(self, table: Any, tensor: TfliteTensor, data: memoryview) -> memoryview:
+        """The bytes of a sparse constant, with its zeros."""
+        order, blocked = self._integers(table, "TraversalOrder"), self._integers(table, "BlockMap")
+        levels = self._each(
+            "levels", table.DimMetadataLength(), lambda at: self._level(table.DimMetadata(at))
+        )
+        if tensor.dtype is None:
+            raise self._fault(f"tensor {tensor.label} is sparse and {tensor.kind}")
+        try:
+            values = np.frombuffer(data, np.dtype(tensor.dtype).newbyteorder("<"))
+            dense = Sparsity(order, blocked, levels).written_out(values, tensor.shape)
+        except ValueError as fault:
+            raise self._fault(f"tensor {tensor.label} is sparse: {fault}") from fault
+        return memoryview(dense.tobytes())
+
+    def _level(self, table: Any) -> Level:
+        if table.Format() != tflite.DimensionType.SPARSE_CSR:
+            return Level(table.DenseSize())
+        vectors = [
+            self._index_vector(getattr(table, f"{name}Type")(), getattr(table, name)())
+            for name in ("ArraySegments", "ArrayIndices")
+        ]
+        return Level(0, *vectors)
+
+    def _index_vector(self, kind: int, table: Any) -> NDArray[np.int64]:
+        """The numbers of a list of one of three widths."""
+        name = _names("SparseIndexVector").get(kind)
+        if table is None or name not in ("Int32Vector", "Uint16Vector", "Uint8Vector"):
+            raise self._fault("a sparse tensor has a level without indices")
+        vector = getattr(tflite, name)()
+        vector.Init(table.Bytes, table.Pos)
+        return np.array(self._integers(vector, "Values"), np.int64)
 
     def _data(self, number: int, called: str) -> memoryview | None:
         """The bytes of a constant; None if the buffer is empty. They may stand after the tables."""

@@ -138,7 +138,6 @@ REASONS: dict[str, str] = {
     ),
     **dict.fromkeys(("ASSIGN_VARIABLE", "READ_VARIABLE", "VAR_HANDLE"), _VARIABLE),
     **dict.fromkeys(("CALL", "IF", "WHILE"), _CONTROL),
-    "DENSIFY": "its weights are sparse; convert the model without sparsity",
 }
 """Reasons why some operators are not translated, and the way out."""
 

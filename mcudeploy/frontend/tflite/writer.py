@@ -139,8 +139,6 @@ class Writer:
             raise Unsupported(
                 f"tensor {tensor.label} keeps its value between inferences, which is not supported"
             )
-        if tensor.sparse:
-            raise Unsupported(f"tensor {tensor.label} is sparse; convert the model without sparsity")
         name = self.name(tensor)
         if tensor.data is not None and name not in self._constants:
             self._constants[name] = numpy_helper.from_array(_native(tensor.array()), name)

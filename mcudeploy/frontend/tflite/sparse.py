@@ -1,0 +1,89 @@
+"""Sparse constants of .tflite files, written out.
+
+The file stores a tree. Each level is an axis of the tensor, or an axis inside a block of it, in the file's
+order; a dense level has every place, a sparse one the places of a list (compressed sparse rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of the tree: `size` places below each node, or those of `indices` between its `segments`."""
+
+    size: int
+    segments: _Integers | None = None
+    indices: _Integers | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sparsity:
+    """How the values of a sparse tensor are stored.
+
+    `order`: by level, the axis; numbers from the tensor's rank on are axes inside a block. `blocked`: the
+    tensor's axis of each axis inside a block.
+    """
+
+    order: tuple[int, ...]
+    blocked: tuple[int, ...]
+    levels: tuple[Level, ...]
+
+    def written_out(self, values: NDArray[np.generic], shape: Sequence[int]) -> NDArray[np.generic]:
+        """Return the dense tensor of a shape. Raises ValueError if the tree does not fit it or the values."""
+        rank = len(shape)
+        axes = rank + len(self.blocked)
+        if sorted(self.order) != list(range(axes)) or len(self.levels) != axes:
+            raise ValueError(f"{len(self.levels)} levels in the order {list(self.order)} for {rank} axes")
+        if any(not 0 <= axis < rank for axis in self.blocked):
+            raise ValueError(f"blocks of the axes {list(self.blocked)} of {rank}")
+        nodes: _Integers = np.zeros(1, np.int64)
+        places: dict[int, _Integers] = {}
+        for axis, level in zip(self.order, self.levels, strict=True):
+            parents, nodes, own = _below(nodes, level, prod(shape))
+            places = {known: each[parents] for known, each in places.items()} | {axis: own}
+        if len(nodes) != values.size:
+            raise ValueError(f"the tree has {len(nodes)} leaves for {values.size} values")
+        sizes = {axis: level.size for axis, level in zip(self.order, self.levels, strict=True)}
+        at = [places[axis] for axis in range(rank)]
+        for inside, axis in enumerate(self.blocked, start=rank):
+            at[axis] = at[axis] * sizes[inside] + places[inside]
+        if any(
+            each.size and not 0 <= each.min() <= each.max() < size
+            for each, size in zip(at, shape, strict=True)
+        ):
+            raise ValueError(f"a value lies outside {list(shape)}")
+        dense = np.zeros(shape, values.dtype)
+        dense[tuple(at)] = values[nodes]
+        return dense
+
+
+def _below(nodes: _Integers, level: Level, most: int) -> tuple[_Integers, _Integers, _Integers]:
+    """Return, for each node below `nodes`, the position of its parent, its number, and its place."""
+    if level.segments is None or level.indices is None:
+        if not level.size >= 0 or len(nodes) * level.size > most:
+            raise ValueError(f"a level has {len(nodes)} times {level.size} nodes for {most} elements")
+        places = np.tile(np.arange(level.size), len(nodes))
+        parents = np.repeat(np.arange(len(nodes)), level.size)
+        return parents, nodes[parents] * level.size + places, places
+    segments = level.segments
+    if nodes.size and nodes.max() + 1 >= segments.size:
+        raise ValueError(f"a level has {segments.size} segments for {nodes.max() + 1} nodes")
+    begins, ends = segments[nodes], segments[nodes + 1]
+    counts = ends - begins
+    if np.any(counts < 0) or np.any(begins < 0) or np.any(ends > level.indices.size):
+        raise ValueError("the segments of a level do not rise, or end beyond its indices")
+    if counts.sum() > most:
+        raise ValueError(f"a level has {counts.sum()} nodes for {most} elements")
+    parents = np.repeat(np.arange(len(nodes)), counts)
+    firsts = np.cumsum(counts) - counts
+    numbers = np.arange(counts.sum()) - firsts[parents] + begins[parents]
+    return parents, numbers, level.indices[numbers]
