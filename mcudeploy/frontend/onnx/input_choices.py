@@ -1,4 +1,4 @@
-"""What the user states about the inputs of a model."""
+"""Choices of the user for the inputs of a model."""
 
 from __future__ import annotations
 
