@@ -74,6 +74,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "tutorials": [["--pages", "pages"]],
     "verify_models": [["models", *ON_M4, "--only", "ic01", "--no-split"]],
     "wall_clock": [["2", "model.onnx", "--runs", "2"]],
+    "wild": [["--folder", ".", *SHORT]],
 }
 """The command lines of each script, in the folder of `work`."""
 

