@@ -128,7 +128,7 @@ def _outcome(model: Path, time_limit: str) -> Outcome:
 def _micro_arena(model: Path) -> str:
     """The bytes that TensorFlow Lite Micro allocates; "" if it does not read the file."""
     run = subprocess.run([sys.executable, "-c", _MICRO, model], capture_output=True, text=True, check=False)
-    total = re.search(r"Arena allocation total (\d+) bytes", run.stdout)
+    total = re.search(r"Arena allocation total (\d+) bytes", run.stderr + run.stdout)
     return f"{int(total[1]):,}" if total else ""
 
 
