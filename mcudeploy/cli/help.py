@@ -66,6 +66,7 @@ _OPTIONS = {
         "--stateful",
         "--rounding",
         "--keep-constant-channels",
+        "--hop",
     ],
     "Plan": [
         *("--max-overhead", "--time-limit", "--ram-limit", "--memory", "--split", "--stream-input"),

@@ -29,6 +29,7 @@ class Reading(TypedDict, total=False):
     keep_constant_channels: bool
     stateful: bool
     rounding: Literal["once", "tflite"]
+    hop: PositiveInt
 
 
 class Choices(Reading, total=False):

@@ -133,6 +133,21 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class Hop:
+    """The graph's input is the last `rows` rows of a window of `window` rows; states hold what earlier runs
+    have computed of the others.
+    """
+
+    rows: int
+    window: int
+
+    @property
+    def runs_to_fill(self) -> int:
+        """The number of runs after which all rows of the window have been fed."""
+        return -(-self.window // self.rows)
+
+
+@dataclass(frozen=True, slots=True)
 class RemovedChannels:
     """Counts of removed constant or unread channels: by tensor, multiply-accumulates, weight bytes."""
 
@@ -163,8 +178,9 @@ class Graph:
 
     `references` describes, for each tensor that exists in the ONNX model too, how to compare the two. Every
     state is among `inputs` and among `outputs`: it stays in memory permanently. `notes` lists assumptions of
-    the front end that the user should confirm; `trimmed` lists removed channels. Raises ValueError if a
-    tensor is missing, the order is invalid, or shapes do not match.
+    the front end that the user should confirm; `trimmed` lists removed channels; with `hop`, the input has
+    the new rows of a window. Raises ValueError if a tensor is missing, the order is invalid, or shapes do not
+    match.
     """
 
     name: str
@@ -176,6 +192,7 @@ class Graph:
     notes: tuple[str, ...] = ()
     trimmed: RemovedChannels | None = None
     states: tuple[State, ...] = ()
+    hop: Hop | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))

@@ -224,6 +224,9 @@ class AveragePool(PlainOperator):
     right). `out_size` is stated because it depends on ceil_mode. The divisor is the number of taps inside the
     image, or with `count_include_pad` inside the image and its pads (the part of a ceil_mode window beyond
     them never counts). int8: input and output may have different quantisations if ties go to even.
+
+    `row_taps`: if this is a part of a larger image, the least and the largest number of rows that a window of
+    the image counts. All its parts then have the same factors.
     """
 
     kind: ClassVar[str] = "AveragePool"
@@ -235,6 +238,7 @@ class AveragePool(PlainOperator):
     out_size: tuple[int, int]
     count_include_pad: bool
     ties: Ties = "even"
+    row_taps: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.ties != "even" and self.count_include_pad:
@@ -262,6 +266,7 @@ class AveragePool(PlainOperator):
         if source.dtype is not output.dtype:
             raise ValueError(f"{operator.name}: an average from {source.dtype} to {output.dtype}")
         counts = [self.taps_counted(dimension, source.shape[dimension]) for dimension in (0, 1)]
+        counts[0] += self.row_taps or ()
         least = [min(count) for count in counts]
         if min(least) == 0:
             raise ValueError(
@@ -302,6 +307,8 @@ class AveragePool(PlainOperator):
         None unless the only window contains each pixel once, counts no other, and there are rows to cut.
         """
         if self.out_size != (1, 1) or source[0] == 1:
+            return None
+        if self.row_taps not in (None, (source[0], source[0])):
             return None
         for dimension, size in enumerate(source[:2]):
             step, first = self.dilation[dimension], -self.pads[dimension]

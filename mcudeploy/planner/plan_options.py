@@ -81,6 +81,7 @@ class Options:
     states: tuple[tuple[str, str], ...] = ()
     stateful: bool = False
     rounding: Rounding | None = None
+    hop: int | None = None
     name: str | None = None
     resume: bool = False
 
@@ -226,7 +227,15 @@ OPTIONS = (
         "Rounding of int8 results: once, or twice as TFLite's reference kernels do.  "
         "[default: tflite for a .tflite file if all its operators have it]",
     ),
+    OptionSpec(
+        "hop",
+        int,
+        "Rows of the input that are new in each run, of a window that moves along its first spatial axis. A "
+        "run computes only the rows that change.",
+        metavar="ROWS",
+        least=1,
+    ),
 )
 """Every field that an option sets."""
-READING = ("float_io", "keep_constant", "shapes", "constants", "states", "stateful", "rounding")
+READING = ("float_io", "keep_constant", "shapes", "constants", "states", "stateful", "rounding", "hop")
 """The fields that decide how a model is read."""

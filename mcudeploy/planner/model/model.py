@@ -18,6 +18,8 @@ from mcudeploy.ir.plan import Function, Rewrites
 from mcudeploy.ops.requantize import Rounding
 from mcudeploy.planner.cores.functions import Assignment, partition, require_types
 from mcudeploy.planner.cores.routes import with_transfers
+from mcudeploy.planner.hop.computed_rows import KeptRows
+from mcudeploy.planner.hop.moving_window import MovingWindow
 from mcudeploy.planner.model.forms import in_form
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.tiling.live import WorkBytes, scratch_bytes, work_bytes
@@ -56,6 +58,8 @@ class Model:
     """The user's choices for the inputs."""
     constants: Constants = field(default_factory=Constants)
     """The flash that variants take, if they have been compared."""
+    window: MovingWindow | None = None
+    """The window that the graph computes from new rows; None if a run takes whole inputs."""
 
     @property
     def work(self) -> WorkBytes:
@@ -106,6 +110,19 @@ class Model:
         """Return a part of this model: a separate graph for one unit, identified by another digest."""
         return replace(self, sha256=sha256, isa=isa)._of(graph, Rewrites(), Assignment())
 
+    def keeping(self, keeping: Mapping[str, KeptRows]) -> Model:
+        """Return the model, in its first form, that keeps rows of these tensors of its window only."""
+        if self.window is None:
+            raise ValueError("the model has no window")
+        window = self.window.keeps(keeping)
+        return replace(self, window=window)._of(window.run_graph(), Rewrites(), Assignment())
+
+    def of_window(self) -> Model:
+        """Return the model, in its first form, whose runs take whole windows."""
+        if self.window is None:
+            raise ValueError("the model has no window")
+        return replace(self, window=None)._of(self.window.graph, Rewrites(), Assignment())
+
     @property
     def kernels(self) -> dict[str, str]:
         """Return the chosen variant of every operator."""
@@ -150,11 +167,13 @@ def load_model(
     choices: InputChoices = AS_IN_FILE,
     stateful: bool = False,
     rounding: Rounding | None = None,
+    hop: int | None = None,
 ) -> Model:
     """Read a model and choose its kernels.
 
     `isa`: the instructions of the core. `float_io`, `keep_constant`, `choices`, `stateful` and `rounding` are
-    options of the front end. Raises ModelError with all problems at once.
+    options of the front end. With `hop`, a run takes that number of new rows of the input. Raises ModelError
+    with all problems at once, and UsageError for a hop that the model does not have.
     """
     graph = load(
         path,
@@ -164,9 +183,12 @@ def load_model(
         stateful=stateful,
         rounding=rounding,
     )
+    window = None if hop is None else MovingWindow.of(graph, hop)
+    graph = graph if window is None else window.run_graph()
     sha256 = _digest(path, choices)
     variants = kernel_variants(graph, isa)
-    return Model(path, sha256, graph, Rewrites(), variants, _first(variants), isa, choices=choices)
+    calls = _first(variants)
+    return Model(path, sha256, graph, Rewrites(), variants, calls, isa, choices=choices, window=window)
 
 
 def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
@@ -179,6 +201,7 @@ def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
         choices=InputChoices(dict(options.shapes), dict(options.constants), dict(options.states)),
         stateful=options.stateful,
         rounding=options.rounding,
+        hop=options.hop,
     )
 
 

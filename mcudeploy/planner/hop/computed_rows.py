@@ -1,0 +1,131 @@
+"""The rows of every tensor that a run computes, and those that it keeps for the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.interval import Interval
+from mcudeploy.planner.hop.steady import Steadiness, SteadyRows
+from mcudeploy.tiling.dataflow import Dataflow, RowAccess
+
+KeptRows = Literal["all", "last"]
+"""The kept rows of a tensor that may be stored: all that are read, or those alone that are read together with
+new rows. The rows at the start of the window are then computed in every run.
+"""
+
+
+_NONE = Interval(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedRows:
+    """The rows of a tensor that each run computes, in ascending order, and those that are stored between
+    runs: `kept` by the last run, followed by `new` ones. Both are empty if nothing is stored.
+    """
+
+    made: tuple[Interval, ...]
+    kept: Interval = _NONE
+    new: Interval = _NONE
+
+    @property
+    def count(self) -> int:
+        """The number of rows that a run computes."""
+        return sum(map(len, self.made))
+
+    @property
+    def stored(self) -> Interval:
+        """The rows that are stored."""
+        return self.kept.hull(self.new)
+
+
+def computed_rows(
+    graph: Graph, steady: Steadiness, keeping: Mapping[str, KeptRows]
+) -> dict[str, ComputedRows]:
+    """Return the rows of all tensors if some rows of the tensors `keeping`, and of the input, may be stored.
+
+    A kept row is stored only if this run or a later one reads it. Tensors that nothing needs are absent.
+    """
+    flow = Dataflow.of(graph)
+    needed: dict[str, list[Interval]] = {
+        border.tensor: [Interval(0, graph.tensors[border.tensor].shape[0])] for border in graph.outputs
+    }
+    result: dict[str, ComputedRows] = {}
+    for operator, readings in reversed(list(zip(graph.operators, flow.readings, strict=True))):
+        output, rows = operator.output, graph.tensors[operator.output].shape[0]
+        if output not in needed:
+            continue
+        found = steady.tensors.get(output)
+        if found is None:
+            result[output] = ComputedRows((Interval(0, rows),))
+        else:
+            rows_of = _computed(needed[output], found, keeping.get(output))
+            result[output] = replace(rows_of, made=_readable(rows_of.made, readings, rows))
+        for name, reading in zip(operator.inputs, readings, strict=True):
+            everything = Interval(0, graph.tensors[name].shape[0])
+            wanted = needed.setdefault(name, [])
+            wanted += (
+                [everything] if found is None else (_read(each, reading) for each in result[output].made)
+            )
+    source = graph.inputs[0].tensor
+    result[source] = _computed(needed.get(source, []), steady.tensors[source], "all")
+    return result
+
+
+def _computed(needed: Sequence[Interval], steady: SteadyRows, keeping: KeptRows | None) -> ComputedRows:
+    kept, made = steady.kept, list(needed)
+    if keeping is not None:
+        needed = _joined(needed)
+        from_store = [each for each in needed if keeping == "all" or each.hi > kept.hi]
+        stored = [each.clip(kept.lo, kept.hi) for each in from_store if each.overlaps(kept)]
+        if stored:
+            above = (Interval(min(each.lo, kept.lo), min(each.hi, kept.lo)) for each in from_store)
+            below = (Interval(max(each.lo, kept.hi), max(each.hi, kept.hi)) for each in from_store)
+            made = [each for each in needed if each not in from_store]
+            made = [*made, *above, steady.new, *below]
+            first = min(each.lo for each in stored)
+            return ComputedRows(_joined(made), Interval(first, kept.hi), steady.new)
+    return ComputedRows(_joined(made))
+
+
+def _joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+    """Merge intervals that overlap or touch, and beyond two those that are closest."""
+    joined: list[Interval] = []
+    for each in sorted(each for each in intervals if len(each)):
+        if joined and each.lo <= joined[-1].hi:
+            joined[-1] = joined[-1].hull(each)
+        else:
+            joined.append(each)
+    while len(joined) > 2:
+        gaps = [after.lo - before.hi for before, after in pairwise(joined)]
+        at = gaps.index(min(gaps))
+        joined[at : at + 2] = [joined[at].hull(joined[at + 1])]
+    return tuple(joined)
+
+
+def _readable(made: Sequence[Interval], readings: Sequence[RowAccess], rows: int) -> tuple[Interval, ...]:
+    """Extend intervals of rows that read padding only until they read a row."""
+
+    def reads(each: Interval) -> bool:
+        return all(lo < hi for lo, hi in (reading.reach(each.lo, each.hi) for reading in readings))
+
+    extended = []
+    for each in made:
+        extent = 0
+        while extent < rows and not reads(Interval(each.lo - extent, each.hi + extent).clip(0, rows)):
+            extent += 1
+        extended.append(Interval(each.lo - extent, each.hi + extent).clip(0, rows))
+    return _joined(extended)
+
+
+def _read(rows: Interval, reading: RowAccess) -> Interval:
+    """The rows of an input that are read for rows of an output."""
+    return Interval(*reading.reach(rows.lo, rows.hi))
+
+
+def states_of(rows: Mapping[str, ComputedRows]) -> list[str]:
+    """Return the tensors of which rows stay for the next run."""
+    return [name for name, each in rows.items() if len(each.kept)]
