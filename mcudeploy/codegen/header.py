@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -165,10 +165,17 @@ def states_text(plan: Plan) -> list[StateText]:
     """States: tensors that are kept between runs."""
     states = plan.graph.states
     borders = borders_text(plan, tuple(state.before for state in states), "state")
+    if plan.graph.hop is not None:
+        borders = [replace(it, layout=_rows_layout(it)) for it in borders]
     return [
         StateText(border, c_elements(state.initial.reshape(-1)) if state.initial.any() else [])
         for border, state in zip(borders, states, strict=True)
     ]
+
+
+def _rows_layout(border: BorderText) -> str:
+    """Meaning of a state that the ONNX model does not have: "conv_0_kept as [1][20][320], rows that stay"."""
+    return f"{border.tensor} as {''.join(f'[{size}]' for size in border.shape)}, rows that stay"
 
 
 def _border_layout(border: GraphIO, tensor: Tensor) -> str:

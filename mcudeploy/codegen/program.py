@@ -36,6 +36,7 @@ from mcudeploy.codegen.texts import (
 )
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.graph import Hop
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan, Run, Transfer, Wait
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
@@ -77,6 +78,7 @@ class Program:
     weights_bytes: int
     stack_bytes: int | None = None
     """Maximum stack of a header function beyond its caller's, compiled by GCC for the board."""
+    hop: Hop | None = None
     arena: str = "own"
     arena_owner: str = ""
     """See `arenas.ArenaKind`; the prefix of the C names of arenas outside of the program."""
@@ -95,6 +97,11 @@ class Program:
             it.memory: form.format(memory=it.memory, owner=self.arena_owner, number=number)
             for number, it in enumerate(self.arenas)
         }
+
+    @property
+    def continues(self) -> bool:
+        """Whether a run goes on from what earlier runs have left."""
+        return bool(self.states) or self.hop is not None
 
     @property
     def symbol(self) -> str:
@@ -191,6 +198,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         states=states_text(plan),
         streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
         weights_bytes=constants.size_bytes,
+        hop=plan.graph.hop,
     )
 
 

@@ -149,7 +149,7 @@ def _built(
         program, unknown = made.program, unknown or f"no bound can be stated for programs of {board.name}"
     else:
         program = replace(made.program, stack_bytes=bound.library_bytes)
-    return BuiltModel(made, program, verdict, firmware, _selftest(samples[0], verdict), unknown)
+    return BuiltModel(made, program, verdict, firmware, _selftest(made, samples[0], verdict), unknown)
 
 
 def _firmware_for_costs(made: Deployment) -> tuple[Firmware | None, str | None]:
@@ -169,12 +169,12 @@ def _tables_bytes(made: Deployment) -> int:
     return tables_bytes(made.plan, made.model.calls, made.board)
 
 
-def _selftest(sample: Sample, verdict: Verdict | None) -> SelfTest | None:
+def _selftest(made: Deployment, sample: Sample, verdict: Verdict | None) -> SelfTest | None:
     """Return the first input and the program's outputs on this computer; None if it did not run."""
     if verdict is None:
         return None
-    graph = verdict.plan.graph
-    results = {border.tensor: verdict.host[0][border.tensor] for border in graph.own_outputs()}
+    graph, runs = made.plan.graph, verdict.runs or verdict.host
+    results = {border.tensor: runs[0][border.tensor] for border in graph.own_outputs()}
     test = SelfTest(sample.stored, results, device_share(graph))
     return test if test.is_possible else None
 

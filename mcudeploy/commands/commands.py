@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mcudeploy.boards.board import Board, list_boards, load_board
 from mcudeploy.codegen.ctext import model_name
+from mcudeploy.commands.window_verdict import require_full, window_outputs, window_verdict
 from mcudeploy.common.errors import BoardNotFoundError, FitError, Proposal, UsageError
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, telling
@@ -40,7 +41,7 @@ from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.ports import attached_by, find_port
 from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
 from mcudeploy.verify.samples import Sample, ValueSource, drawn_samples, load_samples
-from mcudeploy.verify.verdict import Verdict, judge
+from mcudeploy.verify.verdict import Outputs, Verdict, judge
 
 _LOG = logging.getLogger(__name__)
 
@@ -150,6 +151,8 @@ def save_chart(made: Deployment, path: Path) -> None:
 def verdict_on_host(made: Deployment, samples: list[Sample], progress: Progress) -> Verdict:
     """Return the verdict on a program that runs on this computer, for any board."""
     progress.stage("checking every operator against the reference")
+    if made.model.window is not None:
+        return window_verdict(made, made.model.window, samples, progress)
     host = Target(load_board("host"))
     with open_device(host, made.build(host), made.patience_s) as machine:
         return judge(machine, made.plan, made.model.path, samples, progress, choices=made.model.choices)
@@ -280,11 +283,14 @@ def run_model(
     Raises ConfigError if the target does not support this `timing`.
     """
     options = _counted(options, timing, target)
+    if options.hop is not None and expected:
+        raise UsageError("--expected is for whole windows: leave it out with --hop, the reference decides")
     require_port(target)
     classes = read_labels(labels) if labels is not None else ()
     if inputs or expected or classes:  # wrong files are reported before the search
         graph = read_model(path, options).graph
-        load_samples(graph, inputs, expected, options.seed, replace(reading, on_note=_note))
+        samples = load_samples(graph, inputs, expected, options.seed, replace(reading, on_note=_note))
+        require_full(graph, samples)
         if classes:
             require_labels(graph, classes)
     progress.stage(f"planning {path.name}")
@@ -295,7 +301,12 @@ def run_model(
     else:
         samples = load_samples(made.model.graph, inputs, expected, options.seed, reading)
     ran = _run_within_limit(made, target, samples, options, progress)
-    verdict = verdict_on_host(ran.made, samples, progress).with_device(ran.observed.outputs)
+    verdict = verdict_on_host(ran.made, samples, progress)
+    results: Sequence[Outputs] = ran.observed.outputs
+    if ran.made.model.window is not None:
+        full = results[-len(verdict.host) :]
+        results = window_outputs(full, ran.made.plan.graph, verdict.plan.graph)
+    verdict = verdict.with_device(results)
     return VerifiedRun(_measured(ran, timing, target, samples[0], progress), verdict, classes)
 
 

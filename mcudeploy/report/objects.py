@@ -286,7 +286,8 @@ def _(result: Measured) -> JsonObject:
 @report_of.register
 def _(result: VerifiedRun) -> JsonObject:
     ran = result.measured.ran
-    found = outputs(ran.made.plan.graph, ran.observed.outputs, result.labels)
+    judged = ran.observed.outputs[-len(result.verdict.host) :]  # without those before the window was full
+    found = outputs(ran.made.plan.graph, judged, result.labels)
     return report_of(result.measured) | verdict(ran.made, result.verdict) | {"outputs": found}
 
 
@@ -318,7 +319,7 @@ def measurement(ran: Ran) -> JsonObject:
 
 def verdict(made: Deployment, found: Verdict) -> JsonObject:
     """Report whether the outputs match, and the error of each operator against the reference."""
-    graph = made.plan.graph
+    graph = found.plan.graph
     outputs = [graph.tensors[border.tensor].dtype for border in graph.outputs if border.dtype != "bool"]
     dtypes = {it.name: graph.tensors[it.output].dtype for it in graph.operators}
     checks: Mapping[str, Any] = {

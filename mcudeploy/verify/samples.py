@@ -79,21 +79,21 @@ def load_samples(
         raise UsageError(
             f"{count_text(len(given), 'sample')} of inputs, but {len(wanted)} of expected outputs"
         )
-    return [_sample(graph, values, results) for values, results in zip(given, wanted, strict=True)]
+    return [sample_of(graph, values, results) for values, results in zip(given, wanted, strict=True)]
 
 
 def drawn_samples(graph: Graph, seed: int, count: int | None = None) -> list[Sample]:
-    """Draw samples: `count`, else one, or several for a model with states.
+    """Draw samples: `count`, else one, or several for a model with states. If they are new rows of a window,
+    others that fill it come first.
 
     They have numbers of the whole range for int8 and uint8 inputs, normal ones for float inputs, row numbers
     of their table for indices.
     """
     rng = np.random.default_rng(seed)
-    drawn = (
-        {border.name: _draw(graph, border, rng) for border in graph.own_inputs()}
-        for _ in range(count or (_CALLS if graph.states else 1))
-    )
-    return [_sample(graph, values, {}) for values in drawn]
+    count = count or (_CALLS if graph.states else 1)
+    count += 0 if graph.hop is None else graph.hop.runs_to_fill - 1
+    drawn = ({border.name: _draw(graph, border, rng) for border in graph.own_inputs()} for _ in range(count))
+    return [sample_of(graph, values, {}) for values in drawn]
 
 
 def _groups(
@@ -198,7 +198,8 @@ def _tables_rows(graph: Graph, tensor: str, through: Container[str]) -> list[int
     return found
 
 
-def _sample(graph: Graph, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> Sample:
+def sample_of(graph: Graph, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> Sample:
+    """Return a sample of inputs and outputs by name, in the ONNX model's form."""
     stored = {
         border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
         for border in graph.own_inputs()

@@ -76,6 +76,7 @@ class Verdict:
     resolved: Difference
     ties_resolved: int
     reasons: tuple[str, ...]
+    runs: Sequence[Outputs] = ()
 
     def with_device(self, device: Sequence[Outputs]) -> Verdict:
         """Add the device's outputs to the verdict, one mapping per sample: they must equal the host

@@ -117,11 +117,13 @@ class Model:
         window = self.window.keeps(keeping)
         return replace(self, window=window)._of(window.run_graph(), Rewrites(), Assignment())
 
-    def of_window(self) -> Model:
-        """Return the model, in its first form, whose runs take whole windows."""
+    def of_window(self, isa: Isa) -> Model:
+        """Return the model whose runs take whole windows, in its first form and for a core with these
+        instructions.
+        """
         if self.window is None:
             raise ValueError("the model has no window")
-        return replace(self, window=None)._of(self.window.graph, Rewrites(), Assignment())
+        return replace(self, window=None, isa=isa)._of(self.window.graph, Rewrites(), Assignment())
 
     @property
     def kernels(self) -> dict[str, str]:

@@ -1,0 +1,99 @@
+"""The verdict on a program that takes new rows of a window.
+
+The program of the whole window is judged operator by operator, as any other. The outputs of the program by
+rows must equal its outputs bit for bit, in every run after which the window is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.progress import Progress
+from mcudeploy.common.text import count_text
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.ir.graph import Graph
+from mcudeploy.planner.hop.moving_window import MovingWindow
+from mcudeploy.planner.hop.row_borders import window_axis
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import find_plans
+from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.samples import Sample, sample_of
+from mcudeploy.verify.verdict import Outputs, Verdict, judge
+
+
+def require_full(graph: Graph, samples: Sequence[Sample]) -> None:
+    """Raise UsageError if samples of new rows do not fill the window."""
+    if graph.hop is not None and len(samples) < graph.hop.runs_to_fill:
+        raise UsageError(
+            f"--hop {graph.hop.rows}: a window of {graph.hop.window} rows is full after "
+            f"{count_text(graph.hop.runs_to_fill, 'run')}; --input has {len(samples)}"
+        )
+
+
+def windows_of(window: MovingWindow, samples: Sequence[Sample]) -> list[Sample]:
+    """Return the window after each run that ends with a full one; a sample has the new rows of a run."""
+    (border,) = window.graph.inputs
+    tensor = window.graph.tensors[border.tensor]
+    axis = window_axis(border, tensor)
+    if axis is None:
+        raise ValueError(f"{border.name!r} has no rows")
+    rows = np.concatenate([sample.inputs[border.name] for sample in samples], axis)
+    size, hop = tensor.shape[0], rows.shape[axis] // len(samples)
+    ends = range(hop * -(-size // hop), rows.shape[axis] + 1, hop)
+    each = (rows.take(range(end - size, end), axis) for end in ends)
+    return [sample_of(window.graph, {border.name: values}, {}) for values in each]
+
+
+def window_verdict(
+    made: Deployment, window: MovingWindow, samples: Sequence[Sample], progress: Progress
+) -> Verdict:
+    """Return the verdict on a program that runs these samples in turn on this computer."""
+    host, windows = Target(load_board("host")), windows_of(window, samples)
+    options = Options(split=False, name=made.program.prefix)
+    planned = find_plans(made.model.of_window(host.board.isa), host.board, options)
+    whole = Deployment.of(planned, planned.baseline, host.board, options)
+    with open_device(host, whole.build(host), whole.patience_s) as machine:
+        shapes = made.model.shapes
+        verdict = judge(machine, whole.plan, made.model.path, windows, progress, shapes=shapes)
+    runs = _runs(made, host, samples)
+    reasons = []
+    results = window_outputs(runs[-len(windows) :], made.plan.graph, window.graph)
+    for number, (found, wanted) in enumerate(zip(results, verdict.host, strict=True)):
+        for border in window.graph.outputs:
+            one, other = found[border.tensor], wanted[border.tensor]
+            if one.tobytes() != other.tobytes():
+                differ = f"{int((one != other).sum())} of {count_text(one.size, 'element')}"
+                reasons.append(
+                    f"window {number}: {printable(border.name)!r} computed by rows differs from that of the "
+                    f"whole window in {differ}: this is a defect of mcudeploy"
+                )
+    return replace(verdict, runs=runs, reasons=(*verdict.reasons, *reasons))
+
+
+def window_outputs(outputs: Sequence[Outputs], run: Graph, window: Graph) -> list[Outputs]:
+    """Return outputs of the program by rows under the names of the window's tensors."""
+    names = [
+        (of_window.tensor, of_run.tensor)
+        for of_window, of_run in zip(window.outputs, run.own_outputs(), strict=True)
+    ]
+    return [{of_window: each[of_run] for of_window, of_run in names} for each in outputs]
+
+
+def _runs(made: Deployment, host: Target, samples: Sequence[Sample]) -> list[Outputs]:
+    """The outputs of the program by rows, each run continuing from the previous one."""
+    graph, storage = made.plan.graph, Storage.of(made.plan)
+    states = {state.tensor for state in graph.states}
+    results: list[Outputs] = []
+    with open_device(host, made.build(host), made.patience_s) as machine:
+        for sample in samples:
+            given = {name: it for name, it in sample.stored.items() if not results or name not in states}
+            run_once(machine, storage, given)
+            results.append({it.tensor: storage.get_tensor(machine, it.tensor) for it in graph.own_outputs()})
+    return results

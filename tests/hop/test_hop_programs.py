@@ -1,0 +1,111 @@
+"""Programs that take new rows of a window: on the host, on an emulated board, as a C library."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hop.window_models import CAUSAL, TimeConv, time_network
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import UsageError
+from mcudeploy.device.target import Target
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.verify.reference import Reference
+from mcudeploy.verify.samples import NamedArray
+from tests import reports
+
+HOST, BOARD = Target(load_board("host")), Target(load_board("mps2-an386"))
+HOP = Options(hop=2, time_limit=2, split=False)
+ROWS, CHANNELS = 20, 6
+PADDED = (TimeConv(8, kernel=3, stride=2, pads=(1, 1)), TimeConv(8, kernel=3, pads=(1, 1)))
+
+_MAIN = """
+#include <stdio.h>
+
+#include "net.h"
+
+int main(void)
+{
+    static const float x[][NET_INPUT_COUNT] = {X};
+    for (int again = 0; again < 2; again++) {
+        for (uint32_t run = 0; run < sizeof x / sizeof x[0]; run++) {
+            printf("%u", (unsigned)net_push(x[run]));
+            for (uint32_t i = 0; i < NET_OUTPUT_COUNT; i++) {
+                printf(" %.9g", (double)net_output()[i]);
+            }
+            printf("\\n");
+        }
+        net_reset();
+    }
+    return 0;
+}
+"""
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    return time_network(tmp_path / "net.onnx", ROWS, CHANNELS, PADDED, "mean")
+
+
+@pytest.mark.parametrize("target", [HOST, BOARD], ids=["host", "board"])
+def test_a_run_is_verified_after_each_hop(target: Target, net: Path) -> None:
+    report = reports.run_model(net, target, HOP, inputs=[], expected=[], steps=3)
+    assert report["verified"], report["reason"]
+    assert [len(report["outputs"]), report["elements"]] == [3, 3 * 8]
+    assert report["state_bytes"] > 0
+
+
+def test_inputs_are_the_new_rows_of_each_run(net: Path) -> None:
+    rows = np.random.default_rng(1).standard_normal((12, 1, CHANNELS, 2)).astype(np.float32)
+    report = reports.run_model(net, HOST, HOP, inputs=[NamedArray("rows", rows)], expected=[])
+    assert report["verified"] and len(report["outputs"]) == 3
+    with pytest.raises(UsageError, match="a window of 20 rows is full after 10 runs; --input has 4"):
+        reports.run_model(net, HOST, HOP, inputs=[NamedArray("rows", rows[:4])], expected=[])
+
+
+def test_pushed_rows_give_what_the_window_gives(net: Path, tmp_path: Path) -> None:
+    """The reference computes whole windows; after a reset the window is empty again."""
+    reports.build_models([net], load_board("host"), HOP, tmp_path / "out")
+    stream = np.random.default_rng(5).standard_normal((26, CHANNELS)).astype(np.float32)
+    pushes = ("{" + ", ".join(f"{it:.9g}f" for it in part.flat) + "}" for part in np.split(stream, 13))
+    main = tmp_path / "main.c"
+    main.write_text(_MAIN.replace("{X}", "{" + ", ".join(pushes) + "}"))
+    sources = [main, *(tmp_path / "out" / "src").glob("*.c")]
+    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+    flags += ["-fsanitize=address,undefined"]
+    program = tmp_path / "program"
+    include = tmp_path / "out" / "include"
+    subprocess.run(["gcc", *flags, f"-I{include}", *sources, "-lm", "-o", program], check=True)
+    text = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    lines = [line.split() for line in text.splitlines()]
+    lacking = [int(line[0]) for line in lines]
+    assert lacking == 2 * [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0]
+    reference = Reference(net, ["y"])
+    for number, line in enumerate(lines):
+        if line[0] != "0":
+            continue
+        end = 2 * (number % 13 + 1)
+        window = stream[end - ROWS : end].T[np.newaxis]
+        wanted = reference.run({"x": np.ascontiguousarray(window)})["y"]
+        np.testing.assert_allclose(np.array(line[1:], np.float32), wanted.ravel(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_selftest_passes(tmp_path: Path) -> None:
+    path = time_network(tmp_path / "net.onnx", 16, 3, CAUSAL[:3])
+    report = reports.build_models([path], load_board("host"), HOP, tmp_path / "out")
+    main = tmp_path / "main.c"
+    main.write_text('#include "net_selftest.h"\nint main(void) { return (int)net_selftest(); }\n')
+    program, include = tmp_path / "program", tmp_path / "out" / "include"
+    sources = [main, *(tmp_path / "out" / "src").glob("*.c")]
+    subprocess.run(["gcc", "-std=c99", f"-I{include}", *sources, "-lm", "-o", program], check=True)
+    assert report["selftest"] and subprocess.run([program], check=False).returncode == 0
+
+
+def test_expected_outputs_are_of_windows(net: Path) -> None:
+    y = NamedArray("y", np.zeros((1, 8, 1), np.float32))
+    x = NamedArray("x", np.zeros((12, 1, CHANNELS, 2), np.float32))
+    with pytest.raises(UsageError, match="leave it out with --hop"):
+        reports.run_model(net, HOST, HOP, inputs=[x], expected=[y])
