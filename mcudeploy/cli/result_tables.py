@@ -7,6 +7,7 @@ import shlex
 from rich.console import Console
 from rich.text import Text
 
+from mcudeploy.cli.hop_tables import hop_curve, hop_facts
 from mcudeploy.cli.latencies import latency_facts, latency_of, less_flash, milliseconds_text
 from mcudeploy.cli.output import Values, cell, is_verbose, lines, plain
 from mcudeploy.cli.outputtable import outputs
@@ -59,6 +60,7 @@ def plan(console: Console, report: Values) -> None:
     if "explanation" in report:
         console.print(Text(lines(report["explanation"]) + "\n"), soft_wrap=True)
     facts(console, [*_plan_facts(report), *latency_facts(report)])
+    hop_curve(console, report)
 
 
 def plans(console: Console, report: Values) -> None:
@@ -118,6 +120,7 @@ def build(console: Console, report: Values) -> None:
             console,
             [
                 ("arena", _arena_text(model)),
+                *hop_facts(model),
                 *_size_facts(model),
                 ("stack", _library_stack(model) or f"not known: {plain(model['stack_unknown'])}"),
                 *latency_facts(model),
@@ -260,6 +263,7 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
     unproven = least is not None and report.get("order_status") == "feasible"
     order = f" (other orders need {least:,} B at least)" if unproven else ""
     bound = _bytes(report, "lower_bound_bytes")
+    facts += hop_facts(report)
     facts += [("live peak", f"{peak}{order}"), ("lower bound", f"{bound} in this order" if order else bound)]
     if report.get("splits"):
         facts.append(("unsplit arena", _bytes(report, "unsplit_arena_bytes")))

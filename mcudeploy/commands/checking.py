@@ -45,8 +45,10 @@ def check_model(path: Path, board: Board | None, options: Options) -> Checked:
     split = search_plans(model, board, options, known=known)
     best = {"unsplit": (split, split.baseline)}
     if split.search.candidates:  # else the weights alone are too large
-        streamed = search_plans(model, board, replace(options, stream_input=True), known=known)
-        best |= {"split": (split, split.choices[0]), "streamed": (streamed, streamed.choices[0])}
+        best["split"] = split, split.choices[0]
+        if model.window is None:
+            streamed = search_plans(model, board, replace(options, stream_input=True), known=known)
+            best["streamed"] = streamed, streamed.choices[0]
     plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
     return Checked(model, parameters, split.baseline.layout.arena_bytes, board, plans)
 

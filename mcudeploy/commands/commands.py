@@ -28,6 +28,7 @@ from mcudeploy.execution.results import Flashed, Measured, VerifiedRun
 from mcudeploy.execution.running import Ran, known_within_limit, run_within_limit
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.planner import planfile
+from mcudeploy.planner.hop_plans import find_hop_plans
 from mcudeploy.planner.model.model import Model, read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_plans
@@ -57,9 +58,10 @@ def plan_model(
     A plan whose measurement missed the latency limit is skipped.
     """
     made = _planned(path, board, options, progress)
-    chosen = through(lambda: known_within_limit(made, options.max_overhead))
+    limit = made.planned.limit(options.max_overhead)
+    chosen = through(lambda: known_within_limit(made, limit))
     again = _planned_again(chosen, options, progress)
-    return chosen if again is None else through(lambda: known_within_limit(again, options.max_overhead))
+    return chosen if again is None else through(lambda: known_within_limit(again, limit))
 
 
 def _planned(path: Path, board: Board, options: Options, progress: Progress) -> Deployment:
@@ -71,34 +73,47 @@ def _planned(path: Path, board: Board, options: Options, progress: Progress) -> 
 
 
 def _deployed(model: Model, board: Board, options: Options, progress: Progress) -> Deployment:
-    planned = plans_by_estimates(model, board, options, progress)
+    return _of_plans(plans_by_estimates(model, board, options, progress), board, options)
+
+
+def _of_plans(planned: Planned, board: Board, options: Options) -> Deployment:
     return through(lambda: Deployment.of(planned, planned.choices[0], board, options))
 
 
 def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> Deployment | None:
     """Return plans of a lower limit if all plans took longer than estimated; None if one was chosen."""
-    lower = chosen.tighter_limit(options.max_overhead)
+    lower = chosen.tighter_limit(chosen.planned.limit(options.max_overhead))
     if lower is None:
         return None
     progress.stage(f"searching again, for at most {lower:.2f} % by estimates")
-    model = read_model(chosen.model.path, options, isa=chosen.board.isa)
-    return _deployed(model, chosen.board, replace(options, max_overhead=lower), progress)
+    model = read_model(chosen.model.path, options, isa=chosen.board.isa).same_rows(chosen.plan.graph)
+    options = replace(options, max_overhead=lower)
+    planned = plans_by_estimates(model, chosen.board, options, progress, choose_rows=False)
+    return _of_plans(planned, chosen.board, options)
 
 
 def _run_within_limit(
     made: Deployment, target: Target, samples: list[Sample], options: Options, progress: Progress
 ) -> Ran:
     """Run the first plan that keeps the limit, after a second search if all plans of the first miss it."""
-    ran = run_within_limit(made, target, samples, options.max_overhead, progress)
+    limit = made.planned.limit(options.max_overhead)
+    ran = run_within_limit(made, target, samples, limit, progress)
     again = _planned_again(ran.made, options, progress)
-    return ran if again is None else run_within_limit(again, target, samples, options.max_overhead, progress)
+    return ran if again is None else run_within_limit(again, target, samples, limit, progress)
 
 
-def plans_by_estimates(model: Model, board: Board, options: Options, progress: Progress) -> Planned:
-    """Return the plans found without a device. Raises FitError with proposals that make the model fit."""
+def plans_by_estimates(
+    model: Model, board: Board, options: Options, progress: Progress, *, choose_rows: bool = True
+) -> Planned:
+    """Return the plans found without a device. Raises FitError with proposals that make the model fit.
+
+    `choose_rows`: if the model's window moves, choose the rows to keep as well.
+    """
     known = known_times(board, options.unit_on(board))
+    chosen = model.window is None or options.plan_file is not None or not choose_rows
+    find = find_plans if chosen else find_hop_plans
     try:
-        return find_plans(model, board, options, report=telling(progress), progress=progress, known=known)
+        return find(model, board, options, report=telling(progress), progress=progress, known=known)
     except FitError as error:
         raise with_ways_out(error, model, board, options, progress) from error
 
@@ -118,7 +133,7 @@ def _as_int8(model: Model, board: Board, options: Options) -> list[Proposal]:
     """Return the proposal to quantise a float model, if it would fit."""
     from mcudeploy.quantization.outlook import as_int8  # noqa: PLC0415 (ONNX Runtime's quantiser loads slowly)
 
-    small = as_int8(model)
+    small = None if model.window is not None else as_int8(model)
     plan = None if small is None else WaysOut(small, board, options).plan()
     if small is None or plan is None:
         return []

@@ -55,7 +55,7 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
     tell_notes(model)
     planned = _search(model, fleet, options, progress)
     chosen = _choose(planned, fleet, options, progress)
-    lower = chosen.made.tighter_limit(options.max_overhead)
+    lower = chosen.made.tighter_limit(planned.limit(options.max_overhead))
     if lower is not None:
         progress.stage(f"searching again, for at most {lower:.2f} % by times of tiles")
         planned = _search(model, fleet, replace(options, max_overhead=lower), progress)
@@ -78,7 +78,8 @@ def _iterated(tuned: Tuned, target: Target, options: Options, progress: Progress
     loop = Loop.of(tuned.made, target, samples, effort, progress)
     ran = iterations(loop, tuned.observed)
     unsplit = None if tuned.unsplit is None else tuned.unsplit.measurement
-    kept = [one for one in ran if _keeps(one.observed.measurement.overhead(unsplit), options)]
+    limit = tuned.made.planned.limit(options.max_overhead)
+    kept = [one for one in ran if _keeps(one.observed.measurement.overhead(unsplit), limit)]
     best = min(kept, key=lambda one: one.ticks, default=None)
     chosen = with_times(tuned.made, tuned.observed)
     ticks = tuned.observed.measurement.latency + chosen.plan.estimate.exposed_ticks
@@ -87,18 +88,20 @@ def _iterated(tuned: Tuned, target: Target, options: Options, progress: Progress
     return replace(tuned, made=best.made, observed=best.observed, iterations=ran)
 
 
-def _keeps(overhead: float | None, options: Options) -> bool:
-    return overhead is None or overhead <= options.max_overhead
+def _keeps(overhead: float | None, limit: float) -> bool:
+    return overhead is None or overhead <= limit
 
 
 def _search(model: Model, fleet: Fleet, options: Options, progress: Progress) -> Planned:
     board, emulated = fleet.first.board, fleet.first.emulated
-    start = None
+    start, own = None, None
     if options.split and options.plan_file is None:
         begun = plans_by_estimates(model, board, options, progress)
         if begun.interrupted:
             return begun
         start = begun.choices[0]
+        model = model.same_rows(start.graph)
+        options, own = replace(options, max_overhead=begun.limit(options.max_overhead)), begun.own_overhead
     unit = options.unit_on(board) if emulated else "instructions"
     paces = per_instruction(board.core, unit)
     progress.stage(f"building the measurer for {board.name}")
@@ -125,7 +128,7 @@ def _search(model: Model, fleet: Fleet, options: Options, progress: Progress) ->
             planned = find_plans(model, board, options, tiles, start=start, report=report, progress=progress)
         except FitError as error:
             raise with_ways_out(error, model, board, options, progress) from error
-    return replace(planned, search=counted(planned.search))
+    return replace(planned, search=counted(planned.search), own_overhead=own)
 
 
 def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress) -> Tuned:
@@ -146,7 +149,7 @@ def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress
     batch, waiting = [deployed(plan) for plan in waiting[:first]], waiting[first:]
     observed = _run_all([*bases, *batch], fleet, samples, progress)
     unsplit = observed.pop(0) if bases else None
-    tried, missed = 0, math.inf
+    tried, missed, limit = 0, math.inf, planned.limit(options.max_overhead)
     while batch:
         for made, found in zip(batch, observed, strict=True):
             ticks = made.plan.estimate.ticks
@@ -157,7 +160,7 @@ def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress
                 return Tuned(made, found, None, tried)
             _require_same(made, found, unsplit)
             overhead = found.measurement.overhead(unsplit.measurement)
-            if _keeps(overhead, options):
+            if _keeps(overhead, limit):
                 return Tuned(made, found, unsplit, tried)
             missed = ticks or missed
         waiting = [plan for plan in waiting if plan.estimate.ticks < missed]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import prod
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,14 +132,21 @@ class State:
         return frozenset((self.before.tensor, self.after.tensor))
 
 
+KeptRows = Literal["all", "last"]
+"""The rows of a tensor that may stay for the next run of a window: all that it reads, or those alone that it
+reads together with new rows. The rows at the start of the window are then computed in every run.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """The graph's input is the last `rows` rows of a window of `window` rows; states hold what earlier runs
-    have computed of the others.
+    """The graph's input is the last `rows` rows of a window of `window` rows; states hold rows that earlier
+    runs have computed: those of the input, and `keeping` of other tensors of the window.
     """
 
     rows: int
     window: int
+    keeping: tuple[tuple[str, KeptRows], ...] = ()
 
     @property
     def runs_to_fill(self) -> int:

@@ -92,6 +92,8 @@ def run_chain(
     for target in asked.targets:
         require_port(target)
         _require_rate(target.board, asked.line)
+    if options.hop is not None:
+        raise UsageError("--hop is for one board, which keeps rows between runs: leave it out with --chain")
     model = read_model(path, options)
     if inputs or expected:
         samples = load_samples(model.graph, inputs, expected, options.seed, reading)

@@ -163,7 +163,8 @@ class _Searched:
         """Yield the plans to search by name, as far as the options request them."""
         yield "unsplit", self._unsplit
         yield "split", self._split
-        yield "streamed", self._streamed
+        if self.model.window is None:
+            yield "streamed", self._streamed
 
     @cached_property
     def _unsplit(self) -> Planned:

@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.files import read_limited, write_file
 from mcudeploy.common.text import count_text
-from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.graph import Graph, KeptRows
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import (
     Function,
@@ -64,12 +64,18 @@ class _Function(FileModel):
     operators: Annotated[list[str], Field(min_length=1)]
 
 
+class _Hop(FileModel):
+    rows: Rows
+    keeping: dict[str, KeptRows]
+
+
 class _PlanFile(FileModel):
     format: Literal[10]
     model_sha256: str
     board: str
     streamed: bool
     accumulating: bool
+    hop: _Hop | None = None
     functions: list[_Function]
     kernels: dict[str, str]
     splits: list[_Split]
@@ -97,12 +103,14 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
             for name, blocks in table.items()
         }
 
+    hop = plan.graph.hop
     content = _PlanFile(
         format=_FORMAT,
         model_sha256=model_sha256,
         board=plan.board,
         streamed=plan.form.streamed,
         accumulating=plan.form.accumulating,
+        hop=None if hop is None else _Hop(rows=hop.rows, keeping=dict(hop.keeping)),
         functions=[_Function(unit=f.unit, operators=list(f.operators)) for f in plan.functions],
         kernels=dict(plan.kernels),
         splits=[
@@ -168,6 +176,18 @@ def load_form(
     content = _read(path, model_sha256, board)
     form = Rewrites(content.streamed, content.accumulating)
     return form, _functions(content), content.kernels, max(1, len(content.lanes))
+
+
+def load_keeping(path: Path, model_sha256: str, board: str, hop: int | None) -> Mapping[str, KeptRows] | None:
+    """Return the tensors whose rows a plan of this hop keeps between runs; None without a hop.
+
+    Raises ConfigError as `load_form` does, and for a plan with another hop.
+    """
+    stored = _read(path, model_sha256, board).hop
+    if (None if stored is None else stored.rows) != hop:
+        made = "without --hop" if stored is None else f"with --hop {stored.rows}"
+        raise ConfigError(f"{path} is a plan {made}: give the same, or make a new plan")
+    return None if stored is None else stored.keeping
 
 
 def _functions(content: _PlanFile) -> tuple[Function, ...]:

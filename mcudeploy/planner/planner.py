@@ -19,6 +19,7 @@ from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import Unit, estimated, load_costs
 from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
+from mcudeploy.ir.graph import KeptRows
 from mcudeploy.ir.plan import Plan, Rewrites, Run, Search, WorkSlice
 from mcudeploy.planner import planfile
 from mcudeploy.planner.cores.functions import Assignment, assign
@@ -44,6 +45,27 @@ A search takes it from the effort of the first round, so it begins alike under e
 """
 
 
+@dataclass(frozen=True, slots=True)
+class HopPoint:
+    """A plan that keeps rows of these tensors beside the input: its bytes, and the work of a run."""
+
+    keeping: tuple[tuple[str, KeptRows], ...]
+    state_bytes: int
+    arena_bytes: int
+    macs: int
+    ticks: float
+
+
+@dataclass(frozen=True, slots=True)
+class HopCurve:
+    """Plans of a window that moves which keep different rows, those with the least work first, and the
+    unsplit plan that computes whole windows.
+    """
+
+    points: tuple[HopPoint, ...]
+    whole: HopPoint
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
     """Plans of a model that fit the board.
@@ -65,11 +87,19 @@ class Planned:
     objective: Unit = "instructions"
     points: tuple[tuple[int, float], ...] = ()
     offers_baseline: bool = True
+    hop_curve: HopCurve | None = None
+    """Other choices of kept rows, if a window moves and its rows were chosen."""
+    own_overhead: float | None = None
+    """The latency limit of these plans, in percent over the baseline, if it is not that of the options."""
 
     @property
     def choices(self) -> tuple[Plan, ...]:
         """The candidates, and the baseline if it is offered."""
         return (*self.candidates, self.baseline) if self.offers_baseline else self.candidates
+
+    def limit(self, max_overhead: float) -> float:
+        """Return the latency limit of these plans in percent over the baseline, for that of the options."""
+        return max_overhead if self.own_overhead is None else self.own_overhead
 
     def model_of(self, plan: Plan) -> Model:
         """Return the model in the form of a plan, with its kernels."""
@@ -156,6 +186,8 @@ def search_plans(
 ) -> Planned:
     """Return the plans that `find_plans` chooses from: they may not fit, and are not checked yet."""
     stored, models = None, dict[Rewrites, Model]()
+    if options.stream_input and model.window is not None:
+        raise UsageError("--stream-input cannot be combined with --hop: all new rows come in one call")
     if options.plan_file is None:
         model = model.on_units(board, assign(model.graph, board, options.assign))
         model = replace(model, cores=_cores(board, options))
@@ -267,6 +299,10 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
     `rules`: the rules of `--assign`; if there are any, the plan must agree with them.
     """
     form, functions, kernels, cores = planfile.load_form(path, model.sha256, board.name)
+    hop = None if model.window is None else model.window.hop
+    keeping = planfile.load_keeping(path, model.sha256, board.name, hop)
+    if keeping is not None:
+        model = _with_rows(model, keeping, path)
     model = replace(model, cores=cores)
     asked = model.on_units(board, assign(model.graph, board, rules)).functions if rules else None
     model = model.on_units(board, Assignment.of(functions, board.units[0].name))
@@ -290,6 +326,15 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
     except PlanFaultError as error:
         raise planfile.no_plan(path, error) from error
     return model, made, plan
+
+
+def _with_rows(model: Model, keeping: Mapping[str, KeptRows], path: Path) -> Model:
+    """Return the model that keeps the rows of a stored plan. Raises ConfigError for rows it does not have."""
+    possible = () if model.window is None else model.window.steady.tensors
+    unknown = next((name for name in keeping if name not in possible), None)
+    if unknown is not None:
+        raise planfile.no_plan(path, f"it keeps rows of {unknown}")
+    return model.keeping(keeping)
 
 
 def _require_columns(plan: Plan, model: Model, path: Path) -> None:

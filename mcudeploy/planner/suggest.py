@@ -65,10 +65,11 @@ class WaysOut:
             found += self._tried("--split", replace(options, split=True))
             return found
         streamed = replace(options, stream_input=True)
-        if not options.stream_input:
+        streams = not options.stream_input and self.model.window is None
+        if streams:
             found += self._tried("--stream-input", streamed)
         found += self._by_overhead("", options)
-        if not found and not options.stream_input:
+        if not found and streams:
             found += self._by_overhead("--stream-input ", streamed)
         return found
 

@@ -30,6 +30,7 @@ from mcudeploy.planner.place.sharing import sharing
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
 from mcudeploy.report import fits, moving
 from mcudeploy.report.counted_report import counted_report
+from mcudeploy.report.hops import moving_window
 from mcudeploy.report.outputs import outputs
 from mcudeploy.report.support import removed_channels
 from mcudeploy.tiling.dataflow import Dataflow
@@ -118,6 +119,7 @@ def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
         "transfers": moving.transfers(found, measured),
         "memory_limits": dict(made.planned.limits),
         "macs": made.model.macs,
+        "window": moving_window(made),
         "constant_channels": removed_channels(made.model.graph),
         "search": asdict(made.planned.search),
         "estimates": _estimates(made),

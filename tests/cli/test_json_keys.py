@@ -35,6 +35,7 @@ COMMANDS = (
     f"plan m.onnx --board stm32f405 {QUICK} -o plan.json",
     f"plan m.onnx --board stm32f405,microbit {QUICK}",
     f"plan m.onnx --board stm32f405 {QUICK} --ram-limit 64",
+    f"plan m.onnx --board stm32f405 {QUICK} --hop 2",
     "run m.onnx --board mps2-an386 --no-split",
     f"measure m.onnx --board mps2-an386 {QUICK}",
     f"tune m.onnx --board mps2-an386 {QUICK}",

@@ -16,7 +16,7 @@ from fuzzing.draft import Draft
 from fuzzing.plans import HOST, Made
 from fuzzing.quantise import draw_style, quantised
 from mcudeploy.common.errors import DeployError, UsageError
-from mcudeploy.planner.hop.computed_rows import KeptRows
+from mcudeploy.ir.graph import KeptRows
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import Storage, run_once

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +13,15 @@ import pytest
 from hop.window_models import CAUSAL, TimeConv, time_network
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.common.errors import UsageError
+from mcudeploy.commands import commands as api
+from mcudeploy.common.errors import ConfigError, FitError, UsageError
+from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
+from mcudeploy.multiboard.link import line_of
+from mcudeploy.multiboard.run import ChainRequest, run_chain
+from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
 from mcudeploy.verify.reference import Reference
 from mcudeploy.verify.samples import NamedArray
 from tests import reports
@@ -43,6 +52,10 @@ int main(void)
     return 0;
 }
 """
+
+
+def planned(path: Path, options: Options) -> reports.Report:
+    return as_json(api.plan_model(path, BOARD.board, options))
 
 
 @pytest.fixture
@@ -109,3 +122,52 @@ def test_expected_outputs_are_of_windows(net: Path) -> None:
     x = NamedArray("x", np.zeros((12, 1, CHANNELS, 2), np.float32))
     with pytest.raises(UsageError, match="leave it out with --hop"):
         reports.run_model(net, HOST, HOP, inputs=[x], expected=[y])
+
+
+def test_a_stored_plan_keeps_its_rows(net: Path, tmp_path: Path) -> None:
+    """With time to spare, a plan keeps fewer rows; its file names them, and the hop."""
+    stored = tmp_path / "plan.json"
+    made = api.plan_model(net, BOARD.board, replace(HOP, max_overhead=1000))
+    window, hop = made.model.window, made.plan.graph.hop
+    assert window is not None and hop is not None
+    assert dict(hop.keeping) == window.keeping != load_model(net, hop=2).window.keeping  # type: ignore[union-attr]
+    api.save_plan(made, stored)
+    again = api.plan_model(net, BOARD.board, replace(HOP, plan_file=stored))
+    assert again.plan.layout == made.plan.layout and again.plan.graph.hop == hop
+    report = reports.run_model(net, BOARD, replace(HOP, plan_file=stored), inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    for other in (None, 4):
+        with pytest.raises(ConfigError, match="a plan with --hop 2"):
+            api.plan_model(net, BOARD.board, replace(HOP, plan_file=stored, hop=other))
+    content = json.loads(stored.read_text())
+    content["hop"]["keeping"]["conv_9"] = "all"
+    stored.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match="no plan of this model: it keeps rows of conv_9"):
+        api.plan_model(net, BOARD.board, replace(HOP, plan_file=stored))
+
+
+def test_limits_choose_the_rows_that_are_kept(net: Path) -> None:
+    fast = planned(net, HOP)
+    window = fast["window"]
+    assert (window["hop"], window["rows"], window["runs_to_fill"]) == (2, ROWS, 10)
+    assert fast["macs"] < window["macs"] == window["whole"]["macs"]
+    curve = window["curve"]
+    assert len(curve) > 2 and curve[0]["keeping"] == window["keeping"]
+    for before, after in pairwise(curve):
+        assert before["state_bytes"] > after["state_bytes"]
+        assert before["latency"]["value"] < after["latency"]["value"]
+    least = min(it["arena_bytes"] for it in curve)
+    small = planned(net, replace(HOP, max_overhead=1000))
+    assert small["arena_bytes"] == least < fast["arena_bytes"]
+    tight = planned(net, replace(HOP, ram_limit=least))
+    assert tight["arena_bytes"] == least
+    with pytest.raises(FitError):
+        planned(net, replace(HOP, ram_limit=64))
+
+
+def test_what_cannot_be_combined(net: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--stream-input cannot be combined with --hop"):
+        api.plan_model(net, HOST.board, replace(HOP, stream_input=True))
+    chain = ChainRequest((HOST, HOST), line_of("uart:2M"), 1)
+    with pytest.raises(UsageError, match="leave it out with --chain"):
+        run_chain(net, chain, HOP, inputs=[], expected=[], progress=SILENT)

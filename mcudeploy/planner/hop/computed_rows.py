@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
 
-from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.graph import Graph, KeptRows
 from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.hop.steady import Steadiness, SteadyRows
 from mcudeploy.tiling.dataflow import Dataflow, RowAccess
-
-KeptRows = Literal["all", "last"]
-"""The kept rows of a tensor that may be stored: all that are read, or those alone that are read together with
-new rows. The rows at the start of the window are then computed in every run.
-"""
-
 
 _NONE = Interval(0, 0)
 

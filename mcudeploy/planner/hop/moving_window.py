@@ -9,8 +9,8 @@ from itertools import islice
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import count_text
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.ir.graph import Graph
-from mcudeploy.planner.hop.computed_rows import ComputedRows, KeptRows, computed_rows
+from mcudeploy.ir.graph import Graph, Hop, KeptRows
+from mcudeploy.planner.hop.computed_rows import ComputedRows, computed_rows
 from mcudeploy.planner.hop.rewrite import incremental
 from mcudeploy.planner.hop.row_borders import window_axis
 from mcudeploy.planner.hop.steady import Steadiness, UnevenHopError, steady_rows
@@ -39,8 +39,9 @@ class MovingWindow:
             steady = steady_rows(graph, hop)
         except UnevenHopError as error:
             raise UsageError(f"{error}. {_hops_that_work(graph)}") from error
-        keeping: dict[str, KeptRows] = dict.fromkeys(steady.tensors, "all")
-        return cls(graph, steady, keeping, computed_rows(graph, steady, keeping))
+        names: dict[str, KeptRows] = dict.fromkeys(steady.tensors, "all")
+        everything = cls(graph, steady, names, computed_rows(graph, steady, names))
+        return everything.keeps(dict.fromkeys(everything.states, "all"))
 
     def keeps(self, keeping: Mapping[str, KeptRows]) -> MovingWindow:
         """Return the window that keeps rows of these tensors only."""
@@ -55,7 +56,14 @@ class MovingWindow:
 
     def run_graph(self) -> Graph:
         """Return the graph of one run."""
-        return incremental(self.graph, self.steady, self.rows)
+        graph = incremental(self.graph, self.steady, self.rows)
+        hop = Hop(self.hop, _rows(self.graph), tuple(sorted(self.keeping.items())))
+        return replace(graph, hop=hop)
+
+    @property
+    def hop(self) -> int:
+        """The new rows of a run."""
+        return self.steady.tensors[self.graph.inputs[0].tensor].hop
 
 
 def _hops_that_work(graph: Graph) -> str:

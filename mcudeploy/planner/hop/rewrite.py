@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mcudeploy.ir.graph import Graph, GraphIO, Hop, Operator, Shape, State, Tensor
+from mcudeploy.ir.graph import Graph, GraphIO, Operator, Shape, State, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.concat import Concat
@@ -68,7 +68,6 @@ class _Rewriter:
             outputs=(*outputs, *(state.after for state in self.states)),
             references={},
             states=tuple(self.states),
-            hop=Hop(len(new), window.shape[0]),
         )
 
     def _output(self, border: GraphIO) -> str:

@@ -11,14 +11,13 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.frontend import load
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
-from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.graph import Graph, KeptRows
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Function, Rewrites
 from mcudeploy.ops.requantize import Rounding
 from mcudeploy.planner.cores.functions import Assignment, partition, require_types
 from mcudeploy.planner.cores.routes import with_transfers
-from mcudeploy.planner.hop.computed_rows import KeptRows
 from mcudeploy.planner.hop.moving_window import MovingWindow
 from mcudeploy.planner.model.forms import in_form
 from mcudeploy.planner.plan_options import Options
@@ -116,6 +115,10 @@ class Model:
             raise ValueError("the model has no window")
         window = self.window.keeps(keeping)
         return replace(self, window=window)._of(window.run_graph(), Rewrites(), Assignment())
+
+    def same_rows(self, graph: Graph) -> Model:
+        """Return the model that keeps the rows that a graph of the same model keeps."""
+        return self if graph.hop is None else self.keeping(dict(graph.hop.keeping))
 
     def of_window(self, isa: Isa) -> Model:
         """Return the model whose runs take whole windows, in its first form and for a core with these

@@ -1,0 +1,66 @@
+"""Windows that move by a hop, as tables: the rows that a run computes, and RAM against time."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from mcudeploy.cli.latencies import milliseconds_text
+from mcudeploy.cli.output import Values, cell, is_verbose
+from mcudeploy.cli.table_grids import table_of
+from mcudeploy.common.text import count_text
+
+
+def hop_facts(report: Values) -> list[tuple[str, str]]:
+    """Return the size of the window, and the work of a run beside that of a whole window."""
+    found = report.get("window")
+    if not found:
+        return []
+    moves = f"{count_text(found['rows'], 'row')}, {found['hop']} of them new in each run"
+    share = (
+        f"{report['macs'] / found['macs']:.1%} of the {found['macs']:,} of a window" if found["macs"] else ""
+    )
+    facts = [
+        ("window", f"{moves}; full after {count_text(found['runs_to_fill'], 'run')}"),
+        ("MACs of a run", f"{report['macs']:,}, {share}" if share else ""),
+    ]
+    if found["whole"]:
+        whole = found["whole"]
+        latency = milliseconds_text(whole["latency"])
+        facts.append(("whole windows", f"arena {whole['arena_bytes']:,} B unsplit, {latency}, estimated"))
+    ends = (f"{name}: {why}" for name, why in found["whole_windows"].items())
+    return [*facts, ("computed whole", "; ".join(ends))]
+
+
+def hop_curve(console: Console, report: Values) -> None:
+    """Print RAM against time for several choices of rows to keep; with --verbose, the rows of operators."""
+    found = report.get("window")
+    if not found:
+        return
+    if is_verbose():
+        rows = table_of("operator", "rows>", "computed>", "kept>")
+        for each in found["operators"]:
+            rows.add_row(*(cell(each[key]) for key in ("name", "rows", "computed_rows", "kept_rows")))
+        console.print(rows)
+    if not found["curve"]:
+        return
+    table = table_of("rows kept of", "states>", "arena>", "MACs>", "latency>", "")
+    for each in found["curve"]:
+        texts = (
+            _kept(each["keeping"]),
+            f"{each['state_bytes']:,} B",
+            f"{each['arena_bytes']:,} B",
+            f"{each['macs']:,}",
+            milliseconds_text(each["latency"]),
+            "chosen" if each["keeping"] == found["keeping"] else "",
+        )
+        table.add_row(*map(cell, texts))
+    console.print(table)
+
+
+def _kept(keeping: Values) -> str:
+    """Return the number of tensors whose rows are kept, beside the input."""
+    if not keeping:
+        return "the input"
+    last = sum(which == "last" for which in keeping.values())
+    some = f", {last} without those at the start" if last else ""
+    return f"the input, {count_text(len(keeping), 'tensor')}{some}"

@@ -1,0 +1,108 @@
+"""Plans of a window that moves: what is kept between runs is chosen together with the plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import FitError
+from mcudeploy.common.progress import SILENT, Progress, Report, no_report
+from mcudeploy.cost.tiles import KnownSource, nothing_known
+from mcudeploy.ir.graph import KeptRows
+from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.hop.choices import choices
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import HopCurve, HopPoint, Planned, find_plans, search_plans
+
+_MOST = 7
+"""Number of choices of kept rows that are planned."""
+
+_SHARE = 0.5
+"""Share of the time limit for these; the chosen one continues with the rest."""
+
+
+def find_hop_plans(
+    model: Model,
+    board: Board,
+    options: Options,
+    *,
+    report: Report = no_report,
+    progress: Progress = SILENT,
+    known: KnownSource = nothing_known,
+) -> Planned:
+    """Return plans of a model whose window moves, for the rows to keep that suit the limits best.
+
+    The latency limit is relative to the fastest unsplit plan of any choice. With a RAM limit, the fastest
+    plan that fits is chosen. Raises FitError if no choice fits.
+    """
+    if model.window is None:
+        raise ValueError("the model has no window")
+    models = [model.keeping(keeping) for keeping in choices(model.window, _MOST)]
+    bases = [search_plans(one, board, replace(options, split=False), known=known).baseline for one in models]
+    limit = min(map(_ticks, bases)) * (1 + options.max_overhead / 100)
+    share = replace(options, time_limit=options.time_limit * _SHARE / len(models))
+    planned: list[Planned] = []
+    refused: FitError | None = None
+    for number, (one, base) in enumerate(zip(models, bases, strict=True), 1):
+        progress.stage(f"planning the rows to keep, choice {number} of {len(models)}")
+        own = _own_overhead(base, limit, options)
+        try:
+            found = find_plans(one, board, replace(share, max_overhead=own), known=known)
+        except FitError as error:
+            refused = error
+        else:
+            planned.append(replace(found, own_overhead=own))
+    if not planned:
+        raise refused or FitError("no choice of rows to keep fits")
+    best = min(planned, key=lambda it: _rank(it, limit, options.ram_limit))
+    if options.split:
+        chosen, own = model.same_rows(best.baseline.graph), best.limit(options.max_overhead)
+        rest = replace(options, time_limit=options.time_limit * (1 - _SHARE), max_overhead=own)
+        progress.stage("planning the chosen rows")
+        start = next(iter(best.candidates), None)
+        best = find_plans(chosen, board, rest, start=start, report=report, progress=progress, known=known)
+        best = replace(best, own_overhead=own)
+    whole = search_plans(model.of_window(model.isa), board, replace(options, split=False), known=known)
+    return replace(best, hop_curve=HopCurve(tuple(map(_point, planned)), _point(whole)))
+
+
+def _own_overhead(base: Plan, limit: float, options: Options) -> float:
+    """The latency limit in percent over an unsplit plan; that of the options if this plan exceeds it."""
+    ticks = _ticks(base)
+    if options.ram_limit is not None or not 0 < ticks <= limit:
+        return options.max_overhead
+    return 100 * (limit / ticks - 1)
+
+
+def _keeping(planned: Planned) -> tuple[tuple[str, KeptRows], ...]:
+    hop = planned.baseline.graph.hop
+    return () if hop is None else hop.keeping
+
+
+def _ticks(plan: Plan) -> float:
+    return plan.estimate.ticks + plan.estimate.exposed_ticks
+
+
+def _point(planned: Planned) -> HopPoint:
+    plan = planned.choices[0]
+    graph, model = plan.graph, planned.model_of(plan)
+    return HopPoint(
+        keeping=_keeping(planned),
+        state_bytes=sum(graph.tensors[state.tensor].size_bytes for state in graph.states),
+        arena_bytes=plan.layout.arena_bytes,
+        macs=model.macs,
+        ticks=_ticks(plan),
+    )
+
+
+def _rank(planned: Planned, limit: float, ram_limit: int | None) -> tuple[bool, float, float]:
+    """Plans within the limits come first: the fastest with a RAM limit, else the smallest."""
+    if ram_limit is not None:
+        plan = planned.choices[0]
+        return False, _ticks(plan), plan.layout.arena_bytes
+    within = [plan for plan in planned.choices if _ticks(plan) <= limit * (1 + 1e-9)]
+    if not within:
+        return True, _ticks(planned.choices[-1]), 0.0
+    plan = min(within, key=lambda it: it.layout.arena_bytes)
+    return False, plan.layout.arena_bytes, _ticks(plan)

@@ -1,0 +1,55 @@
+"""JSON objects of windows that move by a hop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.ir.clock import MODEL_UNIT, latency_object
+from mcudeploy.planner.planner import HopPoint
+
+JsonObject = dict[str, Any]
+
+
+def moving_window(made: Deployment) -> JsonObject | None:
+    """Report what a run computes of a window and what it keeps; null if a run takes whole inputs.
+
+    `whole`: the unsplit plan of whole windows. It and `curve` are null for a stored plan. Latencies are
+    estimates.
+    """
+    window, hop = made.model.window, made.plan.graph.hop
+    if window is None or hop is None:
+        return None
+    tensors, curve = window.graph.tensors, made.planned.hop_curve
+    macs = {it.output: window.graph.loops(it).macs() for it in window.graph.operators}
+    return {
+        "hop": hop.rows,
+        "rows": hop.window,
+        "runs_to_fill": hop.runs_to_fill,
+        "macs": sum(macs.values()),
+        "keeping": dict(hop.keeping),
+        "operators": [
+            {
+                "name": it.name,
+                "rows": tensors[it.output].shape[0],
+                "computed_rows": window.rows[it.output].count,
+                "kept_rows": len(window.rows[it.output].kept),
+            }
+            for it in window.graph.operators
+            if it.output in window.rows
+        ],
+        "whole_windows": dict(window.steady.ends),
+        "whole": None if curve is None else _point(made, curve.whole),
+        "curve": None if curve is None else [_point(made, it) for it in curve.points],
+    }
+
+
+def _point(made: Deployment, point: HopPoint) -> JsonObject:
+    unit = MODEL_UNIT if made.planned.objective == "cycles" else "instructions"
+    return {
+        "keeping": dict(point.keeping),
+        "state_bytes": point.state_bytes,
+        "arena_bytes": point.arena_bytes,
+        "macs": point.macs,
+        "latency": latency_object(round(point.ticks), unit, made.board.clock_hz),
+    }
