@@ -2,12 +2,15 @@
 
     python benchmarks/fuzz.py --graphs 2000 --seed 0 --jobs 2 --keep /tmp/found
     python benchmarks/fuzz.py --graphs 0 --tflite 500
+    python benchmarks/fuzz.py --graphs 0 --windows 300
 
 Most graphs have traits beside the usual layers: a batch of several, operators that are decomposed, If, Loop
 and Scan, recurrent operators, activations of 16 bits, values of int32 and int64.
 
 With --keep, each graph with a defect is stored as NAME.onnx with the findings, and a reduced one beside it.
 With --tflite, graphs of .tflite files are drawn as well, and compared with LiteRT's reference kernels too.
+With --windows, networks over a window that moves: each run of the program by rows (--hop), with three choices
+of kept rows, must equal the program of the whole window bit for bit.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import onnx
 
@@ -30,6 +34,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("te
 
 from fuzzing.flat import draw_flat  # noqa: E402
 from fuzzing.generate import KINDS, TRAITS, draw, traits_of  # noqa: E402
+from fuzzing.hops import examine_hops  # noqa: E402
 from fuzzing.reduce import reduced  # noqa: E402
 from fuzzing.running import BAD, Subject, examine  # noqa: E402
 
@@ -60,6 +65,7 @@ def main() -> int:
     )
     parser.add_argument("--graphs", type=int, default=60)
     parser.add_argument("--tflite", type=int, default=0, help="how many .tflite files")
+    parser.add_argument("--windows", type=int, default=0, help="how many networks over windows that move")
     parser.add_argument("--seed", type=int, default=0, help="of the first graph; the others follow")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--plain", action="store_true", help="graphs without traits")
@@ -80,10 +86,12 @@ def main() -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Seeds; `flat`: of .tflite files; `plain`: of graphs without traits; `unsplit`: only that plan."""
+    """Seeds of ONNX graphs, .tflite files or networks over windows; `plain`: without traits; `unsplit`: only
+    that plan.
+    """
 
     seeds: range
-    flat: bool
+    source: Literal["onnx", "tflite", "windows"]
     plain: bool
     unsplit: bool
     keep: Path | None
@@ -92,11 +100,12 @@ class _Batch:
 def _tallies(arguments: argparse.Namespace) -> Iterator[Tally]:
     batches = [
         _Batch(
-            range(first, min(end, first + _BATCH)), flat, arguments.plain, arguments.unsplit, arguments.keep
+            range(first, min(end, first + _BATCH)), source, arguments.plain, arguments.unsplit, arguments.keep
         )
-        for flat, end in (
-            (False, arguments.seed + arguments.graphs),
-            (True, arguments.seed + arguments.tflite),
+        for source, end in (
+            ("onnx", arguments.seed + arguments.graphs),
+            ("tflite", arguments.seed + arguments.tflite),
+            ("windows", arguments.seed + arguments.windows),
         )
         for first in range(arguments.seed, end, _BATCH)
     ]
@@ -111,7 +120,9 @@ def _tallies(arguments: argparse.Namespace) -> Iterator[Tally]:
 def _batch(batch: _Batch) -> Tally:
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="mcudeploy-fuzz-") as folder:
-        labels, subjects = (_flat if batch.flat else _onnx)(batch, Path(folder))
+        if batch.source == "windows":
+            return _windows(batch, Path(folder))
+        labels, subjects = (_flat if batch.source == "tflite" else _onnx)(batch, Path(folder))
         for (kind, traits), subject in zip(labels, subjects, strict=True):
             tally.verdicts[kind, subject.verdict] += 1
             tally.by_trait.update((trait, subject.verdict) for trait in traits)
@@ -146,6 +157,21 @@ def _flat(batch: _Batch, folder: Path) -> tuple[list[_Label], list[Subject]]:
     return [(f"{it.kind} .tflite", ()) for it in drawn], examine(
         models, folder, [] if batch.unsplit else None
     )
+
+
+def _windows(batch: _Batch, folder: Path) -> Tally:
+    tally = Tally()
+    for found in examine_hops(batch.seeds, folder):
+        tally.verdicts["windows", found.verdict] += 1
+        tally.programs += found.programs
+        if found.verdict == "refused":
+            tally.refusals[found.text] += 1
+        elif found.verdict != "verified":
+            tally.found.append(f"h{found.seed} {found.verdict} (--hop {found.hop}): {found.text}")
+            if batch.keep is not None:
+                batch.keep.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(folder / f"h{found.seed}.onnx", batch.keep / f"h{found.seed}.onnx")
+    return tally
 
 
 def _keep(subject: Subject, folder: Path) -> None:

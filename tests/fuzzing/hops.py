@@ -75,6 +75,7 @@ class HopFinding:
     text: str = ""
     hop: int = 0
     saved: float = 0.0
+    programs: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +170,7 @@ def _compared(subject: _Subject, executable: Path, first: int) -> HopFinding:
         return HopFinding(subject.seed, "fault", str(error), hop)
     macs = subject.whole.model.macs
     saved = 1 - subject.ways[0].model.macs / macs if macs else 0.0
-    return HopFinding(subject.seed, "verified", hop=hop, saved=saved)
+    return HopFinding(subject.seed, "verified", hop=hop, saved=saved, programs=len(subject.written))
 
 
 def _values(shape: tuple[int, ...], dtype: str, random: np.random.Generator) -> NDArray[Any]:

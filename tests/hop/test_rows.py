@@ -83,5 +83,5 @@ def test_hops_that_cannot_be_are_refused(hop: int, text: str, tmp_path: Path) ->
 
 def test_an_input_without_rows_is_refused(tmp_path: Path) -> None:
     path = time_network(tmp_path / "m.onnx", 1, 10, [TimeConv(4, kernel=1)])
-    with pytest.raises(UsageError, match=r"'x' \[1, 10, 1\] has no rows that could move"):
+    with pytest.raises(UsageError, match=r"'x' \[1, 10, 1\] by rows, so that no window can move"):
         load_model(path, hop=1)

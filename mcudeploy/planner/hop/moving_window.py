@@ -99,8 +99,8 @@ def _require_window(graph: Graph, hop: int) -> None:
     name, shape = printable(border.name), list(border.shape)
     if tensor.shape[0] == 1 or window_axis(border, tensor) is None:
         raise UsageError(
-            f"--hop: the input {name!r} {shape} has no rows that could move: time is the first spatial "
-            "axis, H of [1, C, H, W] or L of [1, C, L]"
+            f"--hop: the model does not read its input {name!r} {shape} by rows, so that no window can move: "
+            "time is the first spatial axis, H of [1, C, H, W] or L of [1, C, L]"
         )
     if hop >= tensor.shape[0]:
         raise UsageError(
