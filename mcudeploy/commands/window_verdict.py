@@ -41,13 +41,13 @@ def windows_of(window: MovingWindow, samples: Sequence[Sample]) -> list[Sample]:
     """Return the window after each run that ends with a full one; a sample has the new rows of a run."""
     (border,) = window.graph.inputs
     tensor = window.graph.tensors[border.tensor]
-    axis = window_axis(border, tensor)
-    if axis is None:
+    along = window_axis(border, tensor)
+    if along is None:
         raise ValueError(f"{border.name!r} has no rows")
-    rows = np.concatenate([sample.inputs[border.name] for sample in samples], axis)
-    size, hop = tensor.shape[0], rows.shape[axis] // len(samples)
-    ends = range(hop * -(-size // hop), rows.shape[axis] + 1, hop)
-    each = (rows.take(range(end - size, end), axis) for end in ends)
+    rows = np.concatenate([sample.inputs[border.name] for sample in samples], along.axis)
+    size, hop = tensor.shape[0] * along.elements, window.hop * along.elements
+    ends = range(hop * -(-size // hop), rows.shape[along.axis] + 1, hop)
+    each = (rows.take(range(end - size, end), along.axis) for end in ends)
     return [sample_of(window.graph, {border.name: values}, {}) for values in each]
 
 

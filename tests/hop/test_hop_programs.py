@@ -9,8 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from hop.window_models import CAUSAL, TimeConv, time_network
+from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
@@ -115,6 +117,29 @@ def test_a_selftest_passes(tmp_path: Path) -> None:
     sources = [main, *(tmp_path / "out" / "src").glob("*.c")]
     subprocess.run(["gcc", "-std=c99", f"-I{include}", *sources, "-lm", "-o", program], check=True)
     assert report["selftest"] and subprocess.run([program], check=False).returncode == 0
+
+
+def test_a_vector_that_the_model_views_as_rows_is_a_window(tmp_path: Path) -> None:
+    weights = np.random.default_rng(3).standard_normal((4, 1, 3, 5)).astype(np.float32)
+    constants = [
+        numpy_helper.from_array(weights, "w"),
+        numpy_helper.from_array(np.array([1, 1, 12, 5], np.int64), "to"),
+    ]
+    nodes = [
+        helper.make_node("Reshape", ["x", "to"], ["image"]),
+        helper.make_node("Conv", ["image", "w"], ["y"], pads=[1, 0, 1, 0]),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 60])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 12, 1])
+    model = helper.make_model(
+        helper.make_graph(nodes, "flat", [x], [y], constants),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=9,
+    )
+    onnx.save(model, tmp_path / "flat.onnx")
+    report = reports.run_model(tmp_path / "flat.onnx", HOST, replace(HOP, hop=3), inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert report["window"]["rows"] == 12
 
 
 def test_expected_outputs_are_of_windows(net: Path) -> None:

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from hop.window_models import CAUSAL, DILATED, TimeConv, time_network
 
+from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError
 from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.hop.moving_window import MovingWindow
 from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.plan_options import Options
 
 SAME = tuple(TimeConv(4, pads=(1, 1)) for _ in range(3))
 
@@ -46,6 +49,17 @@ def test_a_dilated_network_needs_a_tenth(tmp_path: Path) -> None:
     assert model.macs * 10 <= whole.macs
     last = load_model(time_network(tmp_path / "last.onnx", 96, 8, DILATED), hop=1)
     assert last.macs * 10 <= whole.macs
+
+
+@pytest.mark.parametrize(("layers", "hop"), [(CAUSAL, 2), (DILATED, 1)], ids=["causal", "dilated"])
+def test_without_padding_ram_is_at_most_that_of_the_streamed_window(
+    layers: tuple[TimeConv, ...], hop: int, tmp_path: Path
+) -> None:
+    path, board = time_network(tmp_path / "m.onnx", 96, 8, layers), load_board("mps2-an386")
+    streamed = api.plan_model(path, board, Options(stream_input=True, time_limit=2)).plan
+    by_rows = api.plan_model(path, board, Options(hop=hop, time_limit=2)).plan
+    assert by_rows.layout.arena_bytes <= streamed.layout.arena_bytes
+    assert 10 * by_rows.estimate.ticks <= streamed.estimate.ticks
 
 
 def test_constants_of_both_ends_are_stored_once(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ _MOST_STATES = 16
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What is kept, in bytes, and the work of a run: multiply-accumulates, or elements without them."""
+    """Rows to keep, their bytes, and the work of a run: multiply-accumulates, or elements without them."""
 
     keeping: Keeping
     state_bytes: int

@@ -12,7 +12,7 @@ from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.ir.graph import Graph, Hop, KeptRows
 from mcudeploy.planner.hop.computed_rows import ComputedRows, computed_rows
 from mcudeploy.planner.hop.rewrite import incremental
-from mcudeploy.planner.hop.row_borders import window_axis
+from mcudeploy.planner.hop.row_borders import window_axis, with_rows
 from mcudeploy.planner.hop.steady import Steadiness, UnevenHopError, steady_rows
 
 _MOST_HOPS = 4
@@ -34,6 +34,7 @@ class MovingWindow:
     @classmethod
     def of(cls, graph: Graph, hop: int) -> MovingWindow:
         """Return the window of a graph that keeps all rows it can. Raises UsageError if there is none."""
+        graph = with_rows(graph) if len(graph.inputs) == 1 else graph
         _require_window(graph, hop)
         try:
             steady = steady_rows(graph, hop)

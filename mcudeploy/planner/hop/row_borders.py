@@ -2,32 +2,66 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mcudeploy.ir.graph import GraphIO, Tensor
+from mcudeploy.ir.graph import Graph, GraphIO, Tensor
+from mcudeploy.ops.view import Reshape
 
 
-def window_axis(border: GraphIO, tensor: Tensor) -> int | None:
-    """Return the axis of an ONNX tensor that the rows of a stored tensor lie along; None if there is none."""
+@dataclass(frozen=True, slots=True)
+class WindowAxis:
+    """The axis of an ONNX tensor along which the rows of a window lie, and its elements in a row."""
+
+    axis: int
+    elements: int
+
+
+def window_axis(border: GraphIO, tensor: Tensor) -> WindowAxis | None:
+    """Return the axis along which the rows of a stored tensor lie; None if there is none."""
     order = border.order.reshape(border.shape)
     rows = np.where(order < 0, -1, order // (tensor.shape[1] * tensor.shape[2]))
     for axis, size in enumerate(border.shape):
-        along = np.arange(size).reshape([-1 if at == axis else 1 for at in range(order.ndim)])
-        if size == tensor.shape[0] > 1 and bool(((rows == along) | (order < 0)).all()):
-            return axis
+        if size % tensor.shape[0] or tensor.shape[0] == 1:
+            continue
+        elements = size // tensor.shape[0]
+        along = (np.arange(size) // elements).reshape([-1 if at == axis else 1 for at in range(order.ndim)])
+        if bool(((rows == along) | (order < 0)).all()):
+            return WindowAxis(axis, elements)
     return None
 
 
 def new_rows(border: GraphIO, window: Tensor, rows: int) -> GraphIO:
     """Return the border of `rows` rows, for that of a window. Raises ValueError if the window has no axis."""
-    axis = window_axis(border, window)
-    if axis is None:
+    found = window_axis(border, window)
+    if found is None:
         raise ValueError(f"{border.name!r} is not stored as rows along one of its axes")
-    shape = tuple(rows if at == axis else size for at, size in enumerate(border.shape))
-    order = border.order.reshape(border.shape).take(range(rows), axis)
+    size = rows * found.elements
+    shape = tuple(size if at == found.axis else each for at, each in enumerate(border.shape))
+    order = border.order.reshape(border.shape).take(range(size), found.axis)
     return replace(border, shape=shape, order=np.ascontiguousarray(order).reshape(-1))
+
+
+def with_rows(graph: Graph) -> Graph:
+    """Return a graph whose input is stored as rows, if it is a vector that its only reader views as rows."""
+    border = graph.inputs[0]
+    readers = [operator for operator in graph.operators if border.tensor in operator.inputs]
+    view = readers[0] if len(readers) == 1 else None
+    source = graph.tensors[border.tensor]
+    if view is None or not isinstance(view.op, Reshape) or source.shape[0] > 1:
+        return graph
+    if view.op.shape[0] == 1 or view.output in {it.tensor for it in graph.outputs}:
+        return graph
+    tensors = {name: it for name, it in graph.tensors.items() if name != view.output}
+    tensors[source.name] = replace(source, shape=view.op.shape)
+    operators = (
+        replace(it, inputs=tuple(source.name if name == view.output else name for name in it.inputs))
+        for it in graph.operators
+        if it is not view
+    )
+    references = {name: it for name, it in graph.references.items() if name != view.output}
+    return replace(graph, tensors=tensors, operators=tuple(operators), references=references)
 
 
 def stored_rows(tensor: Tensor) -> GraphIO:
