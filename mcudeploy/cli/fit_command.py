@@ -19,7 +19,12 @@ from mcudeploy.planner.plan_options import READING, Options
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
 
-_HOW = {"unsplit": "unsplit", "split": "split", "streamed": "split, --stream-input"}
+_HOW = {
+    "unsplit": "unsplit",
+    "split": "split",
+    "streamed": "split, --stream-input",
+    "input kept": "split, input kept",
+}
 
 
 @click.command()

@@ -49,6 +49,9 @@ def check_model(path: Path, board: Board | None, options: Options) -> Checked:
         if model.window is None:
             streamed = search_plans(model, board, replace(options, stream_input=True), known=known)
             best["streamed"] = streamed, streamed.choices[0]
+        else:
+            least = search_plans(model.keeping({}), board, options, known=known)
+            best["input kept"] = least, least.choices[0]
     plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
     return Checked(model, parameters, split.baseline.layout.arena_bytes, board, plans)
 

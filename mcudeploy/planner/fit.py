@@ -36,10 +36,11 @@ _ENOUGH_BYTES = 2**31
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Way:
-    """A plan of a model on a board: `unsplit`, `split`, or `streamed`.
+    """A plan of a model on a board: `unsplit`, `split`, `streamed` or `input kept`.
 
-    A `streamed` plan is split, and its input arrives by rows. `missing` contains a sentence for each limit
-    that the plan exceeds.
+    A `streamed` plan is split, and its input arrives by rows. An `input kept` plan is split, and of a window
+    that moves it keeps the rows of the input alone. `missing` contains a sentence for each limit that the
+    plan exceeds.
     """
 
     name: str
@@ -165,6 +166,8 @@ class _Searched:
         yield "split", self._split
         if self.model.window is None:
             yield "streamed", self._streamed
+        else:
+            yield "input kept", self._input_kept
 
     @cached_property
     def _unsplit(self) -> Planned:
@@ -178,10 +181,13 @@ class _Searched:
     def _streamed(self) -> Planned:
         return self._search(replace(self.options, stream_input=True))
 
-    def _search(self, options: Options) -> Planned:
-        return search_plans(
-            self.model, _roomy(self.boards, self.model), replace(options, time_limit=SEARCH_S)
-        )
+    @cached_property
+    def _input_kept(self) -> Planned:
+        return self._search(self.options, self.model.keeping({}))
+
+    def _search(self, options: Options, model: Model | None = None) -> Planned:
+        model = self.model if model is None else model
+        return search_plans(model, _roomy(self.boards, model), replace(options, time_limit=SEARCH_S))
 
 
 def _roomy(boards: Sequence[Board], model: Model) -> Board:
