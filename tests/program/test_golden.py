@@ -27,6 +27,7 @@ from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Function, Plan, Run, Transfer, Wait
 from mcudeploy.planner.cores import parts
 from mcudeploy.planner.cores.lanes import on_cores
+from mcudeploy.planner.hop.moving_window import MovingWindow
 from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.place.solve import spread
@@ -54,7 +55,8 @@ def planned(
 
 
 def _calls(graph: Graph) -> dict[str, KernelCall]:
-    return {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
+    operators = (operator for operator in graph.operators if not operator.op.is_view)
+    return {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in operators}
 
 
 def program_of(plan: Plan, board: Board, prefix: str = "residual") -> Program:
@@ -90,6 +92,12 @@ def _streamed_state() -> tuple[Program, Plan]:
     return program_of(plan, BOARD, "recurrent"), plan
 
 
+def _new_rows() -> tuple[Program, Plan]:
+    """A run takes two rows of a window; the others stay."""
+    plan = plan_of(MovingWindow.of(residual(), 2).run_graph(), 8, BOARD)
+    return program_of(plan, BOARD), plan
+
+
 def _two_cores() -> tuple[Program, Plan]:
     """Two cores share rows, and columns of the last row."""
     graph = residual()
@@ -106,6 +114,7 @@ PROGRAMS: dict[str, Callable[[], tuple[Program, Plan]]] = {
     "residual_two_memories": _two_memories,
     "recurrent_streamed": _streamed_state,
     "residual_two_cores": _two_cores,
+    "residual_new_rows": _new_rows,
 }
 
 
