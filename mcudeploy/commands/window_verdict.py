@@ -60,8 +60,8 @@ def window_verdict(
     planned = find_plans(made.model.of_window(host.board.isa), host.board, options)
     whole = Deployment.of(planned, planned.baseline, host.board, options)
     with open_device(host, whole.build(host), whole.patience_s) as machine:
-        shapes = made.model.shapes
-        verdict = judge(machine, whole.plan, made.model.path, windows, progress, shapes=shapes)
+        choices = made.model.choices
+        verdict = judge(machine, whole.plan, made.model.path, windows, progress, choices=choices)
     runs = _runs(made, host, samples)
     reasons = []
     results = window_outputs(runs[-len(windows) :], made.plan.graph, window.graph)
