@@ -12,46 +12,48 @@ from mcudeploy.common.text import count_text
 
 def hop_facts(report: Values) -> list[tuple[str, str]]:
     """Return the size of the window, and the work of a run beside that of a whole window."""
-    found = report.get("window")
-    if not found:
+    window = report.get("window")
+    if not window:
         return []
-    moves = f"{count_text(found['rows'], 'row')}, {found['hop']} of them new in each run"
+    moves = f"{count_text(window['rows'], 'row')}, {window['hop']} of them new in each run"
     share = (
-        f"{report['macs'] / found['macs']:.1%} of the {found['macs']:,} of a window" if found["macs"] else ""
+        f"{report['macs'] / window['macs']:.1%} of the {window['macs']:,} of a window"
+        if window["macs"]
+        else ""
     )
     facts = [
-        ("window", f"{moves}; full after {count_text(found['runs_to_fill'], 'run')}"),
+        ("window", f"{moves}; full after {count_text(window['runs_to_fill'], 'run')}"),
         ("MACs of a run", f"{report['macs']:,}, {share}" if share else ""),
     ]
-    if found["whole"]:
-        whole = found["whole"]
+    if window["whole"]:
+        whole = window["whole"]
         latency = milliseconds_text(whole["latency"])
         facts.append(("whole windows", f"arena {whole['arena_bytes']:,} B unsplit, {latency}, estimated"))
-    ends = (f"{name}: {why}" for name, why in found["whole_windows"].items())
+    ends = (f"{name}: {why}" for name, why in window["whole_windows"].items())
     return [*facts, ("computed whole", "; ".join(ends))]
 
 
 def hop_curve(console: Console, report: Values) -> None:
     """Print RAM against time for several choices of rows to keep; with --verbose, the rows of operators."""
-    found = report.get("window")
-    if not found:
+    window = report.get("window")
+    if not window:
         return
     if is_verbose():
         rows = table_of("operator", "rows>", "computed>", "kept>")
-        for each in found["operators"]:
+        for each in window["operators"]:
             rows.add_row(*(cell(each[key]) for key in ("name", "rows", "computed_rows", "kept_rows")))
         console.print(rows)
-    if not found["curve"]:
+    if not window["curve"]:
         return
     table = table_of("rows kept of", "states>", "arena>", "MACs>", "latency>", "")
-    for each in found["curve"]:
+    for each in window["curve"]:
         texts = (
             _kept(each["keeping"]),
             f"{each['state_bytes']:,} B",
             f"{each['arena_bytes']:,} B",
             f"{each['macs']:,}",
             milliseconds_text(each["latency"]),
-            "chosen" if each["keeping"] == found["keeping"] else "",
+            "chosen" if each["keeping"] == window["keeping"] else "",
         )
         table.add_row(*map(cell, texts))
     console.print(table)

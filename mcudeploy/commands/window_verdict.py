@@ -52,22 +52,22 @@ def windows_of(window: MovingWindow, samples: Sequence[Sample]) -> list[Sample]:
 
 
 def window_verdict(
-    made: Deployment, window: MovingWindow, samples: Sequence[Sample], progress: Progress
+    deployment: Deployment, window: MovingWindow, samples: Sequence[Sample], progress: Progress
 ) -> Verdict:
     """Return the verdict on a program that runs these samples in turn on this computer."""
     host, windows = Target(load_board("host")), windows_of(window, samples)
-    options = Options(split=False, name=made.program.prefix)
-    planned = find_plans(made.model.of_window(host.board.isa), host.board, options)
+    options = Options(split=False, name=deployment.program.prefix)
+    planned = find_plans(deployment.model.of_window(host.board.isa), host.board, options)
     whole = Deployment.of(planned, planned.baseline, host.board, options)
     with open_device(host, whole.build(host), whole.patience_s) as machine:
-        choices = made.model.choices
-        verdict = judge(machine, whole.plan, made.model.path, windows, progress, choices=choices)
-    runs = _runs(made, host, samples)
+        choices = deployment.model.choices
+        verdict = judge(machine, whole.plan, deployment.model.path, windows, progress, choices=choices)
+    runs = _runs(deployment, host, samples)
     reasons = []
-    results = window_outputs(runs[-len(windows) :], made.plan.graph, window.graph)
-    for number, (found, wanted) in enumerate(zip(results, verdict.host, strict=True)):
+    results = window_outputs(runs[-len(windows) :], deployment.plan.graph, window.graph)
+    for number, (by_rows, wanted) in enumerate(zip(results, verdict.host, strict=True)):
         for border in window.graph.outputs:
-            one, other = found[border.tensor], wanted[border.tensor]
+            one, other = by_rows[border.tensor], wanted[border.tensor]
             if one.tobytes() != other.tobytes():
                 differ = f"{int((one != other).sum())} of {count_text(one.size, 'element')}"
                 reasons.append(
@@ -86,14 +86,14 @@ def window_outputs(outputs: Sequence[Outputs], run: Graph, window: Graph) -> lis
     return [{of_window: each[of_run] for of_window, of_run in names} for each in outputs]
 
 
-def _runs(made: Deployment, host: Target, samples: Sequence[Sample]) -> list[Outputs]:
+def _runs(deployment: Deployment, host: Target, samples: Sequence[Sample]) -> list[Outputs]:
     """The outputs of the program by rows, each run continuing from the previous one."""
-    graph, storage = made.plan.graph, Storage.of(made.plan)
+    graph, storage = deployment.plan.graph, Storage.of(deployment.plan)
     states = {state.tensor for state in graph.states}
     results: list[Outputs] = []
-    with open_device(host, made.build(host), made.patience_s) as machine:
+    with open_device(host, deployment.build(host), deployment.patience_s) as machine:
         for sample in samples:
-            given = {name: it for name, it in sample.stored.items() if not results or name not in states}
-            run_once(machine, storage, given)
+            stored = {name: it for name, it in sample.stored.items() if not results or name not in states}
+            run_once(machine, storage, stored)
             results.append({it.tensor: storage.get_tensor(machine, it.tensor) for it in graph.own_outputs()})
     return results

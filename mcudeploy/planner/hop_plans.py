@@ -1,4 +1,4 @@
-"""Plans of a window that moves: what is kept between runs is chosen together with the plan."""
+"""Plans of a window that moves: the rows to keep are chosen together with the plan."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def find_hop_plans(
         progress.stage(f"planning the rows to keep, choice {number} of {len(models)}")
         own = _own_overhead(base, limit, options)
         try:
-            found = find_plans(one, board, replace(share, max_overhead=own), known=known)
+            plans = find_plans(one, board, replace(share, max_overhead=own), known=known)
         except FitError as error:
             refused = error
         else:
-            planned.append(replace(found, own_overhead=own))
+            planned.append(replace(plans, own_overhead=own))
     if not planned:
         raise refused or FitError("no choice of rows to keep fits")
     best = min(planned, key=lambda it: _rank(it, limit, options.ram_limit))

@@ -11,16 +11,16 @@ from mcudeploy.planner.planner import HopPoint
 JsonObject = dict[str, Any]
 
 
-def moving_window(made: Deployment) -> JsonObject | None:
+def moving_window(deployment: Deployment) -> JsonObject | None:
     """Report what a run computes of a window and what it keeps; null if a run takes whole inputs.
 
     `whole`: the unsplit plan of whole windows. It and `curve` are null for a stored plan. Latencies are
     estimates.
     """
-    window, hop = made.model.window, made.plan.graph.hop
+    window, hop = deployment.model.window, deployment.plan.graph.hop
     if window is None or hop is None:
         return None
-    tensors, curve = window.graph.tensors, made.planned.hop_curve
+    tensors, curve = window.graph.tensors, deployment.planned.hop_curve
     macs = {it.output: window.graph.loops(it).macs() for it in window.graph.operators}
     return {
         "hop": hop.rows,
@@ -39,17 +39,17 @@ def moving_window(made: Deployment) -> JsonObject | None:
             if it.output in window.rows
         ],
         "whole_windows": dict(window.steady.ends),
-        "whole": None if curve is None else _point(made, curve.whole),
-        "curve": None if curve is None else [_point(made, it) for it in curve.points],
+        "whole": None if curve is None else _point(deployment, curve.whole),
+        "curve": None if curve is None else [_point(deployment, it) for it in curve.points],
     }
 
 
-def _point(made: Deployment, point: HopPoint) -> JsonObject:
-    unit = MODEL_UNIT if made.planned.objective == "cycles" else "instructions"
+def _point(deployment: Deployment, point: HopPoint) -> JsonObject:
+    unit = MODEL_UNIT if deployment.planned.objective == "cycles" else "instructions"
     return {
         "keeping": dict(point.keeping),
         "state_bytes": point.state_bytes,
         "arena_bytes": point.arena_bytes,
         "macs": point.macs,
-        "latency": latency_object(round(point.ticks), unit, made.board.clock_hz),
+        "latency": latency_object(round(point.ticks), unit, deployment.board.clock_hz),
     }

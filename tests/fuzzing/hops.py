@@ -185,10 +185,10 @@ def _run(
     """The outputs of a sequence of runs; states begin with zeros."""
     storage, graph = Storage.of(made.plan), made.plan.graph
     runner.select(number, 1)
-    kept = {state.tensor: state.initial for state in graph.states}
+    states = {state.tensor: state.initial for state in graph.states}
     results = []
     for values in inputs:
-        run_once(runner, storage, {**values, **kept})
-        kept = {}
+        run_once(runner, storage, {**values, **states})
+        states = {}
         results.append([storage.get_tensor(runner, border.tensor) for border in graph.own_outputs()])
     return results

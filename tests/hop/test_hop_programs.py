@@ -152,13 +152,13 @@ def test_expected_outputs_are_of_windows(net: Path) -> None:
 def test_a_stored_plan_keeps_its_rows(net: Path, tmp_path: Path) -> None:
     """With time to spare, a plan keeps fewer rows; its file names them, and the hop."""
     stored = tmp_path / "plan.json"
-    made = api.plan_model(net, BOARD.board, replace(HOP, max_overhead=1000))
-    window, hop = made.model.window, made.plan.graph.hop
+    deployment = api.plan_model(net, BOARD.board, replace(HOP, max_overhead=1000))
+    window, hop = deployment.model.window, deployment.plan.graph.hop
     assert window is not None and hop is not None
     assert dict(hop.keeping) == window.keeping != load_model(net, hop=2).window.keeping  # type: ignore[union-attr]
-    api.save_plan(made, stored)
+    api.save_plan(deployment, stored)
     again = api.plan_model(net, BOARD.board, replace(HOP, plan_file=stored))
-    assert again.plan.layout == made.plan.layout and again.plan.graph.hop == hop
+    assert again.plan.layout == deployment.plan.layout and again.plan.graph.hop == hop
     report = reports.run_model(net, BOARD, replace(HOP, plan_file=stored), inputs=[], expected=[])
     assert report["verified"], report["reason"]
     for other in (None, 4):

@@ -10,8 +10,8 @@ _SEEDS = range(6)
 
 
 def test_runs_of_new_rows_equal_the_window(tmp_path: Path) -> None:
-    found = examine_hops(_SEEDS, tmp_path)
-    bad = [f"{it.seed}: {it.text}" for it in found if it.verdict not in ("verified", "refused")]
+    findings = examine_hops(_SEEDS, tmp_path)
+    bad = [f"{it.seed}: {it.text}" for it in findings if it.verdict not in ("verified", "refused")]
     assert not bad, "\n".join(bad)
-    assert sum(it.verdict == "verified" for it in found) >= 5
-    assert max(it.saved for it in found) > 0.3
+    assert sum(it.verdict == "verified" for it in findings) >= 5
+    assert max(it.saved for it in findings) > 0.3

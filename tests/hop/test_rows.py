@@ -27,8 +27,8 @@ def test_rows_near_both_ends_are_computed_again(tmp_path: Path) -> None:
     """Each padded window of three rows adds a row at both ends."""
     model = load_model(time_network(tmp_path / "m.onnx", 30, 2, SAME, "rows"), hop=4)
     window = window_of(model)
-    made = [window.rows[name].made for name in window.rows if name.startswith("conv")]
-    assert made[::-1] == [
+    computed = [window.rows[name].computed for name in window.rows if name.startswith("conv")]
+    assert computed[::-1] == [
         (Interval(0, 1), Interval(25, 30)),
         (Interval(0, 2), Interval(24, 30)),
         (Interval(0, 3), Interval(23, 30)),

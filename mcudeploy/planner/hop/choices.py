@@ -50,8 +50,8 @@ def _path(window: MovingWindow) -> Iterator[_Choice]:
     def choice(keeping: Keeping) -> _Choice:
         rows = window.keeps(keeping).rows
         tensors = window.graph.tensors
-        kept = sum(len(each.stored) * tensors[name].row_bytes for name, each in rows.items() if each.kept)
-        return _Choice(keeping, kept, sum(each.count * costs[name] for name, each in rows.items()))
+        size = sum(len(each.stored) * tensors[name].row_bytes for name, each in rows.items() if each.kept)
+        return _Choice(keeping, size, sum(each.count * costs[name] for name, each in rows.items()))
 
     current = choice(dict.fromkeys(window.states, "all"))
     yield current

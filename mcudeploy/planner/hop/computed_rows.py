@@ -20,14 +20,14 @@ class ComputedRows:
     runs: `kept` by the last run, followed by `new` ones. Both are empty if nothing is stored.
     """
 
-    made: tuple[Interval, ...]
+    computed: tuple[Interval, ...]
     kept: Interval = _NONE
     new: Interval = _NONE
 
     @property
     def count(self) -> int:
         """The number of rows that a run computes."""
-        return sum(map(len, self.made))
+        return sum(map(len, self.computed))
 
     @property
     def stored(self) -> Interval:
@@ -51,17 +51,17 @@ def computed_rows(
         output, rows = operator.output, graph.tensors[operator.output].shape[0]
         if output not in needed:
             continue
-        found = steady.tensors.get(output)
-        if found is None:
+        moving = steady.tensors.get(output)
+        if moving is None:
             result[output] = ComputedRows((Interval(0, rows),))
         else:
-            rows_of = _computed(needed[output], found, keeping.get(output))
-            result[output] = replace(rows_of, made=_readable(rows_of.made, readings, rows))
+            rows_of = _computed(needed[output], moving, keeping.get(output))
+            result[output] = replace(rows_of, computed=_readable(rows_of.computed, readings, rows))
         for name, reading in zip(operator.inputs, readings, strict=True):
             everything = Interval(0, graph.tensors[name].shape[0])
             wanted = needed.setdefault(name, [])
             wanted += (
-                [everything] if found is None else (_read(each, reading) for each in result[output].made)
+                [everything] if moving is None else (_read(each, reading) for each in result[output].computed)
             )
     source = graph.inputs[0].tensor
     result[source] = _computed(needed.get(source, []), steady.tensors[source], "all")
@@ -69,19 +69,17 @@ def computed_rows(
 
 
 def _computed(needed: Sequence[Interval], steady: SteadyRows, keeping: KeptRows | None) -> ComputedRows:
-    kept, made = steady.kept, list(needed)
-    if keeping is not None:
-        needed = _joined(needed)
-        from_store = [each for each in needed if keeping == "all" or each.hi > kept.hi]
-        stored = [each.clip(kept.lo, kept.hi) for each in from_store if each.overlaps(kept)]
-        if stored:
-            above = (Interval(min(each.lo, kept.lo), min(each.hi, kept.lo)) for each in from_store)
-            below = (Interval(max(each.lo, kept.hi), max(each.hi, kept.hi)) for each in from_store)
-            made = [each for each in needed if each not in from_store]
-            made = [*made, *above, steady.new, *below]
-            first = min(each.lo for each in stored)
-            return ComputedRows(_joined(made), Interval(first, kept.hi), steady.new)
-    return ComputedRows(_joined(made))
+    old = steady.kept
+    needed = _joined(needed)
+    served = [each for each in needed if keeping == "all" or (keeping == "last" and each.hi > old.hi)]
+    stored = [each.clip(old.lo, old.hi) for each in served if each.overlaps(old)]
+    if not stored:
+        return ComputedRows(needed)
+    others = [each for each in needed if each not in served]
+    above = (Interval(min(each.lo, old.lo), min(each.hi, old.lo)) for each in served)
+    below = (Interval(max(each.lo, old.hi), max(each.hi, old.hi)) for each in served)
+    first = min(each.lo for each in stored)
+    return ComputedRows(_joined([*others, *above, steady.new, *below]), Interval(first, old.hi), steady.new)
 
 
 def _joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
@@ -99,14 +97,14 @@ def _joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     return tuple(joined)
 
 
-def _readable(made: Sequence[Interval], readings: Sequence[RowAccess], rows: int) -> tuple[Interval, ...]:
+def _readable(computed: Sequence[Interval], readings: Sequence[RowAccess], rows: int) -> tuple[Interval, ...]:
     """Extend intervals of rows that read padding only until they read a row."""
 
     def reads(each: Interval) -> bool:
         return all(lo < hi for lo, hi in (reading.reach(each.lo, each.hi) for reading in readings))
 
     extended = []
-    for each in made:
+    for each in computed:
         extent = 0
         while extent < rows and not reads(Interval(each.lo - extent, each.hi + extent).clip(0, rows)):
             extent += 1
@@ -117,8 +115,3 @@ def _readable(made: Sequence[Interval], readings: Sequence[RowAccess], rows: int
 def _read(rows: Interval, reading: RowAccess) -> Interval:
     """The rows of an input that are read for rows of an output."""
     return Interval(*reading.reach(rows.lo, rows.hi))
-
-
-def states_of(rows: Mapping[str, ComputedRows]) -> list[str]:
-    """Return the tensors of which rows stay for the next run."""
-    return [name for name, each in rows.items() if len(each.kept)]

@@ -81,14 +81,14 @@ class _Rewriter:
     def _compute(self, operator: Operator, readings: tuple[RowAccess, ...]) -> None:
         """Add the operators for the computed rows of an output, and the one that keeps rows."""
         name = operator.output
-        made = self.rows[name].made
-        for number, rows in enumerate(made):
+        computed = self.rows[name].computed
+        for number, rows in enumerate(computed):
             part = self._part(operator, readings, rows)
             inputs = tuple(map(self._reading, operator.inputs, part.reads))
             if _is_copy(part.op, self.tensors[inputs[0]].shape):
                 self.held.setdefault(name, []).append(_Held(rows, inputs[0], borrowed=True))
                 continue
-            suffix = "" if len(made) == 1 else ("_head", "_tail")[number]
+            suffix = "" if len(computed) == 1 else ("_head", "_tail")[number]
             self._hold(name, rows, f"{name}{suffix}")
             self.operators.append(
                 replace(
