@@ -6,14 +6,16 @@ Shapes are drawn at random, always the same; none is taken from a model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
+from one_operator import one_operator
+from signal_cases import signal_cases
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
-from mcudeploy.ir.opdef import ConstantArray, OperatorDef
+from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.channel_rows import Conv2dToRows
@@ -77,32 +79,8 @@ def cases(dtype: DType) -> Iterator[Graph]:
     if dtype is DType.FLOAT32:
         yield from _recurrent()
     yield from _svdf(dtype)
-
-
-def one_operator(
-    op: OperatorDef,
-    shapes: tuple[Shape, ...],
-    dtype: DType,
-    constants: Mapping[str, ConstantArray] | None = None,
-    *,
-    made: DType | None = None,
-    scale: float = 0.4,
-) -> Graph:
-    """Return a graph with this operator alone; `made` is its output's type if it differs."""
-    named = [(f"x{place}", shape, dtype, 0.05) for place, shape in enumerate(shapes)]
-    output = ("y", op.loops(shapes).output_shape(), made or dtype, scale)
-    tensors = {
-        name: Tensor(name, shape, of, Quantization(step, 3) if of is DType.INT8 else None)
-        for name, shape, of, step in (*named, output)
-    }
-
-    def border(name: str) -> GraphIO:
-        tensor = tensors[name]
-        return GraphIO(name, name, tensor.shape, tensor.dtype, np.arange(tensor.elements, dtype=np.int32))
-
-    names = tuple(name for name, *_ in named)
-    operator = Operator("operator", op, names, "y", constants or {})
-    return Graph("g", tensors, (operator,), tuple(map(border, names)), (border("y"),))
+    if dtype is DType.INT8:
+        yield from signal_cases()
 
 
 def weighted(op: Any, shape: Shape, weights: tuple[int, ...], dtype: DType) -> Graph:

@@ -217,7 +217,7 @@ class Unit(Facts):
     name: Identifier
     kind: Literal["core", "accelerator"] = "core"
     alignment: Alignment = 1
-    dtypes: tuple[Literal["int8", "int32", "float32"], ...] = ("int8", "int32", "float32")
+    dtypes: tuple[Literal["int8", "int16", "int32", "float32"], ...] = ("int8", "int16", "int32", "float32")
     layout: Literal["channels-last"] = "channels-last"
     memories: tuple[Identifier, ...] = ()
     cached: tuple[Identifier, ...] = ()

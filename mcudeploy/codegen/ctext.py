@@ -12,12 +12,13 @@ from mcudeploy.ir.opdef import ConstantArray
 
 _C_TYPES = {
     "int8": "int8_t",
+    "int16": "int16_t",
     "int32": "int32_t",
     "float32": "float",
     "uint16": "uint16_t",
     "uint32": "uint32_t",
 }
-_PER_LINE = {"int8": 16, "int32": 8, "float32": 6, "uint16": 14, "uint32": 8}
+_PER_LINE = {"int8": 16, "int16": 12, "int32": 8, "float32": 6, "uint16": 14, "uint32": 8}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
 _RECORD = re.compile(r"(t|s|p|in|op|on)[0-9]*(_.*)?")
 """Prefixes of generated records, each followed by the name of a tensor or an operator."""

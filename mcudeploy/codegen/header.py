@@ -19,7 +19,12 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes, lives
 
-_C_TYPES = {DType.INT8: "int8_t", DType.INT32: "int32_t", DType.FLOAT32: "float"}
+_C_TYPES = {
+    DType.INT8: "int8_t",
+    DType.INT16: "int16_t",
+    DType.INT32: "int32_t",
+    DType.FLOAT32: "float",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,8 @@ def _border_layout(border: GraphIO, tensor: Tensor) -> str:
         order = "channels last"
     else:
         raise ValueError(f"{border.name!r} is neither in the order of the ONNX model nor channels last")
-    offset = {"uint8": ", less 128", "bool": ", 0 or 1"}.get(border.dtype, "")
+    offset = {"uint8": ", less 128", "bool": ", 0 or 1", "uint32": ", the bits of a uint32_t"}.get(
+        border.dtype, ""
+    )
     name = comment_text(border.name)
     return f"ONNX {name} {border.dtype} [{sizes}] as {shape_text(tensor)}, {order}{offset}"

@@ -22,13 +22,16 @@ class DType(StrEnum):
     """Element types of activations."""
 
     INT8 = "int8"
+    INT16 = "int16"
     INT32 = "int32"
     FLOAT32 = "float32"
 
     @property
     def size_bytes(self) -> int:
-        return 1 if self is DType.INT8 else 4
+        return _SIZES[self]
 
+
+_SIZES = {DType.INT8: 1, DType.INT16: 2, DType.INT32: 4, DType.FLOAT32: 4}
 
 UNSIGNED_OFFSET = 128
 """The offset of uint8 storage: a uint8 value, and its zero point, is stored as int8 minus this."""
@@ -88,9 +91,9 @@ class GraphIO:
 
     `shape` and `dtype` (a numpy name) are those of the ONNX model. `order[i]` is the position in the
     flattened tensor of element i of the flattened ONNX tensor; it is -1 for elements of removed channels (see
-    `RemovedChannels`). A uint8 ONNX tensor is stored as int8 (see `UNSIGNED_OFFSET`), an int64 one as int32,
-    a bool one as int8 (0 or 1). A float32 one may be stored quantised (see `Tensor.quantization`). `declared`
-    describes the integers that the file stores instead of float32.
+    `RemovedChannels`). A uint8 ONNX tensor is stored as int8 (see `UNSIGNED_OFFSET`), an int64 or uint32 one
+    as int32, a bool one as int8 (0 or 1). A float32 one may be stored quantised (see `Tensor.quantization`).
+    `declared` describes the integers that the file stores instead of float32.
     """
 
     tensor: str

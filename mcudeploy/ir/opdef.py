@@ -142,7 +142,12 @@ class LoopNest:
 
 
 ConstantArray = (
-    NDArray[np.int8] | NDArray[np.int32] | NDArray[np.float32] | NDArray[np.uint16] | NDArray[np.uint32]
+    NDArray[np.int8]
+    | NDArray[np.int16]
+    | NDArray[np.int32]
+    | NDArray[np.float32]
+    | NDArray[np.uint16]
+    | NDArray[np.uint32]
 )
 
 

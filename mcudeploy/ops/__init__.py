@@ -11,6 +11,8 @@ from mcudeploy.ops.concat_channels import ConcatChannels
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.feed import StreamedInput
+from mcudeploy.ops.filter_bank import FilterBankLog, FilterBankRoot, NoiseEstimate, NoiseSubtract, Pcan
+from mcudeploy.ops.fourier import RealFft
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.grid_sample import GridSample
 from mcudeploy.ops.integer import IntegerBinary
@@ -27,6 +29,15 @@ from mcudeploy.ops.resample import Resample
 from mcudeploy.ops.resize import Resize
 from mcudeploy.ops.roi_align import RoiAlign
 from mcudeploy.ops.scatter import ScatterRows
+from mcudeploy.ops.signal import (
+    OverlapAdd,
+    RunCount,
+    SignalEnergy,
+    SignalHeadroom,
+    SignalShift,
+    SignalStack,
+    SignalWindow,
+)
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.svdf import Svdf
 from mcudeploy.ops.take import Gather, Take
@@ -53,6 +64,8 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Copy,
     Dequantize,
     StreamedInput,
+    FilterBankLog,
+    FilterBankRoot,
     Gather,
     GridSample,
     GatherRows,
@@ -63,16 +76,27 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     MatMul,
     MaxPool,
     MaxPoolIndices,
+    NoiseEstimate,
+    NoiseSubtract,
+    OverlapAdd,
     Pad,
+    Pcan,
     Quantize,
     Queue,
+    RealFft,
     Recurrent,
     Reduce,
     Resample,
     Reshape,
     Resize,
     RoiAlign,
+    RunCount,
     ScatterRows,
+    SignalEnergy,
+    SignalHeadroom,
+    SignalShift,
+    SignalStack,
+    SignalWindow,
     Slice,
     Softmax,
     Svdf,

@@ -1,4 +1,4 @@
-"""Conversion between int32 and float32."""
+"""Conversion between element types."""
 
 from __future__ import annotations
 
@@ -11,12 +11,22 @@ from mcudeploy.ops.common import elementwise_loops
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
 
-_KERNELS = {("int32", "float32"): "s32_to_f32", ("float32", "int32"): "f32_to_s32"}
+_KERNELS = {
+    ("float32", "int32"): "f32_to_s32",
+    ("int16", "float32"): "s16_to_f32",
+    ("int16", "int32"): "s16_to_s32",
+    ("int32", "float32"): "s32_to_f32",
+    ("int32", "int16"): "s32_to_s16",
+    ("int32", "int8"): "s32_to_s8",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Cast(PlainOperator):
-    """int32 to the nearest float32; float32 to int32 without its fraction, saturated, NaN to 0."""
+    """Integers to the nearest float32; float32 to int32 without its fraction, saturated, NaN to 0.
+
+    int32 to int16 and int8 keeps the lowest bits.
+    """
 
     kind: ClassVar[str] = "Cast"
 
@@ -25,10 +35,8 @@ class Cast(PlainOperator):
         return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """s32_to_f32 or f32_to_s32. Raises ValueError for other types."""
+        """The kernel of the two types. Raises ValueError for others."""
         name = _KERNELS.get((inputs[0].dtype, output.dtype))
         if name is None:
-            raise ValueError(
-                f"Cast is between int32 and float32, not from {inputs[0].dtype} to {output.dtype}"
-            )
+            raise ValueError(f"a conversion from {inputs[0].dtype} to {output.dtype} is not supported")
         return KernelCall(name, {"row_elements": output.shape[1] * output.shape[2]})

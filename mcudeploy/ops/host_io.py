@@ -15,7 +15,8 @@ COMPUTED_IN_FLOAT32 = ("float16", "float64", "int16", "uint16", "int4", "uint4",
 
 HELD = {
     DType.FLOAT32: ("float32", *COMPUTED_IN_FLOAT32),
-    DType.INT32: ("int32", "int64"),
+    DType.INT32: ("int32", "int64", "uint32"),
+    DType.INT16: ("int16",),
     DType.INT8: ("int8", "uint8", "bool", "float16", "float32", "float64"),
 }
 """By stored type, the element types of the ONNX model (numpy names) that it can hold."""
@@ -30,7 +31,7 @@ def is_channels_last(shape: tuple[int, ...], order: NDArray[np.int32]) -> bool:
 
 
 def to_device(border: GraphIO, tensor: Tensor, array: Array) -> Array:
-    """Convert an array of the ONNX tensor's shape and dtype to the stored tensor, int8 or float32 of
+    """Convert an array of the ONNX tensor's shape and dtype to the stored tensor of
     tensor.shape.
 
     If the dtype is another one that is computed in float32, the array may also be float32. A float array for
@@ -49,6 +50,8 @@ def to_device(border: GraphIO, tensor: Tensor, array: Array) -> Array:
         stored: Array = flat.astype(np.float32, copy=False)
     elif tensor.dtype is DType.INT32:
         stored = _int32(border, flat)
+    elif tensor.dtype is DType.INT16:
+        stored = flat.astype(np.int16, copy=False)
     elif array.dtype.kind == "f":
         stored = _quantized(flat.astype(np.float32), _quantization(border, tensor))
     elif array.dtype == np.uint8:
@@ -72,6 +75,8 @@ def from_device(border: GraphIO, tensor: Tensor, stored: Array) -> Array:
 
 
 def _int32(border: GraphIO, values: Array) -> Array:
+    if values.dtype == np.uint32:
+        return values.view(np.int32)
     narrow = values.astype(np.int32)
     if not np.array_equal(narrow, values):
         raise ValueError(f"{border.name!r} has integers beyond 32 bits, in which they are held")

@@ -2,9 +2,10 @@
 
 An int8 operator, on the reference's own inputs, must have at least 99.5 % equal elements and none more than 1
 LSB off; end to end the largest output keeps its index and no element is off by more than 4 LSB. A float32
-tensor must be within 1e-4 of the reference's range over all samples, or within 2^-22 if that is less; an
-int32 tensor must be equal. If activations are rounded to int16 in float32, outputs must be within 2e-3 of the
-range: a rounding in the other direction affects all later values. Rounded values may be one step off.
+tensor must be within 1e-4 of the reference's range over all samples, or within 2^-22 if that is less;
+int16 and int32 tensors must be equal. If activations are rounded to int16 in float32, outputs must be within
+2e-3 of the range: a rounding in the other direction affects all later values. Rounded values may be one step
+off.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ Array = NDArray[Any]
 EQUAL_SHARE = 0.995
 OPERATOR_LSB = 1
 OUTPUT_LSB = 4
+EXACT = (DType.INT16, DType.INT32)
+"""Element types whose values must equal the reference's."""
 FLOAT_SHARE_OF_RANGE = 1e-4
 GRID_SHARE_OF_RANGE = 2.0**-9
 FLOAT_FLOOR = 2.0**-22
@@ -129,7 +132,7 @@ def operator_stands(diff: Difference, dtype: DType) -> bool:
     """Whether an operator on the reference's own inputs is right."""
     if dtype is DType.FLOAT32:
         return diff.worst <= diff.tolerance.allowed
-    if dtype is DType.INT32:
+    if dtype in EXACT:
         return diff.mismatches == 0
     return diff.worst <= OPERATOR_LSB and diff.mismatches - diff.ties <= (1 - EQUAL_SHARE) * diff.elements
 
@@ -137,7 +140,8 @@ def operator_stands(diff: Difference, dtype: DType) -> bool:
 def output_share(graph: Graph) -> float:
     """Tolerance of float32 outputs of the whole model, as a share of the reference's range."""
     borders = (*graph.references.values(), *graph.inputs, *graph.outputs)
-    return GRID_SHARE_OF_RANGE if any(map(_on_grid, borders)) else FLOAT_SHARE_OF_RANGE
+    floats = (it for it in borders if graph.tensors[it.tensor].dtype is DType.FLOAT32)
+    return GRID_SHARE_OF_RANGE if any(map(_on_grid, floats)) else FLOAT_SHARE_OF_RANGE
 
 
 def least_tolerance(border: GraphIO | None) -> float:
@@ -154,7 +158,7 @@ def output_stands(found: Array, expected: Array, dtype: DType, tolerance: Tolera
     diff = difference(found, expected)
     if tolerance is not None:
         return diff.worst <= tolerance.allowed
-    if dtype is DType.INT32:
+    if dtype in EXACT:
         return diff.mismatches == 0
     top = expected.ravel() == expected.max()
     return diff.worst <= OUTPUT_LSB and bool(top[int(found.argmax())])

@@ -36,9 +36,26 @@ RealLowering = Callable[["Builder", Node], OnnxValue]
 
 _BORDER_DTYPES = {
     DType.FLOAT32: ("float32",),
-    DType.INT32: ("int32", "int64"),
+    DType.INT32: ("int32", "int64", "uint32"),
+    DType.INT16: ("int16",),
     DType.INT8: ("int8", "uint8"),
 }
+_SIGNAL = (
+    "FilterBankLog",
+    "FilterBankRoot",
+    "NoiseEstimate",
+    "NoiseSubtract",
+    "OverlapAdd",
+    "Pcan",
+    "RealFft",
+    "RunCount",
+    "SignalEnergy",
+    "SignalHeadroom",
+    "SignalShift",
+    "SignalStack",
+    "SignalWindow",
+)
+_TAKES_INT16 = frozenset(("Cast", "Concat", "Gather", "Queue", "Reshape", "Slice", *_SIGNAL))
 _TAKES_INT32 = frozenset(
     (
         "Cast",
@@ -55,6 +72,7 @@ _TAKES_INT32 = frozenset(
         "Take",
         "TopK",
         "Transpose",
+        *_SIGNAL,
     )
 )
 
@@ -270,6 +288,8 @@ class Builder:
         types = {dtype, *(self.tensors[name].dtype for name in inputs)}
         if DType.INT32 in types and op.kind not in _TAKES_INT32:
             raise Unsupported("it does not take int32 values: put a Cast to float32 before it")
+        if DType.INT16 in types and op.kind not in _TAKES_INT16:
+            raise Unsupported("it does not take int16 values: put a Cast to int32 or float32 before it")
         found = op.loops(tuple(self.shape_of(name) for name in inputs)).output_shape()
         if found != shape:
             raise ValueError(f"its output is {found}, the model says {shape}")

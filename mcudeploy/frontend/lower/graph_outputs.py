@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.slice import regular
-from mcudeploy.frontend.onnx.nodes import Info, Unsupported, require_bounded
+from mcudeploy.frontend.onnx.nodes import Info, Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.quantization import TRUTH
 from mcudeploy.frontend.onnx.values import (
     OnnxValue,
@@ -43,6 +44,9 @@ def output_border(builder: Builder, info: Info, *, float_io: bool) -> GraphIO:
     Raises Unsupported if no output depends on the inputs.
     """
     value, dtype = _held(builder, info, float_io=float_io)
+    if any(value.tensor in state.tensors for state in builder.states):
+        copy = _copied(builder, value.tensor, builder.nodes_of(info.name))
+        value = replace(value, tensor=copy)  # the memory of a state is not that of an output
     return builder.border(info.name, _in_plain_order(builder, info.name, value), dtype)
 
 
@@ -57,10 +61,14 @@ def with_a_step(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO
     if not outputs or any(computed(border.tensor) for border in outputs):
         return outputs
     first = outputs[0]
-    source, nodes = builder.tensors[first.tensor], builder.nodes_of(first.name)
-    op = Slice((0, 0, 0), (1, 1, 1), source.shape)
-    copy = builder.emit(op, (first.tensor,), source.shape, source.dtype, source.quantization, nodes=nodes)
+    copy = _copied(builder, first.tensor, builder.nodes_of(first.name))
     return (replace(first, tensor=copy), *outputs[1:])
+
+
+def _copied(builder: Builder, tensor: str, nodes: Sequence[Node]) -> str:
+    source = builder.tensors[tensor]
+    op = Slice((0, 0, 0), (1, 1, 1), source.shape)
+    return builder.emit(op, (tensor,), source.shape, source.dtype, source.quantization, nodes=nodes)
 
 
 def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[OnnxValue, str]:

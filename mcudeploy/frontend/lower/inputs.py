@@ -38,7 +38,9 @@ _STORED = {
     "float32": DType.FLOAT32,
     "int8": DType.INT8,
     "uint8": DType.INT8,
+    "int16": DType.INT16,
     "int32": DType.INT32,
+    "uint32": DType.INT32,
     "int64": DType.INT32,
     "bool": DType.INT8,
 }

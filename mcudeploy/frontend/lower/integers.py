@@ -26,12 +26,12 @@ from mcudeploy.ops.requantize import dequantize_table, quantize
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.unary import Unary
 
-_FLOAT, _INT32, _INT64, _BOOL, _HALF, _DOUBLE = 1, 6, 7, 9, 10, 11
+_FLOAT, _INT8, _INT16, _INT32, _INT64, _BOOL, _HALF, _DOUBLE, _UINT32 = 1, 3, 5, 6, 7, 9, 10, 11, 12
 """Element types of TensorProto.DataType."""
 
 
 def cast(builder: Builder, node: Node) -> None:
-    """Lower Cast to float32, int32 (which stores int64), or bool; to float16 as a rounding."""
+    """Lower Cast to float32, integers (int32 stores int64 and uint32), or bool; to float16 as a rounding."""
     builder.define(node.output, _cast(builder, node))
 
 
@@ -50,6 +50,10 @@ def _cast(builder: Builder, node: Node) -> OnnxValue:
             "it makes floats of integers that become integers again: floats are computed as float32, which "
             "loses those beyond 16,777,216. Export the model without it"
         )
+    if not value.real and to in (_INT8, _INT16, _INT32, _INT64, _UINT32):
+        resized = _resized(builder, node, value, to)
+        if resized is not None:
+            return resized
     if to in (_FLOAT, _DOUBLE):
         return _as_real(builder, node, value)
     if to == _HALF:
@@ -58,8 +62,6 @@ def _cast(builder: Builder, node: Node) -> OnnxValue:
         made = builder.emit(Unary("half"), (real.tensor,), shape, DType.FLOAT32, nodes=(node,))
         return OnnxValue(made, real.index, real=True)
     if to in (_INT32, _INT64):
-        if not value.real and builder.tensors[value.tensor].dtype is DType.INT32:
-            return value
         real = builder.real(name) if value.real else _as_real(builder, node, value)
         return _converted(builder, node, _in_float(builder, node, real), DType.INT32)
     if to == _BOOL:
@@ -76,12 +78,32 @@ def _as_real(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
     """Convert integers to floats: int8 ones seen through a table, int32 ones converted."""
     if value.real:
         return value
-    if builder.tensors[value.tensor].dtype is DType.INT32:
+    if builder.model.dtype_of(node.inputs[0]) == "uint32":
+        raise Unsupported("it makes floats of uint32: put a Cast to int32 before it")
+    if builder.tensors[value.tensor].dtype in (DType.INT16, DType.INT32):
         return _converted(builder, node, value, DType.FLOAT32)
     own = builder.integers(node.inputs[0])
     unsigned = builder.model.dtype_of(node.inputs[0]) == "uint8"
     meaning = Quantization(1.0, -UNSIGNED_OFFSET if unsigned else 0)
     return replace(own, real=True, table=dequantize_table(meaning), quantization=meaning)
+
+
+def _resized(builder: Builder, node: Node, value: OnnxValue, to: int) -> OnnxValue | None:
+    """The integers of another size, without the bits that do not fit; None for sizes of one byte."""
+    source, name = builder.tensors[value.tensor].dtype, node.inputs[0]
+    if source is DType.INT8:
+        return None
+    if builder.model.dtype_of(name) == "uint32" and to == _INT64:
+        raise Unsupported("it makes int64 of uint32, and 32 bits hold both: put a Cast to int32 before it")
+    target = {_INT8: DType.INT8, _INT16: DType.INT16}.get(to, DType.INT32)
+    if source is target:
+        return value
+    if (source, target) == (DType.INT16, DType.INT8):
+        raise Unsupported("it makes int8 of int16: put a Cast to int32 between them")
+    meaning = Quantization(1.0, 0) if target is DType.INT8 else None
+    shape = builder.shape_of(value.tensor)
+    tensor = builder.emit(Cast(), (value.tensor,), shape, target, meaning, nodes=(node,))
+    return OnnxValue(tensor, value.index, real=False, quantization=meaning)
 
 
 def _in_float(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:

@@ -245,7 +245,8 @@ def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> OnnxV
 def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> OnnxValue:
     """Concatenate integers: the bytes stay, whatever they mean."""
     settled = [builder.integers(name) for name in names]
-    if all(builder.tensors[value.tensor].dtype is DType.INT32 for value in settled):
+    types = {builder.tensors[value.tensor].dtype for value in settled}
+    if types in ({DType.INT16}, {DType.INT32}):
         return replace(_concat(builder, node, settled, None, (node,)), real=False)
     meaning = settled[0].quantization or Quantization(1.0, 0)
     operands = [replace(value, tensor=builder.reinterpreted(value.tensor, meaning)) for value in settled]

@@ -14,8 +14,21 @@ from mcudeploy.ops.pool import AveragePool
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.requantize import Rounding, quantization_of, requantized_twice
 
-_MOVES = frozenset(("MaxPool", "Pad", "Queue", "Reshape", "Slice", "StreamedInput", "Take", "Transpose"))
-"""Kinds of operators that leave int8 values as they are."""
+_MOVES = frozenset(
+    (
+        "MaxPool",
+        "OverlapAdd",
+        "Pad",
+        "Queue",
+        "RealFft",
+        "Reshape",
+        "Slice",
+        "StreamedInput",
+        "Take",
+        "Transpose",
+    )
+)
+"""Kinds of operators that leave int8 values as they are, or take none."""
 _TABLES = ("LOGISTIC", "QUANTIZE")
 """Operators of .tflite files whose tables are those of TFLite."""
 
@@ -49,7 +62,8 @@ def _rounds(graph: Graph, operator: Operator) -> bool:
     given, taken = ({border.tensor for border in borders} for borders in (graph.inputs, graph.outputs))
     if operator.op.kind in ("Quantize", "Dequantize"):
         return operator.inputs[0] not in given and operator.output not in taken
-    return graph.tensors[operator.output].dtype is not DType.INT32
+    integers = (DType.INT16, DType.INT32)
+    return not any(graph.tensors[name].dtype in integers for name in (*operator.inputs, operator.output))
 
 
 def _twice(graph: Graph, operator: Operator) -> Operator | None:

@@ -21,6 +21,8 @@ DTYPES = {
     "INT32": "int32",
     "INT64": "int64",
     "UINT8": "uint8",
+    "UINT32": "uint32",
+    "UINT64": "uint64",
     "BOOL": "bool",
 }
 """The numpy type of each element type that ONNX has too."""
@@ -121,7 +123,9 @@ class TfliteOperator:
 
     def _option(self, name: str) -> Option:
         if name not in self.options:
-            raise Unsupported(f"its options are missing, or those of another operator: {name} is needed")
+            raise Unsupported(
+                f"its options are missing, damaged, or those of another operator: {name} is needed"
+            )
         return self.options[name]
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from math import inf
+from math import inf, isfinite
 
 import numpy as np
+from onnx import helper
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.tflite.contents import TfliteOperator
+from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.scales import fused, parameters, reals
 from mcudeploy.frontend.tflite.writer import Writer
 
@@ -35,9 +37,33 @@ _CLIPS = {"RELU": (0.0, inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), 
 
 def binary(writer: Writer, operator: TfliteOperator) -> None:
     """ADD, SUB, MUL, DIV, POW, with broadcasting."""
-    names = [writer.real(writer.input(operator, position)) for position in (0, 1)]
+    sources = [writer.input(operator, position) for position in (0, 1)]
+    if all(it.kind == "INT32" for it in (*sources, writer.output(operator))):
+        _of_integers(writer, operator, sources, _BINARY[operator.op])
+        return
+    names = [writer.real(source) for source in sources]
     made = writer.node(_BINARY[operator.op], names)
     writer.finish(writer.output(operator), made, fused(operator))
+
+
+def _of_integers(writer: Writer, operator: TfliteOperator, sources: Sequence[TfliteTensor], op: str) -> None:
+    """Compute with int32 values, which are no quantised numbers."""
+    bounds = fused(operator)
+    made = writer.node(op, [writer.raw(source) for source in sources])
+    for function, bound in zip(("Max", "Min"), bounds or (), strict=False):
+        if isfinite(bound):
+            limit = writer.constant(np.array(int(bound), np.int32))
+            made = writer.node(function, [made, limit], main=False)
+    writer.keep(writer.output(operator), made)
+
+
+def cast(writer: Writer, operator: TfliteOperator) -> None:
+    """CAST: integers lose the bits that do not fit, floats their fraction."""
+    source, result = writer.input(operator, 0), writer.output(operator)
+    if source.dtype is None or result.dtype is None:
+        raise Unsupported(f"it converts {source.kind} to {result.kind}")
+    to = helper.np_dtype_to_tensor_dtype(np.dtype(result.dtype))
+    writer.keep(result, writer.node("Cast", [writer.raw(source)], to=to))
 
 
 def unary(writer: Writer, operator: TfliteOperator) -> None:
@@ -122,6 +148,9 @@ def extremum(writer: Writer, operator: TfliteOperator) -> None:
     """
     result, least = writer.output(operator), operator.op == "MINIMUM"
     tensors = [writer.input(operator, position) for position in (0, 1)]
+    if all(it.kind == "INT32" for it in (*tensors, result)):
+        _of_integers(writer, operator, tensors, "Min" if least else "Max")
+        return
     if result.kind in ("INT8", "UINT8") and all(it.kind == result.kind for it in tensors):
         tensors = [replace(it, scales=result.scales) if it.scales != result.scales else it for it in tensors]
     source, constant = sorted(tensors, key=lambda tensor: tensor.data is not None)

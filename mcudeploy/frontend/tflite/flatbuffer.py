@@ -23,6 +23,7 @@ from mcudeploy.frontend.tflite.sparse import Level, Sparsity
 
 try:
     import tflite
+    from flatbuffers import flexbuffers  # tflite depends on it
 except ImportError:  # an extra of mcudeploy
     tflite = None
 
@@ -244,7 +245,7 @@ class _TfliteFile:
             raise self._fault(f"operator {index} is of kind {number}; it names {len(self._codes)}")
         op, custom = self._codes[number]
         inputs, outputs = self._integers(table, "Inputs"), self._integers(table, "Outputs")
-        options = {} if custom else self._options(op, table)
+        options = self._custom_options(table) if custom else self._options(op, table)
         return TfliteOperator(index, op, custom, inputs, outputs, options)
 
     @cached_property
@@ -271,14 +272,38 @@ class _TfliteFile:
         options.Init(found.Bytes, found.Pos)
         return {name: self._option(getattr(options, name)()) for name in names}
 
+    def _custom_options(self, table: Any) -> dict[str, Option]:
+        """The numbers of a custom operator's options, which are a flexbuffer; empty for any other content."""
+        count = table.CustomOptionsLength()
+        if not count:
+            return {}
+        self._spend(count)
+        try:
+            return flexbuffer_numbers(bytes(table.CustomOptionsAsNumpy()))
+        except Exception:
+            return {}
+
     def _option(self, value: Option | bytes | None) -> Option:
         return value if isinstance(value, int | float | bool | str) else self._text(value)
 
 
-_ITEM_BYTES = {
-    kind: {"float16": 2, "float64": 8, "int16": 2, "int64": 8, "float32": 4, "int32": 4}.get(dtype, 1)
-    for kind, dtype in DTYPES.items()
-}
+_ITEM_BYTES = {kind: np.dtype(dtype).itemsize for kind, dtype in DTYPES.items()}
+
+
+def flexbuffer_numbers(content: bytes) -> dict[str, Option]:
+    """The numbers and truth values of a flexbuffer that is a map. Raises any exception for a damaged one."""
+    items = flexbuffers.GetRoot(content).AsMap
+    if len(items) > len(content):
+        raise ValueError("it has more entries than bytes")
+    found: dict[str, Option] = {}
+    for key, value in zip(items.Keys, items.Values, strict=True):
+        if value.IsBool:
+            found[key.AsKey] = bool(value.AsBool)
+        elif value.IsInt:
+            found[key.AsKey] = int(value.AsInt)
+        elif value.IsFloat:
+            found[key.AsKey] = float(value.AsFloat)
+    return found
 
 
 def _names(enumeration: str) -> dict[int, str]:

@@ -62,8 +62,31 @@ def concatenation(writer: Writer, operator: TfliteOperator) -> None:
     """CONCATENATION: inputs are requantised if their scale differs from the result's."""
     sources = [writer.input(operator, position) for position in range(len(operator.inputs))]
     result, axis, bounds = writer.output(operator), operator.integer("Axis"), fused(operator)
+    if result.kind in ("INT16", "INT32") and result.scales is None and bounds is None:
+        writer.keep(result, _concatenated_integers(writer, sources, result, axis))
+        return
     names = [writer.real(source) for source in sources]
     writer.finish(result, writer.node("Concat", names, axis=axis), bounds, late=True)
+
+
+def _concatenated_integers(
+    writer: Writer, sources: Sequence[TfliteTensor], result: TfliteTensor, axis: int
+) -> str:
+    """Concatenate integers that are no quantised numbers. Zeros at the ends become padding."""
+    if any(source.kind != result.kind for source in sources):
+        raise Unsupported(f"its operands are not all {result.kind}")
+    rest, rank = list(sources), len(result.shape)
+    if not -rank <= axis < rank:
+        raise Unsupported(f"axis {axis} does not fit {list(result.shape)}")
+    pads = [0] * (2 * rank)
+    for end, place in ((0, axis % rank), (-1, axis % rank + rank)):
+        while len(rest) > 1 and rest[end].data is not None and not rest[end].array().any():
+            pads[place] += rest.pop(end).shape[axis]
+    names = [writer.raw(source) for source in rest]
+    made = names[0] if len(names) == 1 else writer.node("Concat", names, axis=axis)
+    if not any(pads):
+        return made
+    return writer.node("Pad", [made, writer.constant(np.array(pads, np.int64))])
 
 
 def pack(writer: Writer, operator: TfliteOperator) -> None:

@@ -18,6 +18,7 @@ from mcudeploy.frontend.tflite import (
     filling,
     rearranging,
     recurrent,
+    signal,
     svdf,
     upsampling,
     windows,
@@ -52,6 +53,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "BATCH_MATMUL": linear.batch_matmul,
     "BATCH_TO_SPACE_ND": rearranging.batch_to_space,
     "BROADCAST_TO": rearranging.broadcast,
+    "CAST": elementwise.cast,
     "CONCATENATION": moving.concatenation,
     "CONV_2D": linear.conv,
     "CUMSUM": composed.cumulative_sum,
@@ -190,7 +192,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
                 continue
             if shapes:
                 writer.state_shape(operator, file)
-            translation = own or (None if operator.custom else TRANSLATIONS.get(operator.op))
+            translation = own or (signal.SIGNAL if operator.custom else TRANSLATIONS).get(operator.op)
             if translation is None:
                 raise Unsupported(_reason(operator))
             translation(writer, operator)
@@ -203,7 +205,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
         if operator.label in refusals:
             writer.undo()
             writer.refuse(operator)
-    functions = (recurrent.lstm_function(), *svdf.svdf_functions(), *state_functions(OPSET))
+    stateful = (recurrent.lstm_function(), *svdf.svdf_functions(), *state_functions(OPSET))
     proto = writer.model()
     live = {node.name for node in proto.graph.node}
     refusals = {label: why for label, why in refusals.items() if label in live}
@@ -211,7 +213,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
         proto,
         refusals,
         tuple(writer.states),
-        functions if writer.states else (),
+        (*(stateful if writer.states else ()), *writer.functions),
         (*border_notes(contents, declared), *writer.notes),
         {writer.name(contents.tensors[number]): each for number, each in declared.items()},
         {label: each for label, each in writer.roundings.items() if label in live},

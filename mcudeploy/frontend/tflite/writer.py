@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.onnx.names import printable
@@ -25,7 +25,7 @@ from mcudeploy.ir.graph import Quantization
 from mcudeploy.ops.pool import Ties
 
 OPSET = 17
-_IR_VERSION = 8
+_IR_VERSION, _IR_VERSION_OF_OVERLOADS = 8, 10
 _TO_CHANNELS_FIRST, _TO_CHANNELS_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 
 
@@ -44,6 +44,7 @@ class Writer:
         self._made: dict[int, TfliteTensor] = {}
         self.notes: list[str] = []
         self.states: list[Kept] = []
+        self.functions: list[FunctionProto] = []
         self.roundings: dict[str, ExactRounding] = {}
         self._state_inputs: list[ValueInfoProto] = []
         self._further: list[ValueInfoProto] = []
@@ -263,6 +264,25 @@ class Writer:
         self._fresh.update(outputs)
         return outputs
 
+    def overload(self, function: Callable[[str], FunctionProto]) -> str:
+        """Add a function that defines one node of an operator that ONNX lacks; return its overload's name."""
+        name = str(len(self.functions))
+        self.functions.append(function(name))
+        self._journal.append(self.functions.pop)
+        return name
+
+    def maker(self, tensor: TfliteTensor) -> TfliteOperator | None:
+        """The operator that makes a tensor."""
+        return next((it for it in self._contents.operators if tensor.index in it.outputs), None)
+
+    def readers(self, tensor: TfliteTensor) -> list[TfliteOperator]:
+        """The operators that read a tensor."""
+        return [it for it in self._contents.operators if tensor.index in it.inputs]
+
+    def is_output(self, tensor: TfliteTensor) -> bool:
+        """Whether a tensor is an output of the file."""
+        return tensor.index in self._contents.outputs
+
     def _numbered(self, label: str) -> str:
         """The label, with a number if another node has it."""
         number = self._labels.get(label, 0) + 1
@@ -406,7 +426,8 @@ class Writer:
             value_info=[*self._infos(inner), *(info for info in self._further if info.name in values)],
         )
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
+        version = _IR_VERSION_OF_OVERLOADS if self.functions else _IR_VERSION
+        return helper.make_model(graph, opset_imports=opsets, ir_version=version)
 
 
 def _info(name: str, shape: Sequence[int], dtype: str) -> ValueInfoProto:

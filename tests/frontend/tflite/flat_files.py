@@ -11,6 +11,7 @@ import flatbuffers
 import numpy as np
 import pytest
 import tflite
+from flatbuffers import flexbuffers
 from numpy.typing import NDArray
 
 from mcudeploy.frontend import load
@@ -225,7 +226,10 @@ def _operator(
     options = dict(options)
     between = _int32(b, options.pop("intermediates")) if options.get("intermediates") else None
     options.pop("intermediates", None)
-    if kind is not None:
+    custom = None
+    if op.startswith("Signal"):
+        custom = b.CreateByteVector(_flexbuffer(options))
+    elif kind is not None:
         texts = {name: b.CreateString(value) for name, value in options.items() if isinstance(value, str)}
         options |= texts
         getattr(tflite, f"{kind}Start")(b)
@@ -238,10 +242,17 @@ def _operator(
     tflite.OperatorAddOutputs(b, made)
     if between is not None:
         tflite.OperatorAddIntermediates(b, between)
+    if custom is not None:
+        tflite.OperatorAddCustomOptions(b, custom)
     if kind is not None:
         tflite.OperatorAddBuiltinOptionsType(b, getattr(tflite.BuiltinOptions, kind))
         tflite.OperatorAddBuiltinOptions(b, table)
     return int(tflite.OperatorEnd(b))
+
+
+def _flexbuffer(options: Mapping[str, Any]) -> bytes:
+    """Options of a custom operator; `damaged` bytes as they are."""
+    return options["damaged"] if "damaged" in options else bytes(flexbuffers.Dumps(dict(options)))
 
 
 def litert(path: Path, inputs: Sequence[Array], *, reference: bool = True) -> list[Array]:

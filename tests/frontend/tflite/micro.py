@@ -28,16 +28,31 @@ def run_micro(path: Path, inputs: Array) -> Array:
     return np.load(made)
 
 
-def _main(path: str, given: str, made: str) -> None:
+def run_micro_all(path: Path, inputs: Array, outputs: int) -> list[Array]:
+    """Several outputs of successive inferences, each with all inferences in front."""
+    if find_spec("tflite_micro") is None:
+        pytest.skip("tflite-micro is not installed")
+    given, made = path.with_name("inputs.npy"), path.with_name("outputs.npz")
+    np.save(given, inputs)
+    subprocess.run([sys.executable, __file__, path, given, made, str(outputs)], check=True, timeout=60)
+    with np.load(made) as arrays:
+        return [arrays[f"arr_{at}"] for at in range(outputs)]
+
+
+def _main(path: str, given: str, made: str, count: str = "") -> None:
     from tflite_micro.python.tflite_micro import runtime  # noqa: PLC0415
 
     interpreter = runtime.Interpreter.from_file(path)
-    outputs = []
+    outputs: list[list[Array]] = [[] for _ in range(int(count or 1))]
     for value in np.load(given):
         interpreter.set_input(value, 0)
         interpreter.invoke()
-        outputs.append(interpreter.get_output(0).copy())
-    np.save(made, outputs)
+        for at, values in enumerate(outputs):
+            values.append(interpreter.get_output(at).copy())
+    if count:
+        np.savez(made, *outputs)
+    else:
+        np.save(made, outputs[0])
 
 
 if __name__ == "__main__":

@@ -21,16 +21,23 @@ QUICK = Options(time_limit=1)
 
 def results(path: Path, inputs: NDArray[Any], options: Options = QUICK) -> NDArray[Any]:
     """The outputs of a program with one input and one output, each run continuing from the previous one."""
+    (found,) = all_results(path, inputs, options)
+    return found
+
+
+def all_results(path: Path, inputs: NDArray[Any], options: Options = QUICK) -> list[NDArray[Any]]:
+    """All outputs of a program with one input, by output, each with all runs in front."""
     made = api.plan_model(path, HOST.board, options)
     graph, storage = made.plan.graph, Storage.of(made.plan)
-    (source,), (result,) = graph.own_inputs(), graph.own_outputs()
+    (source,) = graph.own_inputs()
     kept = {state.tensor: state.initial for state in graph.states}
-    found = []
+    found: list[list[NDArray[Any]]] = [[] for _ in graph.own_outputs()]
     with open_device(HOST, made.build(HOST)) as machine:
         for x in inputs:
             given = to_device(source, graph.tensors[source.tensor], x)
             run_once(machine, storage, {source.tensor: given, **kept})
-            stored = storage.get_tensor(machine, result.tensor)
-            found.append(from_device(result, graph.tensors[result.tensor], stored))
+            for values, result in zip(found, graph.own_outputs(), strict=True):
+                stored = storage.get_tensor(machine, result.tensor)
+                values.append(from_device(result, graph.tensors[result.tensor], stored))
             kept = {it.tensor: storage.get_tensor(machine, it.after.tensor) for it in graph.states}
-    return np.array(found)
+    return [np.array(values) for values in found]

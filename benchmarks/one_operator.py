@@ -1,0 +1,48 @@
+"""Graphs of one operator, as the costs of kernels are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.opdef import ConstantArray, OperatorDef
+
+
+def one_operator(
+    op: OperatorDef,
+    shapes: tuple[Shape, ...],
+    dtype: DType,
+    constants: Mapping[str, ConstantArray] | None = None,
+    *,
+    made: DType | None = None,
+    scale: float = 0.4,
+) -> Graph:
+    """Return a graph with this operator alone; `made` is its output's type if it differs."""
+    return mixed_operator(op, [(shape, dtype) for shape in shapes], made or dtype, constants, scale=scale)
+
+
+def mixed_operator(
+    op: OperatorDef,
+    inputs: Sequence[tuple[Shape, DType]],
+    made: DType,
+    constants: Mapping[str, ConstantArray] | None = None,
+    *,
+    scale: float = 0.4,
+) -> Graph:
+    """Return a graph with this operator alone, of inputs of these types and an output of the type `made`."""
+    named = [(f"x{place}", shape, dtype, 0.05) for place, (shape, dtype) in enumerate(inputs)]
+    output = ("y", op.loops(tuple(shape for shape, _ in inputs)).output_shape(), made, scale)
+    tensors = {
+        name: Tensor(name, shape, of, Quantization(step, 3) if of is DType.INT8 else None)
+        for name, shape, of, step in (*named, output)
+    }
+
+    def border(name: str) -> GraphIO:
+        tensor = tensors[name]
+        return GraphIO(name, name, tensor.shape, tensor.dtype, np.arange(tensor.elements, dtype=np.int32))
+
+    names = tuple(name for name, *_ in named)
+    operator = Operator("operator", op, names, "y", constants or {})
+    return Graph("g", tensors, (operator,), tuple(map(border, names)), (border("y"),))

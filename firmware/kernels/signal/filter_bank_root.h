@@ -1,0 +1,26 @@
+/* The square roots of the energies of overlapping filters, which are sums in 64 bits.
+ *
+ * in[0]    uint32_t [1][1][points], a spectrum of energies
+ * in[1]    int32_t [1][1][1], bits by which the roots are shifted to the right, 0..31
+ * out      uint32_t [1][1][channels]
+ *
+ * Range r of channels + 1 ranges of the spectrum counts by `weights` to channel r - 1, and by `rest` to channel r. A
+ * root is rounded to the nearest number that its type holds: 16 bits for a sum of 32 bits.
+ */
+#ifndef MCUD_FILTER_BANK_ROOT_H
+#define MCUD_FILTER_BANK_ROOT_H
+
+#include "mcud.h"
+
+typedef struct {
+    const int16_t *weights;  /* of all ranges in turn */
+    const int16_t *rest;
+    const uint16_t *points;  /* [channels + 1], the first point of each range */
+    const uint16_t *places;  /* [channels + 1], its first weight */
+    const uint16_t *widths;  /* [channels + 1] */
+    int32_t channels;
+} mcud_filter_bank_root_params;
+
+mcud_kernel mcud_filter_bank_root;
+
+#endif

@@ -1,0 +1,20 @@
+/* Frames that overlap, added: each run completes `step` values of every frame.
+ *
+ * in[0]    float [1][frames][size]
+ * in[1]    float [1][1][size], the sums that are not complete; the run leaves those of the next one here
+ * out      float [1][frames][step]
+ */
+#ifndef MCUD_OVERLAP_ADD_F32_H
+#define MCUD_OVERLAP_ADD_F32_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t frames;
+    int32_t size;
+    int32_t step; /* 1..size */
+} mcud_overlap_add_f32_params;
+
+mcud_kernel mcud_overlap_add_f32;
+
+#endif

@@ -1,0 +1,20 @@
+/* Frames that overlap, added and saturated: each run completes `step` values of every frame.
+ *
+ * in[0]    int16_t [1][frames][size]
+ * in[1]    int16_t [1][1][size], the sums that are not complete; the run leaves those of the next one here
+ * out      int16_t [1][frames][step]
+ */
+#ifndef MCUD_OVERLAP_ADD_S16_H
+#define MCUD_OVERLAP_ADD_S16_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t frames;
+    int32_t size;
+    int32_t step; /* 1..size */
+} mcud_overlap_add_s16_params;
+
+mcud_kernel mcud_overlap_add_s16;
+
+#endif

@@ -1,0 +1,147 @@
+"""Integer arithmetic written as Python expressions, which become nodes of an ONNX function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from onnx import FunctionProto, NodeProto, helper, numpy_helper
+
+from mcudeploy.frontend.onnx.rounding import DOMAIN
+from mcudeploy.frontend.tflite.writer import OPSET
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """A value of a formula: int64, or float32 if the formula is made of floats."""
+
+    formula: Formula
+    name: str
+
+    def __add__(self, other: Term | float) -> Term:
+        return self.formula.node("Add", self, other)
+
+    def __sub__(self, other: Term | float) -> Term:
+        return self.formula.node("Sub", self, other)
+
+    def __mul__(self, other: Term | float) -> Term:
+        return self.formula.node("Mul", self, other)
+
+    def __neg__(self) -> Term:
+        return self.formula.node("Neg", self)
+
+    def __floordiv__(self, other: Term | int) -> Term:
+        """Divide, rounded down; `other` is positive."""
+        return self.formula.node("Div", self - self % other, other)
+
+    def __mod__(self, other: Term | int) -> Term:
+        """The rest, from 0 to a positive `other`."""
+        return self.formula.node("Mod", self, other)
+
+    def __rshift__(self, bits: int) -> Term:
+        return self if bits == 0 else self // (1 << bits)
+
+    def __gt__(self, other: Term | float) -> Term:
+        return self.formula.node("Greater", self, other)
+
+    def __lt__(self, other: Term | float) -> Term:
+        return self.formula.node("Less", self, other)
+
+    def __le__(self, other: Term | float) -> Term:
+        return self.formula.node("LessOrEqual", self, other)
+
+    def both(self, other: Term) -> Term:
+        """Whether two conditions hold."""
+        return self.formula.node("And", self, other)
+
+    def choose(self, yes: Term | float, no: Term | float) -> Term:
+        """`yes` if this condition holds, else `no`."""
+        return self.formula.node("Where", self, yes, no)
+
+    def wrapped(self, bits: int, *, signed: bool = True) -> Term:
+        """The value modulo 2^bits."""
+        half = 1 << (bits - 1)
+        return (self + half) % (1 << bits) - half if signed else self % (1 << bits)
+
+    def clipped(self, low: int, high: int) -> Term:
+        """The value within [low, high]."""
+        return self.formula.node("Min", self.formula.node("Max", self, low), high)
+
+    def at(self, places: ArrayLike | Term, axis: int = 0) -> Term:
+        """Elements at these positions along an axis."""
+        index = places if isinstance(places, Term) else self.formula.constant(np.asarray(places, np.int64))
+        return self.formula.node("Gather", self, index, axis=axis)
+
+    def slice(self, first: int, end: int, axis: int) -> Term:
+        """A range along an axis."""
+        limits = (self.formula.constant([value]) for value in (first, end, axis))
+        return self.formula.node("Slice", self, *limits)
+
+    def reshaped(self, *shape: int) -> Term:
+        """The elements in another shape."""
+        return self.formula.node("Reshape", self, self.formula.constant(list(shape)))
+
+
+@dataclass(slots=True)
+class Formula:
+    """Nodes of a function under construction.
+
+    Numbers become constants of type `number`; names of values begin with `prefix`.
+    """
+
+    number: Any = np.int64
+    prefix: str = "v"
+    nodes: list[NodeProto] = field(default_factory=list)
+
+    def node(self, op: str, *operands: Term | float, **attributes: Any) -> Term:
+        """Add a node of one output."""
+        names = [it.name if isinstance(it, Term) else self.constant(it, self.number).name for it in operands]
+        return self.results(op, names, 1, **attributes)[0]
+
+    def results(self, op: str, names: Sequence[str], count: int, **attributes: Any) -> list[Term]:
+        """Add a node of several outputs, on values by name."""
+        outputs = [f"{self.prefix}{len(self.nodes)}_{at}" for at in range(count)]
+        self.nodes.append(helper.make_node(op, names, outputs, **attributes))
+        return [Term(self, name) for name in outputs]
+
+    def constant(self, value: ArrayLike, dtype: Any = np.int64) -> Term:
+        """Add a constant."""
+        return self.node("Constant", value=numpy_helper.from_array(np.asarray(value, dtype)))
+
+    def given(self, name: str) -> Term:
+        """An input of the function as int64, or as it is if the formula is made of floats."""
+        if self.number is not np.int64:
+            return Term(self, name)
+        return self.cast(Term(self, name), "int64")
+
+    def cast(self, value: Term, dtype: str) -> Term:
+        """The value in another element type."""
+        return self.node("Cast", value, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def joined(self, terms: Sequence[Term], axis: int) -> Term:
+        """Terms in turn along an axis."""
+        return self.results("Concat", [term.name for term in terms], 1, axis=axis)[0]
+
+    def power_of_two(self, bits: Term) -> Term:
+        """2^bits of 0 to 32 bits."""
+        return self.constant([1 << at for at in range(33)]).at(bits)
+
+    def bit_length(self, value: Term) -> Term:
+        """The number of bits of the numbers [count], of at most 32 bits."""
+        powers = self.constant([1 << at for at in range(32)])
+        reached = self.cast(powers <= value.reshaped(-1, 1), "int64")
+        return self.node("ReduceSum", reached, self.constant([1]), keepdims=0)
+
+    def result(self, name: str, value: Term) -> None:
+        """Return a value as an output of the function."""
+        self.nodes.append(helper.make_node("Identity", [value.name], [name]))
+
+    def function(
+        self, op: str, overload: str, inputs: Sequence[str], outputs: Sequence[str]
+    ) -> FunctionProto:
+        """The function of these nodes."""
+        opsets = [helper.make_opsetid("", OPSET)]
+        return helper.make_function(DOMAIN, op, inputs, outputs, self.nodes, opsets, overload=overload)
