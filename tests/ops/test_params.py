@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from mcudeploy import ops
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, kernel_sources, source_index
-from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue, Symbol
 from mcudeploy.ops import OPERATORS
@@ -52,11 +53,15 @@ from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary, UnaryFunction
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+from signal_cases import signal_cases
+
 IMAGE: Shape = (6, 6, 4)
 GROUPS = "mcud_params.h"
 """The header with the structs within params structs."""
 ELEMENT_TYPES = {
     "int8_t": "int8",
+    "int16_t": "int16",
     "int32_t": "int32",
     "float": "float32",
     "uint16_t": "uint16",
@@ -203,6 +208,11 @@ def _of_type(dtype: DType) -> Iterator[KernelCall]:
     yield from _convolutions(dtype)
 
 
+def _call_of(graph: Graph) -> KernelCall:
+    (operator,) = graph.operators
+    return operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors["y"])
+
+
 def sample_calls() -> list[KernelCall]:
     """At least one call of every kernel."""
     calls = [*_of_type(DType.INT8), *_of_type(DType.FLOAT32)]
@@ -248,6 +258,7 @@ def sample_calls() -> list[KernelCall]:
     calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))
     calls.append(_call(Dequantize(), (IMAGE,), DType.INT8, out_dtype=DType.FLOAT32))
     calls += [_call(op, (IMAGE,), DType.INT8) for op in (Copy(), Clean(), Invalidate())]
+    calls += [_call_of(graph) for graph in signal_cases()]
     return calls + [other for call in calls for other in call.others]
 
 

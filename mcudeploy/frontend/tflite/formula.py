@@ -15,72 +15,74 @@ from mcudeploy.frontend.tflite.writer import OPSET
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Term:
+class Expression:
     """A value of a formula: int64, or float32 if the formula is made of floats."""
 
     formula: Formula
     name: str
 
-    def __add__(self, other: Term | float) -> Term:
+    def __add__(self, other: Expression | float) -> Expression:
         return self.formula.node("Add", self, other)
 
-    def __sub__(self, other: Term | float) -> Term:
+    def __sub__(self, other: Expression | float) -> Expression:
         return self.formula.node("Sub", self, other)
 
-    def __mul__(self, other: Term | float) -> Term:
+    def __mul__(self, other: Expression | float) -> Expression:
         return self.formula.node("Mul", self, other)
 
-    def __neg__(self) -> Term:
+    def __neg__(self) -> Expression:
         return self.formula.node("Neg", self)
 
-    def __floordiv__(self, other: Term | int) -> Term:
+    def __floordiv__(self, other: Expression | int) -> Expression:
         """Divide, rounded down; `other` is positive."""
         return self.formula.node("Div", self - self % other, other)
 
-    def __mod__(self, other: Term | int) -> Term:
+    def __mod__(self, other: Expression | int) -> Expression:
         """The rest, from 0 to a positive `other`."""
         return self.formula.node("Mod", self, other)
 
-    def __rshift__(self, bits: int) -> Term:
+    def __rshift__(self, bits: int) -> Expression:
         return self if bits == 0 else self // (1 << bits)
 
-    def __gt__(self, other: Term | float) -> Term:
+    def __gt__(self, other: Expression | float) -> Expression:
         return self.formula.node("Greater", self, other)
 
-    def __lt__(self, other: Term | float) -> Term:
+    def __lt__(self, other: Expression | float) -> Expression:
         return self.formula.node("Less", self, other)
 
-    def __le__(self, other: Term | float) -> Term:
+    def __le__(self, other: Expression | float) -> Expression:
         return self.formula.node("LessOrEqual", self, other)
 
-    def both(self, other: Term) -> Term:
+    def both(self, other: Expression) -> Expression:
         """Whether two conditions hold."""
         return self.formula.node("And", self, other)
 
-    def choose(self, yes: Term | float, no: Term | float) -> Term:
+    def choose(self, yes: Expression | float, no: Expression | float) -> Expression:
         """`yes` if this condition holds, else `no`."""
         return self.formula.node("Where", self, yes, no)
 
-    def wrapped(self, bits: int, *, signed: bool = True) -> Term:
+    def wrapped(self, bits: int, *, signed: bool = True) -> Expression:
         """The value modulo 2^bits."""
         half = 1 << (bits - 1)
         return (self + half) % (1 << bits) - half if signed else self % (1 << bits)
 
-    def clipped(self, low: int, high: int) -> Term:
+    def clipped(self, low: int, high: int) -> Expression:
         """The value within [low, high]."""
         return self.formula.node("Min", self.formula.node("Max", self, low), high)
 
-    def at(self, places: ArrayLike | Term, axis: int = 0) -> Term:
+    def at(self, places: ArrayLike | Expression, axis: int = 0) -> Expression:
         """Elements at these positions along an axis."""
-        index = places if isinstance(places, Term) else self.formula.constant(np.asarray(places, np.int64))
+        index = (
+            places if isinstance(places, Expression) else self.formula.constant(np.asarray(places, np.int64))
+        )
         return self.formula.node("Gather", self, index, axis=axis)
 
-    def slice(self, first: int, end: int, axis: int) -> Term:
+    def slice(self, first: int, end: int, axis: int) -> Expression:
         """A range along an axis."""
         limits = (self.formula.constant([value]) for value in (first, end, axis))
         return self.formula.node("Slice", self, *limits)
 
-    def reshaped(self, *shape: int) -> Term:
+    def reshaped(self, *shape: int) -> Expression:
         """The elements in another shape."""
         return self.formula.node("Reshape", self, self.formula.constant(list(shape)))
 
@@ -96,46 +98,48 @@ class Formula:
     prefix: str = "v"
     nodes: list[NodeProto] = field(default_factory=list)
 
-    def node(self, op: str, *operands: Term | float, **attributes: Any) -> Term:
+    def node(self, op: str, *operands: Expression | float, **attributes: Any) -> Expression:
         """Add a node of one output."""
-        names = [it.name if isinstance(it, Term) else self.constant(it, self.number).name for it in operands]
+        names = [
+            it.name if isinstance(it, Expression) else self.constant(it, self.number).name for it in operands
+        ]
         return self.results(op, names, 1, **attributes)[0]
 
-    def results(self, op: str, names: Sequence[str], count: int, **attributes: Any) -> list[Term]:
+    def results(self, op: str, names: Sequence[str], count: int, **attributes: Any) -> list[Expression]:
         """Add a node of several outputs, on values by name."""
         outputs = [f"{self.prefix}{len(self.nodes)}_{at}" for at in range(count)]
         self.nodes.append(helper.make_node(op, names, outputs, **attributes))
-        return [Term(self, name) for name in outputs]
+        return [Expression(self, name) for name in outputs]
 
-    def constant(self, value: ArrayLike, dtype: Any = np.int64) -> Term:
+    def constant(self, value: ArrayLike, dtype: Any = np.int64) -> Expression:
         """Add a constant."""
         return self.node("Constant", value=numpy_helper.from_array(np.asarray(value, dtype)))
 
-    def given(self, name: str) -> Term:
+    def given(self, name: str) -> Expression:
         """An input of the function as int64, or as it is if the formula is made of floats."""
         if self.number is not np.int64:
-            return Term(self, name)
-        return self.cast(Term(self, name), "int64")
+            return Expression(self, name)
+        return self.cast(Expression(self, name), "int64")
 
-    def cast(self, value: Term, dtype: str) -> Term:
+    def cast(self, value: Expression, dtype: str) -> Expression:
         """The value in another element type."""
         return self.node("Cast", value, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
-    def joined(self, terms: Sequence[Term], axis: int) -> Term:
+    def joined(self, terms: Sequence[Expression], axis: int) -> Expression:
         """Terms in turn along an axis."""
         return self.results("Concat", [term.name for term in terms], 1, axis=axis)[0]
 
-    def power_of_two(self, bits: Term) -> Term:
+    def power_of_two(self, bits: Expression) -> Expression:
         """2^bits of 0 to 32 bits."""
         return self.constant([1 << at for at in range(33)]).at(bits)
 
-    def bit_length(self, value: Term) -> Term:
+    def bit_length(self, value: Expression) -> Expression:
         """The number of bits of the numbers [count], of at most 32 bits."""
         powers = self.constant([1 << at for at in range(32)])
         reached = self.cast(powers <= value.reshaped(-1, 1), "int64")
         return self.node("ReduceSum", reached, self.constant([1]), keepdims=0)
 
-    def result(self, name: str, value: Term) -> None:
+    def result(self, name: str, value: Expression) -> None:
         """Return a value as an output of the function."""
         self.nodes.append(helper.make_node("Identity", [value.name], [name]))
 

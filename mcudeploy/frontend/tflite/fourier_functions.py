@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.frontend.tflite.formula import Formula, Term
+from mcudeploy.frontend.tflite.formula import Expression, Formula
 from mcudeploy.ops.fourier import RealFft, radices, twiddles, unpacking
 
 _Places = NDArray[np.int64]
@@ -18,8 +18,8 @@ _Places = NDArray[np.int64]
 class _Point:
     """Points [rows, count]: real and imaginary parts."""
 
-    re: Term
-    im: Term
+    re: Expression
+    im: Expression
 
     def at(self, places: _Places) -> _Point:
         return _Point(self.re.at(places, 1), self.im.at(places, 1))
@@ -35,15 +35,15 @@ class _Arithmetic:
     f: Formula
     bits: int
 
-    def wrap(self, value: Term) -> Term:
+    def wrap(self, value: Expression) -> Expression:
         return value.wrapped(self.bits) if self.bits else value
 
-    def rounded(self, product: Term) -> Term:
+    def rounded(self, product: Expression) -> Expression:
         if not self.bits:
             return product
         return self.wrap((product + (1 << (self.bits - 2))) >> (self.bits - 1))
 
-    def constant(self, values: NDArray[np.generic]) -> Term:
+    def constant(self, values: NDArray[np.generic]) -> Expression:
         return self.f.constant(values, self.f.number)
 
     def part(self, point: _Point, radix: int) -> _Point:
@@ -62,10 +62,10 @@ class _Arithmetic:
         re = self.rounded(a.re * b.re - a.im * b.im)
         return _Point(re, self.rounded(a.re * b.im + a.im * b.re))
 
-    def half(self, value: Term) -> Term:
+    def half(self, value: Expression) -> Expression:
         return value >> 1 if self.bits else value * 0.5
 
-    def half_sum(self, value: Term) -> Term:
+    def half_sum(self, value: Expression) -> Expression:
         """Half of a sum. Sums of 16 bits are halved before they wrap, those of 32 bits after."""
         return self.wrap(self.half(self.wrap(value) if self.bits == 32 else value))
 
@@ -73,7 +73,7 @@ class _Arithmetic:
         return _Point(*(self.constant(table[places, at]) for at in (0, 1)))
 
 
-def transform(f: Formula, op: RealFft, shape: tuple[int, ...], dtype: str) -> Term:
+def transform(f: Formula, op: RealFft, shape: tuple[int, ...], dtype: str) -> Expression:
     """Input x of this shape; the result has as many rows."""
     numbers = _Arithmetic(f, {"int16": 16, "int32": 32, "float32": 0}[dtype])
     x = f.given("x").reshaped(-1, shape[-1])
@@ -82,7 +82,7 @@ def transform(f: Formula, op: RealFft, shape: tuple[int, ...], dtype: str) -> Te
     return f.cast(made, dtype) if numbers.bits else made
 
 
-def _forward(n: _Arithmetic, op: RealFft, x: Term, count: int, dtype: str) -> Term:
+def _forward(n: _Arithmetic, op: RealFft, x: Expression, count: int, dtype: str) -> Expression:
     points = op.length // 2
     if count < op.length:
         pads = n.f.constant([0, 0, 0, op.length - count])
@@ -105,7 +105,7 @@ def _forward(n: _Arithmetic, op: RealFft, x: Term, count: int, dtype: str) -> Te
     return _flat(n, [first, below, above, last])
 
 
-def _backward(n: _Arithmetic, op: RealFft, x: Term, dtype: str) -> Term:
+def _backward(n: _Arithmetic, op: RealFft, x: Expression, dtype: str) -> Expression:
     points = op.length // 2
     places = np.arange(points + 1)
     given = _Point(x.at(2 * places, 1), x.at(2 * places + 1, 1))
@@ -126,7 +126,7 @@ def _backward(n: _Arithmetic, op: RealFft, x: Term, dtype: str) -> Term:
     return made if n.bits else n.f.node("Div", made, op.length)
 
 
-def _flat(n: _Arithmetic, parts: Sequence[_Point]) -> Term:
+def _flat(n: _Arithmetic, parts: Sequence[_Point]) -> Expression:
     """Real and imaginary parts in turn, [rows, 2 * points]."""
     re, im = (n.f.joined([getattr(it, name) for it in parts], 1) for name in ("re", "im"))
     axis = n.f.constant([2])
@@ -196,13 +196,13 @@ def _five(n: _Arithmetic, x: Sequence[_Point], roots: NDArray[np.generic], _: Re
     outer, outer_gap, inner, inner_gap = n.plus(b, e), n.minus(b, e), n.plus(c, d), n.minus(c, d)
     (one_re, one_im), (two_re, two_im) = ([n.constant(value) for value in root] for root in roots)
 
-    def even(first: Term, second: Term) -> _Point:
+    def even(first: Expression, second: Expression) -> _Point:
         return _Point(
             n.wrap(a.re + n.rounded(outer.re * first) + n.rounded(inner.re * second)),
             n.wrap(a.im + n.rounded(outer.im * first) + n.rounded(inner.im * second)),
         )
 
-    def times(value: Term, factor: Term) -> Term:
+    def times(value: Expression, factor: Expression) -> Expression:
         return n.rounded(value * factor)
 
     one, two = even(one_re, two_re), even(two_re, one_re)

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto, helper
 
-from mcudeploy.frontend.tflite.formula import Formula, Term
+from mcudeploy.frontend.tflite.formula import Expression, Formula
 from mcudeploy.ops.filter_bank import FilterBankLog, NoiseEstimate, NoiseSubtract, Pcan, log_corrections
 from mcudeploy.ops.signal import OverlapAdd, RunCount, SignalEnergy
 
 SHORT = (-(2**15), 2**15 - 1)
 
 
-def window(f: Formula, shift: int) -> Term:
+def window(f: Formula, shift: int) -> Expression:
     """Inputs x and weights."""
     return f.cast(((f.given("x") * f.given("weights")) >> shift).clipped(*SHORT), "int16")
 
 
-def headroom(f: Formula) -> Term:
+def headroom(f: Formula) -> Expression:
     """Input x. The largest magnitude is found sample by sample, as -32768 has a special meaning."""
     (largest,) = f.results(
         "Scan", [f.constant(0).name, f.given("x").reshaped(-1).name], 1, body=_larger(), num_scan_inputs=1
@@ -34,7 +34,7 @@ def headroom(f: Formula) -> Term:
 def _larger() -> object:
     """The body of the scan: the largest magnitude so far, and the next sample."""
     body = Formula(prefix="inner")
-    largest, value = Term(body, "largest"), Term(body, "value")
+    largest, value = Expression(body, "largest"), Expression(body, "value")
     magnitude = (-value).wrapped(16)
     made = (value > largest).choose(value, (-value > largest).choose(magnitude, largest))
     body.result("made", made)
@@ -44,12 +44,12 @@ def _larger() -> object:
     return helper.make_graph(body.nodes, "larger", infos[:2], infos[2:])
 
 
-def shift(f: Formula) -> Term:
+def shift(f: Formula) -> Expression:
     """Inputs x and bits."""
     return f.cast((f.given("x") * f.power_of_two(f.given("bits"))).wrapped(16), "int16")
 
 
-def energy(f: Formula, op: SignalEnergy, points: int) -> Term:
+def energy(f: Formula, op: SignalEnergy, points: int) -> Expression:
     """Input x."""
     squares = f.given("x") * f.given("x")
     sums = f.node("ReduceSum", squares.reshaped(points, 2), f.constant([1]), keepdims=0)
@@ -57,7 +57,7 @@ def energy(f: Formula, op: SignalEnergy, points: int) -> Term:
     return f.cast(sums * f.constant(inside), "uint32")
 
 
-def filter_bank_root(f: Formula, places: Sequence[Sequence[int]], widths: Sequence[int]) -> Term:
+def filter_bank_root(f: Formula, places: Sequence[Sequence[int]], widths: Sequence[int]) -> Expression:
     """Inputs x, weights, rest and bits; `places` are the first points and the first weights of all ranges."""
     x, weights, rest = f.given("x"), f.given("weights"), f.given("rest")
     zero = f.constant([0])
@@ -74,7 +74,7 @@ def filter_bank_root(f: Formula, places: Sequence[Sequence[int]], widths: Sequen
     return f.cast(roots // f.power_of_two(f.given("bits")), "uint32")
 
 
-def _root(f: Formula, value: Term) -> Term:
+def _root(f: Formula, value: Expression) -> Expression:
     """The nearest whole number to the root of numbers below 2^62; at most 65,535 of those below 2^32."""
     near = value - value
     for bit in reversed(range(31)):
@@ -84,7 +84,7 @@ def _root(f: Formula, value: Term) -> Term:
     return (value - near * near > near).both(near < most).choose(near + 1, near)
 
 
-def noise_estimate(f: Formula, op: NoiseEstimate, channels: int) -> Term:
+def noise_estimate(f: Formula, op: NoiseEstimate, channels: int) -> Expression:
     """Inputs x and state."""
     factors = ([op.even, op.odd] * channels)[:channels]
     newest, oldest = f.constant([it.newest for it in factors]), f.constant([it.oldest for it in factors])
@@ -93,7 +93,7 @@ def noise_estimate(f: Formula, op: NoiseEstimate, channels: int) -> Term:
     return f.cast((made > signal).choose(signal, made) if op.clamped else made, "uint32")
 
 
-def noise_subtract(f: Formula, op: NoiseSubtract) -> Term:
+def noise_subtract(f: Formula, op: NoiseSubtract) -> Expression:
     """Inputs x and noise."""
     x, noise = f.given("x"), f.given("noise")
     signal = (x * (1 << op.scale_bits)).wrapped(32, signed=False)
@@ -102,7 +102,7 @@ def noise_subtract(f: Formula, op: NoiseSubtract) -> Term:
     return f.cast((rest > least).choose(rest, least), "uint32")
 
 
-def pcan(f: Formula, op: Pcan) -> Term:
+def pcan(f: Formula, op: Pcan) -> Expression:
     """Inputs x, noise and gains."""
     x, noise, gains = f.given("x"), f.given("noise"), f.given("gains")
     bits = f.bit_length(noise)
@@ -121,7 +121,7 @@ def pcan(f: Formula, op: Pcan) -> Term:
     return f.cast(compressed.wrapped(32, signed=False), "uint32")
 
 
-def filter_bank_log(f: Formula, op: FilterBankLog) -> Term:
+def filter_bank_log(f: Formula, op: FilterBankLog) -> Expression:
     """Input x."""
     value = (f.given("x") * (1 << op.shift)).wrapped(32, signed=False)
     whole = (f.bit_length(value) - 1).clipped(0, 31)
@@ -139,7 +139,7 @@ def filter_bank_log(f: Formula, op: FilterBankLog) -> Term:
     return f.cast((value > 1).choose(scaled.clipped(0, SHORT[1]), 0), "int16")
 
 
-def run_count(f: Formula, op: RunCount) -> tuple[Term, Term]:
+def run_count(f: Formula, op: RunCount) -> tuple[Expression, Expression]:
     """Input state; the flags and the next state."""
     runs = f.given("state")
     due = f.cast((runs + 1 > op.first).both((runs - op.first) % op.period < 1), "int64")
@@ -149,15 +149,15 @@ def run_count(f: Formula, op: RunCount) -> tuple[Term, Term]:
     return flags, f.cast(after, "int32")
 
 
-def stack(f: Formula, frames: int, channels: int) -> Term:
+def stack(f: Formula, frames: int, channels: int) -> Expression:
     """Inputs x [channels], state [1, frames, channels] and flags [2]."""
     x = f.given("x").reshaped(1, 1, channels)
     moved = f.joined([f.given("state").slice(1, frames, 1), x], 1)
-    first = Term(f, "flags").slice(1, 2, 0).reshaped(1, 1, 1)
+    first = Expression(f, "flags").slice(1, 2, 0).reshaped(1, 1, 1)
     return f.cast(first.choose(f.node("Expand", x, f.constant([1, frames, channels])), moved), "int16")
 
 
-def overlap_add(f: Formula, op: OverlapAdd, frames: int, size: int) -> tuple[Term, Term]:
+def overlap_add(f: Formula, op: OverlapAdd, frames: int, size: int) -> tuple[Expression, Expression]:
     """Inputs x [frames, size] and state [1, 1, size]; the values and the next state. Of floats too."""
     integers = f.number is np.int64
     x, state = f.given("x").reshaped(frames, size), f.given("state").reshaped(1, size)
