@@ -1,4 +1,4 @@
-"""Signal operators in memory of their own: in pieces, in place, under sanitizers. Values are tested beside
+"""Signal operators in separate memory: in pieces, in place, under sanitizers. Values are tested beside
 TensorFlow Lite Micro, in tests/frontend/tflite/test_tflite_signal.py.
 """
 

@@ -18,7 +18,7 @@ from mcudeploy.frontend.tflite import (
     filling,
     rearranging,
     recurrent,
-    signal,
+    signal_operators,
     svdf,
     upsampling,
     windows,
@@ -192,7 +192,9 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
                 continue
             if shapes:
                 writer.state_shape(operator, file)
-            translation = own or (signal.SIGNAL if operator.custom else TRANSLATIONS).get(operator.op)
+            translation = own or (signal_operators.SIGNAL if operator.custom else TRANSLATIONS).get(
+                operator.op
+            )
             if translation is None:
                 raise Unsupported(_reason(operator))
             translation(writer, operator)
