@@ -7,12 +7,17 @@ from rich.console import Console
 from mcudeploy.cli.output import Values, cell, plain
 from mcudeploy.cli.table_grids import table_of
 from mcudeploy.common.text import count_text
+from mcudeploy.report.output_curves import output_curves
 
 _MOST_SAMPLES = 3
+_CURVE_WIDTH = 60
 
 
 def outputs(console: Console, report: Values) -> None:
-    """Print the largest values of each one-row output and the range of others, for three samples."""
+    """Print the largest values of each one-row output and the range of others, for three samples.
+
+    Small outputs of more samples are printed as curves.
+    """
     found = report["outputs"]
     samples = 1 + max((it["sample"] for it in found), default=0)
     for output in found:
@@ -26,6 +31,10 @@ def outputs(console: Console, report: Values) -> None:
         else:
             reach = f"from {output['least']:g} to {output['most']:g}"
             console.print(cell(f"{name}: {count_text(output['elements'], 'value')} {reach}"), soft_wrap=True)
+    for curve in output_curves(found):
+        console.print(
+            cell(f"{plain(curve.name)}  {curve.bars(_CURVE_WIDTH)}  {curve.summary}"), soft_wrap=True
+        )
     if samples > _MOST_SAMPLES:
         console.print(cell(f"{samples - _MOST_SAMPLES} more samples: --json lists them"))
 

@@ -55,8 +55,9 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
     "--steps",
     metavar="N",
     type=click.IntRange(1, 100_000),
-    help="Number of runs with drawn inputs, in sequence. An array of --input with one more axis in front has "
-    "the inputs of several runs.  [default: 1, or 4 for a model with states]",
+    help="Number of runs in sequence: of the first runs that --input has, or with drawn inputs. An array of "
+    "--input with one more axis in front has the inputs of several runs; so has a long .wav file for a "
+    "model with states.  [default: all of --input; 1 drawn, or 4 for a model with states]",
 )
 @click.option(
     "--labels",
@@ -92,8 +93,6 @@ def run(
     output: Output,
 ) -> None:
     """Build a model, flash it, run it on the device, and verify its outputs."""
-    if steps is not None and inputs:
-        raise UsageError("--steps is the number of drawn inputs, and --input gives inputs: leave out one")
     samples: dict[str, Any] = {"inputs": list(inputs), "expected": list(expected), "reading": reading}
     if chain is not None:
         from mcudeploy.multiboard.chain_report import report as chain_report

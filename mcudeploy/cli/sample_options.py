@@ -74,6 +74,14 @@ def sample_options(command: Command) -> Command:
         show_default=True,
         help="How a picture gets the model's size: stretched, cropped to its middle, or not at all.",
     )
+    @click.option(
+        "--sample-rate",
+        metavar="HZ",
+        type=click.IntRange(1, 1_000_000),
+        default=16_000,
+        show_default=True,
+        help="Samples a second that an input of int16 takes; .wav files of other rates are refused.",
+    )
     @functools.wraps(command)
     def packed(
         *args: Any,
@@ -83,11 +91,12 @@ def sample_options(command: Command) -> Command:
         mean: tuple[float, ...],
         std: tuple[float, ...],
         resize: Resize,
+        sample_rate: int,
         **rest: Any,
     ) -> None:
         from mcudeploy.verify.preprocessing import Preprocessing
 
-        reading = Preprocessing(pixels, mean, std, resize)
+        reading = Preprocessing(pixels, mean, std, resize, rate=sample_rate)
         command(*args, inputs=inputs, expected=expected, reading=reading, **rest)
 
     return packed

@@ -15,6 +15,7 @@ from mcudeploy.commands.window_verdict import require_full, window_outputs, wind
 from mcudeploy.common.errors import BoardNotFoundError, FitError, Proposal, UsageError
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, telling
+from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import load_costs
 from mcudeploy.cost.tiles import KnownSource
 from mcudeploy.device.fleet import Fleet
@@ -90,6 +91,14 @@ def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> 
     options = replace(options, max_overhead=lower)
     planned = plans_by_estimates(model, chosen.board, options, progress, choose_rows=False)
     return _of_plans(planned, chosen.board, options)
+
+
+def _first(samples: list[Sample], steps: int | None) -> list[Sample]:
+    """The first `steps` samples; all without a number. Raises UsageError if there are fewer."""
+    if steps is not None and steps > len(samples):
+        have = count_text(len(samples), "run")
+        raise UsageError(f"--steps {steps}: the inputs have {have}. Give more, or fewer steps")
+    return samples[:steps]
 
 
 def _run_within_limit(
@@ -294,8 +303,8 @@ def run_model(
 ) -> VerifiedRun:
     """Build, flash, run and verify. A failed verification is no exception.
 
-    `steps`: the number of runs with drawn inputs. `labels` contains the class names, one per line.
-    Raises ConfigError if the target does not support this `timing`.
+    `steps`: the number of runs, with the first inputs or drawn ones. `labels` contains the class names, one
+    per line. Raises ConfigError if the target does not support this `timing`.
     """
     options = _counted(options, timing, target)
     if options.hop is not None and expected:
@@ -314,7 +323,7 @@ def run_model(
     if steps is not None and not inputs:
         samples = drawn_samples(made.model.graph, options.seed, steps)
     else:
-        samples = load_samples(made.model.graph, inputs, expected, options.seed, reading)
+        samples = _first(load_samples(made.model.graph, inputs, expected, options.seed, reading), steps)
     ran = _run_within_limit(made, target, samples, options, progress)
     verdict = verdict_on_host(ran.made, samples, progress)
     results: Sequence[Outputs] = ran.observed.outputs

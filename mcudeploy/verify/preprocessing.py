@@ -36,11 +36,12 @@ _ENDINGS = (".npy", ".png", ".jpg", ".jpeg", ".wav")
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
-    """Conversion of pictures to an input.
+    """Conversion of pictures and sound to an input.
 
     It states the values of pixels 0 and 255 (None: 0 and 1, or 0 and 255 for an integer input without a
     scale), the mean to subtract and `std` to divide by, each one number or one per channel; and the way a
-    picture gets the input's size. `on_note` receives notes.
+    picture gets the input's size. Sound for an input of int16 has `rate` samples a second. `on_note` receives
+    notes.
     """
 
     pixels: tuple[float, float] | None = None
@@ -48,6 +49,7 @@ class Preprocessing:
     std: tuple[float, ...] = (1.0,)
     resize: Resize = "stretch"
     on_note: Callable[[str], object] = lambda _: None
+    rate: int = 16_000
 
 
 AS_USUAL = Preprocessing()
@@ -55,10 +57,14 @@ AS_USUAL = Preprocessing()
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The target of a file: an input or output of the model, and the meaning of its int8 values, if any."""
+    """The target of a file: an input or output of the model, and the meaning of its int8 values, if any.
+
+    `sequence`: it is an input of runs that follow each other, so sound may last for several runs.
+    """
 
     border: GraphIO
     quantization: Quantization | None
+    sequence: bool = False
 
     @property
     def counts(self) -> bool:
@@ -200,16 +206,37 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -
         found = f"{count_text(channels, 'channel')} of {8 * width} bits"
         raise UsageError(f"{path} has {found}: give one channel of 8 to 32 bits")
     border, count = wanted.border, len(frames) // width
-    _require_count(path, count, "sample", border)
-    reading.on_note(f"{path.name} as {count_text(count, 'sample')}, {rate:,} a second, from -1 to 1")
+    if border.dtype == "int16" and (width, rate) != (2, reading.rate):
+        raise UsageError(
+            f"{path} has {8 * width} bits and {rate:,} samples a second, {printable(border.name)!r} of the "
+            f"model takes 16 bits and {reading.rate:,}: convert it, such as with ffmpeg -i {path.name} -ac 1 "
+            f"-ar {reading.rate} -c:a pcm_s16le new.wav, or state another rate with --sample-rate"
+        )
+    needed = math.prod(border.shape)
+    runs = max(count // needed, 1) if wanted.sequence else 1
+    if runs == 1:
+        _require_count(path, count, "sample", border)
+    reach = "as they are" if border.dtype == "int16" else "from -1 to 1"
+    reading.on_note(
+        f"{path.name} as {count_text(count, 'sample')}, {rate:,} a second, {reach}{_hops(count, runs)}"
+    )
     if width == 1:
         codes = (np.frombuffer(frames, np.uint8).astype(np.int64) - 128) << 24
     else:
         wide = np.zeros((count, 4), np.uint8)
         wide[:, 4 - width :] = np.frombuffer(frames, np.uint8).reshape(-1, width)
         codes = wide.view("<i4").reshape(-1).astype(np.int64)
-    real = codes / (2.0**16 if wanted.counts else 2.0**31)
-    return _as_stated(path, real.reshape(border.shape), wanted)
+    real = codes[: runs * needed] / (2.0**16 if wanted.counts else 2.0**31)
+    several = (runs,) if runs > 1 else ()
+    return _as_stated(path, real.reshape(*several, *border.shape), wanted)
+
+
+def _hops(count: int, runs: int) -> str:
+    """Name the samples that a run takes, and those that are left at the end."""
+    if runs == 1:
+        return ""
+    hop, rest = count // runs, count % runs
+    return f"; {hop:,} in each of {runs:,} runs" + (f", the last {rest:,} in none" if rest else "")
 
 
 def _text(path: Path, content: bytes, border: GraphIO, reading: Preprocessing) -> Array:

@@ -63,7 +63,8 @@ def load_samples(
     """Read samples from files or arrays: one per model input, in order, repeated for each sample. `reading`
     describes the conversion of pictures.
 
-    An array with one more axis in front has the values of several samples. Without files samples are drawn.
+    An array with one more axis in front has the values of several samples, and so has a long sound for a
+    model with states. Without files samples are drawn.
     Raises UsageError for files that do not fit the model.
     """
     if not inputs:
@@ -137,7 +138,8 @@ def _each(border: GraphIO, source: NamedArray) -> list[Array]:
 
 def wanted_of(graph: Graph, border: GraphIO) -> Wanted:
     """The target of a file for an input or an output."""
-    return Wanted(border, None if border.dtype == "bool" else graph.tensors[border.tensor].quantization)
+    meaning = None if border.dtype == "bool" else graph.tensors[border.tensor].quantization
+    return Wanted(border, meaning, sequence=bool(graph.states) and border in graph.own_inputs())
 
 
 def _fit(border: GraphIO, value: Array, name: str) -> Array:

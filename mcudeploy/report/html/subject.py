@@ -19,6 +19,8 @@ from mcudeploy.report.chart.svg import visible
 from mcudeploy.report.html.arena_chart import blocks_of
 from mcudeploy.report.html.budgets import budgets
 from mcudeploy.report.html.curve import FLASH, RAM, Curve, curve_picture
+from mcudeploy.report.html.output_picture import output_picture
+from mcudeploy.report.output_curves import output_curves
 from mcudeploy.report.times import StepTimes, latency_text, step_times
 from mcudeploy.report.wording import error_text, operators_text, outputs_text, steps_text
 
@@ -212,7 +214,9 @@ def _verdict(report: Report) -> View | None:
         for name, found in all_checks.items()
         if not found["within_tolerance"] or (found["mismatches"] and found["error_unit"] == "LSB")
     ]
+    drawn = output_curves(report["outputs"])
     return {
+        "curves": [(visible(f"{it.name}: {it.summary}"), trusted(output_picture(it))) for it in drawn],
         "verified": report["verified"],
         "lines": lines,
         "operators": operators_text(all_checks) if all_checks else "",
