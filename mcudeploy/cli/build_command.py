@@ -10,6 +10,7 @@ import rich_click as click
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, device_options
+from mcudeploy.cli.frontend_command import before_option
 from mcudeploy.cli.options import model_argument, output_options, planning_options
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import InputModel, NewFolder
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     default=False,
     help="Also write sbom.cdx.json: models, kernels and files with hashes and licences, as CycloneDX 1.5.",
 )
+@before_option
 @planning_options()
 @output_options
 def build(

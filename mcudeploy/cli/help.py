@@ -10,6 +10,7 @@ EXAMPLES = {
     "doctor": "mcudeploy doctor --board stm32f405",
     "fit": "mcudeploy fit model.onnx",
     "quantize": "mcudeploy quantize float.onnx --data samples/ -o int8.onnx",
+    "frontend": "mcudeploy frontend micro-speech -o front.tflite",
     "check": "mcudeploy check model.onnx --board stm32f405",
     "plan": "mcudeploy plan model.onnx --board stm32f405 -o plan.json --chart plan.svg",
     "tune": "mcudeploy tune model.onnx --board stm32f405 --emulate -o plan.json",
@@ -24,13 +25,14 @@ EXAMPLES = {
 }
 _COMMANDS = {
     "A model and a board": ["check", "fit", "plan", "tune", "run", "measure"],
-    "Into your project": ["quantize", "build", "init", "flash"],
+    "Into your project": ["quantize", "frontend", "build", "init", "flash"],
     "What is here": ["boards", "devices", "doctor"],
     "Graphs of your own": ["graph"],
 }
 _OPTIONS = {
     "Input and output": [
         *("--input", "--expected", "--labels", "--pixels", "--mean", "--std", "--resize", "--data"),
+        *("--sample-rate", "--before", "--steps"),
         *(
             "--output",
             "--chart",

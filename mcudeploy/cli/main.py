@@ -24,6 +24,9 @@ from mcudeploy.cli import (
     fit_command as fit,
 )
 from mcudeploy.cli import (
+    frontend_command as frontend,
+)
+from mcudeploy.cli import (
     graph_command as graph,
 )
 from mcudeploy.cli import (
@@ -173,7 +176,7 @@ def cli() -> None:
     """Run an ONNX or TFLite model on a microcontroller."""
 
 
-for group in (boards, fit, quantize, model, build, run, graph):
+for group in (boards, fit, quantize, frontend, model, build, run, graph):
     for command in group.COMMANDS:
         cli.add_command(command)
 describe_help(cli)

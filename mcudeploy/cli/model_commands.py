@@ -12,6 +12,7 @@ from click import get_current_context
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, boards_option
 from mcudeploy.cli.fleets import devices_options
+from mcudeploy.cli.frontend_command import before_option
 from mcudeploy.cli.options import (
     model_argument,
     output_options,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @model_argument
+@before_option
 @board_option(required=False)
 @planning_options(*READING)
 @output_options
@@ -58,6 +60,7 @@ def check(
 
 @click.command()
 @model_argument
+@before_option
 @boards_option
 @planning_options()
 @plan_file_options
@@ -151,6 +154,7 @@ def _with_commands(error: FitError, board: str = "") -> FitError:
 
 @click.command()
 @model_argument
+@before_option
 @devices_options
 @planning_options()
 @plan_file_options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -35,11 +36,21 @@ def check(console: Console, report: Values) -> None:
         ]
     else:
         known += [("arena, unsplit", _bytes(report, "arena_bytes"))]
+    known += [("states", _states(report.get("states") or ()))]
     facts(console, known)
     for line in (*report["notes"], *report.get("missing", ())):
         console.print(cell(line), soft_wrap=True)
     verdict = ("supported", "green") if report["supported"] else ("not supported", "bold red")
     console.print(Text(*verdict))
+
+
+def _states(states: Sequence[Values]) -> str:
+    """Return the bytes that stay between runs, and of what."""
+    if not states:
+        return ""
+    shapes = (f"{it['type']} [{', '.join(map(str, it['shape']))}]" for it in states)
+    total = sum(it["bytes"] for it in states)
+    return f"{total:,} B between runs: {', '.join(shapes)}"
 
 
 def _left_out(report: Values) -> str:

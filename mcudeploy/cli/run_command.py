@@ -11,6 +11,7 @@ import rich_click as click
 from mcudeploy.cli import chaintable
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import chain_options, device_options
+from mcudeploy.cli.frontend_command import before_option
 from mcudeploy.cli.options import (
     files_option,
     model_argument,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @model_argument
+@before_option
 @device_options
 @timing_option
 @planning_options()
@@ -49,6 +51,7 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
 
 @click.command()
 @model_argument
+@before_option
 @chain_options
 @sample_options
 @click.option(

@@ -33,8 +33,18 @@ def check(found: Checked) -> JsonObject:
         "weights_bytes": weights_bytes(model.calls),
         "arena_bytes": found.arena_bytes,
         "operators": len(model.calls),
+        "states": states_of(model.graph),
     }
     return report if found.board is None else report | _fits(found.board, found.plans)
+
+
+def states_of(graph: Graph) -> list[JsonObject]:
+    """Return the states that stay from one run to the next, and their bytes."""
+    return [
+        {"name": state.before.name, "shape": list(state.before.shape), "type": state.before.dtype}
+        | {"bytes": graph.tensors[state.tensor].size_bytes}
+        for state in graph.states
+    ]
 
 
 def removed_channels(graph: Graph) -> JsonObject | None:

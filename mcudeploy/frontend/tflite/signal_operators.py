@@ -40,7 +40,8 @@ def window(writer: Writer, operator: TfliteOperator) -> None:
     f = Formula()
     f.result("y", signal_functions.window(f, shift))
     made = _node(writer, "SignalWindow", {"x": rows, "weights": writer.raw(weights)}, f, shift=shift)
-    _finish(writer, y, made)
+    writer.known(made, (x.elements // weights.elements, weights.elements), "int16")
+    writer.keep(y, _reshaped(writer, made, y.shape))
 
 
 def auto_scale(writer: Writer, operator: TfliteOperator) -> None:

@@ -1,0 +1,138 @@
+"""`frontend`: write the front end of a model that hears; `--before` joins it to the model."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+from click import get_current_context
+
+from mcudeploy.cli import result_tables as tables
+from mcudeploy.cli.options import Command, files_option, output_options
+from mcudeploy.cli.output import Output
+from mcudeploy.cli.parameter_types import InputModel, NewFile
+from mcudeploy.common.errors import UsageError
+from mcudeploy.planner.plan_options import Options
+
+
+def before_option(command: Command) -> Command:
+    """Add --before, which replaces `model`, or the only one of `models`, by a joined file."""
+
+    @click.option(
+        "--before",
+        metavar="FILE.tflite",
+        type=InputModel(),
+        help="Front end that runs before the model, in one program: its rows of features go through a queue "
+        "that holds the model's input. `mcudeploy frontend` writes some.",
+    )
+    @functools.wraps(command)
+    def packed(*args: Any, before: Path | None, **rest: Any) -> None:
+        if before is not None:
+            name = "models" if "models" in rest else "model"
+            rest[name] = _joined(before, rest[name])
+        command(*args, **rest)
+
+    return packed
+
+
+def _joined(before: Path, given: Path | tuple[Path, ...]) -> Path | tuple[Path, ...]:
+    models = given if isinstance(given, tuple) else (given,)
+    if len(models) != 1:
+        raise UsageError(f"--before joins a front end to one model, and there are {len(models)}")
+    from mcudeploy.frontend.tflite.joining import joined_file
+
+    folder = get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-"))
+    path = Path(folder) / f"{models[0].stem}.tflite"  # the C library has the model's name
+    path.write_bytes(joined_file(before, models[0]))
+    return (path,) if isinstance(given, tuple) else path
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(["micro-speech", "log-mel"]))
+@click.option(
+    "-o",
+    "--output",
+    "destination",
+    metavar="FILE.tflite",
+    type=NewFile(".tflite"),
+    required=True,
+    help="Write the front end to this file.",
+)
+@click.option(
+    "--sample-rate", metavar="HZ", type=click.IntRange(1000, 192_000), default=16_000, show_default=True
+)
+@click.option(
+    "--window",
+    metavar="SAMPLES",
+    type=click.IntRange(4, 32_768),
+    default=480,
+    show_default=True,
+    help="Samples of a frame.",
+)
+@click.option(
+    "--step",
+    metavar="SAMPLES",
+    type=click.IntRange(1, 32_768),
+    default=320,
+    show_default=True,
+    help="New samples of a frame: those that one run takes.",
+)
+@click.option(
+    "--channels",
+    metavar="N",
+    type=click.IntRange(1, 512),
+    default=40,
+    show_default=True,
+    help="Features of a row.",
+)
+@click.option(
+    "--low", metavar="HZ", type=float, default=125.0, show_default=True, help="Lower end of the channels."
+)
+@click.option(
+    "--high", metavar="HZ", type=float, default=7500.0, show_default=True, help="Upper end of the channels."
+)
+@click.option(
+    "--features",
+    type=click.Choice(["int8", "float32"]),
+    help="Element type of the features.  [default: int8 for micro-speech, float32 for log-mel]",
+)
+@files_option
+@output_options
+def frontend(
+    *,
+    kind: str,
+    destination: Path,
+    sample_rate: int,
+    window: int,
+    step: int,
+    channels: int,
+    low: float,
+    high: float,
+    features: str | None,
+    output: Output,
+) -> None:
+    """Write a front end: from int16 samples to a row of features in each run, for --before.
+
+    micro-speech computes the features of TensorFlow Lite Micro's micro_speech in fixed point, log-mel the
+    logarithms of mel channels in float32.
+    """
+    from mcudeploy.commands import checking
+    from mcudeploy.common.files import write_file
+    from mcudeploy.frontend.tflite import front_ends
+    from mcudeploy.frontend.tflite.file_writer import tflite_file
+
+    sizes = front_ends.FrontEnd(sample_rate, window, step, channels, low, high)
+    if kind == "log-mel":
+        if features == "int8":
+            raise UsageError("log-mel makes float32 features: leave out --features int8")
+        contents = front_ends.log_mel(sizes)
+    else:
+        contents = front_ends.micro_speech(sizes, quantized=features != "float32")
+    write_file(destination, tflite_file(contents))
+    output.result(checking.check_model(destination, None, Options()), tables.check)
+
+
+COMMANDS = (frontend,)

@@ -1,0 +1,228 @@
+"""Front ends of models that hear: from a hop of samples to a row of features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.frontend.tflite.contents import Contents
+from mcudeploy.frontend.tflite.drafts import SAME_OPTIONS, Draft
+
+_INT16, _FLOAT32 = 7, 0
+"""Element types as the option T of the Fourier transforms numbers them."""
+_WEIGHT_BITS = 12
+_SUBTRACTION_BITS, _SMOOTHING_BITS = 14, 10
+_EVEN_SMOOTHING, _ODD_SMOOTHING, _LEAST_SIGNAL = 0.025, 0.06, 0.05
+_GAIN_STRENGTH, _GAIN_OFFSET, _GAIN_BITS, _GAIN_SHIFT = 0.95, 80.0, 21, 6
+_LOG_SCALE = 64
+_FLOAT_SCALE = 25.6
+_INT8_RANGE = 26
+_FULL_SCALE = 32768.0
+_LOG_FLOOR = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEnd:
+    """The sizes of a front end: frames of `window` samples, one for each `hop`, and channels between two
+    frequencies in Hz.
+    """
+
+    rate: int = 16_000
+    window: int = 480
+    hop: int = 320
+    channels: int = 40
+    low: float = 125.0
+    high: float = 7_500.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.hop <= self.window:
+            raise UsageError(f"a hop of {self.hop} samples does not fit a window of {self.window}")
+        if not 0 <= self.low < self.high <= self.rate / 2:
+            raise UsageError(
+                f"{self.low:g} to {self.high:g} Hz is no range below half of {self.rate:,} samples a second"
+            )
+
+    @property
+    def length(self) -> int:
+        """Samples of the transform: the least power of two that holds the window."""
+        return max(4, 1 << (self.window - 1).bit_length())
+
+
+def micro_speech(front: FrontEnd, *, quantized: bool) -> Contents:
+    """The features of TensorFlow Lite Micro's micro_speech, int8 if `quantized`, else float32.
+
+    They are channels in fixed point, with noise suppression and gain control.
+    """
+    draft = Draft()
+    samples, frame = _framed(draft, front)
+    weights = np.round((1 << _WEIGHT_BITS) * _hann(front.window, 0.5))
+    window = draft.constant(weights, np.int16)
+    frame = draft.add("SignalWindow", [frame, window], (front.window,), "INT16", shift=_WEIGHT_BITS)
+    scaled, bits = draft.tensor("INT16", (front.window,)), draft.tensor("INT32", ())
+    draft.operator("SignalFftAutoScale", [frame], [scaled, bits])
+    parts = front.length + 2
+    spectrum = draft.add("SignalRfft", [scaled], (parts,), "INT16", T=_INT16, fft_length=front.length)
+    bank = _filter_bank(front)
+    ends = {"start_index": bank.first, "end_index": bank.end}
+    energy = draft.add("SignalEnergy", [spectrum], (parts // 2,), "UINT32", **ends)
+    tables = [draft.constant(table, np.int16) for table in bank.tables]
+    channels = (front.channels,)
+    sums = draft.add("SignalFilterBank", [energy, *tables], channels, "UINT64", num_channels=front.channels)
+    roots = draft.add("SignalFilterBankSquareRoot", [sums, bits], channels, "UINT32")
+    signal, noise = draft.tensor("UINT32", channels), draft.tensor("UINT32", channels)
+    unit = 1 << _SUBTRACTION_BITS
+    even, odd, least = (int(share * unit) for share in (_EVEN_SMOOTHING, _ODD_SMOOTHING, _LEAST_SIGNAL))
+    draft.operator(
+        "SignalFilterBankSpectralSubtraction",
+        [roots],
+        [signal, noise],
+        alternate_one_minus_smoothing=unit - odd,
+        alternate_smoothing=odd,
+        clamping=False,
+        min_signal_remaining=least,
+        num_channels=front.channels,
+        one_minus_smoothing=unit - even,
+        smoothing=even,
+        smoothing_bits=_SMOOTHING_BITS,
+        spectral_subtraction_bits=_SUBTRACTION_BITS,
+    )
+    correction = front.length.bit_length() - 1 - _WEIGHT_BITS // 2
+    gains = draft.constant(_gains(_SMOOTHING_BITS - correction), np.int16)
+    gained = draft.add("SignalPCAN", [signal, noise, gains], channels, "UINT32", snr_shift=_GAIN_SHIFT)
+    options = {"input_correction_bits": correction, "output_scale": _LOG_SCALE}
+    log = draft.add("SignalFilterBankLog", [gained], channels, "INT16", **options)
+    row = _in_int8(draft, log, channels) if quantized else _in_float(draft, log, channels)
+    return draft.contents([samples], [_reshaped(draft, row, (1, front.channels))])
+
+
+def log_mel(front: FrontEnd) -> Contents:
+    """The logarithms of mel channels, float32: triangular filters over the powers of windowed frames."""
+    draft = Draft()
+    samples, frame = _framed(draft, front)
+    size, parts, points = front.window, front.length + 2, front.length // 2 + 1
+    frame = draft.add("CAST", [frame], (size,), "FLOAT32")
+    window = draft.constant(_hann(size, 0.0) / _FULL_SCALE, np.float32)
+    frame = draft.add("MUL", [frame, window], (size,), "FLOAT32", **SAME_OPTIONS)
+    options = {"T": _FLOAT32, "fft_length": front.length}
+    spectrum = draft.add("SignalRfft", [frame], (parts,), "FLOAT32", **options)
+    pairs = _reshaped(draft, spectrum, (points, 2))
+    powers = draft.add("MUL", [pairs, pairs], (points, 2), "FLOAT32", **SAME_OPTIONS)
+    axis = draft.constant([1])
+    energies = draft.add("SUM", [powers, axis], (points,), "FLOAT32", KeepDims=False)
+    row = _reshaped(draft, energies, (1, points))
+    filters = draft.constant(mel_filters(front, points).T, np.float32)
+    dense = {"WeightsFormat": 0, **SAME_OPTIONS}
+    made = draft.add("FULLY_CONNECTED", [row, filters, -1], (1, front.channels), "FLOAT32", **dense)
+    floor = draft.constant(_LOG_FLOOR, np.float32)
+    made = draft.add("MAXIMUM", [made, floor], (1, front.channels), "FLOAT32")
+    return draft.contents([samples], [draft.add("LOG", [made], (1, front.channels), "FLOAT32")])
+
+
+def mel_filters(front: FrontEnd, points: int) -> NDArray[np.float64]:
+    """Triangles over the points of a spectrum, [points, channels]; their tops are equally spaced in mel."""
+    hertz = np.arange(points) * front.rate / front.length
+    mels = np.linspace(_mel(front.low), _mel(front.high), front.channels + 2)
+    edges = 700 * np.expm1(mels / 1127)
+    rise = (hertz[:, np.newaxis] - edges[:-2]) / (edges[1:-1] - edges[:-2])
+    fall = (edges[2:] - hertz[:, np.newaxis]) / (edges[2:] - edges[1:-1])
+    filters: NDArray[np.float64] = np.maximum(0.0, np.minimum(rise, fall))
+    return filters
+
+
+def _mel(hertz: float) -> float:
+    return 1127 * float(np.log1p(hertz / 700))
+
+
+def _hann(size: int, offset: float) -> NDArray[np.float64]:
+    return 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(size) + offset) / size)
+
+
+def _framed(draft: Draft, front: FrontEnd) -> tuple[int, int]:
+    """The input, a hop of samples, and the last window of them; zeros come before the first sample."""
+    samples = draft.tensor("INT16", (1, front.hop), "samples")
+    frames, valid = draft.tensor("INT16", (1, 1, front.window)), draft.tensor("BOOL", ())
+    sizes = {"frame_size": front.window, "frame_step": front.hop, "prefill": True}
+    draft.operator("SignalFramer", [samples], [frames, valid], **sizes)
+    return samples, _reshaped(draft, frames, (front.window,))
+
+
+def _reshaped(draft: Draft, tensor: int, shape: tuple[int, ...]) -> int:
+    sizes = draft.constant(list(shape))
+    return draft.add("RESHAPE", [tensor, sizes], shape, draft.tensors[tensor].kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FilterBank:
+    """The tables of SignalFilterBank, in its order, and the points of the spectrum that it reads."""
+
+    tables: tuple[NDArray[np.int64], ...]
+    first: int
+    end: int
+
+
+def _filter_bank(front: FrontEnd) -> _FilterBank:
+    """Triangles that overlap by half: point p counts to a channel by its weight and to the next by the rest.
+
+    All numbers are float32, as those of TensorFlow Lite Micro.
+    """
+    single = np.float32
+
+    def mel(hertz: float) -> np.float32:
+        return single(single(1127) * np.log1p(single(hertz) / single(700)))
+
+    low, high, count = mel(front.low), mel(front.high), front.channels + 1
+    centers = low + (high - low) / single(count) * np.arange(1, count + 1, dtype=single)
+    hertz = front.rate / front.length
+    first = point = round(1 + front.low / hertz)
+    firsts, widths, weights = [], [], []
+    for at, center in enumerate(centers):
+        firsts.append(point)
+        below = low if at == 0 else centers[at - 1]
+        while mel(point * hertz) <= center:
+            weights.append(single(center - mel(point * hertz)) / single(center - below))
+            point += 1
+        widths.append(point - firsts[-1])
+    if point > front.length // 2:
+        raise UsageError(f"{front.high:g} Hz is too near half of {front.rate:,} samples a second")
+    shares = np.array(weights, np.float64)
+    unit = 1 << _WEIGHT_BITS
+    places = np.concatenate([[0], np.cumsum(widths)[:-1]])
+    tables = ((shares * unit).astype(int), ((1 - shares) * unit).astype(int), firsts, places, widths)
+    return _FilterBank(tuple(np.asarray(table, np.int64) for table in tables), first, point)
+
+
+def _gains(input_bits: int) -> NDArray[np.int64]:
+    """The table of gains: parabolas between powers of two of the noise."""
+
+    def gain(noise: int) -> int:
+        x = np.float32(noise) / np.float32(1 << input_bits) + np.float32(_GAIN_OFFSET)
+        value = np.float32(1 << _GAIN_BITS) * np.power(x, np.float32(-_GAIN_STRENGTH))
+        return int(min(value + np.float32(0.5), np.iinfo(np.int16).max))
+
+    table = [gain(0), gain(1)]
+    for bits in range(2, 33):
+        low = 1 << (bits - 1)
+        first, middle, last = gain(low), gain(low + low // 2), gain(min(2 * low, 2**32 - 1))
+        bend = 4 * (middle - first) - (last - first)
+        table += [first, bend, last - first - bend, 0]
+    return np.array(table[:125], np.int64)
+
+
+def _in_float(draft: Draft, log: int, shape: tuple[int, ...]) -> int:
+    value = draft.add("CAST", [log], shape, "FLOAT32")
+    factor = draft.constant(1 / _FLOAT_SCALE, np.float32)
+    return draft.add("MUL", [value, factor], shape, "FLOAT32", **SAME_OPTIONS)
+
+
+def _in_int8(draft: Draft, log: int, shape: tuple[int, ...]) -> int:
+    """0 to 26 of the float features as -128 to 127."""
+    value = draft.add("CAST", [log], shape, "INT32")
+    divisor = int(_FLOAT_SCALE * _INT8_RANGE + 0.5)
+    for op, number in (("MUL", 256), ("ADD", divisor // 2), ("DIV", divisor), ("ADD", -128)):
+        value = draft.add(op, [value, draft.constant(number)], shape, "INT32", **SAME_OPTIONS)
+    for op, number in (("MINIMUM", 127), ("MAXIMUM", -128)):
+        value = draft.add(op, [value, draft.constant(number)], shape, "INT32")
+    return draft.add("CAST", [value], shape, "INT8")

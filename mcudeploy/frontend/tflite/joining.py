@@ -1,0 +1,132 @@
+"""A front end before a model, as one .tflite file: a queue of its rows holds the model's window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.frontend.parsing import is_tflite
+from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
+from mcudeploy.frontend.tflite.drafts import SAME_OPTIONS, Draft
+from mcudeploy.frontend.tflite.file_writer import tflite_file
+from mcudeploy.frontend.tflite.flatbuffer import contents_of
+
+_QUEUE = "rows of the front end"
+
+
+def joined_file(front: Path, model: Path) -> bytes:
+    """The bytes of a file that runs the front end, then the model on its last rows.
+
+    Raises UsageError for files that do not fit each other, ModelError for unreadable ones.
+    """
+    for path in (front, model):
+        if not is_tflite(path):
+            raise UsageError(
+                f"--before joins .tflite files, and {path} is none: convert it, or call both libraries"
+            )
+    parts = [contents_of(_content(path), str(path)) for path in (front, model)]
+    return tflite_file(joined(parts[0], parts[1]))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def joined(front: Contents, model: Contents) -> Contents:
+    """The contents of both. The row of the front end is the newest one of the model's input."""
+    if len(front.outputs) != 1 or len(model.inputs) != 1:
+        raise UsageError(
+            f"the front end has {len(front.outputs)} outputs and the model {len(model.inputs)} inputs: "
+            "--before joins one to one"
+        )
+    if front.called:
+        raise UsageError("the front end has variables with initial values, which --before does not join")
+    row, window = front.tensors[front.outputs[0]], model.tensors[model.inputs[0]]
+    rows = _rows(row, window)
+    draft = Draft(list(front.tensors), list(front.operators))
+    first = len(draft.tensors)
+    moved = [_moved(tensor, first) for tensor in model.tensors]
+    draft.tensors += moved
+    window = moved[model.inputs[0]]
+    newest = row.index
+    if rows > 1:
+        newest = _queued(draft, newest, window, rows)
+    shape = draft.constant(list(window.shape))
+    draft.operator("RESHAPE", [newest, shape], window.index)
+    called = dict(enumerate(model.called.values(), start=1))
+    numbers = dict(zip(model.called, called, strict=True))
+    draft.operators += [_shifted(it, first, numbers) for it in model.operators]
+    if any(it.op == "CALL_ONCE" for it in draft.operators):  # they come first, as the file runs them
+        draft.operators.sort(key=lambda it: it.op != "CALL_ONCE")
+    ordered = tuple(replace(it, index=at) for at, it in enumerate(draft.operators))
+    outputs = [number + first for number in model.outputs]
+    whole = draft.contents(front.inputs, outputs, model.name)
+    return replace(whole, operators=ordered, called=called)
+
+
+def _rows(row: TfliteTensor, window: TfliteTensor) -> int:
+    """The number of rows in the model's input. Raises UsageError for another layout, type or scale."""
+    if row.kind != window.kind:
+        raise UsageError(
+            f"the front end makes {row.kind}, the model takes {window.kind}: choose --output of the front end"
+        )
+    if row.scales is not None and row.scales != window.scales:
+        raise UsageError(
+            "the front end and the model have different scales: quantise the model with the front end's, or "
+            "write the front end without"
+        )
+    rows, rest = divmod(window.elements, row.elements)
+    sizes = [size for size in window.shape if size != 1]
+    channels = [size for size in row.shape if size != 1]
+    layouts = ([rows, *channels], [rows * row.elements], channels if rows == 1 else [])
+    if rest or not rows or sizes not in layouts:
+        raise UsageError(
+            f"the model's input {list(window.shape)} is no window of rows {list(row.shape)}, oldest first: "
+            "one row after another, channels last"
+        )
+    return rows
+
+
+def _moved(tensor: TfliteTensor, first: int) -> TfliteTensor:
+    return replace(tensor, index=tensor.index + first)
+
+
+def _shifted(operator: TfliteOperator, first: int, numbers: Mapping[int, int]) -> TfliteOperator:
+    """The operator on tensors whose numbers begin with `first`; `numbers` of subgraphs that it calls."""
+    options = dict(operator.options)
+    if operator.op == "CALL_ONCE":
+        options["InitSubgraphIndex"] = numbers[operator.integer("InitSubgraphIndex")]
+    return replace(
+        operator,
+        inputs=_shift(operator.inputs, first),
+        outputs=_shift(operator.outputs, first),
+        options=options,
+    )
+
+
+def _shift(numbers: Sequence[int], first: int) -> tuple[int, ...]:
+    return tuple(number + first if number >= 0 else number for number in numbers)
+
+
+def _queued(draft: Draft, row: int, window: TfliteTensor, rows: int) -> int:
+    """The last rows [1, rows, elements]: a variable keeps all but the newest one."""
+    elements = draft.tensors[row].elements
+
+    def tensor(count: int) -> int:
+        return draft.tensor(window.kind, (1, count, elements), scales=window.scales)
+
+    shape = draft.constant([1, 1, elements])
+    newest = draft.operator("RESHAPE", [row, shape], tensor(1))
+    names = {"Container": "", "SharedName": _QUEUE}
+    handle = draft.operator("VAR_HANDLE", [], draft.tensor("RESOURCE", ()), **names)
+    kept = draft.operator("READ_VARIABLE", [handle], tensor(rows - 1))
+    whole = draft.operator("CONCATENATION", [kept, newest], tensor(rows), Axis=1, **SAME_OPTIONS)
+    limits = [draft.constant(values) for values in ([0, 1, 0], [1, rows - 1, elements])]
+    tail = draft.operator("SLICE", [whole, *limits], tensor(rows - 1))
+    draft.operator("ASSIGN_VARIABLE", [handle, tail], [])
+    return whole
