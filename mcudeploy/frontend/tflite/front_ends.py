@@ -56,6 +56,11 @@ def micro_speech(front: FrontEnd, *, quantized: bool) -> Contents:
 
     They are channels in fixed point, with noise suppression and gain control.
     """
+    correction = front.length.bit_length() - 1 - _WEIGHT_BITS // 2
+    if correction < 0:
+        raise UsageError(
+            f"a window of {front.window} samples is too short for micro-speech: 33 and more are not"
+        )
     draft = Draft()
     samples, frame = _framed(draft, front)
     weights = np.round((1 << _WEIGHT_BITS) * _hann(front.window, 0.5))
@@ -89,7 +94,6 @@ def micro_speech(front: FrontEnd, *, quantized: bool) -> Contents:
         smoothing_bits=_SMOOTHING_BITS,
         spectral_subtraction_bits=_SUBTRACTION_BITS,
     )
-    correction = front.length.bit_length() - 1 - _WEIGHT_BITS // 2
     gains = draft.constant(_gains(_SMOOTHING_BITS - correction), np.int16)
     gained = draft.add("SignalPCAN", [signal, noise, gains], channels, "UINT32", snr_shift=_GAIN_SHIFT)
     options = {"input_correction_bits": correction, "output_scale": _LOG_SCALE}
