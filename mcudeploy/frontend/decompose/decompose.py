@@ -57,8 +57,9 @@ from mcudeploy.frontend.decompose.qoperator_rules import (
 )
 from mcudeploy.frontend.decompose.recurrent_rules import batched
 from mcudeploy.frontend.decompose.running_rules import hardmax, is_inf, is_nan, running
-from mcudeploy.frontend.decompose.sequence_rules import causal_conv, dft, rotary_embedding, swiglu
+from mcudeploy.frontend.decompose.sequence_rules import causal_conv, rotary_embedding, swiglu
 from mcudeploy.frontend.decompose.shape_rules import cast_like, depth_to_space, space_to_depth
+from mcudeploy.frontend.decompose.signal_rules import constant_table, dft, stft
 from mcudeploy.frontend.decompose.sums_rules import (
     chain,
     computed_clip,
@@ -86,6 +87,7 @@ RULES: dict[str, Rule] = {
     "Attention": attention,
     "AveragePool": pool,
     "BatchNormalization": batch_normalization,
+    "BlackmanWindow": constant_table,
     "Cast": cast_of_whole,
     "CastLike": cast_like,
     "CausalConvWithState": causal_conv,
@@ -110,6 +112,8 @@ RULES: dict[str, Rule] = {
     "GreaterOrEqual": swapped("LessOrEqual"),
     "GRU": batched,
     "GroupNormalization": group_normalization,
+    "HammingWindow": constant_table,
+    "HannWindow": constant_table,
     "Hardmax": hardmax,
     "InstanceNormalization": instance_normalization,
     "IsInf": is_inf,
@@ -127,6 +131,7 @@ RULES: dict[str, Rule] = {
     "MaxUnpool": max_unpool,
     "Mean": chain("Add"),
     "MeanVarianceNormalization": mean_variance_normalization,
+    "MelWeightMatrix": constant_table,
     "Min": chain("Min"),
     "OneHot": one_hot,
     "Pow": mixed_power,
@@ -145,6 +150,7 @@ RULES: dict[str, Rule] = {
     "ReduceSum": groups_of_axes,
     "ReduceSumSquare": of_sum,
     "RotaryEmbedding": rotary_embedding,
+    "STFT": stft,
     "Scatter": scatter_elements,
     "ScatterElements": scatter_elements,
     "ScatterND": scatter_nd,

@@ -1,21 +1,16 @@
-"""Rules for operators beside attention in transformers and state-space models, and for spectra."""
+"""Rules for operators beside attention in transformers and state-space models."""
 
 from __future__ import annotations
 
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx import NodeProto
 
 from mcudeploy.frontend.decompose.maker import Maker
-from mcudeploy.frontend.decompose.product_rules import Term, ordered, product
 from mcudeploy.frontend.onnx.nodes import Unsupported
 
 _ENDLESS = 2**31 - 1
-
-_LARGEST_MATRIX = 2**22
-"""Limit of the elements of a constant: 16 MiB of flash."""
 
 
 def swiglu(node: NodeProto, make: Maker) -> bool:
@@ -97,39 +92,3 @@ def causal_conv(node: NodeProto, make: Maker) -> bool:
     else:
         make.add("Mul", made, make.add("Sigmoid", made), out=node.output[0])
     return True
-
-
-def dft(node: NodeProto, make: Maker) -> bool:
-    """Multiply by a constant matrix."""
-    shape, made = make.sizes(node.input[0]), make.sizes(node.output[0])
-    axis = make.integer("axis", 1)
-    if make.opset >= 20:
-        axis = int(make.constant_of(make.input(2), "the axis").reshape(())) if make.input(2) else -2
-    axis %= len(shape)
-    size = shape[axis], made[axis]
-    if prod(size) * shape[-1] * made[-1] > _LARGEST_MATRIX:
-        raise Unsupported(f"its matrix has more than {_LARGEST_MATRIX} elements")
-    one_sided, inverse = bool(make.integer("onesided")), bool(make.integer("inverse"))
-    length = made[axis] if inverse or not one_sided else shape[axis]
-    if make.input(1):
-        length = int(make.constant_of(make.input(1), "the length").reshape(()))
-    full = _spectrum(size, length, inverse=inverse, one_sided=one_sided)
-    matrix = full[:, : shape[-1], :, : made[-1]]
-    letters = "".join(chr(ord("a") + place) for place in range(len(shape) - 1))
-    given, kept = letters.replace(letters[axis], "J") + "C", letters.replace(letters[axis], "K") + "D"
-    factor = Term(make.constant(matrix), "JCKD", matrix.shape)
-    result = product(make, Term(node.input[0], given, shape), factor, kept)
-    ordered(make, result, kept, dict(zip(kept, made, strict=True)), node.output[0])
-    return True
-
-
-def _spectrum(size: tuple[int, int], length: int, *, inverse: bool, one_sided: bool) -> NDArray[np.float32]:
-    """Return [element, real or imaginary, frequency, real or imaginary]; conjugated for the inverse."""
-    rows, cols = np.arange(size[0])[:, np.newaxis], np.arange(size[1])
-    angle = 2 * np.pi * ((rows * cols) % length) / length * (1 if inverse else -1)
-    known = rows < (length // 2 + 1 if inverse and one_sided else length)
-    weight = known / length if inverse else known * 1.0
-    if inverse and one_sided:  # the other half is the mirror image
-        weight = weight * np.where((rows == 0) | (2 * rows == length), 1, 2)
-    cos, sin = np.cos(angle) * weight, np.sin(angle) * weight
-    return np.stack([np.stack([cos, sin], -1), np.stack([-sin, cos], -1)], 1).astype(np.float32)

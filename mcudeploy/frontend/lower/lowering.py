@@ -65,6 +65,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Cast": cast,
     "Concat": concat,
     "Conv": conv,
+    "DFT": signal_nodes.dft,
     "DequantizeLinear": dequantize_linear,
     "Dropout": _dropout,
     "Gather": gather,

@@ -129,6 +129,25 @@ def _overlap_add(builder: Builder, node: Node) -> None:
     _define(builder, node, op, (x, state), builder.tensors[x].dtype)
 
 
+def dft(builder: Builder, node: Node) -> None:
+    """Lower DFT of real numbers to one side of their spectrum; others have been replaced before."""
+    value = builder.real(node.inputs[0])
+    rank, axis = value.index.ndim, node.integer("axis", 1)
+    if builder.model.opset >= 20:
+        axis = int(builder.constant(node.input(2), "the axis").value.reshape(())) if node.input(2) else -2
+    axis %= rank
+    moved = np.moveaxis(value.index, axis, -2)[..., 0]
+    length = moved.shape[-1]
+    if node.input(1):
+        length = int(builder.constant(node.input(1), "the length").value.reshape(()))
+    x = builder.arranged(value.tensor, moved.reshape(-1, 1, moved.shape[-1]), (node,))
+    op = RealFft(length)
+    made = op.loops((builder.shape_of(x),)).output_shape()
+    tensor = builder.emit(op, (x,), made, DType.FLOAT32, nodes=(node,))
+    index = positions((*moved.shape[:-1], length // 2 + 1, 2))
+    builder.define(node.output, OnnxValue(tensor, np.moveaxis(index, -2, axis), real=True))
+
+
 SIGNAL: dict[str, Lowering] = {
     "FilterBankLog": _log,
     "FilterBankRoot": _filter_bank_root,

@@ -1,0 +1,146 @@
+"""Rules for windows, mel filters and Fourier transforms of constant sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, helper
+
+from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.decompose.product_rules import Term, ordered, product
+from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
+from mcudeploy.ops.fourier import radices
+
+_LARGEST_MATRIX = 2**22
+"""Limit of the elements of a constant: 16 MiB of flash."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Transform:
+    """A Fourier transform along an axis, from `shape` to `made`; real numbers have a last size of 1."""
+
+    shape: tuple[int, ...]
+    made: tuple[int, ...]
+    axis: int
+    length: int
+    inverse: bool = False
+    one_sided: bool = False
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether `RealFft` computes it: one side of the spectrum of real numbers, of a supported length."""
+        if self.inverse or not self.one_sided or self.shape[-1] != 1 or self.shape[self.axis] > self.length:
+            return False
+        try:
+            radices(self.length)
+        except ValueError:
+            return False
+        return True
+
+
+def dft(node: NodeProto, make: Maker) -> bool:
+    """Multiply by a constant matrix. One side of the spectrum of real numbers stays for lowering."""
+    shape, made = make.sizes(node.input[0]), make.sizes(node.output[0])
+    axis = make.integer("axis", 1)
+    if make.opset >= 20:
+        axis = int(make.constant_of(make.input(2), "the axis").reshape(())) if make.input(2) else -2
+    axis %= len(shape)
+    one_sided, inverse = bool(make.integer("onesided")), bool(make.integer("inverse"))
+    length = made[axis] if inverse or not one_sided else shape[axis]
+    if make.input(1):
+        length = int(make.constant_of(make.input(1), "the length").reshape(()))
+    wanted = _Transform(shape, made, axis, length, inverse, one_sided)
+    if wanted.is_fast:
+        return False
+    _by_matrix(make, node.input[0], wanted, node.output[0])
+    return True
+
+
+def stft(node: NodeProto, make: Maker) -> bool:
+    """Take frames by constant positions, multiply by the window, and transform each."""
+    x, shape = node.input[0], make.sizes(node.input[0])
+    step = int(make.constant_of(node.input[1], "frame_step").reshape(()))
+    window = make.constant_of(make.input(2), "the window") if make.input(2) else None
+    if make.input(3):
+        size = int(make.constant_of(make.input(3), "frame_length").reshape(()))
+    elif window is not None:
+        size = window.size
+    else:
+        raise Unsupported("it needs a window or a frame_length")
+    batch, samples, parts = shape if len(shape) == 3 else (*shape, 1)
+    if step < 1 or not 1 <= size <= samples or (window is not None and window.size != size):
+        raise Unsupported(f"frames of {size} by steps of {step} do not fit {list(shape)} samples")
+    frames = 1 + (samples - size) // step
+    one_sided = bool(make.integer("onesided", 1))
+    places = step * np.arange(frames)[:, np.newaxis] + np.arange(size)
+    taken = make.add(
+        "Gather", make.reshaped(x, (batch, samples, parts)), make.constant(places, np.int64), axis=1
+    )
+    if window is not None:
+        taken = make.add("Mul", taken, make.constant(window.reshape(1, 1, size, 1)))
+    bins = size // 2 + 1 if one_sided else size
+    made = (batch, frames, bins, 2)
+    wanted = _Transform((batch, frames, size, parts), made, 2, size, one_sided=one_sided)
+    if not wanted.is_fast:
+        _by_matrix(make, taken, wanted, node.output[0])
+        return True
+    axis = make.constant(2, np.int64)
+    if make.opset >= 20:
+        make.add("DFT", taken, "", axis, out=node.output[0], onesided=1)
+    else:
+        make.add("DFT", taken, out=node.output[0], onesided=1, axis=2)
+    return True
+
+
+def constant_table(node: NodeProto, make: Maker) -> bool:
+    """Compute windows and mel filters of constant sizes."""
+    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - it takes long to import
+
+    given = {name: make.constant_of(name, "its sizes") for name in node.input if name}
+    sizes = [int(value.reshape(())) for value in given.values()][:2]
+    if any(size < 0 for size in sizes) or prod(sizes) > MAX_TENSOR_ELEMENTS:
+        raise Unsupported(f"its sizes are {', '.join(map(str, sizes))}")
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in given.items()
+    ]
+    output = helper.make_empty_tensor_value_info(node.output[0])
+    graph = helper.make_graph([node], "table", inputs, [output])
+    opset = helper.make_opsetid("", make.opset)
+    model = helper.make_model(graph, opset_imports=[opset])
+    results: Any = ReferenceEvaluator(model).run(None, given)
+    table = np.asarray(results[0])
+    if not np.isfinite(table).all():
+        raise Unsupported("its values are not finite")
+    make.add("Identity", make.constant(table, table.dtype), out=node.output[0])
+    return True
+
+
+def _by_matrix(make: Maker, x: str, wanted: _Transform, out: str) -> None:
+    shape, made, axis = wanted.shape, wanted.made, wanted.axis
+    size = shape[axis], made[axis]
+    if prod(size) * shape[-1] * made[-1] > _LARGEST_MATRIX:
+        raise Unsupported(f"its matrix has more than {_LARGEST_MATRIX} elements")
+    full = _spectrum(size, wanted.length, inverse=wanted.inverse, one_sided=wanted.one_sided)
+    matrix = full[:, : shape[-1], :, : made[-1]]
+    letters = "".join(chr(ord("a") + place) for place in range(len(shape) - 1))
+    given, kept = letters.replace(letters[axis], "J") + "C", letters.replace(letters[axis], "K") + "D"
+    factor = Term(make.constant(matrix), "JCKD", matrix.shape)
+    result = product(make, Term(x, given, shape), factor, kept)
+    ordered(make, result, kept, dict(zip(kept, made, strict=True)), out)
+
+
+def _spectrum(size: tuple[int, int], length: int, *, inverse: bool, one_sided: bool) -> NDArray[np.float32]:
+    """Return [element, real or imaginary, frequency, real or imaginary]; conjugated for the inverse."""
+    rows, cols = np.arange(size[0])[:, np.newaxis], np.arange(size[1])
+    angle = 2 * np.pi * ((rows * cols) % length) / length * (1 if inverse else -1)
+    known = rows < (length // 2 + 1 if inverse and one_sided else length)
+    weight = known / length if inverse else known * 1.0
+    if inverse and one_sided:  # the other half is the mirror image
+        weight = weight * np.where((rows == 0) | (2 * rows == length), 1, 2)
+    cos, sin = np.cos(angle) * weight, np.sin(angle) * weight
+    return np.stack([np.stack([cos, sin], -1), np.stack([-sin, cos], -1)], 1).astype(np.float32)
