@@ -87,7 +87,7 @@ RESTRICTIONS = {
     "ConvTranspose": "1-D and 2-D; weights constant float32; dilations 1",
     "CumProd": "of float32; axis constant",
     "CumSum": "of float32; axis constant",
-    "DFT": "length and axis constant; one side of the spectrum of real numbers of an even length by radices of "
+    "DFT": "length and axis constant; one side of a spectrum of real numbers, of even length, by radices of "
     "2 to 5, others by a matrix of all frequencies",
     **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow", "MelWeightMatrix"), "sizes constant"),
     "STFT": "step, length and window constant; as DFT",
