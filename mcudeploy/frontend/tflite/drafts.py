@@ -16,7 +16,7 @@ SAME_OPTIONS: Mapping[str, Option] = {"FusedActivationFunction": 0}
 
 
 @dataclass(slots=True)
-class Draft:
+class FileDraft:
     """Tensors and operators that are added one by one; tensors are known by their number."""
 
     tensors: list[TfliteTensor] = field(default_factory=list)

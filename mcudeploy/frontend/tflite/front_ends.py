@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.frontend.tflite.contents import Contents
-from mcudeploy.frontend.tflite.drafts import SAME_OPTIONS, Draft
+from mcudeploy.frontend.tflite.drafts import SAME_OPTIONS, FileDraft
 
 _INT16, _FLOAT32 = 7, 0
 """Element types as the option T of the Fourier transforms numbers them."""
@@ -61,7 +61,7 @@ def micro_speech(front: FrontEnd, *, quantized: bool) -> Contents:
         raise UsageError(
             f"a window of {front.window} samples is too short for micro-speech: 33 and more are not"
         )
-    draft = Draft()
+    draft = FileDraft()
     samples, frame = _framed(draft, front)
     weights = np.round((1 << _WEIGHT_BITS) * _hann(front.window, 0.5))
     window = draft.constant(weights, np.int16)
@@ -104,7 +104,7 @@ def micro_speech(front: FrontEnd, *, quantized: bool) -> Contents:
 
 def log_mel(front: FrontEnd) -> Contents:
     """The logarithms of mel channels, float32: triangular filters over the powers of windowed frames."""
-    draft = Draft()
+    draft = FileDraft()
     samples, frame = _framed(draft, front)
     size, parts, points = front.window, front.length + 2, front.length // 2 + 1
     frame = draft.add("CAST", [frame], (size,), "FLOAT32")
@@ -144,7 +144,7 @@ def _hann(size: int, offset: float) -> NDArray[np.float64]:
     return 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(size) + offset) / size)
 
 
-def _framed(draft: Draft, front: FrontEnd) -> tuple[int, int]:
+def _framed(draft: FileDraft, front: FrontEnd) -> tuple[int, int]:
     """The input, a hop of samples, and the last window of them; zeros come before the first sample."""
     samples = draft.tensor("INT16", (1, front.hop), "samples")
     frames, valid = draft.tensor("INT16", (1, 1, front.window)), draft.tensor("BOOL", ())
@@ -153,7 +153,7 @@ def _framed(draft: Draft, front: FrontEnd) -> tuple[int, int]:
     return samples, _reshaped(draft, frames, (front.window,))
 
 
-def _reshaped(draft: Draft, tensor: int, shape: tuple[int, ...]) -> int:
+def _reshaped(draft: FileDraft, tensor: int, shape: tuple[int, ...]) -> int:
     sizes = draft.constant(list(shape))
     return draft.add("RESHAPE", [tensor, sizes], shape, draft.tensors[tensor].kind)
 
@@ -215,13 +215,13 @@ def _gains(input_bits: int) -> NDArray[np.int64]:
     return np.array(table[:125], np.int64)
 
 
-def _in_float(draft: Draft, log: int, shape: tuple[int, ...]) -> int:
+def _in_float(draft: FileDraft, log: int, shape: tuple[int, ...]) -> int:
     value = draft.add("CAST", [log], shape, "FLOAT32")
     factor = draft.constant(1 / _FLOAT_SCALE, np.float32)
     return draft.add("MUL", [value, factor], shape, "FLOAT32", **SAME_OPTIONS)
 
 
-def _in_int8(draft: Draft, log: int, shape: tuple[int, ...]) -> int:
+def _in_int8(draft: FileDraft, log: int, shape: tuple[int, ...]) -> int:
     """0 to 26 of the float features as -128 to 127."""
     value = draft.add("CAST", [log], shape, "INT32")
     divisor = int(_FLOAT_SCALE * _INT8_RANGE + 0.5)

@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcudeploy.common.errors import ModelError, UsageError
-from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.drafts import SAME_OPTIONS, Draft
+from mcudeploy.frontend.tflite.drafts import SAME_OPTIONS, FileDraft
 from mcudeploy.frontend.tflite.file_writer import tflite_file
-from mcudeploy.frontend.tflite.flatbuffer import contents_of
+from mcudeploy.frontend.tflite.flatbuffer import IDENTIFIER, contents_of
 
 _QUEUE = "rows of the front end"
 
@@ -21,20 +20,20 @@ def joined_file(front: Path, model: Path) -> bytes:
 
     Raises UsageError for files that do not fit each other, ModelError for unreadable ones.
     """
-    for path in (front, model):
-        if not is_tflite(path):
-            raise UsageError(
-                f"--before joins .tflite files, and {path} is none: convert it, or call both libraries"
-            )
     parts = [contents_of(_content(path), str(path)) for path in (front, model)]
     return tflite_file(joined(parts[0], parts[1]))
 
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}") from error
+    if content[4:8] != IDENTIFIER:
+        raise UsageError(
+            f"--before joins .tflite files, and {path} is none: convert it, or call both libraries"
+        )
+    return content
 
 
 def joined(front: Contents, model: Contents) -> Contents:
@@ -48,7 +47,7 @@ def joined(front: Contents, model: Contents) -> Contents:
         raise UsageError("the front end has variables with initial values, which --before does not join")
     row, window = front.tensors[front.outputs[0]], model.tensors[model.inputs[0]]
     rows = _rows(row, window)
-    draft = Draft(list(front.tensors), list(front.operators))
+    draft = FileDraft(list(front.tensors), list(front.operators))
     first = len(draft.tensors)
     moved = [_moved(tensor, first) for tensor in model.tensors]
     draft.tensors += moved
@@ -113,7 +112,7 @@ def _shift(numbers: Sequence[int], first: int) -> tuple[int, ...]:
     return tuple(number + first if number >= 0 else number for number in numbers)
 
 
-def _queued(draft: Draft, row: int, window: TfliteTensor, rows: int) -> int:
+def _queued(draft: FileDraft, row: int, window: TfliteTensor, rows: int) -> int:
     """The last rows [1, rows, elements]: a variable keeps all but the newest one."""
     elements = draft.tensors[row].elements
 
