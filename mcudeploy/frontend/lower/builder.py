@@ -24,6 +24,7 @@ from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, is_storage_ord
 from mcudeploy.ir.graph import DType, GraphIO, Operator, Quantization, Shape, State, Tensor
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.move import Slice
 from mcudeploy.ops.quantize import Dequantize
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.requantize import dequantize, dequantize_table, quantize
@@ -55,7 +56,7 @@ _SIGNAL = (
     "SignalStack",
     "SignalWindow",
 )
-_TAKES_INT16 = frozenset(("Cast", "Concat", "Gather", "Queue", "Reshape", "Slice", *_SIGNAL))
+_TAKES_INT16 = frozenset(("Cast", "Concat", "Queue", "Reshape", "Slice", *_SIGNAL))
 _TAKES_INT32 = frozenset(
     (
         "Cast",
@@ -288,7 +289,8 @@ class Builder:
         types = {dtype, *(self.tensors[name].dtype for name in inputs)}
         if DType.INT32 in types and op.kind not in _TAKES_INT32:
             raise Unsupported("it does not take int32 values: put a Cast to float32 before it")
-        if DType.INT16 in types and op.kind not in _TAKES_INT16:
+        strided = isinstance(op, Slice) and op.step[2] != 1  # it copies runs of channels, or words
+        if DType.INT16 in types and (strided or op.kind not in _TAKES_INT16):
             raise Unsupported("it does not take int16 values: put a Cast to int32 or float32 before it")
         found = op.loops(tuple(self.shape_of(name) for name in inputs)).output_shape()
         if found != shape:
