@@ -19,7 +19,7 @@ from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.tflite.contents import DTYPES, Contents, Option, Scales, TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.operator_options import OPTIONS
-from mcudeploy.frontend.tflite.sparse import Level, Sparsity
+from mcudeploy.frontend.tflite.sparse import Sparsity, TreeLevel
 
 try:
     import tflite
@@ -175,14 +175,14 @@ class _TfliteFile:
             raise self._fault(f"tensor {tensor.label} is sparse: {fault}") from fault
         return memoryview(dense.tobytes())
 
-    def _level(self, table: Any) -> Level:
+    def _level(self, table: Any) -> TreeLevel:
         if table.Format() != tflite.DimensionType.SPARSE_CSR:
-            return Level(table.DenseSize())
+            return TreeLevel(table.DenseSize())
         vectors = [
             self._index_vector(getattr(table, f"{name}Type")(), getattr(table, name)())
             for name in ("ArraySegments", "ArrayIndices")
         ]
-        return Level(0, *vectors)
+        return TreeLevel(0, *vectors)
 
     def _index_vector(self, kind: int, table: Any) -> NDArray[np.int64]:
         """The numbers of a list of one of three widths."""

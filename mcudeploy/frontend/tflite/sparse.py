@@ -17,7 +17,7 @@ _Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class TreeLevel:
     """A level of the tree: `size` places below each node, or those of `indices` between its `segments`."""
 
     size: int
@@ -35,7 +35,7 @@ class Sparsity:
 
     order: tuple[int, ...]
     blocked: tuple[int, ...]
-    levels: tuple[Level, ...]
+    levels: tuple[TreeLevel, ...]
 
     def written_out(self, values: NDArray[np.generic], shape: Sequence[int]) -> NDArray[np.generic]:
         """Return the dense tensor of a shape. Raises ValueError if the tree does not fit it or the values."""
@@ -66,7 +66,7 @@ class Sparsity:
         return dense
 
 
-def _below(nodes: _Integers, level: Level, most: int) -> tuple[_Integers, _Integers, _Integers]:
+def _below(nodes: _Integers, level: TreeLevel, most: int) -> tuple[_Integers, _Integers, _Integers]:
     """Return, for each node below `nodes`, the position of its parent, its number, and its place."""
     if level.segments is None or level.indices is None:
         if not level.size >= 0 or len(nodes) * level.size > most:

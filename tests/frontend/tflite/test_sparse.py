@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mcudeploy.frontend.tflite.sparse import Level, Sparsity
+from mcudeploy.frontend.tflite.sparse import Sparsity, TreeLevel
 
 Array = NDArray[Any]
 
@@ -31,12 +31,12 @@ def encoded(dense: Array, order: tuple[int, ...], blocked: dict[int, int], lists
     levels, nodes = [], [tree]
     for depth, size in enumerate(tree.shape):
         if depth not in lists:
-            levels.append(Level(size))
+            levels.append(TreeLevel(size))
             nodes = [node[place] for node in nodes for place in range(size)]
             continue
         used = [[place for place in range(size) if np.any(node[place])] for node in nodes]
         segments = np.cumsum([0, *map(len, used)])
-        levels.append(Level(0, segments, np.array([it for each in used for it in each], np.int64)))
+        levels.append(TreeLevel(0, segments, np.array([it for each in used for it in each], np.int64)))
         nodes = [node[place] for node, each in zip(nodes, used, strict=True) for place in each]
     return np.array(nodes, dense.dtype), Sparsity(order, tuple(axes), tuple(levels))
 
@@ -58,16 +58,19 @@ def test_a_tensor_is_written_out_as_it_was(seed: int, axes: set[int], share: flo
     [
         ({"order": (0, 0)}, "levels in the order"),
         ({"blocked": (5,), "order": (0, 1, 2)}, "levels in the order"),
-        ({"levels": (Level(4), Level(9))}, "nodes for"),
-        ({"levels": (Level(2), Level(0, np.array([0, 1]), np.array([0])))}, "segments for"),
-        ({"levels": (Level(1), Level(0, np.array([1, 0]), np.array([0])))}, "do not rise"),
-        ({"levels": (Level(1), Level(0, np.array([0, 8]), np.array([0] * 8)))}, "nodes for"),
-        ({"levels": (Level(1), Level(0, np.array([0, 4]), np.array([0, 1, 2, 9])))}, "outside"),
-        ({"levels": (Level(1), Level(0, np.array([0, 2]), np.array([0, 1])))}, "2 leaves for 4 values"),
+        ({"levels": (TreeLevel(4), TreeLevel(9))}, "nodes for"),
+        ({"levels": (TreeLevel(2), TreeLevel(0, np.array([0, 1]), np.array([0])))}, "segments for"),
+        ({"levels": (TreeLevel(1), TreeLevel(0, np.array([1, 0]), np.array([0])))}, "do not rise"),
+        ({"levels": (TreeLevel(1), TreeLevel(0, np.array([0, 8]), np.array([0] * 8)))}, "nodes for"),
+        ({"levels": (TreeLevel(1), TreeLevel(0, np.array([0, 4]), np.array([0, 1, 2, 9])))}, "outside"),
+        (
+            {"levels": (TreeLevel(1), TreeLevel(0, np.array([0, 2]), np.array([0, 1])))},
+            "2 leaves for 4 values",
+        ),
     ],
 )
 def test_a_tree_that_does_not_fit_is_refused(change: dict[str, Any], reason: str) -> None:
-    sound = Sparsity((0, 1), (), (Level(1), Level(4)))
+    sound = Sparsity((0, 1), (), (TreeLevel(1), TreeLevel(4)))
     assert sound.written_out(np.arange(4), (1, 4)).tolist() == [[0, 1, 2, 3]]
     with pytest.raises(ValueError, match=reason):
         replace(sound, **change).written_out(np.arange(4), (1, 4))
