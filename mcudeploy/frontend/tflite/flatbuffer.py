@@ -19,7 +19,7 @@ from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.tflite.contents import DTYPES, Contents, Option, Scales, TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.operator_options import OPTIONS
-from mcudeploy.frontend.tflite.sparse import Sparsity, TreeLevel
+from mcudeploy.frontend.tflite.sparse_constants import Sparsity, TreeLevel
 
 try:
     import tflite

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mcudeploy.frontend.tflite.sparse import Sparsity, TreeLevel
+from mcudeploy.frontend.tflite.sparse_constants import Sparsity, TreeLevel
 
 Array = NDArray[Any]
 
@@ -65,7 +65,7 @@ def test_a_tensor_is_written_out_as_it_was(seed: int, axes: set[int], share: flo
         ({"levels": (TreeLevel(1), TreeLevel(0, np.array([0, 4]), np.array([0, 1, 2, 9])))}, "outside"),
         (
             {"levels": (TreeLevel(1), TreeLevel(0, np.array([0, 2]), np.array([0, 1])))},
-            "2 leaves for 4 values",
+            "2 leaves for 4",
         ),
     ],
 )
