@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.frontend import load
+from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE
 from mcudeploy.verify.samples import load_samples
 from mcudeploy.verify.verdict import conversion_reasons, in_own_floats
 
@@ -59,7 +60,7 @@ def test_integers_that_float32_changes_are_seen(tmp_path: Path) -> None:
     path = _saved(casts, tmp_path, TensorProto.FLOAT, TensorProto.INT32)
     (sample,) = load_samples(load(path, True), [], [], 0)
     given = np.array([[2048, 2049, 1, 2]], np.float32)
-    reference = in_own_floats(path, ["y"], {})
+    reference = in_own_floats(path, ["y"], AS_IN_FILE)
     for value, wrong in ((given, 1), (given - 1, 0)):
         values = {"y": value.astype(np.int32)}
         found = conversion_reasons(0, reference, {**sample.inputs, "x": value}, values)

@@ -140,6 +140,7 @@ REASONS: dict[str, str] = {
     ),
     **dict.fromkeys(("ASSIGN_VARIABLE", "READ_VARIABLE", "VAR_HANDLE"), _VARIABLE),
     **dict.fromkeys(("CALL", "IF", "WHILE"), _CONTROL),
+    "DENSIFY": "only constants can be sparse",
 }
 """Reasons why some operators are not translated, and the way out."""
 
