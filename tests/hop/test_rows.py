@@ -11,6 +11,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError
 from mcudeploy.ir.interval import Interval
+from mcudeploy.planner.hop.choices import choices
 from mcudeploy.planner.hop.moving_window import MovingWindow
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
@@ -75,6 +76,21 @@ def test_fewer_kept_rows_are_more_computed_ones(tmp_path: Path) -> None:
     last, none = (model.keeping(it) for it in (dict.fromkeys(names, "last"), {}))
     assert model.macs < last.macs < none.macs == load_model(path).macs
     assert len(model.graph.states) == 4 and len(none.graph.states) == 1
+
+
+@pytest.mark.parametrize("layers", [3, 20])
+def test_choices_lead_from_all_rows_to_the_input(layers: int, tmp_path: Path) -> None:
+    """Each keeps fewer bytes than the one before it, for more work."""
+    convolutions = [TimeConv(4, pads=(1, 1)) for _ in range(layers)]
+    model = load_model(time_network(tmp_path / "m.onnx", 60, 2, convolutions, "mean"), hop=2)
+    window = window_of(model)
+    keepings = choices(window, 5)
+    assert keepings[0] == window.keeping and keepings[-1] == {} and 3 <= len(keepings) <= 5
+    models = [model.keeping(keeping) for keeping in keepings]
+    sizes = [sum(one.graph.tensors[it.tensor].size_bytes for it in one.graph.states) for one in models]
+    assert sizes == sorted(set(sizes), reverse=True)
+    macs = [one.macs for one in models]
+    assert macs == sorted(set(macs))
 
 
 @pytest.mark.parametrize(
