@@ -32,7 +32,7 @@ _COMMANDS = {
 _OPTIONS = {
     "Input and output": [
         *("--input", "--expected", "--labels", "--pixels", "--mean", "--std", "--resize", "--data"),
-        *("--sample-rate", "--before", "--steps"),
+        *("--sample-rate", "--before", "--steps", "--reference"),
         *(
             "--output",
             "--chart",

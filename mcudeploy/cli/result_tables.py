@@ -225,6 +225,9 @@ def _verdict(console: Console, report: Values, verified: str) -> None:
             "may round either way"
         )
         console.print(Text(without), soft_wrap=True)
+    if report.get("tflm_runs") and report["verified"]:
+        runs = count_text(report["tflm_runs"], "run")
+        console.print(Text(f"TensorFlow Lite Micro has the same bits in {runs}"), soft_wrap=True)
 
 
 def _allowed(report: Values) -> str:

@@ -67,6 +67,13 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
     type=InputFile(),
     help="Text file with the classes of the output, one a line, shown beside it.",
 )
+@click.option(
+    "--reference",
+    type=click.Choice(["onnxruntime", "tflm"]),
+    default="onnxruntime",
+    show_default=True,
+    help="tflm: outputs of a .tflite file must also have the bits of TensorFlow Lite Micro.",
+)
 @timing_option
 @click.option(
     "--guards/--no-guards",
@@ -89,6 +96,7 @@ def run(
     reading: Preprocessing,
     steps: int | None,
     labels: Path | None,
+    reference: str,
     timing: Timing,
     guards: bool,
     options: Options,
@@ -103,6 +111,8 @@ def run(
 
         if steps is not None:
             raise UsageError("--steps cannot be combined with --chain")
+        if reference != "onnxruntime":
+            raise UsageError(f"--reference {reference} cannot be combined with --chain")
         _require_plain(timing, guards, labels, options)
         if pages.asked:
             raise UsageError("--report and --trace cannot be combined with --chain")
@@ -122,6 +132,7 @@ def run(
                 steps=steps,
                 labels=labels,
                 timing=timing,
+                micro=reference == "tflm",
                 progress=progress,
             )
         if pages.asked:

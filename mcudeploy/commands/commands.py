@@ -41,6 +41,7 @@ from mcudeploy.report.outputs import read_labels, require_labels
 from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.ports import attached_by, find_port
+from mcudeploy.verify.micro import micro_reasons, require_micro
 from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
 from mcudeploy.verify.samples import Sample, ValueSource, drawn_samples, load_samples
 from mcudeploy.verify.verdict import Outputs, Verdict, judge
@@ -299,13 +300,17 @@ def run_model(
     steps: int | None = None,
     labels: Path | None = None,
     timing: Timing = "instructions",
+    micro: bool = False,
     progress: Progress = SILENT,
 ) -> VerifiedRun:
     """Build, flash, run and verify. A failed verification is no exception.
 
     `steps`: the number of runs, with the first inputs or drawn ones. `labels` contains the class names, one
-    per line. Raises ConfigError if the target does not support this `timing`.
+    per line. `micro`: outputs must also have the bits of TensorFlow Lite Micro. Raises ConfigError if the
+    target does not support this `timing`.
     """
+    if micro:
+        require_micro(path, options)
     options = _counted(options, timing, target)
     if options.hop is not None and expected:
         raise UsageError("--expected is for whole windows: leave it out with --hop, the reference decides")
@@ -331,6 +336,11 @@ def run_model(
         full = results[-len(verdict.host) :]
         results = window_outputs(full, ran.made.plan.graph, verdict.plan.graph)
     verdict = verdict.with_device(results)
+    if micro:
+        progress.stage("running TensorFlow Lite Micro")
+        model = ran.made.model
+        reasons = micro_reasons(model.path, ran.made.plan.graph, samples, results)
+        verdict = replace(verdict, reasons=(*verdict.reasons, *reasons), micro_runs=len(samples))
     return VerifiedRun(_measured(ran, timing, target, samples[0], progress), verdict, classes)
 
 

@@ -352,5 +352,6 @@ def verdict(made: Deployment, found: Verdict) -> JsonObject:
         "mismatches_resolved": found.resolved.mismatches,
         "max_abs_error_resolved": found.resolved.worst,
         "operator_checks": checks,
+        "tflm_runs": found.micro_runs,
         "reason": "\n".join(found.reasons) or None,
     }

@@ -65,7 +65,7 @@ class Verdict:
     """Result of a comparison. `reasons` lists the failures; empty means verified.
 
     `resolved` are the judged `outputs` of the host build, in samples that needed the reference's choice at
-    `ties_resolved` ties.
+    `ties_resolved` ties. `micro_runs`: the runs that were compared with TensorFlow Lite Micro, if any.
     """
 
     plan: Plan
@@ -77,6 +77,7 @@ class Verdict:
     ties_resolved: int
     reasons: tuple[str, ...]
     runs: Sequence[Outputs] = ()
+    micro_runs: int | None = None
 
     def with_device(self, device: Sequence[Outputs]) -> Verdict:
         """Add the device's outputs to the verdict, one mapping per sample: they must equal the host

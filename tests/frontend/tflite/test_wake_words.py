@@ -12,6 +12,8 @@ from programs import HOST, QUICK, results
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
+from mcudeploy.common.errors import UsageError
+from mcudeploy.verify import micro
 from tests import reports
 
 STATES = {"okay_nabu": 3408, "hey_jarvis": 2840, "hey_mycroft": 3632, "alexa": 3024}
@@ -48,5 +50,24 @@ def test_the_arena_is_little_more_than_the_state(board: str, path: Path) -> None
 
 
 def test_steps_are_verified(path: Path) -> None:
-    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[], steps=20)
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[], steps=20, micro=True)
     assert report["verified"], report["reason"]
+    assert report["tflm_runs"] == 20
+
+
+def test_other_bits_than_those_of_tflite_micro_are_reported(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = micro._run
+    monkeypatch.setattr(micro, "_run", lambda *args: [[it + 1 for it in each] for each in run(*args)])
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[], steps=2, micro=True)
+    assert (
+        not report["verified"] and "differs from TensorFlow Lite Micro in 1 of 1 element" in report["reason"]
+    )
+
+
+def test_tflite_micro_runs_tflite_files(tmp_path: Path) -> None:
+    other = tmp_path / "model.onnx"
+    other.write_bytes(bytes(64))
+    with pytest.raises(UsageError, match=r"model\.onnx is none"):
+        micro.require_micro(other, QUICK)
