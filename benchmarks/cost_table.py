@@ -18,13 +18,14 @@ import argparse
 import csv
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 from cost_cases import MOST_BYTES, cases
+from estimates import predicted_ticks
 from kernels import print_table
 from ortools.linear_solver import pywraplp
 
@@ -32,21 +33,18 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.codegen.bench import all_kernels, kernels_for
 from mcudeploy.commands.commands import measure_model, plan_model
 from mcudeploy.common.errors import DeployError
-from mcudeploy.cost.estimate import COSTS, CoreCosts, Unit, counts_of, estimated_tile_time, read_costs
-from mcudeploy.cost.tiles import Costs
+from mcudeploy.cost.estimate import COSTS, CoreCosts, Unit, counts_of, read_costs
 from mcudeploy.device.image import build_bench
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
 from mcudeploy.execution.cycles.plugin import plugin_arguments, read_windows
 from mcudeploy.execution.cycles.profile import CORES, core_of, profile
-from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
-from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import Functions
 
@@ -232,7 +230,7 @@ def check(models: Iterable[Path], boards: Iterable[str], *, streamed: bool) -> I
         for path in models:
             report = as_json(measure_model(path, target, options))
             made = plan_model(path, target.board, options)
-            predicted = predicted_ticks(made)
+            predicted = predicted_ticks(made, "instructions")
             # with modelled cycles, instructions stand beside them
             real = {it["name"]: it.get("instructions", it["ticks"]) for it in report["operators"]}
             kernels = {it["name"]: it["kernel"] for it in report["operators"]}
@@ -248,19 +246,6 @@ def check(models: Iterable[Path], boards: Iterable[str], *, streamed: bool) -> I
                 path.parent.name, name, round(total), measured, f"{100 * (total / measured - 1):+.1f}",
                 f"{median(errors.values()):.1f}", f"{errors[worst]:.1f}", kernels[worst], f"{share:.1f}",
             )  # fmt: skip
-
-
-def predicted_ticks(made: Deployment) -> dict[str, float]:
-    """Return the shipped table's prediction for every operator of a plan, without views and fed rows."""
-    graph, tiled = made.plan.graph, TiledGraph.of(made.plan)
-    costs = Costs(tiled.flow, estimated_tile_time(graph, made.model.calls, made.board.core))
-    steps = Counter(step.operator for step in made.plan.schedule.steps)
-    ticks = {}
-    for at, operator in enumerate(graph.operators):
-        if operator.inputs and not operator.op.is_view:
-            made_again = steps[at] / tiled.step_counts[at]
-            ticks[operator.name] = costs.operator_ticks(at, tiled.step_rows[at]) * made_again
-    return ticks
 
 
 def main() -> int:

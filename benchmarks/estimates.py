@@ -1,10 +1,12 @@
-"""Estimated against measured latency of split plans; prints a table, the worst error last.
+"""Estimated against measured latency of plans; prints tables of models, operators and kernels.
 
     python benchmarks/estimates.py MODELS... [--random 20 --seed 1] [--board mps2-an386] [--time-limit 5]
+    python benchmarks/estimates.py MODELS... --no-split [--objective instructions] [--operators 30]
 
 MODELS are ONNX files, or folders that are searched for model.onnx. `--random` adds sequences and narrow
 images: int8 convolutions, pointwise, depthwise and dilated, over rows of one to four pixels, by the seed.
-Estimates ignore earlier measurements. Exit 1 if an error is above --most percent.
+Estimates ignore earlier measurements. Kernels come with the largest error first, operators with the largest
+share of their model's latency first. Exit 1 if the error of a model is above --most percent.
 """
 
 from __future__ import annotations
@@ -12,25 +14,35 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
+from kernels import print_table
 from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import DeployError
 from mcudeploy.common.progress import SILENT
+from mcudeploy.cost.estimate import Unit, estimated, load_costs
+from mcudeploy.cost.tiles import Costs, by_calls
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.running import run_on
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
+from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.verify.samples import load_samples
 
 COLUMNS = ("model", "arena", "splits", "estimated", "measured", "error %")
+_OPERATOR_COLUMNS = (
+    "model", "operator", "kernel", "steps", "estimated", "measured", "error %", "of the model %",
+)  # fmt: skip
+_KERNEL_COLUMNS = ("kernel", "operators", "estimated", "measured", "error %", "worst of a model %")
 _SCALE = np.float32(0.03)
 
 
@@ -115,20 +127,95 @@ def models(arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, P
         yield f"random {seed}", narrow_model(folder / f"narrow_{seed}.onnx", seed)
 
 
-def row(name: str, path: Path, target: Target, options: Options) -> tuple[tuple[str, ...], float | None]:
-    """Return a line of the table, and the error in percent."""
-    try:
-        model = load_model(path, isa=target.board.isa)
-        planned = find_plans(model, target.board, options)
-        made = Deployment.of(planned, planned.choices[0], target.board, options)
-        samples = load_samples(made.model.graph, [], [], options.seed)
-        _, observed = run_on(made, target, samples, SILENT)
-    except DeployError as error:
-        return (name, *[""] * 4, " ".join(str(error).split())[:120]), None
-    estimated, measured = made.plan.estimate.ticks, observed.measurement.latency
-    error = 100 * (estimated / measured - 1)
-    sizes = f"{made.plan.layout.arena_bytes:,}", str(len(made.plan.splits))
-    return (name, *sizes, f"{estimated:,.0f}", f"{measured:,}", f"{error:+.2f}"), error
+@dataclass(frozen=True, slots=True)
+class OperatorError:
+    """An operator's estimated and measured ticks, in a model that takes `latency` ticks."""
+
+    model: str
+    operator: str
+    kernel: str
+    steps: int
+    estimated: float
+    measured: int
+    latency: int
+
+    @property
+    def percent_of_model(self) -> float:
+        """The error in percent of the model's latency."""
+        return 100 * (self.estimated - self.measured) / self.latency
+
+
+@dataclass(frozen=True, slots=True)
+class ModelError:
+    """A model's estimated and measured latency, and its plan's arena and number of splits."""
+
+    model: str
+    arena_bytes: int
+    splits: int
+    estimated: float
+    measured: int
+    operators: tuple[OperatorError, ...]
+
+    @property
+    def percent(self) -> float:
+        """The error in percent."""
+        return 100 * (self.estimated / self.measured - 1)
+
+
+def predicted_ticks(made: Deployment, unit: Unit) -> dict[str, float]:
+    """Return the shipped table's prediction for every operator of a plan, without views and fed rows."""
+    graph, tiled = made.plan.graph, TiledGraph.of(made.plan)
+    times = estimated(load_costs(made.board.core, unit))(graph, ())
+    costs = Costs(tiled.flow, by_calls(times, made.model.calls))
+    steps = Counter(step.operator for step in made.plan.schedule.steps)
+    return {
+        operator.name: costs.operator_ticks(at, tiled.step_rows[at]) * steps[at] / tiled.step_counts[at]
+        for at, operator in enumerate(graph.operators)
+        if operator.inputs and not operator.op.is_view
+    }
+
+
+def errors_of(name: str, path: Path, target: Target, options: Options) -> ModelError:
+    """Plan and run a model, and return its errors. Raises DeployError."""
+    model = load_model(path, isa=target.board.isa)
+    planned = find_plans(model, target.board, options)
+    made = Deployment.of(planned, planned.choices[0], target.board, options)
+    samples = load_samples(made.model.graph, [], [], options.seed)
+    _, observed = run_on(made, target, samples, SILENT)
+    predicted = predicted_ticks(made, planned.objective)
+    latency = observed.measurement.latency
+    operators = tuple(
+        OperatorError(
+            name, it.operator, made.model.calls[it.operator].variant, it.steps, predicted[it.operator],
+            it.ticks, latency,
+        )
+        for it in observed.measurement.operators
+        if it.operator in predicted
+    )  # fmt: skip
+    sizes = made.plan.layout.arena_bytes, len(made.plan.splits)
+    return ModelError(name, *sizes, made.plan.estimate.ticks, latency, operators)
+
+
+def operator_rows(operators: Iterable[OperatorError], most: int) -> Iterator[tuple[object, ...]]:
+    """Yield lines of the operators whose errors are the largest parts of their models' latencies."""
+    worst = sorted(operators, key=lambda it: -abs(it.percent_of_model))
+    for it in worst[:most]:
+        figures = round(it.estimated), it.measured, f"{100 * (it.estimated / it.measured - 1):+.1f}"
+        yield it.model, it.operator, it.kernel, it.steps, *figures, f"{it.percent_of_model:+.2f}"
+
+
+def kernel_rows(operators: Iterable[OperatorError]) -> Iterator[tuple[object, ...]]:
+    """Yield a line for each kernel, the largest error first."""
+    members = defaultdict[str, list[OperatorError]](list)
+    for it in operators:
+        members[it.kernel].append(it)
+    lines = []
+    for kernel, them in members.items():
+        predicted, measured = sum(it.estimated for it in them), sum(it.measured for it in them)
+        worst = max((it.percent_of_model for it in them), key=abs)
+        lines.append((kernel, len(them), round(predicted), measured, 100 * (predicted / measured - 1), worst))
+    for *figures, error, worst in sorted(lines, key=lambda line: -abs(line[-2])):
+        yield *figures, f"{error:+.1f}", f"{worst:+.2f}"
 
 
 def main() -> int:
@@ -141,22 +228,41 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--board", default="mps2-an386")
     parser.add_argument("--time-limit", type=float, default=5.0)
+    parser.add_argument("--max-overhead", type=float, default=5.0, help="as the option of mcudeploy")
+    parser.add_argument("--no-split", action="store_true", help="unsplit plans, as the option of mcudeploy")
+    parser.add_argument("--objective", choices=["instructions", "cycles"], help="as the option of mcudeploy")
+    parser.add_argument("--operators", type=int, default=0, metavar="N", help="print the worst N operators")
     parser.add_argument("--most", type=float, default=2.0, help="percent")
     arguments = parser.parse_args()
     target = Target(load_board(arguments.board), emulate=True)
-    options = Options(time_limit=arguments.time_limit)
-    errors: dict[str, float] = {}
+    options = Options(
+        time_limit=arguments.time_limit,
+        max_overhead=arguments.max_overhead,
+        split=not arguments.no_split,
+        objective=arguments.objective,
+    )
+    errors: list[ModelError] = []
     for line in (COLUMNS, ["---"] * len(COLUMNS)):
         print("| " + " | ".join(line) + " |")
     with tempfile.TemporaryDirectory() as folder:
         for name, path in models(arguments, Path(folder)):
-            line, error = row(name, path, target, options)
-            print("| " + " | ".join(line) + " |", flush=True)
-            if error is not None:
-                errors[name] = error
-    worst = max(errors, key=lambda name: abs(errors[name]))
-    print(f"\n{len(errors)} models; worst: {worst}, {errors[worst]:+.2f} %")
-    return int(abs(errors[worst]) > arguments.most)
+            try:
+                it = errors_of(name, path, target, options)
+            except DeployError as error:
+                print(f"| {name} |  |  |  |  | {' '.join(str(error).split())[:120]} |", flush=True)
+                continue
+            figures = f"{it.arena_bytes:,} | {it.splits} | {it.estimated:,.0f} | {it.measured:,}"
+            print(f"| {name} | {figures} | {it.percent:+.2f} |", flush=True)
+            errors.append(it)
+    operators = [it for model in errors for it in model.operators]
+    if arguments.operators:
+        print()
+        print_table(_OPERATOR_COLUMNS, operator_rows(operators, arguments.operators))
+    print()
+    print_table(_KERNEL_COLUMNS, kernel_rows(operators))
+    worst = max(errors, key=lambda model: abs(model.percent))
+    print(f"\n{len(errors)} models; worst: {worst.model}, {worst.percent:+.2f} %")
+    return int(abs(worst.percent) > arguments.most)
 
 
 if __name__ == "__main__":
