@@ -7,11 +7,12 @@
 
 #include "mcud_clip_s8.h"
 #include "mcud_simd.h"
+#include "mcud_window.h"
 #include "mcud_winograd_s8.h"
 
-/* The first pixel of a tile's input. */
+/* The input under a tile: the first pixels of its rows. */
 typedef struct {
-    const int8_t *x;
+    const int8_t *rows[6];
     int32_t pixel; /* bytes from a pixel to the next one */
     int32_t row;   /* from a row to the next one */
 } mcud_tile_input;
@@ -47,6 +48,11 @@ enum { MCUD_WORK_WORDS = 72, MCUD_COPIED = 16 };
 
 /* Constants of a tile's height R. */
 #define MCUD_INPUT_ROWS(r) ((r) + 2)
+#if defined(MCUD_TILES_DSP)
+#define MCUD_ADJACENT_ROWS(r) ((r) == 4 ? 2 : 1) /* that a transform needs: the others may lie anywhere */
+#else
+#define MCUD_ADJACENT_ROWS(r) MCUD_INPUT_ROWS(r)
+#endif
 #define MCUD_POSITION_ROWS(r) ((r) == 1 ? 1 : (r) + 2)
 #define MCUD_SUMMED_ROWS(r) ((r) == 1 ? 3 : 1)
 #define MCUD_SHIFT(r) ((r) == 4 ? 6 : (r) == 2 ? 4 : 3)
@@ -98,7 +104,7 @@ MCUD_INLINE void mcud_transform_tile(int32_t r, const mcud_tile_input *in, const
     int32_t *to = by->to;
     for (int32_t k = 0; k < by->depth; k += 4, to += 2 * MCUD_TILES) {
         for (int32_t lane = 0; lane < MCUD_LANES; lane++) {
-            const int8_t *column = in->x + k;
+            const int8_t *column = in->rows[0] + k;
             for (int32_t col = 0; col < 6; col++, column += in->pixel) {
                 const int8_t *const x = column;
                 const int8_t *const z = x + 2 * in->row;
@@ -141,42 +147,63 @@ MCUD_INLINE void mcud_transform_tile(int32_t r, const mcud_tile_input *in, const
 #endif
 }
 
+/* Channels of a pixel that are copied at a time. */
+typedef struct {
+    int32_t channel;
+    int32_t bytes; /* a multiple of 4, MCUD_COPIED at most */
+} mcud_part_of_pixel;
+
 /* The rows of the input under tiles; those in the padding are NULL. */
 typedef struct {
     const int8_t *rows[6];
-    int32_t pitch; /* from a row to the next one, 0 if it differs */
+    int32_t pitch; /* from a row to the next one */
+    int there;     /* whether a transform can read all rows where they lie */
 } mcud_tile_rows;
+
+/* A row under a tile -> copy[6][bytes]: part of its pixels. Those beside the input, and all in the padding, are zero
+ * points; `inside` are the others, `row` is where the first of them begins. */
+MCUD_INLINE void mcud_copy_row(const mcud_winograd_s8_params *params, const int8_t *row, mcud_taps inside,
+                               mcud_part_of_pixel part, int8_t *copy)
+{
+    const int8_t *const padding = params->padding + part.channel;
+    copy = mcud_copy_pixels(copy, padding, 0, inside.first, part.bytes);
+    if (inside.first < inside.end) {
+        copy = mcud_copy_pixels(copy, row + part.channel, params->dims.input_channels, inside.end - inside.first,
+                                part.bytes);
+    }
+    mcud_copy_pixels(copy, padding, 0, 6 - inside.end, part.bytes);
+}
 
 /* A tile's input -> `to`. Its first column may be beside the input: then pixels are copied, some channels at a time. */
 MCUD_INLINE void mcud_transform_input(int32_t r, const mcud_winograd_s8_params *params, const mcud_tile_rows *under,
                                       int32_t first, int32_t *to, int32_t *work)
 {
     const int32_t depth = params->dims.input_channels;
-    mcud_tile_input in;
+    const mcud_taps none = {6, 6};
+    const mcud_taps inside = mcud_taps_inside(first, 1, 6, 0, params->dims.input_cols);
+    mcud_tile_input in = {{NULL}, depth, under->pitch};
     mcud_tile_transform by = {to, MCUD_TILES * 2 * depth * MCUD_SUMMED_ROWS(r), depth, work};
-    if (under->pitch != 0 && first >= 0 && first + 6 <= params->dims.input_cols) {
-        in.x = under->rows[0] + first * depth;
-        in.pixel = depth;
-        in.row = under->pitch;
+    if (under->there && inside.end - inside.first == 6) {
+        for (int32_t i = 0; i < MCUD_INPUT_ROWS(r); i += MCUD_ADJACENT_ROWS(r)) {
+            in.rows[i] = under->rows[i] + first * depth;
+        }
         mcud_transform_tile(r, &in, &by);
         return;
     }
-    for (int32_t channel = 0; channel < depth; channel += MCUD_COPIED, by.to += MCUD_COPIED * MCUD_TILES / 2) {
-        int8_t *copy = (int8_t *)(work + MCUD_WORK_WORDS);
-        by.depth = mcud_least(depth - channel, MCUD_COPIED);
-        in.x = copy;
-        in.pixel = by.depth;
-        in.row = 6 * by.depth;
+    mcud_part_of_pixel part = {0, MCUD_COPIED};
+    for (; part.channel < depth; part.channel += MCUD_COPIED, by.to += MCUD_COPIED * MCUD_TILES / 2) {
+        int8_t *const copy = (int8_t *)(work + MCUD_WORK_WORDS);
+        part.bytes = mcud_least(depth - part.channel, MCUD_COPIED);
+        by.depth = part.bytes;
+        in.pixel = part.bytes;
+        in.row = 6 * part.bytes;
         for (int32_t i = 0; i < MCUD_INPUT_ROWS(r); i++) {
             const int8_t *const row = under->rows[i];
-            for (int32_t col = first; col < first + 6; col++, copy += by.depth) {
-                const int there = col >= 0 && col < params->dims.input_cols && row != NULL;
-                const int8_t *const from = (there ? row + col * depth : params->padding) + channel;
-                if (by.depth == MCUD_COPIED) {
-                    memcpy(copy, from, MCUD_COPIED);
-                } else {
-                    memcpy(copy, from, (size_t)by.depth);
-                }
+            in.rows[i] = copy + i * in.row;
+            if (row == NULL) {
+                mcud_copy_row(params, NULL, none, part, copy + i * in.row);
+            } else {
+                mcud_copy_row(params, row + (first + inside.first) * depth, inside, part, copy + i * in.row);
             }
         }
         mcud_transform_tile(r, &in, &by);
@@ -269,13 +296,14 @@ MCUD_INLINE void mcud_finish_channels(int32_t r, int32_t *sums, const int32_t *f
 MCUD_INLINE void mcud_locate_rows(int32_t r, const mcud_op *op, int32_t top, int32_t needed, mcud_tile_rows *under)
 {
     const mcud_winograd_s8_params *params = op->params;
-    const int32_t pitch = params->dims.input_cols * params->dims.input_channels;
-    under->pitch = pitch;
+    under->pitch = params->dims.input_cols * params->dims.input_channels;
+    under->there = 1;
     for (int32_t i = 0; i < MCUD_INPUT_ROWS(r); i++) {
-        const int there = i < needed + 2 && top + i >= 0 && top + i < params->dims.input_rows;
-        under->rows[i] = there ? mcud_row(op->in[0], top + i) : NULL;
-        if (!there || (i > 0 && under->rows[i] != under->rows[0] + i * pitch)) {
-            under->pitch = 0;
+        const int read = i < needed + 2 && top + i >= 0 && top + i < params->dims.input_rows;
+        const int8_t *const before = i % MCUD_ADJACENT_ROWS(r) != 0 ? under->rows[i - 1] : NULL;
+        under->rows[i] = read ? mcud_row(op->in[0], top + i) : NULL;
+        if (!read || (before != NULL && under->rows[i] != before + under->pitch)) {
+            under->there = 0;
         }
     }
 }

@@ -9,6 +9,15 @@
 
 enum { MCUD_LANES = 4 };
 
+/* Parts of `pixels` pixels, `step` bytes apart -> to[pixels][bytes]; returns its end. */
+static inline int8_t *mcud_copy_pixels(int8_t *to, const int8_t *from, int32_t step, int32_t pixels, int32_t bytes)
+{
+    for (; pixels > 0; pixels--, from += step, to += bytes) {
+        memcpy(to, from, (size_t)bytes);
+    }
+    return to;
+}
+
 static inline int32_t mcud_lane_load(const int8_t *four, int32_t lane)
 {
     return four[lane];

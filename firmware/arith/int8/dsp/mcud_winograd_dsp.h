@@ -6,6 +6,28 @@
 
 enum { MCUD_LANES = 2 };
 
+/* Parts of `pixels` pixels, `step` bytes apart -> to[pixels][bytes]; returns its end. */
+static inline int8_t *mcud_copy_pixels(int8_t *to, const int8_t *from, int32_t step, int32_t pixels, int32_t bytes)
+{
+    int32_t *words = (int32_t *)(void *)to;
+    for (; pixels > 0; pixels--, from += step) {
+        if (bytes == 16) {
+            const int32_t a = mcud_load_word(from), b = mcud_load_word(from + 4);
+            const int32_t c = mcud_load_word(from + 8), d = mcud_load_word(from + 12);
+            words[0] = a;
+            words[1] = b;
+            words[2] = c;
+            words[3] = d;
+            words += 4;
+            continue;
+        }
+        for (int32_t i = 0; i < bytes; i += 4) {
+            *words++ = mcud_load_word(from + i);
+        }
+    }
+    return (int8_t *)words;
+}
+
 /* Channels 0 and 2 of four, or 1 and 3. */
 MCUD_BLOCK int32_t mcud_lane_load(const int8_t *four, int32_t lane)
 {
@@ -71,14 +93,14 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, int32_t multiplier, int32
     "sadd16 r8, r6, r5\n\t"                                                                                  \
     "ssub16 r6, r6, r5\n\t"
 
-/* A lane of a column: the rows at r0 and r2, r1 apart -> 6 words, 48 bytes apart, from r3 + `at` on. */
+/* A lane of a column: the rows at r0, r1 and r2, each with the one lr after it -> 6 words, 48 bytes apart, from r3 on. */
 #define MCUD_TRANSFORM_COLUMN(rotate, a, b, c, d, e, f)                                                      \
     "ldr r4, [r0]\n\t"                                                                                       \
-    "ldr r5, [r0, r1]\n\t"                                                                                   \
-    "ldr r6, [r0, r1, lsl #1]\n\t"                                                                           \
-    "ldr r7, [r2]\n\t"                                                                                       \
-    "ldr r8, [r2, r1]\n\t"                                                                                   \
-    "ldr r9, [r2, r1, lsl #1]\n\t"                                                                           \
+    "ldr r5, [r0, lr]\n\t"                                                                                   \
+    "ldr r6, [r1]\n\t"                                                                                       \
+    "ldr r7, [r1, lr]\n\t"                                                                                   \
+    "ldr r8, [r2]\n\t"                                                                                       \
+    "ldr r9, [r2, lr]\n\t"                                                                                   \
     "sxtb16 r4, r4" rotate "\n\t"                                                                            \
     "sxtb16 r5, r5" rotate "\n\t"                                                                            \
     "sxtb16 r6, r6" rotate "\n\t"                                                                            \
@@ -100,12 +122,12 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, int32_t multiplier, int32
     "str r10, [r2, r1]\n\t"                                                                                  \
     "str r9, [r2, r1, lsl #1]\n\t"
 
-/* The same for a tile of two rows: four rows -> 4 words. */
+/* The same for a tile of two rows: r0, r1, r2 and r9 + r10 -> 4 words. */
 #define MCUD_TRANSFORM_COLUMN_4(rotate, a, b, c, d)                                                          \
-    "ldr r4, [r0]\n\t"                                                                                       \
-    "ldr r5, [r0, r1]\n\t"                                                                                   \
-    "ldr r6, [r0, r1, lsl #1]\n\t"                                                                           \
-    "ldr r7, [r2]\n\t"                                                                                       \
+    "ldr r4, [r0, r10]\n\t"                                                                                  \
+    "ldr r5, [r1, r10]\n\t"                                                                                  \
+    "ldr r6, [r2, r10]\n\t"                                                                                  \
+    "ldr r7, [r9, r10]\n\t"                                                                                  \
     "sxtb16 r4, r4" rotate "\n\t"                                                                            \
     "sxtb16 r5, r5" rotate "\n\t"                                                                            \
     "sxtb16 r6, r6" rotate "\n\t"                                                                            \
@@ -119,28 +141,21 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, int32_t multiplier, int32
     "str r6, [r3, #" c "]\n\t"                                                                               \
     "str r7, [r3, #" d "]\n\t"
 
-/* `rows` of input: columns first, into `work`. Stack: x, pixel, row, end of x, then those of `by`. */
-#define MCUD_TRANSFORM_TILE(rows, column)                                                                    \
+/* `rows` of input: columns first, into `work`. Stack: x, pixel, row, end of x, those of `by`, then `own` of `bytes`.
+ * `enter` sets r0, r2, r3 and r4 to the first four of them, `begin` begins a group of channels, `column` moves on to the
+ * next pixel and compares it with the end. */
+#define MCUD_TRANSFORM_TILE(rows, own, bytes, enter, begin, column)                                          \
     __asm__(                                                                                                 \
-        "push {r4-r11, lr}\n\t"                                                                              \
+        "push {r4-r11, lr}\n\t" own                                                                          \
         "ldm r1, {r4-r7}\n\t"                                                                                \
-        "push {r4-r7}\n\t"                                                                                   \
-        "ldm r0, {r0, r2, r3}\n\t"                                                                           \
-        "add r4, r0, r6\n\t"                                                                                 \
+        "push {r4-r7}\n\t" enter                                                                             \
         "push {r2, r3, r4}\n\t"                                                                              \
         "sub sp, sp, #4\n\t"                                                                                 \
         "mov r1, r3\n\t"                                                                                     \
         "0:\n\t"                                                                                             \
         "str r0, [sp]\n\t"                                                                                   \
-        "ldr r3, [sp, #28]\n\t"                                                                              \
-        "mov lr, #6\n\t"                                                                                     \
-        "1:\n\t"                                                                                             \
-        "add r2, r0, r1\n\t"                                                                                 \
-        "add r2, r2, r1, lsl #1\n\t" column                                                                  \
-        "ldr r12, [sp, #4]\n\t"                                                                              \
-        "subs lr, lr, #1\n\t"                                                                                \
-        "add r3, r3, #4\n\t"                                                                                 \
-        "add r0, r0, r12\n\t"                                                                                \
+        "ldr r3, [sp, #28]\n\t" begin                                                                        \
+        "1:\n\t" column                                                                                      \
         "bne 1b\n\t"                                                                                         \
         "ldr r3, [sp, #28]\n\t"                                                                              \
         "ldr r0, [sp, #16]\n\t"                                                                              \
@@ -164,19 +179,60 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, int32_t multiplier, int32
         "str r2, [sp, #16]\n\t"                                                                              \
         "cmp r0, r3\n\t"                                                                                     \
         "bne 0b\n\t"                                                                                         \
-        "add sp, sp, #32\n\t"                                                                                \
+        "add sp, sp, #32 + " bytes "\n\t"                                                                    \
         "pop {r4-r11, pc}\n\t")
 
+/* Its rows lie in pairs: the second and the third pair from the first one, and the end of `work`, are on the stack too. */
 MCUD_NAKED static void mcud_transform_tile_4(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
 {
-    MCUD_TRANSFORM_TILE("6", MCUD_TRANSFORM_COLUMN("", "0", "48", "96", "144", "192", "240")
-                                 MCUD_TRANSFORM_COLUMN(", ror #8", "24", "72", "120", "168", "216", "264"));
+    MCUD_TRANSFORM_TILE("6",
+                        "ldr r4, [r0]\n\t"
+                        "ldr r8, [r0, #8]\n\t"
+                        "ldr r9, [r0, #16]\n\t"
+                        "ldr r10, [r1, #12]\n\t"
+                        "sub r8, r8, r4\n\t"
+                        "sub r9, r9, r4\n\t"
+                        "add r10, r10, #24\n\t"
+                        "push {r8-r10}\n\t",
+                        "12",
+                        "ldrd r2, r3, [r0, #24]\n\t"
+                        "ldr r0, [r0]\n\t"
+                        "add r4, r0, r6\n\t",
+                        "mov lr, r1\n\t"
+                        "ldr r1, [sp, #32]\n\t"
+                        "ldr r2, [sp, #36]\n\t"
+                        "add r1, r1, r0\n\t"
+                        "add r2, r2, r0\n\t",
+                        MCUD_TRANSFORM_COLUMN("", "0", "48", "96", "144", "192", "240")
+                        MCUD_TRANSFORM_COLUMN(", ror #8", "24", "72", "120", "168", "216", "264")
+                        "ldr r12, [sp, #4]\n\t"
+                        "ldr r11, [sp, #40]\n\t"
+                        "add r3, r3, #4\n\t"
+                        "add r0, r0, r12\n\t"
+                        "add r1, r1, r12\n\t"
+                        "add r2, r2, r12\n\t"
+                        "cmp r3, r11\n\t");
 }
 
+/* Its rows lie anywhere: x is an offset from all of them, and a row the address of their pointers. */
 MCUD_NAKED static void mcud_transform_tile_2(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
 {
-    MCUD_TRANSFORM_TILE("4", MCUD_TRANSFORM_COLUMN_4("", "0", "48", "96", "144")
-                                 MCUD_TRANSFORM_COLUMN_4(", ror #8", "24", "72", "120", "168"));
+    MCUD_TRANSFORM_TILE("4",
+                        "",
+                        "0",
+                        "ldr r2, [r0, #24]\n\t"
+                        "mov r3, r0\n\t"
+                        "mov r4, r6\n\t"
+                        "mov r0, #0\n\t",
+                        "mov lr, #6\n\t"
+                        "mov r10, r0\n\t"
+                        "ldr r11, [sp, #4]\n\t"
+                        "ldm r1, {r0, r1, r2, r9}\n\t",
+                        MCUD_TRANSFORM_COLUMN_4("", "0", "48", "96", "144")
+                        MCUD_TRANSFORM_COLUMN_4(", ror #8", "24", "72", "120", "168")
+                        "add r3, r3, #4\n\t"
+                        "add r10, r10, r11\n\t"
+                        "subs lr, lr, #1\n\t");
 }
 
 /* A lane of a row of x, whose pixels are r1 apart from r0 and r3 on -> six positions, lr apart. */
@@ -201,26 +257,29 @@ MCUD_NAKED static void mcud_transform_tile_2(MCUD_UNUSED const mcud_tile_input *
     "str r10, [r4, lr]\n\t"                                                                                  \
     "str r9, [r4, lr, lsl #1]\n\t"
 
-/* Three rows, one by one. Stack: from the end of a row of x to the next row, depth, the same gap of positions, rows
- * left, end of the row. */
+/* Three rows, one by one. Stack: where the pointer to the next row lies, depth, from the last position of a row to the
+ * first one of the next row, rows left, end of the row. */
 MCUD_NAKED static void mcud_transform_tile_1(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
 {
     __asm__(
         "push {r4-r11, lr}\n\t"
         "ldm r1, {r2, r5, r6}\n\t"
-        "ldm r0, {r0, r1, r4}\n\t"
+        "mov r4, r0\n\t"
+        "ldr r1, [r0, #24]\n\t"
         "mov lr, r5\n\t"
         "mov r7, #3\n\t"
         "udiv r8, r5, r7\n\t" /* a position has three rows */
-        "sub r4, r4, r6\n\t"
         "mov r5, r6\n\t"
         "sub r6, r8, r6, lsl #2\n\t"
         "sub sp, sp, #4\n\t"
         "push {r4-r7}\n\t"
         "0:\n\t"
-        "ldr r4, [sp, #4]\n\t"
-        "add r4, r4, r0\n\t"
-        "str r4, [sp, #16]\n\t"
+        "ldr r4, [sp]\n\t"
+        "ldr r5, [sp, #4]\n\t"
+        "ldr r0, [r4], #4\n\t"
+        "str r4, [sp]\n\t"
+        "add r5, r5, r0\n\t"
+        "str r5, [sp, #16]\n\t"
         "1:\n\t"
         "add r3, r0, r1\n\t"
         "add r3, r3, r1, lsl #1\n\t"
@@ -231,8 +290,8 @@ MCUD_NAKED static void mcud_transform_tile_1(MCUD_UNUSED const mcud_tile_input *
         "add r2, r2, #8\n\t"
         "cmp r0, r4\n\t"
         "bne 1b\n\t"
-        "ldm sp, {r4-r7}\n\t"
-        "add r0, r0, r4\n\t"
+        "ldr r6, [sp, #8]\n\t"
+        "ldr r7, [sp, #12]\n\t"
         "add r2, r2, r6\n\t"
         "subs r7, r7, #1\n\t"
         "str r7, [sp, #12]\n\t"
