@@ -137,10 +137,13 @@ def _linear(dtype: DType) -> Iterator[Graph]:
         for side, shape in ((3, (6, 6, depth)), (3, (4, 12, depth)), (5, (7, 8, depth))):
             more = Conv2d(2 * depth, (side, side), pads=(side // 2,) * 4, groups=depth)
             add(more, shape, (2 * depth, side, side, 1))
+    for depth, outputs in ((1, 16), (2, 5), (3, 8), (5, 1), (6, 12), (16, 1), (16, 16)):
+        add(Conv2d(outputs), (1, 1, depth), (outputs, 1, 1, depth))
     if dtype is DType.FLOAT32:
         _few_channels(add)
     _narrow(add)
     if dtype is DType.INT8:
+        _first_layers(add)
         _depthwise(add)
         _larger_windows(add)
     yield from made
@@ -149,6 +152,16 @@ def _linear(dtype: DType) -> Iterator[Graph]:
     for rows, depth, cols in ((16, 16, 16), (8, 32, 20), (12, 24, 30), (5, 40, 8)):
         yield one_operator(MatMul(False, False), ((rows, 1, depth), (depth, 1, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, 1, depth), (cols, 1, depth)), dtype)
+    for rows, heads, depth, cols in (
+        (9, 4, 3, 9),
+        (16, 3, 5, 13),
+        (7, 2, 2, 7),
+        (10, 1, 19, 3),
+        (6, 2, 33, 17),
+    ):
+        yield one_operator(MatMul(False, False), ((rows, heads, depth), (depth, heads, cols)), dtype)
+        yield one_operator(MatMul(False, True), ((rows, heads, depth), (cols, heads, depth)), dtype)
+        yield one_operator(MatMul(True, False), ((heads, rows, depth), (heads, depth, cols)), dtype)
     if dtype is DType.INT8:
         yield from _parts_of_channels()
     for rows, heads, depth, cols in ((20, 4, 16, 21), (21, 2, 30, 16), (12, 3, 8, 8)):
@@ -222,6 +235,22 @@ def _narrow(add: _Add) -> None:
         add(Conv2d(outputs, size, low=low), (*size, channels), (outputs, *size, channels))
         add(Conv2dByRows(outputs, size, low=low), (*size, channels), (outputs, *size, channels))
         add(Conv2dToRows(rows, width, low=low), (1, 1, depth), (rows * width, 1, 1, depth))
+
+
+def _first_layers(add: _Add) -> None:
+    """Add windows of many rows over few channels, with strides of one and two."""
+    kernels = (10, 8), (2, 3), (4, 4), (6, 5), (5, 5), (7, 7), (8, 10), (1, 6)
+    for number, kernel in enumerate(kernels):
+        for channels in (1, 2, 3, 4):
+            stride, outputs = 1 + (number + channels) % 2, 4 * (1 + (number + 2 * channels) % 5)
+            pads = (
+                kernel[0] // 2 - 1 if kernel[0] > 1 else 0,
+                kernel[1] // 2,
+                kernel[0] // 2,
+                kernel[1] // 2,
+            )
+            op = Conv2d(outputs, kernel, (stride, stride), pads=pads)
+            add(op, (kernel[0] + 4 * stride, 7 + 6 * number, channels), (outputs, *kernel, channels))
 
 
 def _depthwise(add: _Add) -> None:
@@ -380,6 +409,11 @@ def _moves(dtype: DType) -> Iterator[Graph]:
             some = Slice((0, 0, 0), (1, 1, step), (rows, cols, (channels + 1) // 2))
             yield one_operator(some, (shape,), dtype, scale=0.05)
         yield one_operator(Transpose(shape, (2, 0, 1), (channels, rows, cols)), (shape,), dtype, scale=0.05)
+        columns_first = Transpose(shape, (1, 2, 0), (cols, channels, rows))
+        yield one_operator(columns_first, (shape,), dtype, scale=0.05)
+        if channels % 2 == 0:
+            halves = Transpose((rows, cols, 2, channels // 2), (0, 1, 3, 2), shape)
+            yield one_operator(halves, (shape,), dtype, scale=0.05)
         yield from (one_operator(op, (shape,), dtype, scale=0.05) for op in _taking(shape))
         for newest in (1, cols):
             ends = ((1, newest, channels), (1, rows * cols, channels))

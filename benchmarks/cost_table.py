@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -86,12 +87,13 @@ def samples(board: Board, chosen: Collection[str] = ()) -> dict[str, list[Sample
         counted = counting(target, firmware, Path(folder) / "counts")
         with open_device(target, firmware, emulator_arguments=counted) as device:
             kernels = KernelTable.of(device.session, all_kernels())
-            any_bytes, floats = FlashRegion.of(board), fill(device.session)
-            for dtype in (DType.INT8, DType.FLOAT32):
-                flash = floats if dtype is DType.FLOAT32 else any_bytes
-                timer = TileTimer(device.session, kernels, flash=flash)
-                for graph in cases(dtype):
-                    timed += times(graph, timer, board, chosen)
+            timer = TileTimer(device.session, kernels, flash=FlashRegion.of(board))
+            for graph in cases(DType.INT8):
+                timed += times(graph, timer, board, chosen)
+            floats = RandomFloats.of(device.session)
+            timer = TileTimer(device.session, kernels, flash=floats.constants)
+            for graph in cases(DType.FLOAT32):
+                timed += times(graph, timer, board, chosen, floats)
         if counted:
             windows = calls_of_kernels(target, firmware, Path(folder) / "counts")
             for (_, (_, spent)), cycles in zip(timed, windows, strict=True):
@@ -123,30 +125,45 @@ def calls_of_kernels(target: Target, firmware: Firmware, counted: Path) -> Itera
         yield sum(cycles.typical for cycles in found.cycles(window, core).values())
 
 
-def fill(session: Session) -> FlashRegion:
-    """Write random floats to the tensors of tiles, and others to use as constants.
+@dataclass(frozen=True, slots=True)
+class RandomFloats:
+    """Normal floats for tensors and constants. Exponentials, clips and software floats take time by values.
 
-    The time of floats in software depends on their values.
+    Values have a standard deviation of 0.5, and constants one of 0.2, so that sums of products stay near 1.
     """
-    arena = session.info.arenas[0]
-    values = np.random.default_rng(0).normal(0, 1, MOST_BYTES // 4).astype("<f4").tobytes()
-    middle = arena.size_bytes // 2
-    session.write(0, 0, values)
-    session.write(0, middle, values)
-    return FlashRegion(arena.base + middle, len(values))
+
+    session: Session
+    values: bytes
+    constants: FlashRegion
+
+    @classmethod
+    def of(cls, session: Session) -> RandomFloats:
+        """Write the constants to the middle of the arena."""
+        arena = session.info.arenas[0]
+        values = np.random.default_rng(0).normal(0, 0.5, MOST_BYTES // 4).astype("<f4")
+        middle = arena.size_bytes // 2
+        session.write(0, middle, (values * np.float32(0.4)).tobytes())
+        return cls(session, values.tobytes(), FlashRegion(arena.base + middle, values.nbytes))
+
+    def fill(self, graph: Graph) -> None:
+        """Write to the tensors of a graph; the tiles before left their results there."""
+        used = sum(tensor.size_bytes for tensor in graph.tensors.values())
+        self.session.write(0, 0, self.values[:used])
 
 
 def times(
-    graph: Graph, timer: TileTimer, board: Board, chosen: Collection[str]
+    graph: Graph, timer: TileTimer, board: Board, chosen: Collection[str], floats: RandomFloats | None = None
 ) -> Iterator[tuple[str, Sample]]:
-    """Yield each variant of the graph's operator with its times."""
+    """Yield each variant of the graph's operator with its times on `floats`, or on any data."""
     (operator,) = graph.operators
     output, loops = graph.tensors["y"], graph.loops(operator)
     inputs = graph.input_tensors(operator)
     total = (inputs[0] if operator.op.accumulates else output).shape[0]
-    for call in operator.op.kernel(operator, inputs, output).variants(board.isa):
-        if chosen and call.kernel not in chosen:
-            continue
+    variants = operator.op.kernel(operator, inputs, output).variants(board.isa)
+    wanted = [call for call in variants if not chosen or call.kernel in chosen]
+    if wanted and floats is not None:
+        floats.fill(graph)
+    for call in wanted:
         for rows in _blocks(total):
             ticks = timer.time(graph, operator, call, rows).ticks
             spent: dict[Unit, float] = {"instructions": board.instructions(ticks)}

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _LINES = 4
-"""Lines of the first matrix that matmul_s8_wide multiplies at a time."""
+"""Lines that a kernel multiplies at a time: of the first matrix, or of a second one that is transposed."""
+_COLUMNS = 16
+"""Columns of a block of the second matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,14 @@ class MatMul(PlainOperator):
         if not is_int8(output):
             return KernelCall(f"matmul_f32{variant}", size)
         params = size | _arithmetic(inputs, output, k)
-        return KernelCall(f"matmul_s8{variant}", params, others=self._wide(params, heads, m))
+        line = _lines(k, n) if self.transpose_b else _columns(k, n)
+
+        def counts(rows: Interval) -> Counts:
+            lines = len(rows) * output.shape[1]
+            return {"calls": 1, "rows": len(rows), "lines": lines} | scaled(line, lines)
+
+        wide = self._wide(params, heads, m)
+        return KernelCall(f"matmul_s8{variant}", params, counts=counts, others=wide)
 
     def _wide(self, params: dict[str, ParamValue], heads: int, m: int) -> tuple[KernelCall, ...]:
         """matmul_s8_wide, if its shift is 32: it widens each second matrix once."""
@@ -85,11 +94,15 @@ class MatMul(PlainOperator):
         pairs = padded(k, GROUP) // 2
         scratch = 4 * (_LINES * pairs + -(-n // 2) * (4 + 2 * pairs))
         widened = self._widened(k, n)
+        together = {"four_lines": 1, "four_lines_groups": k // GROUP, "four_lines_rest": int(k % GROUP > 0)}
 
         def counts(rows: Interval) -> Counts:
             matrices, lines = (len(rows), m) if self.batched else (heads, len(rows))
-            products = multiplied(pixel_blocks(lines, _LINES), n, pairs)
-            each = merged({"matrices": 1}, widened, products, scaled(expanded(k), lines))
+            blocks = pixel_blocks(lines, _LINES)
+            products = multiplied(blocks, n, pairs)
+            alone = lines - _LINES * blocks[_LINES]
+            read = merged(scaled(expanded(k), alone), scaled(together, blocks[_LINES]))
+            each = merged({"matrices": 1}, widened, products, read)
             return {"calls": 1} | scaled(each, matrices)
 
         params = params | {"transposed": int(self.transpose_b), "pairs": pairs}
@@ -104,6 +117,40 @@ class MatMul(PlainOperator):
         columns = n // GROUP
         single = -(-k // GROUP) * n - fours * columns * GROUP
         return {"records": -(-n // 2), "b_fours": fours, "b_columns": fours * columns, "b_single": single}
+
+
+def _lines(k: int, n: int) -> Counts:
+    """Counts of a line of the product, by four lines of a transposed matrix at a time."""
+    blocks = -(-n // _LINES)
+    return {
+        "blocks": blocks,
+        "groups": blocks * (k // GROUP),
+        "rest": blocks * (k % GROUP),
+        "vectors": blocks * -(-k // 8),
+        "results": n,
+    }
+
+
+def _columns(k: int, n: int) -> Counts:
+    """Counts of a line of the product, by blocks of columns: four by four, the last ones singly.
+
+    With vectors, all columns of a block are taken together, else four at a time; see mcud_product_s8.h.
+    """
+    blocks, fours, single = -(-n // _COLUMNS), n // 4, n % 4
+    some = -(-(n % _COLUMNS) // 4)
+    return {
+        "blocks": blocks,
+        "fours": fours,
+        "groups": fours * (k // GROUP),
+        "rest": fours * (k % GROUP),
+        "single": single,
+        "single_values": single * k,
+        "block_values": n // _COLUMNS * k,
+        "some": some,
+        "some_values": some * k,
+        "sum_vectors": blocks * -(-k // 16),
+        "results": n,
+    }
 
 
 def _arithmetic(inputs: tuple[Tensor, ...], output: Tensor, k: int) -> dict[str, ParamValue]:

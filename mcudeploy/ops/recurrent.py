@@ -26,7 +26,6 @@ from mcudeploy.ops.packing import pack_fours, padded
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
-    from mcudeploy.ir.interval import Interval
 
 Cell = Literal["lstm", "gru", "rnn_tanh", "rnn_relu", "rnn_sigmoid"]
 Result = Literal["steps", "last", "cell"]
@@ -143,17 +142,23 @@ class Recurrent(PlainOperator):
                 raise ValueError(f"{name} need the shape {list(shapes[name])}, found {list(array.shape)}")
 
     def _counts(self, steps: int, depth: int) -> CountsOf:
-        gates = GATES[self.cell] * self.hidden
-
-        def counts(_: Interval) -> Counts:
-            return {
-                "calls": 1,
-                "steps": steps,
-                "states": steps * self.hidden,
-                "products": steps * gates * (depth + self.hidden),
-            }
-
-        return counts
+        gates, hidden = GATES[self.cell] * self.hidden, self.hidden
+        products = [(gates, depth)]  # results and depth of each product
+        products += [(2 * hidden, hidden), (hidden, hidden)] if self.cell == "gru" else [(gates, hidden)]
+        eights = [(results // 8, length) for results, length in products]
+        fours = [(-(-(results % 8) // 4), length) for results, length in products]
+        each: Counts = {
+            "calls": 1,
+            "steps": steps,
+            "states": steps * hidden,
+            "eights": steps * sum(blocks for blocks, _ in eights),
+            "eight_terms": steps * sum(blocks * length for blocks, length in eights),
+            "fours": steps * sum(blocks for blocks, _ in fours),
+            "four_terms": steps * sum(blocks * length for blocks, length in fours),
+        }
+        if self.cell == "gru":
+            each["reset_after"] = steps * hidden * int(self.reset_after)
+        return lambda _: each
 
 
 def _packed(weights: ConstantArray) -> NDArray[np.float32]:

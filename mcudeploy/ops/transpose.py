@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mcudeploy.ir.opdef import Access, Axis, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import (
+    Access,
+    Axis,
+    Counts,
+    CountsOf,
+    Index,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+)
 from mcudeploy.ops.common import AXIS_NAMES, ELEMENTWISE, reduced_axis, require_same_values, spatial_axes
 
 if TYPE_CHECKING:
@@ -77,7 +88,32 @@ class Transpose(PlainOperator):
             "out_row_elements": output.shape[1] * output.shape[2],
             "element_bytes": output.dtype.size_bytes,
         }
-        return KernelCall("transpose", params)
+        return KernelCall("transpose", params, counts=_counts([dim.size for dim in dims], output))
+
+
+def _counts(sizes: list[int], output: Tensor) -> CountsOf:
+    """Runs along the last dimension are copied singly; the end of a dimension carries to the one before."""
+    row = output.shape[1] * output.shape[2]
+    units = "bytes" if output.dtype.size_bytes == 1 else "words"
+    lengths = [prod(sizes[position:]) for position in range(1, len(sizes))]
+
+    def counts(rows: Interval) -> Counts:
+        def ends(length: int) -> int:
+            return rows.hi * row // length - rows.lo * row // length
+
+        def runs_of(each: int) -> int:
+            return -(-(each + 1) * row // sizes[-1]) - each * row // sizes[-1]
+
+        return {
+            "calls": 1,
+            "dims": len(sizes),
+            "rows": len(rows),
+            "runs": sum(runs_of(each) for each in range(rows.lo, rows.hi)),
+            "carries": sum(map(ends, lengths)),
+            units: len(rows) * row,
+        }
+
+    return counts
 
 
 def merged_dims(dims: tuple[int, ...], perm: tuple[int, ...]) -> list[Dim]:

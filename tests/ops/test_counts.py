@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops import conv_counts, conv_counts_f32, conv_counts_mve, conv_counts_pairs
+from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.windows import Windows
 
 
@@ -19,6 +23,25 @@ def next_pixels(left: int, most: int) -> int:
 def vector_next_pixels(left: int, most: int) -> int:
     """mcud_vector_next_pixels of mcud_dot_vector_s8.h."""
     return min(2 if left == 4 and most == 3 else most, left)
+
+
+def test_a_transpose_carries_at_the_end_of_every_dimension() -> None:
+    """(2, 3, 4) with the last dimension first: runs of 3, two of them in a row of 6."""
+    image = Tensor("x", (2, 3, 4), DType.INT8, Quantization(1.0, 0))
+    op = Transpose(image.shape, (2, 0, 1), (4, 2, 3))
+    output = replace(image, name="y", shape=(4, 2, 3))
+    call = op.kernel(Operator("operator", op, ("x",), "y"), (image,), output)
+    assert call.counts is not None
+    whole, rest = call.counts(Interval(0, 4)), call.counts(Interval(1, 3))
+    # the image's rows and columns stay together, so a row of the output is one run
+    assert whole == {"calls": 1, "dims": 2, "rows": 4, "runs": 4, "carries": 4, "bytes": 24}
+    assert rest == {"calls": 1, "dims": 2, "rows": 2, "runs": 2, "carries": 2, "bytes": 12}
+    split = Transpose(image.shape, (1, 2, 0), (3, 4, 2))
+    call = split.kernel(Operator("operator", split, ("x",), "y"), (image,), replace(image, shape=(3, 4, 2)))
+    assert call.counts is not None
+    assert call.counts(Interval(0, 3)) == {
+        "calls": 1, "dims": 2, "rows": 3, "runs": 12, "carries": 12, "bytes": 24
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("pixels", range(1, 40))
