@@ -54,22 +54,32 @@ def general(fields: Fields) -> CountsOf:
 
 
 def first(fields: Fields) -> CountsOf:
-    """conv2d_s8_first_wide: columns are expanded row by row, and multiplied up to three windows at a time."""
-    channels, outputs = fields["dims.input_channels"], fields["dims.output_cols"]
+    """conv2d_s8_first_wide: parts of rows are expanded, and multiplied up to three windows at a time."""
+    outputs, part = fields["dims.output_cols"], fields["part_cols"]
+    parts = [_first_part(fields, Interval(col, min(outputs, col + part))) for col in range(0, outputs, part)]
+    each = merged(*parts)
+    return lambda rows: {"calls": 1, "rows": len(rows)} | scaled(each, len(rows))
+
+
+def _first_part(fields: Fields, outputs: Interval) -> Counts:
+    """Counts of some output columns of a row."""
+    channels = fields["dims.input_channels"]
     kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
-    columns = (outputs - 1) * fields["window.stride_cols"] + kernel_cols
-    start = np.arange(columns) - fields["window.pad_left"]
+    columns = (len(outputs) - 1) * fields["window.stride_cols"] + kernel_cols
+    start = np.arange(columns) + outputs.lo * fields["window.stride_cols"] - fields["window.pad_left"]
     inside = int(((start >= 0) & (start < fields["dims.input_cols"])).sum())
     form = channels if channels in _FORMS else "any"
-    twos, ones = kernel_rows // 2 * inside, kernel_rows % 2 * inside
-    each: Counts = {f"two_{form}": twos, f"one_{form}": ones}
-    if form == "any":
-        each |= {"two_values": twos * channels, "one_values": ones * channels}
+    last = min(kernel_rows, 3) if kernel_rows % 2 else 0
+    expansions = {"two": (kernel_rows - last) // 2, "one": int(last == 1), "three": int(last == 3)}
+    each: Counts = {"parts": 1, "expansions": sum(expansions.values())}
+    for rows_at_once, times in expansions.items():
+        each[f"{rows_at_once}_{form}"] = times * inside
+        if form == "any":
+            each[f"{rows_at_once}_values"] = times * inside * channels
     each |= {"filled": (columns - inside) * 2 * fields["column_pairs"], "kernel_rows": kernel_rows}
-    each |= multiplied(
-        pixel_blocks(outputs, 3), fields["dims.output_channels"], kernel_cols * fields["column_pairs"]
+    return each | multiplied(
+        pixel_blocks(len(outputs), 3), fields["dims.output_channels"], kernel_cols * fields["column_pairs"]
     )
-    return lambda rows: {"calls": 1, "rows": len(rows)} | scaled(each, len(rows))
 
 
 def multiplied(blocks: Mapping[int, int], channels: int, pairs: int) -> Counts:

@@ -28,6 +28,8 @@ _PAIR_BYTES = 4
 """Bytes of two expanded values."""
 _MOST_FIRST_CHANNELS = 4
 """Input channels of conv2d_s8_first_wide at most."""
+_PART_COLS = 12
+"""Output columns of a part of a row of conv2d_s8_first_wide."""
 _PIXELS = (4, 3)
 """Pixels multiplied at a time."""
 
@@ -69,20 +71,31 @@ def general(constants: ConvConstants, usual: KernelCall) -> tuple[KernelCall, ..
 
 
 def first(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
-    """conv2d_s8_first_wide, if it supports these windows; `fields` are shared by conv2d_s8 and others."""
+    """conv2d_s8_first_wide by whole rows, and by parts of long ones, if it supports these windows.
+
+    `fields` are shared by conv2d_s8 and others.
+    """
     known: Mapping[str, Any] = fields
     channels, rows = known["dims.input_channels"], known["window.kernel_rows"]
     one_group = known["groups"] == 1 and known["window.dilation_cols"] == 1
     if numbers["quant.left_shift"] != 0 or not one_group or channels > _MOST_FIRST_CHANNELS:
         return ()
     own: Params = {"column_pairs": padded(rows * channels, 2) // 2}
-    own |= {"input_zero_point": known["input_zero_point"]}
-    counts = conv_counts_wide.first(fields | own)
+    records = _records(constants, _by_columns(constants.weights))
     shared = {name: value for name, value in fields.items() if name.startswith(("dims.", "window."))}
-    params = _records(constants, _by_columns(constants.weights)) | shared | own | numbers
-    columns = (known["dims.output_cols"] - 1) * known["window.stride_cols"] + known["window.kernel_cols"]
-    scratch = columns * own["column_pairs"] * _PAIR_BYTES
-    return (KernelCall("conv2d_s8_first_wide", params, scratch, isa=Isa.DSP, counts=counts),)
+    column_bytes = padded(rows * channels, 2) // 2 * _PAIR_BYTES
+
+    def by(part: int, form: str = "") -> KernelCall:
+        mine: Params = own | {"part_cols": part}
+        mine |= {"input_zero_point": known["input_zero_point"]}
+        params, counts = records | shared | mine | numbers, conv_counts_wide.first(shared | mine)
+        columns = (part - 1) * known["window.stride_cols"] + known["window.kernel_cols"]
+        scratch = columns * column_bytes
+        return KernelCall("conv2d_s8_first_wide", params, scratch, form=form, isa=Isa.DSP, counts=counts)
+
+    outputs = known["dims.output_cols"]
+    parts = (by(_PART_COLS, "parts"),) if outputs > _PART_COLS else ()
+    return (by(outputs), *parts)
 
 
 def _by_columns(weights: NDArray[np.int8]) -> NDArray[np.int8]:

@@ -140,15 +140,15 @@ INLINED void expand_rows(const mcud_op *op, int32_t top, int32_t col, int32_t ch
     }
 }
 
-/* The columns under the windows of one row. */
-static void expand_columns(const mcud_op *op, int32_t top, int16_t *x)
+/* The columns under `outputs` windows of one row that begin in row `top` and column `left` of the input. */
+static void expand_columns(const mcud_op *op, int32_t top, int32_t left, int32_t outputs, int16_t *x)
 {
     const mcud_conv2d_s8_first_wide_params *params = op->params;
     const int32_t channels = params->dims.input_channels;
     const int32_t values = 2 * params->column_pairs;
-    const int32_t columns = (params->dims.output_cols - 1) * params->window.stride_cols + params->window.kernel_cols;
-    const mcud_taps inside = mcud_taps_inside(-params->window.pad_left, 1, columns, 0, params->dims.input_cols);
-    const int32_t col = inside.first - params->window.pad_left;
+    const int32_t columns = (outputs - 1) * params->window.stride_cols + params->window.kernel_cols;
+    const mcud_taps inside = mcud_taps_inside(left, 1, columns, 0, params->dims.input_cols);
+    const int32_t col = left + inside.first;
     fill(x + inside.end * values, (columns - inside.end) * values, params->input_zero_point);
     x = fill(x, inside.first * values, params->input_zero_point);
     const expanded_columns to = {x, values, inside.end - inside.first};
@@ -178,14 +178,20 @@ void mcud_conv2d_s8_first_wide(const mcud_op *op, int32_t first_row, int32_t end
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
     for (int32_t row = first_row; row < end_row; row++) {
-        expand_columns(op, row * params->window.stride_rows - params->window.pad_top, columns);
-        const int16_t *x = columns;
-        for (int32_t left = params->dims.output_cols; left > 0;) {
-            const int32_t block = left < 3 ? 1 : left - left % 3;
-            mcud_wide_multiply(&by, x, block, y);
-            x += block * pixel_values;
-            y += block * channels;
-            left -= block;
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        for (int32_t col = 0; col < params->dims.output_cols;) {
+            const int32_t more = params->dims.output_cols - col;
+            const int32_t part = more < params->part_cols ? more : params->part_cols;
+            expand_columns(op, top, col * params->window.stride_cols - params->window.pad_left, part, columns);
+            const int16_t *x = columns;
+            for (int32_t left = part; left > 0;) {
+                const int32_t block = left < 3 ? 1 : left - left % 3;
+                mcud_wide_multiply(&by, x, block, y);
+                x += block * pixel_values;
+                y += block * channels;
+                left -= block;
+            }
+            col += part;
         }
     }
     mcud_clip_s8(out, (int32_t)(y - out), params->act.min, params->act.max);

@@ -2,7 +2,7 @@
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
- * scratch  int16_t [columns][column_pairs][2]: the columns under a row of windows, expanded
+ * scratch  int16_t [columns][column_pairs][2]: the columns under a part of a row of windows, expanded
  *
  * A column has the values of one input column and all rows of a window: those of two rows take turns, those of an odd
  * last row stand side by side, filled up to a pair. Windows are columns side by side and read where they lie.
@@ -18,6 +18,7 @@ typedef struct {
     mcud_conv_dims dims;
     mcud_window window;
     int32_t column_pairs; /* kernel_rows * input_channels / 2, rounded up */
+    int32_t part_cols;    /* output columns of a part, a multiple of 3 if there are several parts */
     int32_t input_zero_point; /* -128..127 */
     mcud_channel_quant quant; /* left_shift is 0 */
     mcud_act_s8 act;
