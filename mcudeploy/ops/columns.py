@@ -11,6 +11,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ArrayPointer, KernelCall, ParamValue
 from mcudeploy.ops.conv_constants import FOUR
 from mcudeploy.ops.conv_kernels import PAIR
+from mcudeploy.ops.packing import EIGHT
 
 BY_WINDOWS = frozenset({
     "conv2d_s8", "conv2d_s8_deep", "conv2d_s8_first_wide", "conv2d_s8_wide",
@@ -20,7 +21,9 @@ BY_WINDOWS = frozenset({
 """Kernels whose windows begin `pad_left` to the left of an input row."""
 _BY_PAIRS = frozenset({"conv2d_s8_1x1", "conv2d_s8_1x1_wide"})
 """Kernels whose records have two output channels, not four."""
-BY_PIXELS = _BY_PAIRS | {"conv2d_s8_1x1_direct", "conv2d_f32_1x1"}
+_BY_EIGHTS = frozenset({"conv2d_s8_1x1_dual"})
+"""Kernels whose records have eight output channels."""
+BY_PIXELS = _BY_PAIRS | _BY_EIGHTS | {"conv2d_s8_1x1_direct", "conv2d_f32_1x1"}
 """Kernels that advance by `pixel_step` values between pixels of an input row."""
 _BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full"}
 """Kernels whose constants are stored by blocks of output channels, in sequence."""
@@ -32,6 +35,8 @@ def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:
     if rows are not cut.
     """
     if output.shape[1] == 1:
+        if call.kernel in _BY_EIGHTS:
+            return EIGHT
         return FOUR if call.kernel in _BY_CHANNELS else 0
     if call.kernel not in BY_WINDOWS | BY_PIXELS:
         return 0
@@ -53,8 +58,8 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
 
 
 def _channels(call: KernelCall, channels: Interval) -> dict[str, ParamValue]:
-    """The parameters for output channels from a multiple of four onwards."""
-    block = PAIR if call.kernel in _BY_PAIRS else FOUR
+    """The parameters for output channels from a multiple of four, or of a record's, onwards."""
+    block = PAIR if call.kernel in _BY_PAIRS else EIGHT if call.kernel in _BY_EIGHTS else FOUR
     count = "dims.output_channels" if call.kernel in BY_PIXELS else "output_channels"
     blocks = -(-_whole(call, count) // block)
     params = dict(call.params) | {count: len(channels)}

@@ -21,6 +21,8 @@ RunCounts = Callable[[int, int], Counts]
 
 _UNROLLED_PIXELS = 4
 """Groups in a turn of a block of pixels, see mcud_simd_dsp.h."""
+_UNROLLED_DUAL = 4
+"""Groups in a turn, see mcud_dual_dsp.h."""
 _UNROLLED_PIXEL = 8
 """Groups in a turn of one pixel by four channels."""
 
@@ -117,6 +119,27 @@ def direct(fields: Fields) -> CountsOf:
         pixels = len(rows) * fields["dims.output_cols"]
         products = _fours(fields["dims.output_channels"], fields["dims.input_channels"])
         return {"calls": 1, "rows": len(rows), "pixels": pixels} | scaled(products, pixels)
+
+    return counts
+
+
+def dual(fields: Fields, together: int) -> CountsOf:
+    """conv2d_s8_1x1_dual: each pixel is multiplied in place, to `together` channels at a time."""
+    cols, groups = fields["dims.output_cols"], fields["dims.input_channels"] // GROUP
+    channels = fields["dims.output_channels"]
+
+    def counts(rows: Interval) -> Counts:
+        pixels = len(rows) * cols
+        records = pixels * -(-channels // together)
+        return {
+            "calls": 1,
+            "rows": len(rows),
+            "pixels": pixels,
+            "records": records,
+            "groups": records * groups,
+            "turns": records * -(-groups // _UNROLLED_DUAL),
+            "last": pixels * int(channels % together > 0),
+        }
 
     return counts
 

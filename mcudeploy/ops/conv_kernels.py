@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mcudeploy.ir import graph
 from mcudeploy.ir.opdef import KernelCall, ParamValue
-from mcudeploy.ops import conv_counts, conv_counts_f32, conv_mve, conv_wide, requantize
+from mcudeploy.ops import conv_counts, conv_counts_f32, conv_dual, conv_mve, conv_wide, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, check_constants, numbers_of, without
 from mcudeploy.ops.conv_twice import in_one_run, is_depthwise, twice_kernel
@@ -52,6 +52,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         others = [conv_mve.full(constants, numbers, fields, source.shape[0])]
         if source.shape[0] == 1:  # a row is a pixel
             others.append(conv_mve.pointwise(constants, numbers, _pixel_fields(conv, source)))
+            others += conv_dual.pixels(constants, numbers, _pixel_fields(conv, source))
         params, counts = arrays | fields | numbers, conv_counts.full(fields)
         return KernelCall("conv2d_s8_full", params, counts=counts, others=tuple(others))
     if _is_pointwise(conv):
@@ -69,8 +70,11 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         wide = conv_wide.pointwise(constants, numbers, fields)
         params = constants.packed(runs=1, block=FOUR) | without(fields, "groups") | numbers
         direct = KernelCall("conv2d_s8_1x1_direct", params, counts=conv_counts.direct(fields))
+        dual = conv_dual.pixels(constants, numbers, without(fields, "groups"))
         params, counts = arrays | fields | numbers, conv_counts.pointwise(fields)
-        return KernelCall("conv2d_s8_1x1", params, scratch, counts=counts, others=(direct, vectors, *wide))
+        return KernelCall(
+            "conv2d_s8_1x1", params, scratch, counts=counts, others=(direct, vectors, *wide, *dual)
+        )
     return _general_kernel(conv, constants, numbers, source, output)
 
 

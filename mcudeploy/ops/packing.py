@@ -14,6 +14,8 @@ from mcudeploy.ir.opdef import ConstantArray
 
 GROUP = 4
 """Values in a group."""
+EIGHT = 8
+"""Output channels of a record of two channels in a half word."""
 VECTOR = 16
 """int8 values in a vector."""
 
@@ -134,6 +136,26 @@ def pack_pair_windows(
     pairs = full.reshape(channels, full.shape[1] // 2, 2, full.shape[2] // 2, 2).transpose(0, 1, 3, 2, 4)
     words = _words(pairs.reshape(channels, -1)).reshape(channels, -1)
     return np.concatenate([bias[:, None], multipliers[:, None], words], axis=1).ravel()
+
+
+def pack_dual(
+    bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Weights [K, depth], none of them -128, two channels in a half word; see mcud_dual_s8.h."""
+    missing = padded(len(weights), EIGHT) - len(weights)
+    full = (
+        np.pad(weights, ((0, missing), (0, 0))).astype(np.int32).reshape(-1, EIGHT // 2, 2, weights.shape[1])
+    )
+    halves = (full[:, :, 0] + 256 * full[:, :, 1]).astype("<i2")  # [eights][pairs][depth]
+    by_group = halves.reshape(*halves.shape[:2], -1, 2, 2).transpose(
+        0, 2, 4, 1, 3
+    )  # [groups][odd][pairs][half]
+    words = np.ascontiguousarray(by_group).view("<i4").astype(np.int32).reshape(len(full), -1)
+    biases = np.pad(bias.astype(np.int64), (0, missing)).reshape(-1, EIGHT // 2, 2)
+    even = biases[:, :, 0]
+    both = (even + 256 * biases[:, :, 1]).astype(np.int32)  # modulo 2^32
+    parts = [both, even.astype(np.int32), words, np.pad(multipliers, (0, missing)).reshape(-1, EIGHT)]
+    return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel(), np.int32)
 
 
 def pack_four_rows(

@@ -33,7 +33,14 @@ from mcudeploy.ops.softmax import Softmax
 from mcudeploy.toolchain import Emulator, build_firmware
 
 KERNELS = (
-    *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_1x1_wide"),
+    *(
+        "add_s8",
+        "conv2d_s8",
+        "conv2d_s8_1x1",
+        "conv2d_s8_1x1_direct",
+        "conv2d_s8_1x1_dual",
+        "conv2d_s8_1x1_wide",
+    ),
     "conv2d_s8_wide",
     "conv2d_s8_first_wide",
     *("conv2d_s8_by_rows", "conv2d_s8_twice", "dwconv2d_s8_twice"),
@@ -62,7 +69,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One operator with the values of its inputs; outputs are made in blocks of `height` rows."""
+    """One operator with the values of its inputs; all tensors are in blocks of `height` rows."""
 
     operator: Operator
     inputs: tuple[Tensor, ...]
@@ -106,13 +113,17 @@ def board(request: pytest.FixtureRequest) -> Iterator[Device]:
 
 
 def run(device: Device, work: Work, call: KernelCall) -> bytes:
-    """The output; inputs lie whole, blocks of the output apart."""
+    """The output; blocks of the output and of the inputs lie apart."""
     rows = work.output.shape[0]
     at, placed = 0, []
     for tensor, data in zip(work.inputs, work.values, strict=True):
-        device.session.write(0, at, data)
-        placed.append(TileTensor((at,), tensor.row_bytes, BlockRows(tensor.shape[0])))
-        at += -(-len(data) // 4) * 4 + 4
+        offsets = []
+        for first in range(0, len(data), work.height * tensor.row_bytes):
+            block = data[first : first + work.height * tensor.row_bytes]
+            device.session.write(0, at, block)
+            offsets.append(at)
+            at += -(-len(block) // 4) * 4 + 4
+        placed.append(TileTensor(tuple(offsets), tensor.row_bytes, BlockRows(work.height)))
     count = -(-rows // work.height)
     pitch = -(-work.height * work.output.row_bytes // 4) * 4 + 4
     size = BlockRows(work.height)

@@ -249,6 +249,21 @@ def test_weights_of_16_bits_are_for_the_dsp_extension(conv: Conv2d, channels: in
     assert of(Isa.DSP, 0.7) == of(Isa.ANY, 0.01) == of(Isa.VECTORS, 0.01) == set()  # 0.7: sums are doubled
 
 
+def test_two_channels_in_a_half_word_need_sums_of_24_bits() -> None:
+    """An odd channel's sum is at most 127 * 128 * depth; a weight of -128 has no half word."""
+
+    def offers(depth: int, weight: int, outputs: int = 2) -> bool:
+        weights = np.full((outputs, 1, 1, depth), weight, np.int8)
+        call = _packed(weights, np.zeros(outputs, np.int32), x_scale=0.001)
+        return any(each.kernel == "conv2d_s8_1x1_dual" for each in call.variants(Isa.DSP))
+
+    assert offers(496, 127)  # with the zero point in the bias
+    assert not offers(520, 127)  # beyond 2^23
+    assert offers(520, 127, outputs=1)  # an even channel alone
+    assert not offers(496, -128)
+    assert not offers(510, 1)  # no whole groups
+
+
 @given(
     channels=st.integers(1, 9),
     outputs=st.integers(1, 11),

@@ -1,0 +1,103 @@
+/* mcud_dual_s8.h for Arm cores with the DSP extension.
+ *
+ * It takes all registers but the stack pointer, so the function is assembler alone. Weights are loaded by two single
+ * loads in a row, which take a cycle less on Cortex-M4 than a pair does; no load needs the address that the one before
+ * it writes. Four groups are one turn; the first turn begins in the middle if there are fewer. */
+#ifndef MCUD_DUAL_DSP_H
+#define MCUD_DUAL_DSP_H
+
+#include <stdint.h>
+
+/* Two words of weights, times the values in `x`: both channels to t0 and t1, the even ones to s0 and s1. */
+#define MCUD_DUAL_MULTIPLY(x, t0, t1, s0, s1)                                                                \
+    "smlad " t0 ", " x ", r12, " t0 "\n\t"                                                                   \
+    "smlad " t1 ", " x ", lr, " t1 "\n\t"                                                                    \
+    "sxtb16 r12, r12\n\t"                                                                                    \
+    "sxtb16 lr, lr\n\t"                                                                                      \
+    "smlad " s0 ", " x ", r12, " s0 "\n\t"                                                                   \
+    "smlad " s1 ", " x ", lr, " s1 "\n\t"
+
+/* Results of two channels from `even` and `odd`, times r2 and r3. */
+#define MCUD_DUAL_FINISH(even, odd, at, next)                                                                \
+    "smmlar " even ", " even ", r2, r0\n\t"                                                                  \
+    "smmlar " odd ", " odd ", r3, r0\n\t"                                                                    \
+    "ssat " even ", #8, " even "\n\t"                                                                        \
+    "ssat " odd ", #8, " odd "\n\t"                                                                          \
+    "strb " even ", [r12, #" at "]\n\t"                                                                      \
+    "strb " odd ", [r12, #" next "]\n\t"
+
+/* 35 instructions for 32 products. Stack: x, y, zero point, end of x, end of y, where the first turn begins. */
+MCUD_NAKED static const int32_t *mcud_multiply_dual(MCUD_UNUSED const int8_t *x, MCUD_UNUSED const int32_t *record,
+                                                    MCUD_UNUSED int8_t *y, MCUD_UNUSED const mcud_dual_s8 *by)
+{
+    __asm__(
+        "push {r4-r11, lr}\n\t"
+        "ldm r3, {r4-r6}\n\t"
+        "sub r7, r5, r0\n\t"
+        "rsb r7, r7, #0\n\t"
+        "ubfx r7, r7, #2, #2\n\t" /* groups that the first turn lacks, of 140 bytes */
+        "mov r8, #140\n\t"
+        "adr r9, 1f\n\t"
+        "mla r7, r7, r8, r9\n\t"
+        "push {r0, r2, r4-r7}\n\t"
+        "0:\n\t"
+        "ldr r12, [sp, #20]\n\t"
+        "ldm r1!, {r4-r11}\n\t"
+        "mov pc, r12\n\t"
+        ".p2align 2\n\t"
+        "1:\n\t"
+        ".rept 4\n\t"
+        "ldr.w r3, [r0], #4\n\t"
+        "ldr.w lr, [r1, #4]\n\t"
+        "ldr.w r12, [r1], #32\n\t"
+        "sxtb16 r2, r3\n\t"
+        "sxtb16 r3, r3, ror #8\n\t"
+        MCUD_DUAL_MULTIPLY("r2", "r4", "r5", "r8", "r9")
+        "ldr r12, [r1, #-24]\n\t"
+        "ldr lr, [r1, #-20]\n\t"
+        MCUD_DUAL_MULTIPLY("r2", "r6", "r7", "r10", "r11")
+        "ldr r12, [r1, #-16]\n\t"
+        "ldr lr, [r1, #-12]\n\t"
+        MCUD_DUAL_MULTIPLY("r3", "r4", "r5", "r8", "r9")
+        "ldr r12, [r1, #-8]\n\t"
+        "ldr lr, [r1, #-4]\n\t"
+        MCUD_DUAL_MULTIPLY("r3", "r6", "r7", "r10", "r11")
+        ".endr\n\t"
+        "ldr r12, [sp, #12]\n\t"
+        "cmp r0, r12\n\t"
+        "bne 1b\n\t"
+        "ldr r0, [sp, #8]\n\t"
+        "ldr r12, [sp, #4]\n\t"
+        "sub r4, r4, r8\n\t"
+        "sub r5, r5, r9\n\t"
+        "sub r6, r6, r10\n\t"
+        "sub r7, r7, r11\n\t"
+        "asr r4, r4, #8\n\t"
+        "asr r5, r5, #8\n\t"
+        "asr r6, r6, #8\n\t"
+        "asr r7, r7, #8\n\t"
+        "ldr r2, [r1]\n\t"
+        "ldr r3, [r1, #4]\n\t"
+        MCUD_DUAL_FINISH("r8", "r4", "0", "1")
+        "ldr r2, [r1, #8]\n\t"
+        "ldr r3, [r1, #12]\n\t"
+        MCUD_DUAL_FINISH("r9", "r5", "2", "3")
+        "ldr r2, [r1, #16]\n\t"
+        "ldr r3, [r1, #20]\n\t"
+        MCUD_DUAL_FINISH("r10", "r6", "4", "5")
+        "ldr r2, [r1, #24]\n\t"
+        "ldr r3, [r1, #28]\n\t"
+        MCUD_DUAL_FINISH("r11", "r7", "6", "7")
+        "ldr r0, [sp]\n\t"
+        "ldr r3, [sp, #16]\n\t"
+        "add r1, r1, #32\n\t"
+        "add r12, r12, #8\n\t"
+        "str r12, [sp, #4]\n\t"
+        "cmp r12, r3\n\t"
+        "bne 0b\n\t"
+        "mov r0, r1\n\t"
+        "add sp, sp, #24\n\t"
+        "pop {r4-r11, pc}\n\t");
+}
+
+#endif

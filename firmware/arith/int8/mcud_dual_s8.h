@@ -1,0 +1,29 @@
+/* A pixel times int8 weights of which a half word holds two channels': read where it lies, eight channels at a time.
+ *
+ * A half is a + 256 b, a and b being the weights of an even and an odd channel. Sums of products with it are A + 256 B;
+ * those with its lower byte, sign-extended, are A. All is computed modulo 2^32, and B fits 24 bits: the code generator
+ * has checked the layer. So a weight takes a multiplication and half a sign extension.
+ *
+ * A record is int32_t bias a + 256 * bias b of four pairs of channels, the four biases a, words [groups][2][4 pairs] of
+ * weights, for values 0 and 2 of a group of four and for values 1 and 3, and the multipliers of the eight channels. */
+#ifndef MCUD_DUAL_S8_H
+#define MCUD_DUAL_S8_H
+
+#include "mcud_simd.h"
+
+enum { MCUD_DUAL_CHANNELS = 8 };
+
+typedef struct {
+    int32_t zero_point;
+    const int8_t *x_end; /* a multiple of 4 after x */
+    int8_t *y_end;       /* a multiple of 8 after y */
+} mcud_dual_s8;
+
+/* mcud_multiply_dual: x and the record from `record` on -> y; returns the record after those used. */
+#if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__) && MCUD_BLOCKS
+#include "mcud_dual_dsp.h"
+#else
+#include "mcud_dual_c.h"
+#endif
+
+#endif
