@@ -1,6 +1,6 @@
 """TensorFlow Lite Micro as a second reference, by the interpreter of the package `tflite-micro`.
 
-It runs in a process of its own, because an operator that it lacks ends the process.
+It runs in a separate process, because an operator that it lacks ends the process.
 As a program: MODEL INPUTS.npz OUTPUTS.npz, with arrays named by run and position.
 """
 
