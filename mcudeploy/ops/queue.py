@@ -14,30 +14,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Queue(PlainOperator):
-    """x (1, new, channels), state (1, length, channels) -> the state with x at its end.
+    """x (1, new, channels), state (1, length, channels), ... -> the state with x at its end.
 
     The `new` oldest columns leave. The result takes the memory of the state, and is the state of the next
-    run; with new = length it only replaces the state. The columns are the positions along time.
+    run; with new = length it only replaces the state. The columns are the positions along time. Further
+    inputs are not used: they are computed from the state, so they come before it changes.
     """
 
     kind: ClassVar[str] = "Queue"
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """A column comes from the state, `new` columns further, or from x."""
-        x, state = inputs
+        x, state, *others = inputs
         if x[0] != 1 or state[0] != 1 or x[2] != state[2] or not 0 < x[1] <= state[1]:
             raise ValueError(f"{x} is no end of a queue {state}")
         row, channel = Index.of(row=1), Index.of(ch=1)
         reads = (
             (row, Index.of(x[1] - state[1], col=1), channel),
             (row, Index.of(x[1], col=1), channel),
+            *((Index.of(), Index.of(), Index.of()) for _ in others),
         )
         return LoopNest(spatial_axes(state), reads, ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `queue`."""
-        x, state = inputs
-        for source in inputs:
+        x, state, *_ = inputs
+        for source in (x, state):
             require_same_values(source, output)
         newest, kept = x.size_bytes, state.size_bytes - x.size_bytes
         runs = merged(moved(newest, 1 + kept // newest), moved(kept % newest, kept % newest > 0))

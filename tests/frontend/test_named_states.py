@@ -25,7 +25,7 @@ _STATES = dict(QUICK.states)
 """The state `cache` is the last rows of a concatenation, `h` is computed."""
 
 
-def _streaming(folder: Path, start: int = -2, opset: int = 17) -> Path:
+def _streaming(folder: Path, start: int = -4, opset: int = 17) -> Path:
     random = np.random.default_rng(0)
     model = build(
         [
@@ -42,7 +42,7 @@ def _streaming(folder: Path, start: int = -2, opset: int = 17) -> Path:
         ],
         {
             "x": np.zeros((1, 4, 3), np.float32),
-            "cache": np.zeros((1, 4, 2), np.float32),
+            "cache": np.zeros((1, 4, 4), np.float32),
             "h": np.zeros((1, 8), np.float32),
             "rate": np.zeros((), np.int64),
         },
@@ -61,7 +61,7 @@ def _streaming(folder: Path, start: int = -2, opset: int = 17) -> Path:
     return path
 
 
-@pytest.mark.parametrize("start", [-2, 3], ids=["from the end", "from the begin"])
+@pytest.mark.parametrize("start", [-4, 3], ids=["from the end", "from the begin"])
 def test_a_cache_of_rows_is_a_queue(tmp_path: Path, start: int) -> None:
     path = _streaming(tmp_path, start)
     graph = load(path, choices=InputChoices(constants={"rate": 2}, states=_STATES))
@@ -69,12 +69,12 @@ def test_a_cache_of_rows_is_a_queue(tmp_path: Path, start: int) -> None:
     assert [border.name for border in graph.own_outputs()] == ["y"]
     queues = {operator.inputs[1]: operator for operator in graph.operators if isinstance(operator.op, Queue)}
     cache = next(state for state in graph.states if state.before.name == "cache_before")
-    assert queues[cache.tensor].output == cache.after.tensor and cache.initial.size == 4 * 5
+    assert queues[cache.tensor].output == cache.after.tensor and cache.initial.size == 4 * 7
 
 
 def test_states_go_from_run_to_run(tmp_path: Path) -> None:
     report = reports.run_model(_streaming(tmp_path), HOST, QUICK, inputs=[], expected=[], steps=6)
-    assert report["verified"] and report["state_bytes"] >= 4 * (4 * 5 + 8)
+    assert report["verified"] and report["state_bytes"] >= 4 * (4 * 7 + 8)
 
 
 def test_the_steps_equal_the_model_with_its_states_fed_back(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_steps_equal_the_model_with_its_states_fed_back(tmp_path: Path) -> N
     session = onnxruntime.InferenceSession(path)
     steps = np.random.default_rng(1).standard_normal((5, 1, 4, 3)).astype(np.float32)
     np.save(tmp_path / "x.npy", steps)
-    fed = {"cache": np.zeros((1, 4, 2), np.float32), "h": np.zeros((1, 8), np.float32)}
+    fed = {"cache": np.zeros((1, 4, 4), np.float32), "h": np.zeros((1, 8), np.float32)}
     outputs = []
     for x in steps:
         y, cache, h = session.run(None, {"x": x, "rate": np.array(3), **fed})
@@ -100,14 +100,40 @@ def test_the_steps_equal_the_model_with_its_states_fed_back(tmp_path: Path) -> N
     [
         (InputChoices(constants={"sr": 2}), "no input 'sr'; its inputs are x, cache, h, rate"),
         (InputChoices(constants={"rate": 2.5}), "input 'rate' is int64, which cannot be 2.5"),
-        (InputChoices(states={"h": "cache_out"}), r"'cache_out' is float32 \[1, 4, 2\], and input 'h'"),
+        (InputChoices(states={"h": "cache_out"}), r"'cache_out' is float32 \[1, 4, 4\], and input 'h'"),
         (InputChoices(states={"h": "h_new"}), "no output 'h_new'; its outputs are y, cache_out, h_out"),
         (InputChoices(constants={"h": 0}, states={"h": "h_out"}), "a constant .--bind. or a state"),
+        (InputChoices(constants={"rate": 1e30}), "cannot be 1e[+]30"),
+        (InputChoices(constants={"x": 1e39}), "cannot be 1e[+]39"),
+        (InputChoices(states={"h": "h_out", "cache": "h_out"}), "'h_out' is the state of two inputs"),
     ],
 )
 def test_choices_that_do_not_fit_are_refused(tmp_path: Path, choices: InputChoices, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         load(_streaming(tmp_path), choices=choices)
+
+
+def test_states_that_depend_on_each_other(tmp_path: Path) -> None:
+    """Each is read before it is replaced, whatever the order."""
+    row = np.zeros((1, 4), np.float32)
+    model = build(
+        [node("Relu", "a", "b_out"), node("Add", "b x", "a_out"), node("Add", "a b", "y")],
+        {"x": row, "a": row, "b": row},
+        ["y", "a_out", "b_out"],
+    )
+    path = tmp_path / "crossed.onnx"
+    onnx.save(model, path)
+    options = Options(time_limit=1, states=(("a", "a_out"), ("b", "b_out")))
+    report = reports.run_model(path, HOST, options, inputs=[], expected=[], steps=5)
+    assert report["verified"]
+
+
+def test_a_state_is_no_output(tmp_path: Path) -> None:
+    row = np.zeros((1, 4), np.float32)
+    path = tmp_path / "alone.onnx"
+    onnx.save(build([node("Add", "s x", "s_out")], {"x": row, "s": row}, ["s_out"]), path)
+    with pytest.raises(UsageError, match=r"the model's only output.*Identity"):
+        load(path, choices=InputChoices(states={"s": "s_out"}))
 
 
 def test_an_old_operator_set_is_refused(tmp_path: Path) -> None:

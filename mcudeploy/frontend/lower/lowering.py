@@ -37,6 +37,7 @@ from mcudeploy.frontend.lower.state_nodes import load, queue
 from mcudeploy.frontend.lower.svdf import quantized_svdf, svdf
 from mcudeploy.frontend.lower.tidy_last_states import last_states_alone
 from mcudeploy.frontend.lower.tidy_peephole import tidy
+from mcudeploy.frontend.lower.tidy_states import replaced_last
 from mcudeploy.frontend.lower.views import VIEWS
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
@@ -233,7 +234,7 @@ def _graph(
         return Graph(
             name=model.name,
             tensors={name: tensor for name, tensor in builder.tensors.items() if name in made},
-            operators=tidied.operators,
+            operators=replaced_last(tidied.operators, states),
             inputs=inputs,
             outputs=tidied.outputs,
             references={name: border for name, border in tidied.references.items() if name in made},

@@ -4,27 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import Any
 
 import numpy as np
 import onnx
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
+from onnx import (
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+    numpy_helper,
+)
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.protos import constants_of, opset_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.shapes import fix_inputs
 from mcudeploy.frontend.onnx.state_functions import LOAD, QUEUE, state_functions
 from mcudeploy.frontend.onnx.states import Kept
 
+_NUMBERS = frozenset(
+    (
+        *(TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL),
+        *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
+        *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
+    )
+)
 _LEAST_OPSET = 12
 """The functions of states, by which the reference runs, have constants from this operator set on."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Amended:
-    """A model with the user's constants and states. `functions`: definitions of operators that ONNX lacks."""
+    """What `amend` adds to a model: states, definitions of operators that ONNX lacks, and notes."""
 
     states: tuple[Kept, ...] = ()
     functions: tuple[FunctionProto, ...] = ()
@@ -32,7 +51,7 @@ class Amended:
 
 
 def amend(proto: ModelProto, choices: InputChoices) -> Amended:
-    """Make the inputs that the user names constants and states of the model.
+    """Make the inputs that the user names constants and states of the model, in place.
 
     Raises UsageError for unknown inputs and outputs, and for states of two shapes or types.
     """
@@ -43,6 +62,9 @@ def amend(proto: ModelProto, choices: InputChoices) -> Amended:
     both = sorted(set(choices.constants) & set(choices.states))
     if both:
         raise UsageError(f"input {printable(both[0])!r} is either a constant (--bind) or a state (--state)")
+    twice = [output for output in choices.states.values() if list(choices.states.values()).count(output) > 1]
+    if twice:
+        raise UsageError(f"--state: output {printable(twice[0])!r} is the state of two inputs")
     notes = fix_inputs(graph, choices.shapes)
     for name, value in choices.constants.items():
         _bind(graph, name, value)
@@ -79,15 +101,36 @@ def _sizes(value: ValueInfoProto) -> list[int]:
     return [dimension.dim_value for dimension in value.type.tensor_type.shape.dim]
 
 
-def _bind(graph: GraphProto, name: str, value: float) -> None:
+def _dtype(value: ValueInfoProto, what: str) -> np.dtype[Any]:
+    """The element type of a tensor of numbers. Raises UsageError for other values."""
+    kind = value.type.tensor_type.elem_type if value.type.HasField("tensor_type") else 0
+    if kind not in _NUMBERS:
+        raise UsageError(
+            f"{what} {printable(value.name)!r} is no tensor of numbers that can be kept or bound"
+        )
+    return np.dtype(helper.tensor_dtype_to_np_dtype(kind))
+
+
+def _bind(graph: GraphProto, name: str, number: float) -> None:
     """Replace an input by a constant."""
-    given = _input(graph, name)
-    dtype = helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
-    array = np.full(_sizes(given), value).astype(dtype)
-    if array.size and dtype.kind in "iub" and float(array.flat[0]) != value:
-        raise UsageError(f"--bind: input {printable(name)!r} is {dtype}, which cannot be {value:g}")
-    graph.input.remove(given)
-    graph.initializer.append(numpy_helper.from_array(array, name))
+    value = _input(graph, name)
+    dtype, sizes = _dtype(value, "--bind: input"), _sizes(value)
+    if prod(sizes) > MAX_TENSOR_ELEMENTS:
+        raise UsageError(f"--bind: input {printable(name)!r} has the shape {sizes}, too many elements")
+    if not _holds(dtype, number):
+        raise UsageError(f"--bind: input {printable(name)!r} is {dtype}, which cannot be {number:g}")
+    graph.input.remove(value)
+    graph.initializer.append(numpy_helper.from_array(np.full(sizes, number, dtype), name))
+
+
+def _holds(dtype: np.dtype[Any], number: float) -> bool:
+    """Whether a number of this type can have the value: exactly if it is an integer."""
+    if dtype.kind == "b":
+        return number in (0, 1)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return float(number).is_integer() and limits.min <= int(number) <= limits.max
+    return abs(number) <= float(np.finfo(dtype).max)
 
 
 def _infos(proto: ModelProto) -> dict[str, ValueInfoProto]:
@@ -97,25 +140,27 @@ def _infos(proto: ModelProto) -> dict[str, ValueInfoProto]:
 
 def _add_state(proto: ModelProto, known: Mapping[str, ValueInfoProto], name: str, output: str) -> Kept:
     graph = proto.graph
-    made = next((value for value in graph.output if value.name == output), None)
-    if made is None:
-        outputs = ", ".join(printable(value.name) for value in graph.output)
-        raise UsageError(f"--state: the model has no output {printable(output)!r}; its outputs are {outputs}")
-    given = _input(graph, name)
-    sizes, kind = _sizes(given), given.type.tensor_type.elem_type
-    made_kind, made_sizes = known[output].type.tensor_type.elem_type, _sizes(known[output])
-    if made_kind != kind or (all(made_sizes) and made_sizes != sizes):
+    outputs = [value.name for value in graph.output]
+    if output not in outputs:
+        names = ", ".join(map(printable, outputs))
+        raise UsageError(f"--state: the model has no output {printable(output)!r}; its outputs are {names}")
+    value, result = _input(graph, name), known.get(output, graph.output[outputs.index(output)])
+    dtype, sizes = _dtype(value, "--state: input"), _sizes(value)
+    result_dtype, result_sizes = _dtype(result, "--state: output"), _sizes(result)
+    has_shape = result.type.tensor_type.HasField("shape") and all(result_sizes)
+    if result_dtype != dtype or (has_shape and result_sizes != sizes):
         raise UsageError(
-            f"--state: output {printable(output)!r} is {_text(made_kind, made_sizes)}, and input "
-            f"{printable(name)!r} is {_text(kind, sizes)}"
+            f"--state: output {printable(output)!r} is {result_dtype} {result_sizes}, and input "
+            f"{printable(name)!r} is {dtype} {sizes}"
         )
-    graph.output.remove(made)
-    graph.input.remove(given)
-    return _queued(graph, known, given, output) or _replaced(graph, given, output)
-
-
-def _text(kind: int, sizes: Sequence[int]) -> str:
-    return f"{helper.tensor_dtype_to_np_dtype(kind)} {list(sizes)}"
+    if len(outputs) == 1:
+        raise UsageError(
+            f"--state: {printable(output)!r} is the model's only output, and a state is none: add "
+            "an Identity of it as another output"
+        )
+    graph.output.remove(graph.output[outputs.index(output)])
+    graph.input.remove(value)
+    return _queued(graph, known, value, output) or _replaced(graph, value, output)
 
 
 def _unused(graph: GraphProto, wish: str) -> str:
@@ -131,9 +176,9 @@ def _know(graph: GraphProto, name: str, kind: int, sizes: Sequence[int]) -> None
     graph.value_info.append(helper.make_tensor_value_info(name, kind, sizes))
 
 
-def _replaced(graph: GraphProto, given: ValueInfoProto, output: str) -> Kept:
+def _replaced(graph: GraphProto, value: ValueInfoProto, output: str) -> Kept:
     """Add a state that the run copies first and replaces at its end."""
-    name, kind, sizes = given.name, given.type.tensor_type.elem_type, _sizes(given)
+    name, kind, sizes = value.name, value.type.tensor_type.elem_type, _sizes(value)
     before, copy, newest, after = (
         _unused(graph, f"{name}_{part}") for part in ("before", "copy", "newest", "after")
     )
@@ -178,17 +223,19 @@ def _constant(graph: GraphProto, wish: str, value: Sequence[int]) -> str:
 
 
 def _queued(
-    graph: GraphProto, known: Mapping[str, ValueInfoProto], given: ValueInfoProto, output: str
+    graph: GraphProto, known: Mapping[str, ValueInfoProto], value: ValueInfoProto, output: str
 ) -> Kept | None:
     """Add the state as one tensor that newest rows enter, if it is the last rows of Concat(state, rows)."""
-    name, kind, sizes = given.name, given.type.tensor_type.elem_type, _sizes(given)
+    name, kind, sizes = value.name, value.type.tensor_type.elem_type, _sizes(value)
     readers = [node for node in graph.node if name in node.input]
     makers = {value: node for node in graph.node for value in node.output}
     tail = makers.get(output)
     if len(readers) != 1 or tail is None or tail.op_type != "Slice" or tail.domain:
         return None
     joined = readers[0]
-    if joined.op_type != "Concat" or len(joined.input) != 2 or joined.input[0] != name:
+    if joined.op_type != "Concat" or len(joined.input) != 2:
+        return None
+    if joined.input[0] != name or joined.input[1] == name:
         return None
     whole = joined.output[0]
     stored = _sizes(known[whole]) if whole in known else []
@@ -196,14 +243,14 @@ def _queued(
     if tail.input[0] != whole or axis is None or len(stored) != len(sizes):
         return None
     rows = _rows_left_out(graph, tail, axis, stored)
-    if rows is None or stored[axis] != rows + sizes[axis]:
-        return None
+    if rows is None or stored[axis] != rows + sizes[axis] or rows > sizes[axis]:
+        return None  # a state without the new rows is smaller
     before = _unused(graph, f"{name}_before")
     graph.input.append(helper.make_tensor_value_info(before, kind, stored))
     at = list(graph.node).index(joined)
     graph.node[at].CopyFrom(_queue_node(joined.input[1], before, whole, (axis, rows)))
-    for value in [value for value in graph.value_info if value.name == whole]:
-        graph.value_info.remove(value)
+    for info in [info for info in graph.value_info if info.name == whole]:
+        graph.value_info.remove(info)
     _know(graph, whole, kind, stored)
     return Kept(before, whole, "")
 
@@ -211,10 +258,10 @@ def _queued(
 def _rows_left_out(graph: GraphProto, node: NodeProto, axis: int, shape: Sequence[int]) -> int | None:
     """The rows that a Slice leaves out at the begin of an axis of a `shape`; None if it takes others."""
     constants = constants_of(graph)
-    given = [constants.get(name) for name in node.input[1:]]
-    if None in given or len(given) not in (3, 4):
+    limits_of = [constants.get(name) for name in node.input[1:]]
+    if None in limits_of or len(limits_of) not in (3, 4):
         return None
-    limits = [numpy_helper.to_array(it).reshape(-1).tolist() for it in given if it is not None]
+    limits = [numpy_helper.to_array(it).reshape(-1).tolist() for it in limits_of if it is not None]
     if any(len(it) != 1 for it in limits) or limits[2][0] not in (axis, axis - len(shape)):
         return None
     start, end = limits[0][0], limits[1][0]

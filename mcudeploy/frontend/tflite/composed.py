@@ -56,16 +56,22 @@ def fill(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def floor_division(writer: Writer, operator: TfliteOperator) -> None:
-    """FLOOR_DIV and FLOOR_MOD of float values."""
+    """FLOOR_DIV and FLOOR_MOD of float values.
+
+    The quotient follows from the remainder, which is exact: rounded to float32, a quotient may become whole.
+    """
     result = writer.output(operator)
     if result.kind != "FLOAT32":
         raise Unsupported(f"of {result.kind}; FLOAT32 is supported")
-    dividend, divisor = (writer.real(writer.input(operator, position)) for position in (0, 1))
-    made = writer.node("Floor", [writer.node("Div", [dividend, divisor], main=False)])
-    if operator.op == "FLOOR_MOD":
-        whole = writer.node("Mul", [made, divisor], main=False)
-        made = writer.node("Sub", [dividend, whole], main=False)
-    writer.finish(result, made)
+    x, y = (writer.real(writer.input(operator, position)) for position in (0, 1))
+    remainder = writer.node("Mod", [x, y], main=False, fmod=1)
+    signs = (_part(writer, "Sign", each) for each in (remainder, y))
+    beyond = _part(writer, "Less", _part(writer, "Mul", *signs), 0.0)
+    remainder = writer.node("Where", [beyond, _part(writer, "Add", remainder, y), remainder])
+    if operator.op == "FLOOR_DIV":
+        whole = _part(writer, "Div", _part(writer, "Sub", x, remainder), y)
+        remainder = writer.node("Round", [whole], main=False)
+    writer.finish(result, remainder)
 
 
 def gelu(writer: Writer, operator: TfliteOperator) -> None:

@@ -18,7 +18,10 @@ _Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class TreeLevel:
-    """A level of the tree: `size` places below each node, or those of `indices` between its `segments`."""
+    """A level of the tree: `size` places below each node, or those of `indices` between its `segments`.
+
+    A level inside a block is dense.
+    """
 
     size: int
     segments: _Integers | None = None
@@ -53,6 +56,10 @@ class Sparsity:
         if len(nodes) != values.size:
             raise ValueError(f"the tree has {len(nodes)} leaves for {values.size} values")
         sizes = {axis: level.size for axis, level in zip(self.order, self.levels, strict=True)}
+        for axis, size in enumerate(shape):
+            block = prod(sizes[at] for at, whole in enumerate(self.blocked, start=rank) if whole == axis)
+            if block < 1 or (sizes[axis] and sizes[axis] * block != size):
+                raise ValueError(f"blocks of {block} do not fit axis {axis} of {list(shape)}")
         at = [places[axis] for axis in range(rank)]
         for inside, axis in enumerate(self.blocked, start=rank):
             at[axis] = at[axis] * sizes[inside] + places[inside]
@@ -61,6 +68,8 @@ class Sparsity:
             for each, size in zip(at, shape, strict=True)
         ):
             raise ValueError(f"a value lies outside {list(shape)}")
+        if len(np.unique(np.ravel_multi_index(at, shape))) != values.size:
+            raise ValueError("two values have one place")
         dense = np.zeros(shape, values.dtype)
         dense[tuple(at)] = values[nodes]
         return dense

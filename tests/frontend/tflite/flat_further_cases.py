@@ -128,11 +128,20 @@ def _(f: FlatFile) -> Any:
 
 
 for op in ("FLOOR_DIV", "FLOOR_MOD"):
+    for divisor in (0.75, -0.3):
 
-    @case(op, FLOAT, oracle=False)
+        @case(op, f"float{divisor}", oracle=False)
+        def _(f: FlatFile, op: str = op, divisor: float = divisor) -> Any:
+            x, by = f.add(1, 30), f.constant(np.float32(divisor), np.float32)
+            f.operator(op, [x, by], y := f.add(1, 30))
+            return [x], [y]
+
+    @case(op, "whole quotients", oracle=False)
     def _(f: FlatFile, op: str = op) -> Any:
-        x, by = f.add(1, 30), f.constant(np.float32(0.75), np.float32)
-        f.operator(op, [x, by], y := f.add(1, 30))
+        """Quotients that are whole numbers if they are rounded to float32."""
+        x, by = f.add(1, 30), f.constant(np.float32(0.1), np.float32)
+        f.operator("ROUND", [x], whole := f.add(1, 30))
+        f.operator(op, [whole, by], y := f.add(1, 30))
         return [x], [y]
 
 

@@ -1,0 +1,42 @@
+"""States that are replaced only after all operators have read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from mcudeploy.ir.graph import Operator, State
+
+
+def replaced_last(operators: Sequence[Operator], states: Sequence[State]) -> tuple[Operator, ...]:
+    """Let the operator that replaces a state depend on all other readers of the state.
+
+    It takes the results of those that it does not depend on as further inputs, which it does not use. States
+    that depend on each other need this: without it, an order may replace one before the other is computed.
+    """
+    makers = {operator.output: operator for operator in operators}
+    before = {state.after.tensor: state.before.tensor for state in states}
+    result = []
+    for operator in operators:
+        state = before.get(operator.output, operator.output)
+        if state in operator.inputs:
+            needed = set(_ancestors(makers, operator))
+            others = [
+                it.output
+                for it in operators
+                if state in it.inputs and it is not operator and it.output not in needed
+            ]
+            operator = replace(operator, inputs=(*operator.inputs, *others))  # noqa: PLW2901
+        result.append(operator)
+    return tuple(result)
+
+
+def _ancestors(makers: dict[str, Operator], operator: Operator) -> Iterator[str]:
+    """The tensors that an operator depends on."""
+    pending, seen = list(operator.inputs), set[str]()
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            yield name
+            pending += makers[name].inputs if name in makers else ()
