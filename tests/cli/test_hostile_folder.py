@@ -53,6 +53,7 @@ VISITS = {
     "boards": "boards --explain ./evil.toml",
     "devices": "devices",
     "doctor": "doctor --board ./evil.toml",
+    "frontend": "frontend micro-speech -o front.tflite",
     "fit": "fit m.onnx --boards stm32f405,./evil.toml",
     "check": "check m.onnx",
     "plan": "plan m.onnx --no-split",

@@ -12,7 +12,6 @@ import pytest
 from models import quantised_convolutions
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.codegen.program import make_program
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
@@ -34,7 +33,7 @@ def moved(model: Path, board: str, *, streamed: bool = False) -> Deployment:
     made = api.plan_model(model, target, Options(time_limit=0.5, max_overhead=30, stream_input=streamed))
     plan = with_moves(made.plan, alignment=target.offset_unit)
     assert plan.splits and len(plan.layout.transfers) > 3
-    return replace(made, plan=plan, program=make_program(plan, made.model.calls, "small", target))
+    return replace(made, plan=plan, board=target, prefix="small")
 
 
 @pytest.mark.parametrize(("board", "streamed"), [("host", False), ("host", True), ("mps2-an386", True)])
