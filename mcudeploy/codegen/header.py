@@ -13,7 +13,7 @@ from mcudeploy.codegen.ctext import c_elements, c_float, comment_text
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import DType, GraphIO, Tensor
 from mcudeploy.ir.plan import Plan, Residences, Run, memories_of
-from mcudeploy.ops.host_io import is_channels_last
+from mcudeploy.ops.host_io import is_channels_last, stored_axes
 from mcudeploy.planner.place.solve import laid_out_buffers
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
@@ -191,7 +191,10 @@ def _border_layout(border: GraphIO, tensor: Tensor) -> str:
     elif is_channels_last(border.shape, border.order):
         order = "channels last"
     else:
-        raise ValueError(f"{border.name!r} is neither in the order of the ONNX model nor channels last")
+        axes = stored_axes(border.shape, border.order)
+        if axes is None:
+            raise ValueError(f"{border.name!r} is not in an order of the ONNX model's axes")
+        order = f"its axes in the order {', '.join(map(str, axes))}"
     offset = {"uint8": ", less 128", "bool": ", 0 or 1", "uint32": ", the bits of a uint32_t"}.get(
         border.dtype, ""
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, get_type_hints
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
+from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
 
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import UsageError
@@ -23,7 +23,7 @@ class Reading(TypedDict, total=False):
     """Options of reading a model: `shapes` and `bind` by input; `state`: by output, the next run's input."""
 
     shapes: Mapping[str, tuple[PositiveInt, ...]]
-    bind: Mapping[str, float]
+    bind: Mapping[str, FiniteFloat]
     state: Mapping[str, str]
     float_io: bool
     keep_constant_channels: bool

@@ -30,6 +30,18 @@ def is_channels_last(shape: tuple[int, ...], order: NDArray[np.int32]) -> bool:
     return bool(np.array_equal(moved, np.arange(moved.size)))
 
 
+def stored_axes(shape: tuple[int, ...], order: NDArray[np.int32]) -> tuple[int, ...] | None:
+    """Return the axes of a tensor from the outermost to the innermost as `order` (see GraphIO) stores them.
+
+    None if it is no order of axes.
+    """
+    there = order.reshape(shape)
+    steps = [int(np.diff(there, axis=axis).flat[0]) if size > 1 else 0 for axis, size in enumerate(shape)]
+    axes = tuple(sorted(range(len(shape)), key=lambda axis: -steps[axis]))
+    moved = np.transpose(there, axes).reshape(-1)
+    return axes if np.array_equal(moved, np.arange(moved.size)) else None
+
+
 def to_device(border: GraphIO, tensor: Tensor, array: Array) -> Array:
     """Convert an array of the ONNX tensor's shape and dtype to the stored tensor of
     tensor.shape.

@@ -103,6 +103,7 @@ def test_the_steps_equal_the_model_with_its_states_fed_back(tmp_path: Path) -> N
         (InputChoices(states={"h": "cache_out"}), r"'cache_out' is float32 \[1, 4, 4\], and input 'h'"),
         (InputChoices(states={"h": "h_new"}), "no output 'h_new'; its outputs are y, cache_out, h_out"),
         (InputChoices(constants={"h": 0}, states={"h": "h_out"}), "a constant .--bind. or a state"),
+        (InputChoices(constants=dict.fromkeys(("x", "cache", "h", "rate"), 0.0)), "leave the model no input"),
         (InputChoices(constants={"rate": 1e30}), "cannot be 1e[+]30"),
         (InputChoices(constants={"x": 1e39}), "cannot be 1e[+]39"),
         (InputChoices(states={"h": "h_out", "cache": "h_out"}), "'h_out' is the state of two inputs"),
@@ -134,6 +135,32 @@ def test_a_state_is_no_output(tmp_path: Path) -> None:
     onnx.save(build([node("Add", "s x", "s_out")], {"x": row, "s": row}, ["s_out"]), path)
     with pytest.raises(UsageError, match=r"the model's only output.*Identity"):
         load(path, choices=InputChoices(states={"s": "s_out"}))
+
+
+def test_a_cache_of_images(tmp_path: Path) -> None:
+    """The header names the order of axes: time is the first."""
+    weights = np.random.default_rng(0).standard_normal((5, 4, 3, 3)).astype(np.float32) / 6
+    limits = {"start": np.array([-2]), "end": np.array([np.iinfo(np.int64).max]), "axes": np.array([2])}
+    model = build(
+        [
+            node("Concat", "cache x", "rows", axis=2),
+            node("Conv", "rows w", "features"),
+            node("Relu", "features", "y"),
+            node("Slice", "rows start end axes", "cache_out"),
+        ],
+        {"x": np.zeros((1, 4, 1, 6), np.float32), "cache": np.zeros((1, 4, 2, 6), np.float32)},
+        ["y", "cache_out"],
+        {"w": weights, **limits},
+    )
+    path, out = tmp_path / "images.onnx", tmp_path / "out"
+    onnx.save(model, path)
+    options = Options(time_limit=1, states=(("cache", "cache_out"),))
+    assert reports.run_model(path, HOST, options, inputs=[], expected=[], steps=5)["verified"]
+    reports.build_models([path], HOST.board, options, out)
+    assert (
+        "float32 [1,4,3,6] as [1][3][24], its axes in the order 2,"
+        in (out / "include" / "images.h").read_text()
+    )
 
 
 def test_an_old_operator_set_is_refused(tmp_path: Path) -> None:

@@ -68,6 +68,8 @@ def amend(proto: ModelProto, choices: InputChoices) -> Amended:
     notes = fix_inputs(graph, choices.shapes)
     for name, value in choices.constants.items():
         _bind(graph, name, value)
+    if not any(value.name not in choices.states for value in graph.input):
+        raise UsageError("--bind and --state leave the model no input")
     if not choices.states:
         return Amended(notes=notes)
     if opset_of(proto) < _LEAST_OPSET:
