@@ -43,7 +43,7 @@ _LEAST_OPSET = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Amended:
-    """What `amend` adds to a model: states, definitions of operators that ONNX lacks, and notes."""
+    """Additions of `amend` to a model: states, definitions of operators that ONNX lacks, and notes."""
 
     states: tuple[Kept, ...] = ()
     functions: tuple[FunctionProto, ...] = ()
