@@ -137,30 +137,38 @@ def test_a_state_is_no_output(tmp_path: Path) -> None:
         load(path, choices=InputChoices(states={"s": "s_out"}))
 
 
-def test_a_cache_of_images(tmp_path: Path) -> None:
-    """The header names the order of axes: time is the first."""
+def _images(folder: Path, reader: str) -> tuple[Path, Options]:
+    """A cache of rows of images, which a convolution or a function reads."""
     weights = np.random.default_rng(0).standard_normal((5, 4, 3, 3)).astype(np.float32) / 6
     limits = {"start": np.array([-2]), "end": np.array([np.iinfo(np.int64).max]), "axes": np.array([2])}
     model = build(
         [
             node("Concat", "cache x", "rows", axis=2),
-            node("Conv", "rows w", "features"),
-            node("Relu", "features", "y"),
+            node("Conv", "rows w", "y") if reader == "Conv" else node(reader, "rows", "y"),
             node("Slice", "rows start end axes", "cache_out"),
         ],
         {"x": np.zeros((1, 4, 1, 6), np.float32), "cache": np.zeros((1, 4, 2, 6), np.float32)},
         ["y", "cache_out"],
-        {"w": weights, **limits},
+        limits | ({"w": weights} if reader == "Conv" else {}),
     )
-    path, out = tmp_path / "images.onnx", tmp_path / "out"
+    path = folder / "images.onnx"
     onnx.save(model, path)
-    options = Options(time_limit=1, states=(("cache", "cache_out"),))
+    return path, Options(time_limit=1, states=(("cache", "cache_out"),))
+
+
+def test_channels_of_cached_images_come_last(tmp_path: Path) -> None:
+    path, options = _images(tmp_path, "Conv")
+    graph = load(path, choices=InputChoices(states=dict(options.states)))
+    assert [operator.op.kind for operator in graph.operators] == ["Queue", "Reshape", "Conv2d"]
+    assert reports.run_model(path, HOST, options, inputs=[], expected=[], steps=5)["verified"]
+
+
+def test_headers_name_the_order_of_axes(tmp_path: Path) -> None:
+    (path, options), out = _images(tmp_path, "Tanh"), tmp_path / "out"
     assert reports.run_model(path, HOST, options, inputs=[], expected=[], steps=5)["verified"]
     reports.build_models([path], HOST.board, options, out)
-    assert (
-        "float32 [1,4,3,6] as [1][3][24], its axes in the order 2,"
-        in (out / "include" / "images.h").read_text()
-    )
+    header = (out / "include" / "images.h").read_text()
+    assert "float32 [1,4,3,6] as [1][3][24], its axes in the order 2," in header
 
 
 def test_an_old_operator_set_is_refused(tmp_path: Path) -> None:

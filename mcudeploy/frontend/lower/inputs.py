@@ -113,7 +113,8 @@ def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None
                 if node.op in _IMAGE_OPS and node.inputs[0] == current:
                     return image_positions(places)
                 if node.op == "Queue" and node.domain and node.inputs[0] == current:
-                    return newest_rows(node, places)
+                    rows = by_time(builder, node, places)
+                    return rows.reshape(1, len(rows), -1)
                 if node.op in _STORAGE_ORDER_OPS:
                     return places.reshape(natural_shape(places.shape))
                 if node.op in VIEWS:
@@ -125,10 +126,17 @@ def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None
     return None
 
 
-def newest_rows(node: Node, index: IndexArray) -> IndexArray:
-    """The index array that reads the newest rows of a queue as (1, rows, the rest)."""
-    rows = np.moveaxis(index, node.integer("axis", 0), 0)
-    return rows.reshape(1, len(rows), -1)
+def by_time(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
+    """The index array that reads a tensor of a queue by time: rows, then its other axes.
+
+    The channels of images that a convolution or a pool reads come last.
+    """
+    axis = node.integer("axis", 0)
+    rows = np.moveaxis(index, axis, 0)
+    readers = builder.consumers.get(node.output, [])
+    if axis == 2 and index.ndim == 4 and any(it.op in _IMAGE_OPS for it in readers):
+        rows = np.moveaxis(rows, 2, -1)
+    return rows
 
 
 def _keeps_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:

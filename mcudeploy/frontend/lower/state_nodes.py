@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.inputs import meaning, newest_rows, state_input
+from mcudeploy.frontend.lower.inputs import by_time, meaning, state_input
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, positions
 from mcudeploy.ops.move import Slice
@@ -34,12 +34,15 @@ def load(builder: Builder, node: Node) -> None:
 
 def queue(builder: Builder, node: Node) -> None:
     """Queue: the newest rows, and a state that they enter along an axis, which is stored as rows."""
-    name, axis = node.inputs[1], node.integer("axis", 0)
+    name = node.inputs[1]
     value = builder.value(node.inputs[0])
     value = builder.real(node.inputs[0]) if value.real else builder.integers(node.inputs[0])
-    x = builder.arranged(value.tensor, newest_rows(node, value.index), (node,))
-    length, *others = np.moveaxis(positions(_shape(builder, name)), axis, 0).shape
-    index = np.moveaxis(positions((length, *others)), 0, axis)
+    newest = by_time(builder, node, value.index)
+    x = builder.arranged(value.tensor, newest.reshape(1, len(newest), -1), (node,))
+    shape = _shape(builder, name)
+    order = by_time(builder, node, positions(shape))
+    index = np.argsort(order, axis=None).astype(np.int32).reshape(shape)
+    length, *others = order.shape
     stored = (1, length, prod(others))
     known = builder.tensors[x].quantization
     state = state_input(builder, name, stored, known, index)
