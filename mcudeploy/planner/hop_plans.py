@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import FitError
+from mcudeploy.common.interrupts import signalled
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.cost.tiles import KnownSource, nothing_known
 from mcudeploy.ir.graph import KeptRows
@@ -34,7 +35,8 @@ def find_hop_plans(
     """Return plans of a model whose window moves, for the rows to keep that suit the limits best.
 
     The latency limit is relative to the fastest unsplit plan of any choice. With a RAM limit, the fastest
-    plan that fits is chosen. Raises FitError if no choice fits.
+    plan that fits is chosen. Ctrl-C ends the search with the best of the choices planned so far. Raises
+    FitError if no choice fits.
     """
     if model.window is None:
         raise ValueError("the model has no window")
@@ -53,16 +55,20 @@ def find_hop_plans(
             refused = error
         else:
             planned.append(replace(plans, own_overhead=own))
+        if signalled() or (planned and planned[-1].interrupted):
+            break
     if not planned:
         raise refused or FitError("no choice of rows to keep fits")
     best = min(planned, key=lambda it: _rank(it, limit, options.ram_limit))
-    if options.split:
+    interrupted = any(it.interrupted for it in planned)
+    if options.split and not interrupted:
         chosen, own = model.same_rows(best.baseline.graph), best.limit(options.max_overhead)
         rest = replace(options, time_limit=options.time_limit * (1 - _SHARE), max_overhead=own)
         progress.stage("planning the chosen rows")
         start = next(iter(best.candidates), None)
         best = find_plans(chosen, board, rest, start=start, report=report, progress=progress, known=known)
         best = replace(best, own_overhead=own)
+    best = replace(best, interrupted=interrupted or best.interrupted)
     whole = search_plans(model.of_window(model.isa), board, replace(options, split=False), known=known)
     return replace(best, hop_curve=HopCurve(tuple(map(_point, planned)), _point(whole)))
 

@@ -1,0 +1,56 @@
+"""The search for the rows to keep, together with the plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hop.window_models import TimeConv, time_network
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.planner import hop_plans
+from mcudeploy.planner.hop_plans import find_hop_plans
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import Planned, find_plans
+from mcudeploy.planner.search import splitting
+
+BOARD = load_board("mps2-an386")
+PADDED = (TimeConv(8, kernel=3, stride=2, pads=(1, 1)), TimeConv(8, kernel=3, pads=(1, 1)))
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    return time_network(tmp_path / "net.onnx", 20, 6, PADDED, "mean")
+
+
+class Searches:
+    """Records the results of the searches for each choice of rows, and interrupts the search `last`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, last: int | None = None) -> None:
+        self.results: list[Planned] = []
+        self._last = last
+        monkeypatch.setattr(hop_plans, "find_plans", self._find_plans)
+        monkeypatch.setattr("mcudeploy.planner.search.splitting._finish", self._finish(splitting._finish))
+
+    def _find_plans(self, *arguments: Any, **options: Any) -> Planned:
+        self.results.append(find_plans(*arguments, **options))
+        return self.results[-1]
+
+    def _finish(self, finish: Any) -> Any:
+        def finishing(*arguments: Any) -> None:
+            if len(self.results) + 1 == self._last:
+                raise KeyboardInterrupt
+            finish(*arguments)
+
+        return finishing
+
+
+@pytest.mark.parametrize("last", [1, 2])
+def test_an_interrupt_ends_all_searches(last: int, net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = Searches(monkeypatch, last)
+    planned = find_hop_plans(load_model(net, hop=2), BOARD, Options(hop=2, time_limit=2))
+    assert [it.interrupted for it in searches.results] == [False] * (last - 1) + [True]
+    assert planned.interrupted and planned.choices
+    assert planned.hop_curve is not None and len(planned.hop_curve.points) == last
