@@ -91,7 +91,7 @@ def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> 
     model = read_model(chosen.model.path, options, isa=chosen.board.isa).same_rows(chosen.plan.graph)
     options = replace(options, max_overhead=lower)
     planned = plans_by_estimates(model, chosen.board, options, progress, choose_rows=False)
-    return _of_plans(planned, chosen.board, options)
+    return _of_plans(planned.with_rows_of(chosen.planned), chosen.board, options)
 
 
 def _first(samples: list[Sample], steps: int | None) -> list[Sample]:

@@ -58,8 +58,9 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
     lower = chosen.made.tighter_limit(planned.limit(options.max_overhead))
     if lower is not None:
         progress.stage(f"searching again, for at most {lower:.2f} % by times of tiles")
-        planned = _search(model, fleet, replace(options, max_overhead=lower), progress)
-        chosen = _choose(planned, fleet, options, progress)
+        same_rows, tighter = model.same_rows(chosen.made.plan.graph), replace(options, max_overhead=lower)
+        again = _search(same_rows, fleet, tighter, progress, choose_rows=False)
+        chosen = _choose(again.with_rows_of(planned), fleet, options, progress)
     tuned = fleet.on_one(lambda target: _iterated(chosen, target, options, progress))
     return replace(tuned, measurers=len(targets))
 
@@ -92,16 +93,23 @@ def _keeps(overhead: float | None, limit: float) -> bool:
     return overhead is None or overhead <= limit
 
 
-def _search(model: Model, fleet: Fleet, options: Options, progress: Progress) -> Planned:
+def _search(
+    model: Model, fleet: Fleet, options: Options, progress: Progress, *, choose_rows: bool = True
+) -> Planned:
+    """Return plans by times of tiles on the devices; the search begins with the result of `plan`.
+
+    `choose_rows`: if the model's window moves, choose the rows to keep as well.
+    """
     board, emulated = fleet.first.board, fleet.first.emulated
-    start, own = None, None
+    begun: Planned | None = None
+    start = None
     if options.split and options.plan_file is None:
-        begun = plans_by_estimates(model, board, options, progress)
+        begun = plans_by_estimates(model, board, options, progress, choose_rows=choose_rows)
         if begun.interrupted:
             return begun
         start = begun.choices[0]
         model = model.same_rows(start.graph)
-        options, own = replace(options, max_overhead=begun.limit(options.max_overhead)), begun.own_overhead
+        options = replace(options, max_overhead=begun.limit(options.max_overhead))
     unit = options.unit_on(board) if emulated else "instructions"
     paces = per_instruction(board.core, unit)
     progress.stage(f"building the measurer for {board.name}")
@@ -128,7 +136,8 @@ def _search(model: Model, fleet: Fleet, options: Options, progress: Progress) ->
             planned = find_plans(model, board, options, tiles, start=start, report=report, progress=progress)
         except FitError as error:
             raise with_ways_out(error, model, board, options, progress) from error
-    return replace(planned, search=counted(planned.search), own_overhead=own)
+    planned = replace(planned, search=counted(planned.search))
+    return planned if begun is None else planned.with_rows_of(begun)
 
 
 def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress) -> Tuned:
@@ -171,8 +180,8 @@ def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress
         return Tuned(base, unsplit, unsplit, tried + 1)
     what = f"the plan of {options.plan_file}" if options.plan_file else "the fastest plan within --ram-limit"
     raise LatencyError(
-        f"{what} takes {overhead:+.2f} % of the unsplit plan's time, the limit is {options.max_overhead:g} "
-        "%. Search for another (--split), or raise --max-overhead"
+        f"{what} takes {overhead:+.2f} % of the unsplit plan's time, the limit is {round(limit, 2):g} %. "
+        "Search for another (--split), or raise --max-overhead"
     )
 
 

@@ -101,6 +101,10 @@ class Planned:
         """Return the latency limit of these plans in percent over the baseline, for that of the options."""
         return max_overhead if self.own_overhead is None else self.own_overhead
 
+    def with_rows_of(self, first: Planned) -> Planned:
+        """Return these plans with the latency limit of the search that chose their kept rows."""
+        return replace(self, own_overhead=first.own_overhead)
+
     def model_of(self, plan: Plan) -> Model:
         """Return the model in the form of a plan, with its kernels."""
         return self.models[plan.form].with_kernels(plan.kernels)
