@@ -102,8 +102,8 @@ class Planned:
         return max_overhead if self.own_overhead is None else self.own_overhead
 
     def with_rows_of(self, first: Planned) -> Planned:
-        """Return these plans with the latency limit of the search that chose their kept rows."""
-        return replace(self, own_overhead=first.own_overhead)
+        """Return these plans with the latency limit and the curve of the search that chose their rows."""
+        return replace(self, own_overhead=first.own_overhead, hop_curve=first.hop_curve)
 
     def model_of(self, plan: Plan) -> Model:
         """Return the model in the form of a plan, with its kernels."""
