@@ -9,7 +9,6 @@ from mcudeploy.common.errors import FitError
 from mcudeploy.common.interrupts import signalled
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.cost.tiles import KnownSource, nothing_known
-from mcudeploy.ir.graph import KeptRows
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.hop.choices import choices
 from mcudeploy.planner.model.model import Model
@@ -70,7 +69,19 @@ def find_hop_plans(
         best = replace(best, own_overhead=own)
     best = replace(best, interrupted=interrupted or best.interrupted)
     whole = search_plans(model.of_window(model.isa), board, replace(options, split=False), known=known)
-    return replace(best, hop_curve=HopCurve(tuple(map(_point, planned)), _point(whole)))
+    return replace(best, hop_curve=HopCurve(tuple(map(_first_point, planned)), _first_point(whole)))
+
+
+def hop_point(model: Model, plan: Plan) -> HopPoint:
+    """Return the point of a plan on the curve of choices; `model` has the plan's form and kernels."""
+    graph, hop = plan.graph, plan.graph.hop
+    return HopPoint(
+        keeping=() if hop is None else hop.keeping,
+        state_bytes=sum(graph.tensors[state.tensor].size_bytes for state in graph.states),
+        arena_bytes=plan.layout.arena_bytes,
+        macs=model.macs,
+        ticks=_ticks(plan),
+    )
 
 
 def _own_overhead(base: Plan, limit: float, options: Options) -> float:
@@ -81,25 +92,13 @@ def _own_overhead(base: Plan, limit: float, options: Options) -> float:
     return 100 * (limit / ticks - 1)
 
 
-def _keeping(planned: Planned) -> tuple[tuple[str, KeptRows], ...]:
-    hop = planned.baseline.graph.hop
-    return () if hop is None else hop.keeping
-
-
 def _ticks(plan: Plan) -> float:
     return plan.estimate.ticks + plan.estimate.exposed_ticks
 
 
-def _point(planned: Planned) -> HopPoint:
+def _first_point(planned: Planned) -> HopPoint:
     plan = planned.choices[0]
-    graph, model = plan.graph, planned.model_of(plan)
-    return HopPoint(
-        keeping=_keeping(planned),
-        state_bytes=sum(graph.tensors[state.tensor].size_bytes for state in graph.states),
-        arena_bytes=plan.layout.arena_bytes,
-        macs=model.macs,
-        ticks=_ticks(plan),
-    )
+    return hop_point(planned.model_of(plan), plan)
 
 
 def _rank(planned: Planned, limit: float, ram_limit: int | None) -> tuple[bool, float, float]:

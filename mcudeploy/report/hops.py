@@ -6,6 +6,7 @@ from typing import Any
 
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import MODEL_UNIT, latency_object
+from mcudeploy.planner.hop_plans import hop_point
 from mcudeploy.planner.planner import HopPoint
 
 JsonObject = dict[str, Any]
@@ -14,13 +15,15 @@ JsonObject = dict[str, Any]
 def moving_window(deployment: Deployment) -> JsonObject | None:
     """Report what a run computes of a window and what it keeps; null if a run takes whole inputs.
 
-    `whole`: the unsplit plan of whole windows. It and `curve` are null for a stored plan. Latencies are
-    estimates.
+    `whole`: the unsplit plan of whole windows. `curve`: a plan for each choice of rows to keep, among them
+    the deployed one. Both are null for a stored plan. Latencies are estimates.
     """
     window, hop = deployment.model.window, deployment.plan.graph.hop
     if window is None or hop is None:
         return None
     tensors, curve = window.graph.tensors, deployment.planned.hop_curve
+    own = hop_point(deployment.model, deployment.plan)
+    points = None if curve is None else [own if it.keeping == own.keeping else it for it in curve.points]
     macs = {it.output: window.graph.loops(it).macs() for it in window.graph.operators}
     return {
         "hop": hop.rows,
@@ -40,7 +43,7 @@ def moving_window(deployment: Deployment) -> JsonObject | None:
         ],
         "whole_windows": dict(window.steady.ends),
         "whole": None if curve is None else _point(deployment, curve.whole),
-        "curve": None if curve is None else [_point(deployment, it) for it in curve.points],
+        "curve": None if points is None else [_point(deployment, it) for it in points],
     }
 
 

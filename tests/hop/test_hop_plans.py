@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 from hop.window_models import TimeConv, time_network
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
 from mcudeploy.planner import hop_plans
 from mcudeploy.planner.hop_plans import find_hop_plans
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_plans
 from mcudeploy.planner.search import splitting
+from mcudeploy.report import as_json
 
 BOARD = load_board("mps2-an386")
 PADDED = (TimeConv(8, kernel=3, stride=2, pads=(1, 1)), TimeConv(8, kernel=3, pads=(1, 1)))
@@ -54,3 +57,15 @@ def test_an_interrupt_ends_all_searches(last: int, net: Path, monkeypatch: pytes
     assert [it.interrupted for it in searches.results] == [False] * (last - 1) + [True]
     assert planned.interrupted and planned.choices
     assert planned.hop_curve is not None and len(planned.hop_curve.points) == last
+
+
+def test_the_curve_has_the_deployed_plan(net: Path) -> None:
+    """Also a plan that the last search, or times of a device, took in place of the curve's."""
+    deployment = api.plan_model(net, BOARD, Options(hop=2, time_limit=2, max_overhead=40))
+    plan = replace(deployment.plan, layout=replace(deployment.plan.layout, arenas={"sram": 8}))
+    report = as_json(replace(deployment, plan=plan))
+    curve = report["window"]["curve"]
+    (chosen,) = (it for it in curve if it["keeping"] == report["window"]["keeping"])
+    assert chosen["arena_bytes"] == report["arena_bytes"] == 8
+    assert chosen["state_bytes"] == report["state_bytes"] and chosen["macs"] == report["macs"]
+    assert all(it["arena_bytes"] > 8 for it in curve if it is not chosen)
