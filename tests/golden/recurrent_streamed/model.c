@@ -169,6 +169,9 @@ void recurrent_run(void)
 
 void recurrent_step(uint32_t step)
 {
+    if (step == 0u) {
+        begin();
+    }
     mcud_step(&recurrent_program, step);
 }
 

@@ -71,8 +71,7 @@ void recurrent_reset(void);
 /* Runs the model once, from the states that the last run left. */
 void recurrent_run(void);
 
-/* Runs one step, 0 <= step < RECURRENT_STEPS: for schedulers that share the core. Run them in ascending order; call
- * recurrent_reset() before the very first one. */
+/* Runs one step, 0 <= step < RECURRENT_STEPS: for schedulers that share the core. Run them in ascending order. */
 void recurrent_step(uint32_t step);
 
 /* Runs the model once and calls `hook` after each step, to time steps or to feed a watchdog. */

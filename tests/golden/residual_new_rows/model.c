@@ -712,6 +712,9 @@ uint32_t residual_push(const int8_t *rows)
 
 void residual_step(uint32_t step)
 {
+    if (step == 0u) {
+        begin();
+    }
     mcud_step(&residual_program, step);
 }
 

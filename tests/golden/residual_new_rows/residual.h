@@ -118,15 +118,15 @@ int8_t *residual_state_2(void);
 void residual_reset(void);
 
 /* Runs the model on RESIDUAL_HOP_ROWS new rows, which enter the window of RESIDUAL_WINDOW_ROWS rows at its end; the oldest leave it.
- * `rows` is outside of the arena. Returns the number of runs that the window still needs to be full: the outputs are
- * valid if it is 0. residual_run() does the same with the rows in residual_input(). */
+ * `rows` is outside of the arena, so it must not be residual_input(). Returns the number of runs that the window
+ * still needs to be full: the outputs are valid if it is 0. residual_run() does the same with the rows in
+ * residual_input(). */
 uint32_t residual_push(const int8_t *rows);
 
 /* Runs the model once, from the states that the last run left. */
 void residual_run(void);
 
-/* Runs one step, 0 <= step < RESIDUAL_STEPS: for schedulers that share the core. Run them in ascending order; call
- * residual_reset() before the very first one. */
+/* Runs one step, 0 <= step < RESIDUAL_STEPS: for schedulers that share the core. Run them in ascending order. */
 void residual_step(uint32_t step);
 
 /* Runs the model once and calls `hook` after each step, to time steps or to feed a watchdog. */
