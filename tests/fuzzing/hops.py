@@ -43,8 +43,8 @@ _LAYERS = (
 )
 
 _SPLITTING = Options(time_limit=0.15, max_overhead=100)
-_HOPS_AFTER = 4
-"""Number of runs that are compared."""
+_COMPARED = 4
+"""Number of runs that are compared, from the first one that fills the window on."""
 
 
 def draw_window(seed: int) -> onnx.ModelProto:
@@ -150,15 +150,15 @@ def _compared(subject: _Subject, executable: Path, first: int) -> HopFinding:
     source = graph.tensors[graph.inputs[0].tensor]
     random = np.random.default_rng(subject.seed)
     fill = -(-source.shape[0] // hop)
-    stream = _values((hop * (fill + _HOPS_AFTER), *source.shape[1:]), source.dtype.value, random)
-    ends = [hop * (fill + number) for number in range(1, _HOPS_AFTER + 1)]
+    stream = _values((hop * (fill + _COMPARED - 1), *source.shape[1:]), source.dtype.value, random)
+    ends = [hop * (fill + number) for number in range(_COMPARED)]
     windows = [{source.name: stream[end - source.shape[0] : end]} for end in ends]
     pushes = [{source.name: stream[at : at + hop]} for at in range(0, len(stream), hop)]
     try:
         with programs.Runner(executable) as runner:
             expected = _run(runner, first, subject.whole, windows)
             for number, made in enumerate(subject.ways, 1):
-                results = _run(runner, first + number, made, pushes)[-_HOPS_AFTER:]
+                results = _run(runner, first + number, made, pushes)[-_COMPARED:]
                 for step, (want, got) in enumerate(zip(expected, results, strict=True)):
                     for at, (one, other) in enumerate(zip(want, got, strict=True)):
                         if one.tobytes() != other.tobytes():
