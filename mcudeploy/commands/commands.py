@@ -29,7 +29,7 @@ from mcudeploy.execution.results import Flashed, Measured, VerifiedRun
 from mcudeploy.execution.running import Ran, known_within_limit, run_within_limit
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.planner import planfile
-from mcudeploy.planner.hop_plans import find_hop_plans
+from mcudeploy.planner.hop_plans import find_hop_plans, smallest_choice
 from mcudeploy.planner.model.model import Model, read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_plans
@@ -133,6 +133,8 @@ def with_ways_out(
 ) -> FitError:
     """Return the error with proposals that make the model fit, each tried by a short search."""
     progress.stage("looking for what would fit")
+    if model.window is not None and options.plan_file is None:
+        model = smallest_choice(model, board, options)
     found = WaysOut(model, board, options).proposals(list_boards())
     if options.plan_file is None:
         found += _as_int8(model, board, options)

@@ -72,6 +72,15 @@ def find_hop_plans(
     return replace(best, hop_curve=HopCurve(tuple(map(_first_point, planned)), _first_point(whole)))
 
 
+def smallest_choice(model: Model, board: Board, options: Options) -> Model:
+    """Return the model that keeps all rows, or the input's alone, whichever has the smaller unsplit plan."""
+
+    def arena_bytes(one: Model) -> int:
+        return search_plans(one, board, replace(options, split=False)).baseline.layout.arena_bytes
+
+    return min((model, model.keeping({})), key=arena_bytes)
+
+
 def hop_point(model: Model, plan: Plan) -> HopPoint:
     """Return the point of a plan on the curve of choices; `model` has the plan's form and kernels."""
     graph, hop = plan.graph, plan.graph.hop

@@ -11,6 +11,7 @@ from hop.window_models import TimeConv, time_network
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
+from mcudeploy.common.errors import FitError
 from mcudeploy.planner import hop_plans
 from mcudeploy.planner.hop_plans import find_hop_plans
 from mcudeploy.planner.model.model import load_model
@@ -69,3 +70,16 @@ def test_the_curve_has_the_deployed_plan(net: Path) -> None:
     assert chosen["arena_bytes"] == report["arena_bytes"] == 8
     assert chosen["state_bytes"] == report["state_bytes"] and chosen["macs"] == report["macs"]
     assert all(it["arena_bytes"] > 8 for it in curve if it is not chosen)
+
+
+def test_proposals_may_keep_fewer_rows(tmp_path: Path) -> None:
+    """The rows of the input alone need less RAM than all rows, by more than the grain of proposals."""
+    path = time_network(tmp_path / "net.onnx", 40, 6, 4 * (TimeConv(8, pads=(1, 1)),), "mean")
+    options, model = Options(hop=2, time_limit=2, ram_limit=64), load_model(path, hop=2)
+    with pytest.raises(FitError) as error:
+        api.plan_model(path, BOARD, options)
+    (proposal,) = error.value.proposals
+    limit = int(proposal.option.removeprefix("--ram-limit "))
+    everything = find_plans(model, BOARD, replace(options, ram_limit=None))
+    assert limit < everything.choices[0].layout.arena_bytes
+    assert api.plan_model(path, BOARD, replace(options, ram_limit=limit)).plan.layout.arena_bytes <= limit
