@@ -136,8 +136,8 @@ class State:
 
 
 KeptRows = Literal["all", "last"]
-"""The rows of a tensor that may stay for the next run of a window: all that it reads, or those alone that it
-reads together with new rows. The rows at the start of the window are then computed in every run.
+"""Which rows of a tensor are kept for the next run: `all` that it reads, or only the `last` ones, which it
+reads together with new rows. With `last`, every run computes the rows at the start of the window.
 """
 
 

@@ -230,8 +230,8 @@ OPTIONS = (
     OptionSpec(
         "hop",
         int,
-        "Rows of the input that are new in each run, of a window that moves along its first spatial axis. A "
-        "run computes only the rows that change.",
+        "Take this number of new rows in each run, and compute only the rows that change. The window moves "
+        "along the first spatial axis of the input.",
         metavar="ROWS",
         least=1,
     ),

@@ -179,14 +179,14 @@ def load_form(
 
 
 def load_keeping(path: Path, model_sha256: str, board: str, hop: int | None) -> Mapping[str, KeptRows] | None:
-    """Return the tensors whose rows a plan of this hop keeps between runs; None without a hop.
+    """Return the tensors whose rows a stored plan keeps, and which rows; None for a plan without a hop.
 
-    Raises ConfigError as `load_form` does, and for a plan with another hop.
+    Raises ConfigError as `load_form` does, and if the plan's hop is not `hop`.
     """
     stored = _read(path, model_sha256, board).hop
     if (None if stored is None else stored.rows) != hop:
-        made = "without --hop" if stored is None else f"with --hop {stored.rows}"
-        raise ConfigError(f"{path} is a plan {made}: give the same, or make a new plan")
+        own = "without --hop: leave it out" if stored is None else f"with --hop {stored.rows}: give the same"
+        raise ConfigError(f"{path} is a plan {own}, or make a new plan")
     return None if stored is None else stored.keeping
 
 

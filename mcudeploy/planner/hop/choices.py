@@ -18,7 +18,7 @@ Keeping = Mapping[str, KeptRows]
 """The tensors whose rows are kept, and which."""
 
 _MOST_STATES = 16
-"""Limit of the states that are dropped one by one; of more, the first or the last ones are kept."""
+"""Above this number of states, only the first ones are kept or dropped together."""
 
 
 @dataclass(frozen=True, slots=True)

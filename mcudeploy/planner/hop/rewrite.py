@@ -34,7 +34,7 @@ class _Held:
 def incremental(graph: Graph, steady: Steadiness, rows: Mapping[str, ComputedRows]) -> Graph:
     """Return the graph of a run that computes `rows` of each tensor from new rows of the input.
 
-    Its outputs are those of the window, bit for bit, once all rows of the window were fed.
+    Once the window is full, its outputs equal those of `graph`, bit for bit.
     """
     return _Rewriter(graph, steady, rows).rewritten()
 

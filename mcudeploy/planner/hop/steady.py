@@ -26,8 +26,8 @@ from mcudeploy.tiling.dataflow import Dataflow, RowAccess
 
 @dataclass(frozen=True, slots=True)
 class SteadyRows:
-    """The steady rows of a tensor, the rows by which it moves from run to run, and its stride in rows of the
-    window.
+    """The steady rows of a tensor. `hop`: the number of its rows by which it moves from run to run. `stride`:
+    the distance of its rows, in rows of the window.
     """
 
     rows: Interval
@@ -36,12 +36,12 @@ class SteadyRows:
 
     @property
     def kept(self) -> Interval:
-        """The rows whose values the last run has left."""
+        """The steady rows that were steady in the last run too: their values are known."""
         return Interval(self.rows.lo, max(self.rows.hi - self.hop, self.rows.lo))
 
     @property
     def new(self) -> Interval:
-        """The other steady rows."""
+        """The steady rows that no earlier run had."""
         return Interval(self.kept.hi, self.rows.hi)
 
 
@@ -51,8 +51,8 @@ class UnevenHopError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """The steady rows of each tensor that has the window's axis. `ends`: by name of an operator that has it
-    in an input only, the reason.
+    """The steady rows of each tensor that has the window's axis. `ends`: for each operator whose inputs have
+    it but not its output, the reason.
     """
 
     tensors: Mapping[str, SteadyRows]
