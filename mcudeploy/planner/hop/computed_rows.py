@@ -69,17 +69,24 @@ def computed_rows(
 
 
 def _computed(needed: Sequence[Interval], steady: SteadyRows, keeping: KeptRows | None) -> ComputedRows:
-    old = steady.kept
-    needed = _joined(needed)
-    served = [each for each in needed if keeping == "all" or (keeping == "last" and each.hi > old.hi)]
-    stored = [each.clip(old.lo, old.hi) for each in served if each.overlaps(old)]
+    """Divide the rows that are needed into computed and stored ones.
+
+    An interval that overlaps the kept rows is stored there, and computed before and after them.
+    """
+    old, needed = steady.kept, _joined(needed)
+    stored = [
+        each
+        for each in needed
+        if each.overlaps(old) and (keeping == "all" or (keeping == "last" and each.hi > old.hi))
+    ]
     if not stored:
         return ComputedRows(needed)
-    others = [each for each in needed if each not in served]
-    above = (Interval(min(each.lo, old.lo), min(each.hi, old.lo)) for each in served)
-    below = (Interval(max(each.lo, old.hi), max(each.hi, old.hi)) for each in served)
-    first = min(each.lo for each in stored)
-    return ComputedRows(_joined([*others, *above, steady.new, *below]), Interval(first, old.hi), steady.new)
+    rest = [each for each in needed if each not in stored]
+    before = (Interval(min(each.lo, old.lo), old.lo) for each in stored)
+    after = (Interval(old.hi, max(each.hi, old.hi)) for each in stored)
+    first = max(old.lo, min(each.lo for each in stored))
+    computed = _joined([*rest, *before, *after, steady.new])
+    return ComputedRows(computed, Interval(first, old.hi), steady.new)
 
 
 def _joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
