@@ -15,14 +15,14 @@ def hop_facts(report: Values) -> list[tuple[str, str]]:
     window = report.get("window")
     if not window:
         return []
-    moves = f"{count_text(window['rows'], 'row')}, {window['hop']} of them new in each run"
+    size = f"{count_text(window['rows'], 'row')}, {window['hop']} of them new in each run"
     share = (
         f"{report['macs'] / window['macs']:.1%} of the {window['macs']:,} of a window"
         if window["macs"]
         else ""
     )
     facts = [
-        ("window", f"{moves}; full after {count_text(window['runs_to_fill'], 'run')}"),
+        ("window", f"{size}; full after {count_text(window['runs_to_fill'], 'run')}"),
         ("MACs of a run", f"{report['macs']:,}, {share}" if share else ""),
     ]
     if window["whole"]:

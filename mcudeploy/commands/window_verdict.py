@@ -65,9 +65,9 @@ def window_verdict(
     runs = _runs(deployment, host, samples)
     reasons = []
     results = window_outputs(runs[-len(windows) :], deployment.plan.graph, window.graph)
-    for number, (by_rows, wanted) in enumerate(zip(results, verdict.host, strict=True)):
+    for number, (by_rows, of_window) in enumerate(zip(results, verdict.host, strict=True)):
         for border in window.graph.outputs:
-            one, other = by_rows[border.tensor], wanted[border.tensor]
+            one, other = by_rows[border.tensor], of_window[border.tensor]
             if one.tobytes() != other.tobytes():
                 differ = f"{int((one != other).sum())} of {count_text(one.size, 'element')}"
                 reasons.append(
@@ -93,7 +93,7 @@ def _runs(deployment: Deployment, host: Target, samples: Sequence[Sample]) -> li
     results: list[Outputs] = []
     with open_device(host, deployment.build(host), deployment.patience_s) as machine:
         for sample in samples:
-            stored = {name: it for name, it in sample.stored.items() if not results or name not in states}
-            run_once(machine, storage, stored)
+            inputs = {name: it for name, it in sample.stored.items() if not results or name not in states}
+            run_once(machine, storage, inputs)
             results.append({it.tensor: storage.get_tensor(machine, it.tensor) for it in graph.own_outputs()})
     return results

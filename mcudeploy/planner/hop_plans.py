@@ -43,33 +43,33 @@ def find_hop_plans(
     bases = [search_plans(one, board, replace(options, split=False), known=known).baseline for one in models]
     limit = min(map(_ticks, bases)) * (1 + options.max_overhead / 100)
     share = replace(options, time_limit=options.time_limit * _SHARE / len(models))
-    planned: list[Planned] = []
-    refused: FitError | None = None
+    results: list[Planned] = []
+    last_error: FitError | None = None
     for number, (one, base) in enumerate(zip(models, bases, strict=True), 1):
         progress.stage(f"planning the rows to keep, choice {number} of {len(models)}")
         own = _own_overhead(base, limit, options)
         try:
             plans = find_plans(one, board, replace(share, max_overhead=own), known=known)
         except FitError as error:
-            refused = error
+            last_error = error
         else:
-            planned.append(replace(plans, own_overhead=own))
-        if signalled() or (planned and planned[-1].interrupted):
+            results.append(replace(plans, own_overhead=own))
+        if signalled() or (results and results[-1].interrupted):
             break
-    if not planned:
-        raise refused or FitError("no choice of rows to keep fits")
-    best = min(planned, key=lambda it: _rank(it, limit, options.ram_limit))
-    interrupted = any(it.interrupted for it in planned)
+    if not results:
+        raise last_error or FitError("no choice of rows to keep fits")
+    best = min(results, key=lambda it: _rank(it, limit, options.ram_limit))
+    interrupted = any(it.interrupted for it in results)
     if options.split and not interrupted:
-        chosen, own = model.same_rows(best.baseline.graph), best.limit(options.max_overhead)
+        same_rows, own = model.same_rows(best.baseline.graph), best.limit(options.max_overhead)
         rest = replace(options, time_limit=options.time_limit * (1 - _SHARE), max_overhead=own)
         progress.stage("planning the chosen rows")
         start = next(iter(best.candidates), None)
-        best = find_plans(chosen, board, rest, start=start, report=report, progress=progress, known=known)
+        best = find_plans(same_rows, board, rest, start=start, report=report, progress=progress, known=known)
         best = replace(best, own_overhead=own)
     best = replace(best, interrupted=interrupted or best.interrupted)
     whole = search_plans(model.of_window(model.isa), board, replace(options, split=False), known=known)
-    return replace(best, hop_curve=HopCurve(tuple(map(_first_point, planned)), _first_point(whole)))
+    return replace(best, hop_curve=HopCurve(tuple(map(_first_point, results)), _first_point(whole)))
 
 
 def smallest_choice(model: Model, board: Board, options: Options) -> Model:

@@ -76,8 +76,8 @@ def _fewer(keeping: Keeping) -> Iterator[Keeping]:
 
 def _gain(before: _Choice, after: _Choice) -> tuple[bool, float]:
     """Bytes for each unit of work; choices that keep no fewer bytes come last."""
-    saved = before.state_bytes - after.state_bytes
-    return saved > 0, saved / max(after.work - before.work, 1.0)
+    fewer_bytes = before.state_bytes - after.state_bytes
+    return fewer_bytes > 0, fewer_bytes / max(after.work - before.work, 1.0)
 
 
 def _row_costs(graph: Graph) -> dict[str, float]:

@@ -43,28 +43,28 @@ def computed_rows(
     A kept row is stored only if this run or a later one reads it. Tensors that nothing needs are absent.
     """
     flow = Dataflow.of(graph)
-    needed: dict[str, list[Interval]] = {
+    reads: dict[str, list[Interval]] = {
         border.tensor: [Interval(0, graph.tensors[border.tensor].shape[0])] for border in graph.outputs
     }
     result: dict[str, ComputedRows] = {}
     for operator, readings in reversed(list(zip(graph.operators, flow.readings, strict=True))):
         output, rows = operator.output, graph.tensors[operator.output].shape[0]
-        if output not in needed:
+        if output not in reads:
             continue
-        moving = steady.tensors.get(output)
-        if moving is None:
+        own_steady = steady.tensors.get(output)
+        if own_steady is None:
             result[output] = ComputedRows((Interval(0, rows),))
         else:
-            rows_of = _computed(needed[output], moving, keeping.get(output))
-            result[output] = replace(rows_of, computed=_readable(rows_of.computed, readings, rows))
+            division = _computed(reads[output], own_steady, keeping.get(output))
+            result[output] = replace(division, computed=_readable(division.computed, readings, rows))
         for name, reading in zip(operator.inputs, readings, strict=True):
             everything = Interval(0, graph.tensors[name].shape[0])
-            wanted = needed.setdefault(name, [])
-            wanted += (
-                [everything] if moving is None else (_read(each, reading) for each in result[output].computed)
+            parts = result[output].computed
+            reads.setdefault(name, []).extend(
+                [everything] if own_steady is None else (_read(each, reading) for each in parts)
             )
     source = graph.inputs[0].tensor
-    result[source] = _computed(needed.get(source, []), steady.tensors[source], "all")
+    result[source] = _computed(reads.get(source, []), steady.tensors[source], "all")
     return result
 
 

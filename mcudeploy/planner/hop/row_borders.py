@@ -34,12 +34,12 @@ def window_axis(border: GraphIO, tensor: Tensor) -> WindowAxis | None:
 
 def new_rows(border: GraphIO, window: Tensor, rows: int) -> GraphIO:
     """Return the border of `rows` rows, for that of a window. Raises ValueError if the window has no axis."""
-    along = window_axis(border, window)
-    if along is None:
+    window_rows = window_axis(border, window)
+    if window_rows is None:
         raise ValueError(f"{border.name!r} is not stored as rows along one of its axes")
-    size = rows * along.elements
-    shape = tuple(size if at == along.axis else each for at, each in enumerate(border.shape))
-    order = border.order.reshape(border.shape).take(range(size), along.axis)
+    axis, size = window_rows.axis, rows * window_rows.elements
+    shape = tuple(size if at == axis else each for at, each in enumerate(border.shape))
+    order = border.order.reshape(border.shape).take(range(size), axis)
     return replace(border, shape=shape, order=np.ascontiguousarray(order).reshape(-1))
 
 
