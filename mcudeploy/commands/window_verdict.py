@@ -32,7 +32,7 @@ def require_full(graph: Graph, samples: Sequence[Sample]) -> None:
     """Raise UsageError if samples of new rows do not fill the window."""
     if graph.hop is not None and len(samples) < graph.hop.runs_to_fill:
         raise UsageError(
-            f"--hop {graph.hop.rows}: a window of {graph.hop.window} rows is full after "
+            f"--hop {graph.hop.new_rows}: a window of {graph.hop.window_rows} rows is full after "
             f"{count_text(graph.hop.runs_to_fill, 'run')}; --input has {len(samples)}"
         )
 

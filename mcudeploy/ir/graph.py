@@ -143,18 +143,18 @@ reads together with new rows. With `last`, every run computes the rows at the st
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """The graph's input is the last `rows` rows of a window of `window` rows; states hold rows that earlier
-    runs have computed: those of the input, and `keeping` of other tensors of the window.
+    """The graph's input is the last `new_rows` rows of a window of `window_rows`; states hold rows that
+    earlier runs have computed: those of the input, and `keeping` of other tensors of the window.
     """
 
-    rows: int
-    window: int
+    new_rows: int
+    window_rows: int
     keeping: tuple[tuple[str, KeptRows], ...] = ()
 
     @property
     def runs_to_fill(self) -> int:
         """The number of runs after which all rows of the window have been fed."""
-        return -(-self.window // self.rows)
+        return -(-self.window_rows // self.new_rows)
 
 
 @dataclass(frozen=True, slots=True)

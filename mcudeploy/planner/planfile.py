@@ -110,7 +110,7 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         board=plan.board,
         streamed=plan.form.streamed,
         accumulating=plan.form.accumulating,
-        hop=None if hop is None else _Hop(rows=hop.rows, keeping=dict(hop.keeping)),
+        hop=None if hop is None else _Hop(rows=hop.new_rows, keeping=dict(hop.keeping)),
         functions=[_Function(unit=f.unit, operators=list(f.operators)) for f in plan.functions],
         kernels=dict(plan.kernels),
         splits=[

@@ -26,8 +26,8 @@ def moving_window(deployment: Deployment) -> JsonObject | None:
     points = None if curve is None else [own if it.keeping == own.keeping else it for it in curve.points]
     macs = {it.output: window.graph.loops(it).macs() for it in window.graph.operators}
     return {
-        "hop": hop.rows,
-        "rows": hop.window,
+        "hop": hop.new_rows,
+        "rows": hop.window_rows,
         "runs_to_fill": hop.runs_to_fill,
         "macs": sum(macs.values()),
         "keeping": dict(hop.keeping),

@@ -58,7 +58,11 @@ class MovingWindow:
     def run_graph(self) -> Graph:
         """Return the graph of one run."""
         graph = incremental(self.graph, self.steady, self.rows)
-        hop = Hop(self.hop, _rows(self.graph), tuple(sorted(self.keeping.items())))
+        hop = Hop(
+            new_rows=self.hop,
+            window_rows=_rows(self.graph),
+            keeping=tuple(sorted(self.keeping.items())),
+        )
         return replace(graph, hop=hop)
 
     @property
