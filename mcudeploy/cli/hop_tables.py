@@ -29,7 +29,7 @@ def hop_facts(report: Values) -> list[tuple[str, str]]:
         whole = window["whole"]
         latency = milliseconds_text(whole["latency"])
         facts.append(("whole windows", f"arena {whole['arena_bytes']:,} B unsplit, {latency}, estimated"))
-    ends = (f"{name}: {why}" for name, why in window["whole_windows"].items())
+    ends = (f"{name}: {why}" for name, why in window["computed_whole"].items())
     return [*facts, ("computed whole", "; ".join(ends))]
 
 

@@ -41,7 +41,7 @@ def moving_window(deployment: Deployment) -> JsonObject | None:
             for it in window.graph.operators
             if it.output in window.rows
         ],
-        "whole_windows": dict(window.steady.ends),
+        "computed_whole": dict(window.steady.ends),
         "whole": None if curve is None else _point(deployment, curve.whole),
         "curve": None if points is None else [_point(deployment, it) for it in points],
     }
