@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from mcudeploy.boards.board import Board
@@ -44,20 +45,17 @@ def find_hop_plans(
     limit = min(map(_ticks, bases)) * (1 + options.max_overhead / 100)
     share = replace(options, time_limit=options.time_limit * _SHARE / len(models))
     results: list[Planned] = []
-    last_error: FitError | None = None
     for number, (one, base) in enumerate(zip(models, bases, strict=True), 1):
         progress.stage(f"planning the rows to keep, choice {number} of {len(models)}")
         own = _own_overhead(base, limit, options)
-        try:
+        with suppress(FitError):
             plans = find_plans(one, board, replace(share, max_overhead=own), known=known)
-        except FitError as error:
-            last_error = error
-        else:
             results.append(replace(plans, own_overhead=own))
         if signalled() or (results and results[-1].interrupted):
             break
-    if not results:
-        raise last_error or FitError("no choice of rows to keep fits")
+    if not results:  # the smallest choice may fit with all the effort
+        smallest = min(zip(bases, models, strict=True), key=lambda it: it[0].layout.arena_bytes)[1]
+        results.append(find_plans(smallest, board, options, progress=progress, known=known))
     best = min(results, key=lambda it: _rank(it, limit, options.ram_limit))
     interrupted = any(it.interrupted for it in results)
     if options.split and not interrupted:
