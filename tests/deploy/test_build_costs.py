@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,8 +34,9 @@ def shown(report: dict, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_a_library_for_a_build_system_states_its_costs(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.WARNING, "mcudeploy")  # without -v, whatever an earlier test has set
     report = reports.build_models([model], BOARD, QUICK, tmp_path, kind="cmake")
     stack = report["library_stack_bound_bytes"]
     assert 0 < stack < report["stack_bound_bytes"] and report["stack_unknown"] is None

@@ -28,7 +28,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.take import Gather, Take, runs
 
 stored = st.tuples(sizes, sizes, sizes)
-dtypes = st.sampled_from(list(DType))
+dtypes = st.sampled_from([each for each in DType if each is not DType.INT16])
 
 
 def _run(
