@@ -80,9 +80,12 @@ def _run(model: Path, graph: Graph, samples: Sequence[Sample]) -> list[list[Arra
         }
         np.savez(given, **arrays)  # type: ignore[arg-type]
         command = [sys.executable, "-m", __name__, str(model.resolve()), str(given), str(made)]
-        run = subprocess.run(
-            command, capture_output=True, text=True, timeout=_PATIENCE_S, cwd=folder, check=False
-        )
+        try:
+            run = subprocess.run(
+                command, capture_output=True, text=True, timeout=_PATIENCE_S, cwd=folder, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ModelError(f"TensorFlow Lite Micro has no result after {_PATIENCE_S} s") from error
         if run.returncode:
             last = (run.stderr.strip() or "no reason").splitlines()[-1]
             raise ModelError(f"TensorFlow Lite Micro does not run {model.name}: {printable(last)}")

@@ -217,25 +217,24 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -
     if runs == 1:
         _require_count(path, count, "sample", border)
     reach = "as they are" if border.dtype == "int16" else "from -1 to 1"
-    reading.on_note(
-        f"{path.name} as {count_text(count, 'sample')}, {rate:,} a second, {reach}{_hops(count, runs)}"
-    )
+    hops = _hops(count, runs, needed)
+    reading.on_note(f"{path.name} as {count_text(count, 'sample')}, {rate:,} a second, {reach}{hops}")
     if width == 1:
         codes = (np.frombuffer(frames, np.uint8).astype(np.int64) - 128) << 24
     else:
         wide = np.zeros((count, 4), np.uint8)
-        wide[:, 4 - width :] = np.frombuffer(frames, np.uint8).reshape(-1, width)
+        wide[:, 4 - width :] = np.frombuffer(frames[: count * width], np.uint8).reshape(-1, width)
         codes = wide.view("<i4").reshape(-1).astype(np.int64)
     real = codes[: runs * needed] / (2.0**16 if wanted.counts else 2.0**31)
     several = (runs,) if runs > 1 else ()
     return _as_stated(path, real.reshape(*several, *border.shape), wanted)
 
 
-def _hops(count: int, runs: int) -> str:
+def _hops(count: int, runs: int, hop: int) -> str:
     """Name the samples that a run takes, and those that are left at the end."""
     if runs == 1:
         return ""
-    hop, rest = count // runs, count % runs
+    rest = count - runs * hop
     return f"; {hop:,} in each of {runs:,} runs" + (f", the last {rest:,} in none" if rest else "")
 
 

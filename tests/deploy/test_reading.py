@@ -88,6 +88,12 @@ def test_sound_is_from_minus_one_to_one(width: int, tmp_path: Path) -> None:
         read_values(path, wanted(3, dtype="int16"))
 
 
+def test_a_half_sample_at_the_end_is_left_out(tmp_path: Path) -> None:
+    path = sound(tmp_path / "s.wav", bytes(8))
+    path.write_bytes(path.read_bytes()[:-1])
+    assert read_values(path, wanted(3, dtype="int16")).tolist() == [0, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("content", "values"),
     [

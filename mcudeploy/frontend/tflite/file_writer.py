@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.tflite.contents import Contents, Option, Scales, TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.flatbuffer import IDENTIFIER
 from mcudeploy.frontend.tflite.operator_options import OPTIONS
@@ -118,7 +119,9 @@ class _File:
 
     def _code(self, op: str, custom: bool) -> int:
         b = self._builder
-        number = tflite.BuiltinOperator.CUSTOM if custom else getattr(tflite.BuiltinOperator, op)
+        number = tflite.BuiltinOperator.CUSTOM if custom else getattr(tflite.BuiltinOperator, op, None)
+        if number is None:
+            raise ModelError(f"operator {printable(op)} is not known, so its file cannot be joined")
         name = b.CreateString(op) if custom else None
         tflite.OperatorCodeStart(b)
         tflite.OperatorCodeAddBuiltinCode(b, number)

@@ -33,6 +33,7 @@ IDENTIFIER = b"TFL3"
 """Identifier at byte 4 of every .tflite file."""
 _MOST_ENTRIES = 1 << 14
 _MOST_DIMENSIONS = 16
+_MOST_OPTIONS = 4096
 _MOST_NAME = 200
 _SHARED = 4
 """Number of times that a file may reuse its bytes: several tables may share parts."""
@@ -292,6 +293,8 @@ _ITEM_BYTES = {kind: np.dtype(dtype).itemsize for kind, dtype in DTYPES.items()}
 
 def flexbuffer_numbers(content: bytes) -> dict[str, Option]:
     """The numbers and truth values of a flexbuffer that is a map. Raises any exception for a damaged one."""
+    if len(content) > _MOST_OPTIONS:  # keys may overlap, so that they take the square of these bytes
+        raise ValueError("the options of an operator are too long")
     items = flexbuffers.GetRoot(content).AsMap
     if len(items) > len(content):
         raise ValueError("it has more entries than bytes")
@@ -299,7 +302,7 @@ def flexbuffer_numbers(content: bytes) -> dict[str, Option]:
     for key, value in zip(items.Keys, items.Values, strict=True):
         if value.IsBool:
             found[key.AsKey] = bool(value.AsBool)
-        elif value.IsInt:
+        elif value.IsInt and abs(int(value.AsInt)) < 1 << 63:
             found[key.AsKey] = int(value.AsInt)
         elif value.IsFloat:
             found[key.AsKey] = float(value.AsFloat)

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.frontend.onnx.tensors import MAX_FILE_BYTES
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.drafts import SAME_OPTIONS, FileDraft
 from mcudeploy.frontend.tflite.file_writer import tflite_file
 from mcudeploy.frontend.tflite.flatbuffer import IDENTIFIER, contents_of
 
-_QUEUE = "rows of the front end"
+_QUEUE, _MODEL = "rows of the front end", "model/"
+"""The variable of the window, and the prefix of the model's variables: both files may use the same names."""
 
 
 def joined_file(front: Path, model: Path) -> bytes:
@@ -26,6 +28,8 @@ def joined_file(front: Path, model: Path) -> bytes:
 
 def _content(path: Path) -> bytes:
     try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ModelError(f"{path} is larger than {MAX_FILE_BYTES // 2**20} MiB")
         content = path.read_bytes()
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}") from error
@@ -57,9 +61,10 @@ def joined(front: Contents, model: Contents) -> Contents:
         newest = _queued(draft, newest, window, rows)
     shape = draft.constant(list(window.shape))
     draft.operator("RESHAPE", [newest, shape], window.index)
-    called = dict(enumerate(model.called.values(), start=1))
+    renamed = (replace(it, operators=tuple(map(_own_variable, it.operators))) for it in model.called.values())
+    called = dict(enumerate(renamed, start=1))
     numbers = dict(zip(model.called, called, strict=True))
-    draft.operators += [_shifted(it, first, numbers) for it in model.operators]
+    draft.operators += [_shifted(_own_variable(it), first, numbers) for it in model.operators]
     if any(it.op == "CALL_ONCE" for it in draft.operators):  # they come first, as the file runs them
         draft.operators.sort(key=lambda it: it.op != "CALL_ONCE")
     ordered = tuple(replace(it, index=at) for at, it in enumerate(draft.operators))
@@ -72,13 +77,16 @@ def _rows(row: TfliteTensor, window: TfliteTensor) -> int:
     """The number of rows in the model's input. Raises UsageError for another layout, type or scale."""
     if row.kind != window.kind:
         raise UsageError(
-            f"the front end makes {row.kind}, the model takes {window.kind}: choose --output of the front end"
+            f"the front end makes {row.kind}, the model takes {window.kind}: `mcudeploy frontend "
+            "--features` chooses int8 or float32"
         )
     if row.scales is not None and row.scales != window.scales:
         raise UsageError(
             "the front end and the model have different scales: quantise the model with the front end's, or "
             "write the front end without"
         )
+    if not row.elements:
+        raise UsageError(f"the front end makes {list(row.shape)}: no features")
     rows, rest = divmod(window.elements, row.elements)
     sizes = [size for size in window.shape if size != 1]
     channels = [size for size in row.shape if size != 1]
@@ -93,6 +101,14 @@ def _rows(row: TfliteTensor, window: TfliteTensor) -> int:
 
 def _moved(tensor: TfliteTensor, first: int) -> TfliteTensor:
     return replace(tensor, index=tensor.index + first)
+
+
+def _own_variable(operator: TfliteOperator) -> TfliteOperator:
+    """The operator of the model with a variable that no operator of the front end has."""
+    if operator.op != "VAR_HANDLE":
+        return operator
+    options = dict(operator.options)
+    return replace(operator, options=options | {"SharedName": f"{_MODEL}{options.get('SharedName', '')}"})
 
 
 def _shifted(operator: TfliteOperator, first: int, numbers: Mapping[int, int]) -> TfliteOperator:
@@ -121,7 +137,11 @@ def _queued(draft: FileDraft, row: int, window: TfliteTensor, rows: int) -> int:
 
     shape = draft.constant([1, 1, elements])
     newest = draft.operator("RESHAPE", [row, shape], tensor(1))
-    names = {"Container": "", "SharedName": _QUEUE}
+    variables = {it.options.get("SharedName") for it in draft.operators if it.op == "VAR_HANDLE"}
+    name = _QUEUE
+    while name in variables:
+        name += "_"
+    names = {"Container": "", "SharedName": name}
     handle = draft.operator("VAR_HANDLE", [], draft.tensor("RESOURCE", ()), **names)
     kept = draft.operator("READ_VARIABLE", [handle], tensor(rows - 1))
     whole = draft.operator("CONCATENATION", [kept, newest], tensor(rows), Axis=1, **SAME_OPTIONS)

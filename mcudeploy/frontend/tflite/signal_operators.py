@@ -22,6 +22,8 @@ from mcudeploy.ops.signal import OverlapAdd, RunCount, SignalEnergy, require_bit
 
 _TYPES_OF_T = {0: "FLOAT32", 2: "INT32", 7: "INT16"}
 """Element types by the number in the option T, as TensorFlow Lite numbers them."""
+_MOST_FRAMES = 1024
+"""Limit of the frames of a run: each is a node."""
 _MOST_ROOT = 1 << 62
 """Limit of the sums of a filter bank, below that of the reference."""
 _MOST_FACTOR = 1 << 16
@@ -48,6 +50,8 @@ def auto_scale(writer: Writer, operator: TfliteOperator) -> None:
     """SignalFftAutoScale: the samples shifted to the left as far as they fit, and by how many bits."""
     x, y, scale = writer.input(operator, 0), writer.output(operator), writer.output(operator, 1)
     _require(("INT16", x), ("INT16", y), ("INT32", scale))
+    if x.shape != y.shape or scale.elements != 1:
+        raise Unsupported(f"{list(x.shape)} cannot become {list(y.shape)} with scales {list(scale.shape)}")
     f, name = Formula(), writer.raw(x)
     f.result("y", signal_functions.headroom(f))
     bits = _node(writer, "SignalHeadroom", {"x": name}, f)
@@ -223,6 +227,8 @@ def framer(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"frames of {size} by steps of {step} do not fit {list(x.shape)} samples")
     _require_one(x.shape[:-1], "signal")
     frames = x.shape[-1] // step
+    if frames > _MOST_FRAMES:
+        raise Unsupported(f"it makes {frames:,} frames; the limit is {_MOST_FRAMES:,}")
     if y.shape != (*x.shape[:-1], frames, size):
         raise Unsupported(f"its result is {list(y.shape)}, not {frames} frames of {size}")
     steps = -(-size // step)

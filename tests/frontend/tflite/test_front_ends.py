@@ -180,3 +180,33 @@ def test_sizes_that_do_not_fit(words: tuple[object, ...], tmp_path: Path) -> Non
     made = mcudeploy("frontend", "micro-speech", "-o", tmp_path / "front.tflite", *words)
     assert made.exit_code != 0
     assert not (tmp_path / "front.tflite").exists()
+
+
+def _accumulator(path: Path) -> Path:
+    """y = x + the last y, which a variable of the same name keeps in every such file."""
+    f = FlatFile()
+    x, y = f.add(1, 4), f.add(1, 4)
+    handle = f.variable("states")
+    before = f.operator("READ_VARIABLE", [handle], f.add(1, 4))
+    f.operator("ADD", [x, before], y, FusedActivationFunction=NONE)
+    f.operator("ASSIGN_VARIABLE", [handle, y], [])
+    path.write_bytes(f.content([x], [y]))
+    return path
+
+
+def test_variables_of_both_files_are_apart(tmp_path: Path) -> None:
+    front, model = (_accumulator(tmp_path / f"{name}.tflite") for name in ("front", "model"))
+    both = tmp_path / "both.tflite"
+    both.write_bytes(joined_file(front, model))
+    ones = np.ones((3, 1, 4), np.float32)
+    assert results(both, ones)[:, 0, 0].tolist() == [1, 3, 6]
+
+
+def test_a_front_end_without_features_is_refused(tmp_path: Path) -> None:
+    f = FlatFile()
+    x, y = f.add(1, 4), f.add(1, 0)
+    f.operator("RESHAPE", [x, f.constant([1, 0])], y)
+    front = tmp_path / "empty.tflite"
+    front.write_bytes(f.content([x], [y]))
+    with pytest.raises(UsageError, match="no features"):
+        joined_file(front, _accumulator(tmp_path / "model.tflite"))
