@@ -119,7 +119,7 @@ def interrupted(arguments: list[str], folder: Path, delay_s: float, twice: bool,
         tally.wrong.append(f"after {delay_s:.2f} s: does not end")
         return
     tally.slowest_s = max(tally.slowest_s, time.monotonic() - since)
-    killed = process.returncode == 1 and err.endswith("KeyboardInterrupt\n")
+    killed = process.returncode in (1, 130) and err.rstrip().endswith("KeyboardInterrupt")
     by_python = process.returncode == -signal.SIGINT or killed
     if by_python and not _BEGUN.search(err):
         tally.counts["own"] += 1  # Python itself was starting

@@ -6,18 +6,18 @@ As a program: MODEL INPUTS.npz OUTPUTS.npz, with arrays named by run and positio
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, TimeoutExpired
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ConfigError, ModelError, UsageError
+from mcudeploy.common.programs import empty_folder, python_module, start
 from mcudeploy.common.text import count_text
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.parsing import is_tflite
@@ -71,7 +71,7 @@ def micro_reasons(
 def _run(model: Path, graph: Graph, samples: Sequence[Sample]) -> list[list[Array]]:
     """The outputs of successive runs."""
     names = [border.name for border in graph.own_inputs()]
-    with tempfile.TemporaryDirectory(prefix="mcudeploy-tflm-") as folder:
+    with empty_folder() as folder:
         given, made = Path(folder) / "inputs.npz", Path(folder) / "outputs.npz"
         arrays = {
             f"{run}_{place}": sample.inputs[name]
@@ -79,15 +79,16 @@ def _run(model: Path, graph: Graph, samples: Sequence[Sample]) -> list[list[Arra
             for place, name in enumerate(names)
         }
         np.savez(given, **arrays)  # type: ignore[arg-type]
-        command = [sys.executable, "-m", __name__, str(model.resolve()), str(given), str(made)]
-        try:
-            run = subprocess.run(
-                command, capture_output=True, text=True, timeout=_PATIENCE_S, cwd=folder, check=False
-            )
-        except subprocess.TimeoutExpired as error:
-            raise ModelError(f"TensorFlow Lite Micro has no result after {_PATIENCE_S} s") from error
-        if run.returncode:
-            last = (run.stderr.strip() or "no reason").splitlines()[-1]
+        command = [*python_module(__name__), str(model.resolve()), str(given), str(made)]
+        pipes = {"stdin": DEVNULL, "stdout": DEVNULL, "stderr": PIPE}
+        with start(command, folder, None, **pipes) as process:
+            try:
+                _, said = process.communicate(timeout=_PATIENCE_S)
+            except TimeoutExpired as error:
+                process.kill()
+                raise ModelError(f"TensorFlow Lite Micro has no result after {_PATIENCE_S} s") from error
+        if process.returncode:
+            last = (said.decode(errors="replace").strip() or "no reason").splitlines()[-1]
             raise ModelError(f"TensorFlow Lite Micro does not run {model.name}: {printable(last)}")
         with np.load(made) as outputs:
             places = range(len(graph.own_outputs()))

@@ -46,5 +46,5 @@ def test_names_end_no_comment() -> None:
 
 
 def test_another_order_is_refused() -> None:
-    with pytest.raises(ValueError, match="neither in the order"):
+    with pytest.raises(ValueError, match="not in an order"):
         header(GraphIO("sum", "sum", (1, 256), "int8", SAME[::-1].copy()))

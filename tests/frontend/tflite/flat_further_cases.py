@@ -103,6 +103,14 @@ for op in ("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"):
         return [x, y], [z]
 
 
+@case("CAST", "to integers and back", oracle=False)
+def _(f: FlatFile) -> Any:
+    x = f.add(1, 30)
+    f.operator("CAST", [x], whole := f.add(1, 30, kind="INT32"))
+    f.operator("CAST", [whole], y := f.add(1, 30))
+    return [x], [y]
+
+
 @case("ADD_N", FLOAT)
 def _(f: FlatFile) -> Any:
     sources = [f.add(1, 7) for _ in range(3)]
