@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import groupby
 
 import numpy as np
@@ -34,9 +35,15 @@ class ConstantPool:
             while name in self._names.values():
                 name += "_"
             self._names[key] = name
-            self.texts.append(ConstantText(name, c_type(array), array.size, c_elements(array)))
+            self.texts.append(ConstantText(name, c_type(array), array.size, list(_lines(*key))))
             self.size_bytes += array.nbytes
         return self._names[key]
+
+
+@lru_cache(maxsize=256)
+def _lines(dtype: str, content: bytes) -> tuple[str, ...]:
+    """The elements of an array: the programs of several plans of a model have the same weights."""
+    return tuple(c_elements(np.frombuffer(content, dtype)))
 
 
 def params_lines(operator: str, call: KernelCall, constants: ConstantPool) -> list[str]:
