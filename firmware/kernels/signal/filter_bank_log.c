@@ -1,5 +1,7 @@
 #include "filter_bank_log.h"
 
+enum { LN_2 = 45426 }; /* the natural logarithm of 2, with 16 fractional bits */
+
 /* With 16 fractional bits; value > 0. */
 static uint32_t log2_of(uint32_t value, const uint16_t *corrections)
 {
@@ -23,11 +25,12 @@ void mcud_filter_bank_log(const mcud_op *op, int32_t first_row, int32_t end_row)
     int16_t *out = mcud_row(op->out, first_row);
     for (int32_t i = 0; i < params->channels; i++) {
         const uint32_t value = in[i] << params->shift;
-        uint32_t made = 0;
+        uint32_t scaled = 0;
         if (value > 1) {
-            const uint32_t natural = (uint32_t)((45426u * (uint64_t)log2_of(value, params->corrections) + 32768u) >> 16);
-            made = ((uint32_t)params->scale * natural + 32768u) >> 16;
+            const uint64_t binary = log2_of(value, params->corrections);
+            const uint32_t natural = (uint32_t)((LN_2 * binary + 32768u) >> 16);
+            scaled = ((uint32_t)params->scale * natural + 32768u) >> 16;
         }
-        out[i] = (int16_t)(made < INT16_MAX ? made : INT16_MAX);
+        out[i] = (int16_t)(scaled < INT16_MAX ? scaled : INT16_MAX);
     }
 }

@@ -5,15 +5,8 @@
 void mcud_irfft_s32(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_irfft_s32_params *params = op->params;
-    const transform made = {
-        .twiddles = (const point *)params->twiddles,
-        .unpack = (const point *)params->unpack,
-        .radices = params->radices,
-        .points = params->points,
-        .stages = params->stages,
-        .inverse = 1,
-    };
+    const mcud_transform fft = MCUD_TRANSFORM(params, 1);
     for (int32_t row = first_row; row < end_row; row++) {
-        backward(mcud_row(op->in[0], row), mcud_row(op->out, row), &made);
+        mcud_fft_backward(mcud_row(op->in[0], row), mcud_row(op->out, row), &fft);
     }
 }

@@ -1,7 +1,7 @@
 /* The real numbers of a spectrum; numbers and rounding are those of mcud_fft_s32.h.
  *
- * in[0]    int32_t [rows][1][2 * (points + 1)], real and imaginary parts in turn; the imaginary parts of the first and the
- *          last point are not read
+ * in[0]    int32_t [rows][1][2 * (points + 1)], real and imaginary parts in turn; the imaginary parts of the
+ *          first and the last point are not read
  * out      int32_t [rows][1][2 * points]
  */
 #ifndef MCUD_IRFFT_S32_H

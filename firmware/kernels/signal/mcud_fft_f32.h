@@ -4,57 +4,57 @@
 
 #include "mcud.h"
 
-typedef float number;
+typedef float mcud_number;
 
 typedef struct {
-    number re;
-    number im;
-} point;
+    mcud_number re;
+    mcud_number im;
+} mcud_point;
 
-static inline number add(number a, number b)
+static inline mcud_number mcud_add(mcud_number a, mcud_number b)
 {
     return a + b;
 }
 
-static inline number subtract(number a, number b)
+static inline mcud_number mcud_subtract(mcud_number a, mcud_number b)
 {
     return a - b;
 }
 
-static inline number negative(number a)
+static inline mcud_number mcud_negative(mcud_number a)
 {
     return -a;
 }
 
-static inline number times(number a, number b)
+static inline mcud_number mcud_times(mcud_number a, mcud_number b)
 {
     return a * b;
 }
 
-static inline number part(number a, int32_t radix)
+static inline mcud_number mcud_part(mcud_number a, int32_t radix)
 {
     (void)radix; /* no sum is out of range */
     return a;
 }
 
-static inline number half(number a)
+static inline mcud_number mcud_half(mcud_number a)
 {
     return a * 0.5f;
 }
 
-static inline number half_sum(number a, number b)
+static inline mcud_number mcud_half_sum(mcud_number a, mcud_number b)
 {
-    return half(a + b);
+    return mcud_half(a + b);
 }
 
-static inline number half_gap(number a, number b)
+static inline mcud_number mcud_half_gap(mcud_number a, mcud_number b)
 {
-    return half(a - b);
+    return mcud_half(a - b);
 }
 
-static inline point product(point a, point b)
+static inline mcud_point mcud_product(mcud_point a, mcud_point b)
 {
-    return (point){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    return (mcud_point){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
 #include "mcud_fft.h"

@@ -1,65 +1,67 @@
-/* The numbers of a Fourier transform: int32_t fixed point of 31 fractional bits: every stage divides by its radix, and rounds half up. */
+/* The numbers of a Fourier transform: int32_t in fixed point with 31 fractional bits. Every stage divides by its
+ * radix; products round half up.
+ */
 #ifndef MCUD_FFT_S32_H
 #define MCUD_FFT_S32_H
 
 #include "mcud.h"
 
-typedef int32_t number;
+typedef int32_t mcud_number;
 
 typedef struct {
-    number re;
-    number im;
-} point;
+    mcud_number re;
+    mcud_number im;
+} mcud_point;
 
-static inline number rounded(int64_t product)
+static inline mcud_number mcud_rounded(int64_t product)
 {
-    return (number)((product + (1 << 30)) >> 31);
+    return (mcud_number)((product + (1 << 30)) >> 31);
 }
 
-static inline number add(number a, number b)
+static inline mcud_number mcud_add(mcud_number a, mcud_number b)
 {
-    return (number)((uint32_t)a + (uint32_t)b);
+    return (mcud_number)((uint32_t)a + (uint32_t)b);
 }
 
-static inline number subtract(number a, number b)
+static inline mcud_number mcud_subtract(mcud_number a, mcud_number b)
 {
-    return (number)((uint32_t)a - (uint32_t)b);
+    return (mcud_number)((uint32_t)a - (uint32_t)b);
 }
 
-static inline number negative(number a)
+static inline mcud_number mcud_negative(mcud_number a)
 {
-    return subtract(0, a);
+    return mcud_subtract(0, a);
 }
 
-static inline number times(number a, number b)
+static inline mcud_number mcud_times(mcud_number a, mcud_number b)
 {
-    return rounded((int64_t)a * b);
+    return mcud_rounded((int64_t)a * b);
 }
 
-static inline number part(number a, int32_t radix)
+static inline mcud_number mcud_part(mcud_number a, int32_t radix)
 {
-    return times(a, INT32_MAX / radix);
+    return mcud_times(a, INT32_MAX / radix);
 }
 
-static inline number half(number a)
+static inline mcud_number mcud_half(mcud_number a)
 {
     return a >> 1;
 }
 
-static inline number half_sum(number a, number b)
+static inline mcud_number mcud_half_sum(mcud_number a, mcud_number b)
 {
-    return half(add(a, b));
+    return mcud_half(mcud_add(a, b));
 }
 
-static inline number half_gap(number a, number b)
+static inline mcud_number mcud_half_gap(mcud_number a, mcud_number b)
 {
-    return half(subtract(a, b));
+    return mcud_half(mcud_subtract(a, b));
 }
 
-static inline point product(point a, point b)
+static inline mcud_point mcud_product(mcud_point a, mcud_point b)
 {
-    return (point){rounded((int64_t)a.re * b.re - (int64_t)a.im * b.im),
-                   rounded((int64_t)a.re * b.im + (int64_t)a.im * b.re)};
+    return (mcud_point){mcud_rounded((int64_t)a.re * b.re - (int64_t)a.im * b.im),
+                        mcud_rounded((int64_t)a.re * b.im + (int64_t)a.im * b.re)};
 }
 
 #include "mcud_fft.h"

@@ -5,15 +5,8 @@
 void mcud_rfft_s32(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_rfft_s32_params *params = op->params;
-    const transform made = {
-        .twiddles = (const point *)params->twiddles,
-        .unpack = (const point *)params->unpack,
-        .radices = params->radices,
-        .points = params->points,
-        .stages = params->stages,
-        .inverse = 0,
-    };
+    const mcud_transform fft = MCUD_TRANSFORM(params, 0);
     for (int32_t row = first_row; row < end_row; row++) {
-        forward(mcud_row(op->in[0], row), params->count, mcud_row(op->out, row), &made);
+        mcud_fft_forward(mcud_row(op->in[0], row), params->count, mcud_row(op->out, row), &fft);
     }
 }
