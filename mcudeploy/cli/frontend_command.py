@@ -14,7 +14,7 @@ from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.options import Command, files_option, output_options
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import InputModel, NewFile
-from mcudeploy.common.errors import UsageError
+from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.planner.plan_options import Options
 
 
@@ -38,16 +38,16 @@ def before_option(command: Command) -> Command:
     return packed
 
 
-def _joined(before: Path, given: Path | tuple[Path, ...]) -> Path | tuple[Path, ...]:
-    models = given if isinstance(given, tuple) else (given,)
-    if len(models) != 1:
-        raise UsageError(f"--before joins a front end to one model, and there are {len(models)}")
+def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path, ...]:
+    several = models if isinstance(models, tuple) else (models,)
+    if len(several) != 1:
+        raise UsageError(f"--before joins a front end to one model, and there are {len(several)}")
     from mcudeploy.frontend.tflite.joining import joined_file
 
     folder = get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-"))
-    path = Path(folder) / f"{models[0].stem}.tflite"  # the C library has the model's name
-    path.write_bytes(joined_file(before, models[0]))
-    return (path,) if isinstance(given, tuple) else path
+    path = Path(folder) / f"{several[0].stem}.tflite"  # the C library has the model's name
+    path.write_bytes(joined_file(before, several[0]))
+    return (path,) if isinstance(models, tuple) else path
 
 
 @click.command()
@@ -101,7 +101,9 @@ def _joined(before: Path, given: Path | tuple[Path, ...]) -> Path | tuple[Path, 
 )
 @files_option
 @output_options
+@click.pass_context
 def frontend(
+    context: click.Context,
     *,
     kind: str,
     destination: Path,
@@ -132,7 +134,10 @@ def frontend(
     else:
         contents = front_ends.micro_speech(sizes, quantized=features != "float32")
     write_file(destination, tflite_file(contents))
-    output.result(checking.check_model(destination, None, Options()), tables.check)
+    report = output.result(checking.check_model(destination, None, Options()), tables.check)
+    if not report["supported"]:
+        destination.unlink()
+        context.exit(ModelError.exit_code)
 
 
 COMMANDS = (frontend,)

@@ -80,8 +80,8 @@ def _iterated(tuned: Tuned, target: Target, options: Options, progress: Progress
     ran = iterations(loop, tuned.observed)
     unsplit = None if tuned.unsplit is None else tuned.unsplit.measurement
     limit = tuned.made.planned.limit(options.max_overhead)
-    kept = [one for one in ran if _keeps(one.observed.measurement.overhead(unsplit), limit)]
-    best = min(kept, key=lambda one: one.ticks, default=None)
+    within = [one for one in ran if _keeps(one.observed.measurement.overhead(unsplit), limit)]
+    best = min(within, key=lambda one: one.ticks, default=None)
     chosen = with_times(tuned.made, tuned.observed)
     ticks = tuned.observed.measurement.latency + chosen.plan.estimate.exposed_ticks
     if best is None or best.ticks >= ticks:

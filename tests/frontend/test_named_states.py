@@ -102,11 +102,11 @@ def test_the_steps_equal_the_model_with_its_states_fed_back(tmp_path: Path) -> N
         (InputChoices(constants={"rate": 2.5}), "input 'rate' is int64, which cannot be 2.5"),
         (InputChoices(states={"h": "cache_out"}), r"'cache_out' is float32 \[1, 4, 4\], and input 'h'"),
         (InputChoices(states={"h": "h_new"}), "no output 'h_new'; its outputs are y, cache_out, h_out"),
-        (InputChoices(constants={"h": 0}, states={"h": "h_out"}), "a constant .--bind. or a state"),
+        (InputChoices(constants={"h": 0}, states={"h": "h_out"}), "is given to --bind and to --state"),
         (InputChoices(constants=dict.fromkeys(("x", "cache", "h", "rate"), 0.0)), "leave the model no input"),
         (InputChoices(constants={"rate": 1e30}), "cannot be 1e[+]30"),
         (InputChoices(constants={"x": 1e39}), "cannot be 1e[+]39"),
-        (InputChoices(states={"h": "h_out", "cache": "h_out"}), "'h_out' is the state of two inputs"),
+        (InputChoices(states={"h": "h_out", "cache": "h_out"}), "'h_out' is the state of 2 inputs"),
     ],
 )
 def test_choices_that_do_not_fit_are_refused(tmp_path: Path, choices: InputChoices, reason: str) -> None:
@@ -169,6 +169,18 @@ def test_headers_name_the_order_of_axes(tmp_path: Path) -> None:
     reports.build_models([path], HOST.board, options, out)
     header = (out / "include" / "images.h").read_text()
     assert "float32 [1,4,3,6] as [1][3][24], its axes in the order 2," in header
+
+
+@pytest.mark.parametrize("step", [0, 2])
+def test_a_slice_by_steps_is_no_queue(tmp_path: Path, step: int) -> None:
+    """A step of 0 is a fault of the file, which ends with its name."""
+    path = _streaming(tmp_path)
+    model = onnx.load(path)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([step]), "step"))
+    next(it for it in model.graph.node if it.op_type == "Slice").input.append("step")
+    onnx.save(model, path)
+    with pytest.raises((ModelError, UsageError)):
+        load(path, choices=InputChoices(constants={"rate": 1}, states=_STATES))
 
 
 def test_an_old_operator_set_is_refused(tmp_path: Path) -> None:

@@ -44,16 +44,16 @@ class _Transform:
 
 def dft(node: NodeProto, make: Maker) -> bool:
     """Multiply by a constant matrix. One side of the spectrum of real numbers stays for lowering."""
-    shape, made = make.sizes(node.input[0]), make.sizes(node.output[0])
+    shape, spectrum = make.sizes(node.input[0]), make.sizes(node.output[0])
     axis = make.integer("axis", 1)
     if make.opset >= 20:
         axis = int(make.constant_of(make.input(2), "the axis").reshape(())) if make.input(2) else -2
     axis %= len(shape)
     one_sided, inverse = bool(make.integer("onesided")), bool(make.integer("inverse"))
-    length = made[axis] if inverse or not one_sided else shape[axis]
+    length = spectrum[axis] if inverse or not one_sided else shape[axis]
     if make.input(1):
         length = int(make.constant_of(make.input(1), "the length").reshape(()))
-    wanted = _Transform(shape, made, axis, length, inverse, one_sided)
+    wanted = _Transform(shape, spectrum, axis, length, inverse, one_sided)
     if wanted.is_fast:
         return False
     _by_matrix(make, node.input[0], wanted, node.output[0])
@@ -83,8 +83,8 @@ def stft(node: NodeProto, make: Maker) -> bool:
     if window is not None:
         taken = make.add("Mul", taken, make.constant(window.reshape(1, 1, size, 1)))
     bins = size // 2 + 1 if one_sided else size
-    made = (batch, frames, bins, 2)
-    wanted = _Transform((batch, frames, size, parts), made, 2, size, one_sided=one_sided)
+    spectrum = (batch, frames, bins, 2)
+    wanted = _Transform((batch, frames, size, parts), spectrum, 2, size, one_sided=one_sided)
     if not wanted.is_fast:
         _by_matrix(make, taken, wanted, node.output[0])
         return True

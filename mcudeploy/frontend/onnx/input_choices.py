@@ -32,9 +32,8 @@ class InputChoices:
     @property
     def digest_text(self) -> str:
         """The choices as text that identifies them."""
-        parts = [sorted(self.shapes.items())]
-        later = [sorted(self.constants.items()), sorted(self.states.items())]
-        return " ".join(str(part) for part in (*parts, *filter(None, later)))
+        choices = (self.shapes, self.constants, self.states)
+        return " ".join(str(sorted(each.items())) for each in choices if each)
 
 
 AS_IN_FILE = InputChoices()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -24,10 +25,10 @@ from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
-from mcudeploy.frontend.onnx.protos import constants_of, opset_of
+from mcudeploy.frontend.onnx.protos import constants_of, graphs_of, opset_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.shapes import fix_inputs
-from mcudeploy.frontend.onnx.state_functions import LOAD, QUEUE, state_functions
+from mcudeploy.frontend.onnx.state_functions import LOAD, QUEUE, queue_attributes, state_functions
 from mcudeploy.frontend.onnx.states import Kept
 
 _NUMBERS = frozenset(
@@ -61,10 +62,10 @@ def amend(proto: ModelProto, choices: InputChoices) -> Amended:
     _require_inputs(graph, [*choices.constants, *choices.states])
     both = sorted(set(choices.constants) & set(choices.states))
     if both:
-        raise UsageError(f"input {printable(both[0])!r} is either a constant (--bind) or a state (--state)")
-    twice = [output for output in choices.states.values() if list(choices.states.values()).count(output) > 1]
-    if twice:
-        raise UsageError(f"--state: output {printable(twice[0])!r} is the state of two inputs")
+        raise UsageError(f"input {printable(both[0])!r} is given to --bind and to --state: leave out one")
+    output, uses = next(iter(Counter(choices.states.values()).most_common(1)), ("", 0))
+    if uses > 1:
+        raise UsageError(f"--state: output {printable(output)!r} is the state of {uses} inputs")
     notes = fix_inputs(graph, choices.shapes)
     for name, value in choices.constants.items():
         _bind(graph, name, value)
@@ -193,7 +194,7 @@ def _replaced(graph: GraphProto, value: ValueInfoProto, output: str) -> Kept:
     ]
     last = [
         helper.make_node("Reshape", [output, outer], [newest], f"{name}_newest"),
-        _queue_node(newest, before, after, (0, 1)),
+        _queue_node(newest, before, after, 0, 1),
     ]
     nodes = [*first, *graph.node, *last]
     del graph.node[:]
@@ -203,19 +204,10 @@ def _replaced(graph: GraphProto, value: ValueInfoProto, output: str) -> Kept:
     return Kept(before, after, "")
 
 
-def _queue_node(newest: str, before: str, after: str, along: tuple[int, int]) -> NodeProto:
-    """The node by which new rows enter a state; `along`: the axis and the number of rows."""
-    axis, rows = along
-    return helper.make_node(
-        QUEUE,
-        [newest, before],
-        [after],
-        f"{after}_queue",
-        domain=DOMAIN,
-        axis=axis,
-        axes=[axis],
-        first=[rows],
-    )
+def _queue_node(newest: str, before: str, after: str, axis: int, rows: int) -> NodeProto:
+    """The node by which new rows enter a state."""
+    inputs, attributes = [newest, before], queue_attributes(axis, rows)
+    return helper.make_node(QUEUE, inputs, [after], f"{after}_queue", domain=DOMAIN, **attributes)
 
 
 def _constant(graph: GraphProto, wish: str, value: Sequence[int]) -> str:
@@ -229,13 +221,13 @@ def _queued(
 ) -> Kept | None:
     """Add the state as one tensor that newest rows enter, if it is the last rows of Concat(state, rows)."""
     name, kind, sizes = value.name, value.type.tensor_type.elem_type, _sizes(value)
-    readers = [node for node in graph.node if name in node.input]
-    makers = {value: node for node in graph.node for value in node.output}
+    readers = [node for inner in graphs_of(graph) for node in inner.node if name in node.input]
+    makers = {result: node for node in graph.node for result in node.output}
     tail = makers.get(output)
     if len(readers) != 1 or tail is None or tail.op_type != "Slice" or tail.domain:
         return None
     joined = readers[0]
-    if joined.op_type != "Concat" or len(joined.input) != 2:
+    if joined not in graph.node or joined.op_type != "Concat" or len(joined.input) != 2:
         return None
     if joined.input[0] != name or joined.input[1] == name:
         return None
@@ -250,7 +242,7 @@ def _queued(
     before = _unused(graph, f"{name}_before")
     graph.input.append(helper.make_tensor_value_info(before, kind, stored))
     at = list(graph.node).index(joined)
-    graph.node[at].CopyFrom(_queue_node(joined.input[1], before, whole, (axis, rows)))
+    graph.node[at].CopyFrom(_queue_node(joined.input[1], before, whole, axis, rows))
     for info in [info for info in graph.value_info if info.name == whole]:
         graph.value_info.remove(info)
     _know(graph, whole, kind, stored)
@@ -258,7 +250,7 @@ def _queued(
 
 
 def _rows_left_out(graph: GraphProto, node: NodeProto, axis: int, shape: Sequence[int]) -> int | None:
-    """The rows that a Slice leaves out at the begin of an axis of a `shape`; None if it takes others."""
+    """The rows that a Slice leaves out at the beginning of an axis of a `shape`; None if it takes others."""
     constants = constants_of(graph)
     limits_of = [constants.get(name) for name in node.input[1:]]
     if None in limits_of or len(limits_of) not in (3, 4):
@@ -266,6 +258,7 @@ def _rows_left_out(graph: GraphProto, node: NodeProto, axis: int, shape: Sequenc
     limits = [numpy_helper.to_array(it).reshape(-1).tolist() for it in limits_of if it is not None]
     if any(len(it) != 1 for it in limits) or limits[2][0] not in (axis, axis - len(shape)):
         return None
-    start, end = limits[0][0], limits[1][0]
-    taken = range(shape[axis])[slice(start, end, limits[3][0] if len(limits) > 3 else 1)]
-    return taken.start if taken.stop == shape[axis] and taken.step == 1 else None
+    if len(limits) > 3 and limits[3] != [1]:
+        return None
+    taken = range(shape[axis])[limits[0][0] : limits[1][0]]
+    return taken.start if taken.stop == shape[axis] else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, helper
 
@@ -11,6 +13,11 @@ QUEUE = "Queue"
 """Operator on the newest rows and a state: the state without its oldest rows, and the newest at its end."""
 LOAD = "Load"
 """Operator on a state: a copy of it."""
+
+
+def queue_attributes(axis: int, rows: int) -> dict[str, Any]:
+    """The attributes of a QUEUE that `rows` new rows enter along an axis."""
+    return {"axis": axis, "axes": [axis], "first": [rows]}
 
 
 def state_functions(opset: int) -> list[FunctionProto]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.writer import Writer
@@ -49,7 +47,7 @@ def select(writer: Writer, operator: TfliteOperator) -> None:
         if condition.shape != result.shape[:1]:
             raise Unsupported(f"conditions {list(condition.shape)} do not fit {list(result.shape)}")
         rows = [*condition.shape, *([1] * (len(result.shape) - 1))]
-        name = writer.node("Reshape", [name, writer.constant(np.array(rows, np.int64))], main=False)
+        name = writer.reshaped(name, rows)
     if result.kind in ("INT32", "INT64"):
         writer.keep(result, writer.node("Where", [name, *(writer.raw(it) for it in sources)]))
         return

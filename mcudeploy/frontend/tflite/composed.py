@@ -41,7 +41,7 @@ def arg_extremum(writer: Writer, operator: TfliteOperator) -> None:
 def cumulative_sum(writer: Writer, operator: TfliteOperator) -> None:
     """CUMSUM along a constant axis."""
     axes = writer.integers(operator, 1, "the axis")
-    axis = writer.constant(np.array(axes[0], np.int64))
+    axis = writer.int64(axes[0])
     exclusive, reverse = int(operator.flag("Exclusive")), int(operator.flag("Reverse"))
     x = writer.real(writer.input(operator, 0))
     made = writer.node("CumSum", [x, axis], exclusive=exclusive, reverse=reverse)
@@ -51,7 +51,7 @@ def cumulative_sum(writer: Writer, operator: TfliteOperator) -> None:
 def fill(writer: Writer, operator: TfliteOperator) -> None:
     """FILL: a value in every element of a constant shape."""
     sizes, value = writer.integers(operator, 0, "the shape"), writer.input(operator, 1)
-    shape = writer.constant(np.array(sizes, np.int64))
+    shape = writer.int64(sizes)
     writer.keep(writer.output(operator), writer.node("Expand", [writer.raw(value), shape]))
 
 

@@ -109,11 +109,11 @@ def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
     rows = source.elements // depth
     name = writer.real(source)
     if source.shape != (rows, depth):
-        name = writer.node("Reshape", [name, writer.constant(np.array([rows, depth], np.int64))], main=False)
+        name = writer.reshaped(name, [rows, depth])
     bias = bias_of(writer, writer.given(operator, 2), (source, weights), channels)
     made = writer.node("Gemm", [name, writer.real(weights), *bias], transB=1)
     if result.shape != (rows, channels):
-        made = writer.node("Reshape", [made, writer.constant(np.array(result.shape, np.int64))], main=False)
+        made = writer.reshaped(made, result.shape)
     writer.finish(result, made, fused(operator))
 
 

@@ -31,7 +31,7 @@ def _pad(writer: Writer, operator: TfliteOperator, filling: float) -> None:
     amounts = writer.integers(operator, 1, "the padding")
     if len(amounts) != 2 * len(source.shape) or min(amounts, default=0) < 0:
         raise Unsupported(f"padding {amounts} does not fit {list(source.shape)}")
-    pads = writer.constant(np.array(amounts[::2] + amounts[1::2], np.int64))
+    pads = writer.int64(amounts[::2] + amounts[1::2])
     value = writer.constant(np.array(filling, np.float32))
     writer.finish(result, writer.node("Pad", [writer.real(source), pads, value]))
 
@@ -79,7 +79,7 @@ def _resize(writer: Writer, operator: TfliteOperator, image: str, **attributes: 
     sizes = writer.integers(operator, 1, "the size")
     if len(sizes) != 2 or min(sizes) < 1:
         raise Unsupported(f"the size {sizes} is not one of rows and columns")
-    wanted = writer.constant(np.array([source.shape[0], source.shape[3], *sizes], np.int64))
+    wanted = writer.int64([source.shape[0], source.shape[3], *sizes])
     return writer.node("Resize", [image, "", "", wanted], **attributes)
 
 
@@ -101,7 +101,7 @@ def reduction(writer: Writer, operator: TfliteOperator) -> None:
     along, keep = sorted({axis % rank for axis in axes}), int(operator.flag("KeepDims"))
     op, name = _REDUCTIONS[operator.op], writer.real(source)
     if op == "ReduceSum":
-        made = writer.node(op, [name, writer.constant(np.array(along, np.int64))], keepdims=keep)
+        made = writer.node(op, [name, writer.int64(along)], keepdims=keep)
     else:
         made = writer.node(op, [name], axes=along, keepdims=keep)
     writer.finish(writer.output(operator), made)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.scales import fused
@@ -40,7 +38,7 @@ def reshape(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"{list(source.shape)} cannot become {list(result.shape)}")
 
     def move(names: list[str]) -> list[str]:
-        return [writer.node("Reshape", [names[0], writer.constant(np.array(result.shape, np.int64))])]
+        return [writer.node("Reshape", [names[0], writer.int64(result.shape)])]
 
     moved(writer, [source], [result], move)
 
@@ -86,14 +84,14 @@ def _concatenated_integers(
     made = names[0] if len(names) == 1 else writer.node("Concat", names, axis=axis)
     if not any(pads):
         return made
-    return writer.node("Pad", [made, writer.constant(np.array(pads, np.int64))])
+    return writer.node("Pad", [made, writer.int64(pads)])
 
 
 def pack(writer: Writer, operator: TfliteOperator) -> None:
     """PACK: tensors concatenated along a new axis."""
     sources = [writer.input(operator, position) for position in range(len(operator.inputs))]
     axis = operator.integer("Axis")
-    axes = writer.constant(np.array([axis], np.int64))
+    axes = writer.int64([axis])
 
     def move(names: list[str]) -> list[str]:
         rows = [writer.node("Unsqueeze", [name, axes], main=False) for name in names]
@@ -106,7 +104,7 @@ def unpack(writer: Writer, operator: TfliteOperator) -> None:
     """UNPACK: one tensor for each position along an axis, which is removed."""
     source, axis = writer.input(operator, 0), operator.integer("Axis")
     results = [writer.output(operator, position) for position in range(len(operator.outputs))]
-    axes = writer.constant(np.array([axis], np.int64))
+    axes = writer.int64([axis])
     _require_axis(axis, source)
     if source.shape[axis] != len(results):
         raise Unsupported(f"{len(results)} results of an axis of {source.shape[axis]}")
@@ -155,7 +153,7 @@ def _require_axis(axis: int, tensor: TfliteTensor) -> None:
 
 
 def _split(writer: Writer, name: str, axis: int, sizes: list[int]) -> list[str]:
-    lengths = writer.constant(np.array(sizes, np.int64))
+    lengths = writer.int64(sizes)
     return writer.nodes("Split", [name, lengths], len(sizes), axis=axis)
 
 
@@ -206,10 +204,10 @@ def _slice(writer: Writer, source: TfliteTensor, result: TfliteTensor, ranges: t
     """Reshape the part to the result's shape: axes of one element may be removed."""
 
     def move(names: list[str]) -> list[str]:
-        limits = [writer.constant(np.array(each, np.int64)) for each in ranges]
+        limits = [writer.int64(each) for each in ranges]
         name = writer.node("Slice", [names[0], *limits])
         if len(result.shape) != len(source.shape):
-            shape = writer.constant(np.array(result.shape, np.int64))
+            shape = writer.int64(result.shape)
             name = writer.node("Reshape", [name, shape], main=False)
         return [name]
 

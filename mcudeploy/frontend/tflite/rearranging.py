@@ -33,7 +33,7 @@ def mirror_pad(writer: Writer, operator: TfliteOperator) -> None:
         name = names[0]
         for axis, each in enumerate(places):
             if len(each) > source.shape[axis]:
-                name = writer.node("Gather", [name, writer.constant(each.astype(np.int64))], axis=axis)
+                name = writer.node("Gather", [name, writer.int64(each.tolist())], axis=axis)
         return [name]
 
     moved(writer, [source], [writer.output(operator)], move)
@@ -45,7 +45,7 @@ def reverse(writer: Writer, operator: TfliteOperator) -> None:
 
     def move(names: list[str]) -> list[str]:
         ends = ([-1] * len(axes), [np.iinfo(np.int64).min] * len(axes), axes, [-1] * len(axes))
-        return [writer.node("Slice", [names[0], *(writer.constant(np.array(it, np.int64)) for it in ends)])]
+        return [writer.node("Slice", [names[0], *(writer.int64(it) for it in ends)])]
 
     moved(writer, [source], [writer.output(operator)], move)
 
@@ -53,7 +53,7 @@ def reverse(writer: Writer, operator: TfliteOperator) -> None:
 def tile(writer: Writer, operator: TfliteOperator) -> None:
     """TILE by constant repeats."""
     source, repeats = writer.input(operator, 0), writer.integers(operator, 1, "the repeats")
-    times = writer.constant(np.array(repeats, np.int64))
+    times = writer.int64(repeats)
 
     def move(names: list[str]) -> list[str]:
         return [writer.node("Tile", [names[0], times])]
@@ -64,7 +64,7 @@ def tile(writer: Writer, operator: TfliteOperator) -> None:
 def broadcast(writer: Writer, operator: TfliteOperator) -> None:
     """BROADCAST_TO a constant shape."""
     source, sizes = writer.input(operator, 0), writer.integers(operator, 1, "the shape")
-    shape = writer.constant(np.array(sizes, np.int64))
+    shape = writer.int64(sizes)
     moved(
         writer, [source], [writer.output(operator)], lambda names: [writer.node("Expand", [names[0], shape])]
     )
@@ -88,10 +88,10 @@ def space_to_batch(writer: Writer, operator: TfliteOperator) -> None:
     name = writer.real(source)
     if any(around):
         zero = writer.constant(np.array(0, np.float32))
-        name = writer.node("Pad", [name, _shape(writer, around), zero])
-    name = writer.node("Reshape", [name, _shape(writer, [batch, *inner, *rest])])
+        name = writer.node("Pad", [name, writer.int64(around), zero])
+    name = writer.node("Reshape", [name, writer.int64([batch, *inner, *rest])])
     name = writer.node("Transpose", [name], perm=order)
-    writer.finish(result, writer.node("Reshape", [name, _shape(writer, result.shape)]))
+    writer.finish(result, writer.node("Reshape", [name, writer.int64(result.shape)]))
 
 
 def batch_to_space(writer: Writer, operator: TfliteOperator) -> None:
@@ -114,11 +114,11 @@ def batch_to_space(writer: Writer, operator: TfliteOperator) -> None:
     )
 
     def move(names: list[str]) -> list[str]:
-        name = writer.node("Reshape", [names[0], _shape(writer, [*block, batch // product, *sizes])])
+        name = writer.node("Reshape", [names[0], writer.int64([*block, batch // product, *sizes])])
         name = writer.node("Transpose", [name], perm=order)
-        name = writer.node("Reshape", [name, _shape(writer, [batch // product, *whole, *rest])])
+        name = writer.node("Reshape", [name, writer.int64([batch // product, *whole, *rest])])
         if any(map(any, crops)):
-            name = writer.node("Slice", [name, *(_shape(writer, each) for each in limits)])
+            name = writer.node("Slice", [name, *(writer.int64(each) for each in limits)])
         return [name]
 
     moved(writer, [source], [result], move)
@@ -134,7 +134,3 @@ def _blocks(
     if not sound or len(ends) != 2 * len(block) or len(block) >= len(source.shape):
         raise Unsupported(f"blocks of {block} with {ends} at the ends do not fit {list(source.shape)}")
     return block, list(zip(ends[::2], ends[1::2], strict=True))
-
-
-def _shape(writer: Writer, sizes: list[int] | tuple[int, ...]) -> str:
-    return writer.constant(np.array(sizes, np.int64))

@@ -53,7 +53,7 @@ def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
     for before, after in zip(states, made[1:], strict=True):
         writer.known(after, (1, 1, hidden))
         writer.keep_state(before, after)
-    sizes = writer.constant(np.array([steps, 1, hidden] if by_time else [1, steps, hidden], np.int64))
+    sizes = writer.int64([steps, 1, hidden] if by_time else [1, steps, hidden])
     writer.finish(result, writer.node("Reshape", [made[0], sizes], main=False))
 
 

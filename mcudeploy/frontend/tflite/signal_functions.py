@@ -46,7 +46,7 @@ def _larger() -> object:
 
 def shift(f: Formula) -> Expression:
     """Inputs x and bits."""
-    return f.cast((f.given("x") * f.power_of_two(f.given("bits"))).wrapped(16), "int16")
+    return f.cast((f.given("x") * f.power_of_two(f.given("bits") % 16)).wrapped(16), "int16")
 
 
 def energy(f: Formula, op: SignalEnergy, points: int) -> Expression:
@@ -59,7 +59,7 @@ def energy(f: Formula, op: SignalEnergy, points: int) -> Expression:
 
 def filter_bank_root(f: Formula, places: Sequence[Sequence[int]], widths: Sequence[int]) -> Expression:
     """Inputs x, weights, rest and bits; `places` are the first points and the first weights of all ranges."""
-    x, weights, rest = f.given("x"), f.given("weights"), f.given("rest")
+    x, weights, rest = (f.given(name).reshaped(-1) for name in ("x", "weights", "rest"))
     zero = f.constant([0])
     begun, sums = zero, []
     for point, weight, width in zip(*places, widths, strict=True):
@@ -71,7 +71,7 @@ def filter_bank_root(f: Formula, places: Sequence[Sequence[int]], widths: Sequen
         sums.append(begun + whole)
         begun = part
     roots = _root(f, f.joined(sums[1:], 0))
-    return f.cast(roots // f.power_of_two(f.given("bits")), "uint32")
+    return f.cast(roots // f.power_of_two(f.given("bits") % 32), "uint32")
 
 
 def _root(f: Formula, value: Expression) -> Expression:

@@ -38,12 +38,12 @@ def window(writer: Writer, operator: TfliteOperator) -> None:
     require_bits(31, shift=shift)
     if x.elements % max(weights.elements, 1) or y.elements != x.elements:
         raise Unsupported(f"{weights.elements} weights do not fit {list(x.shape)} samples")
-    rows = _reshaped(writer, writer.raw(x), (-1, weights.elements))
+    rows = writer.reshaped(writer.raw(x), (-1, weights.elements))
     f = Formula()
     f.result("y", signal_functions.window(f, shift))
     made = _node(writer, "SignalWindow", {"x": rows, "weights": writer.raw(weights)}, f, shift=shift)
     writer.known(made, (x.elements // weights.elements, weights.elements), "int16")
-    writer.keep(y, _reshaped(writer, made, y.shape))
+    writer.keep(y, writer.reshaped(made, y.shape))
 
 
 def auto_scale(writer: Writer, operator: TfliteOperator) -> None:
@@ -112,8 +112,7 @@ def filter_bank_root(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported("a weight or a range of its filter bank is negative")
     if len(weights) != len(rest):
         raise Unsupported("its filter bank has weights for one side of a range alone")
-    used = widths > 0
-    if np.any((points + widths)[used] > x.elements) or np.any((places + widths)[used] > len(weights)):
+    if np.any(points + widths > x.elements) or np.any(places + widths > len(weights)):
         raise Unsupported("a range of its filter bank ends beyond the spectrum or the weights")
     if int(weights.sum() + rest.sum()) * 2**32 > _MOST_ROOT:
         raise Unsupported("the sums of its filter bank may overflow")
@@ -237,12 +236,12 @@ def framer(writer: Writer, operator: TfliteOperator) -> None:
     flat = replace(x, shape=(x.shape[-1],))
     queue = _queue(writer, flat, kept + x.shape[-1])
     parts = [_part(writer, queue, (at * step, at * step + size), 0) for at in range(frames)]
-    writer.keep(y, _reshaped(writer, _joined(writer, parts, 0), y.shape))
+    writer.keep(y, writer.reshaped(_joined(writer, parts, 0), y.shape))
     if prefill:
         writer.keep(valid, writer.constant(np.array(True).reshape(valid.shape)))
         return
     flags = _run_count(writer, valid, RunCount(-(-(steps - 1) // frames), 1))
-    writer.keep(valid, _reshaped(writer, _part(writer, flags, (0, 1), 0), valid.shape))
+    writer.keep(valid, writer.reshaped(_part(writer, flags, (0, 1), 0), valid.shape))
 
 
 def stacker(writer: Writer, operator: TfliteOperator) -> None:
@@ -268,8 +267,8 @@ def stacker(writer: Writer, operator: TfliteOperator) -> None:
     )
     writer.known(made, (1, frames, channels), "int16")
     writer.keep_state(state, made)
-    writer.keep(y, _reshaped(writer, made, y.shape))
-    writer.keep(valid, _reshaped(writer, _part(writer, flags, (0, 1), 0), valid.shape))
+    writer.keep(y, writer.reshaped(made, y.shape))
+    writer.keep(valid, writer.reshaped(_part(writer, flags, (0, 1), 0), valid.shape))
 
 
 def overlap_add(writer: Writer, operator: TfliteOperator) -> None:
@@ -292,7 +291,7 @@ def overlap_add(writer: Writer, operator: TfliteOperator) -> None:
     writer.known(made, (frames, step), x.dtype or "")
     writer.known(kept, (1, 1, size), x.dtype or "")
     writer.keep_state(state, kept)
-    writer.keep(y, _reshaped(writer, made, y.shape))
+    writer.keep(y, writer.reshaped(made, y.shape))
 
 
 SIGNAL: dict[str, Translation] = {
@@ -333,7 +332,7 @@ def _queue(writer: Writer, x: TfliteTensor, length: int) -> str:
     axis, count = len(x.shape) - 1, x.shape[-1]
     shape = (*x.shape[:-1], length)
     state = writer.kept_input(x, shape)
-    newest = _reshaped(writer, writer.raw(x), x.shape)
+    newest = writer.reshaped(writer.raw(x), x.shape)
     queue = queue_node(writer, (newest, state), axis, count)
     writer.known(queue, shape, x.dtype or "")
     writer.keep_state(state, queue)
@@ -341,16 +340,12 @@ def _queue(writer: Writer, x: TfliteTensor, length: int) -> str:
 
 
 def _part(writer: Writer, name: str, ends: tuple[int, int], axis: int) -> str:
-    limits = [writer.constant(np.array([value], np.int64)) for value in (*ends, axis)]
+    limits = [writer.int64([value]) for value in (*ends, axis)]
     return writer.node("Slice", [name, *limits], main=False)
 
 
 def _joined(writer: Writer, parts: Sequence[str], axis: int) -> str:
     return parts[0] if len(parts) == 1 else writer.node("Concat", parts, main=False, axis=axis)
-
-
-def _reshaped(writer: Writer, name: str, shape: Sequence[int]) -> str:
-    return writer.node("Reshape", [name, writer.constant(np.array(shape, np.int64))], main=False)
 
 
 def _finish(writer: Writer, tensor: TfliteTensor, name: str) -> None:

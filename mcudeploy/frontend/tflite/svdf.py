@@ -63,7 +63,7 @@ def svdf(writer: Writer, operator: TfliteOperator) -> None:
         )
     features, source = tensors.features, tensors.source
     require_alike(source, features, 0)
-    flat = writer.constant(np.array([1, features.shape[1]], np.int64))
+    flat = writer.int64([1, features.shape[1]])
     x = writer.node("Reshape", [writer.real(source), flat], main=False)
     newest = writer.node("Gemm", [x, writer.real(features)], main=False, transB=1)
     if tensors.state.kind == "INT8":

@@ -93,7 +93,7 @@ def _filters(writer: Writer, kernel: TfliteTensor, rows: _UpsamplingAxis, cols: 
 def _repeated(writer: Writer, name: str, times: int, count: int) -> str:
     """A vector of `count` values repeated, by movements that keep the integers of a constant."""
     for op, shape in (("Reshape", (1, count)), ("Expand", (times, count)), ("Reshape", (times * count,))):
-        name = writer.node(op, [name, writer.constant(np.array(shape, np.int64))], main=False)
+        name = writer.node(op, [name, writer.int64(shape)], main=False)
     return name
 
 
@@ -104,11 +104,11 @@ def _placed(
     batch, height, width, channels = result.shape
     blocks = [batch, rows.blocks, cols.blocks, rows.stride, cols.stride, channels]
     whole = [batch, rows.blocks * rows.stride, cols.blocks * cols.stride, channels]
-    name = writer.node("Reshape", [name, writer.constant(np.array(blocks, np.int64))], main=False)
+    name = writer.reshaped(name, blocks)
     name = writer.node("Transpose", [name], main=False, perm=[0, 1, 3, 2, 4, 5])
-    name = writer.node("Reshape", [name, writer.constant(np.array(whole, np.int64))], main=False)
+    name = writer.reshaped(name, whole)
     if whole == list(result.shape):
         return name
     limits = [rows.first, cols.first], [rows.first + height, cols.first + width], [1, 2]
-    ranges = [writer.constant(np.array(each, np.int64)) for each in limits]
+    ranges = [writer.int64(each) for each in limits]
     return writer.node("Slice", [name, *ranges], main=False)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
-from mcudeploy.frontend.onnx.state_functions import LOAD, QUEUE
+from mcudeploy.frontend.onnx.state_functions import LOAD, QUEUE, queue_attributes
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.writer import Writer
 
@@ -75,7 +75,7 @@ class VariableState:
         self._begin(writer, 1)
         copy = writer.node(LOAD, [self._name], domain=DOMAIN)
         writer.known(copy, (1, *self.tensor.shape), self.tensor.dtype or "")
-        writer.keep(writer.output(operator), _reshaped(writer, copy, self.tensor.shape))
+        writer.keep(writer.output(operator), writer.reshaped(copy, self.tensor.shape))
 
     def store(self, writer: Writer, operator: TfliteOperator) -> None:
         """Replace the state."""
@@ -88,15 +88,15 @@ class VariableState:
 
     def delayed(self, writer: Writer, operator: TfliteOperator) -> None:
         """Read the value of the last run."""
-        limits = [writer.constant(np.array([end], np.int64)) for end in (0, 1, 0)]
+        limits = [writer.int64([end]) for end in (0, 1, 0)]
         past = writer.node("Slice", [self._moved, *limits])
-        writer.keep(writer.output(operator), _reshaped(writer, past, self.tensor.shape))
+        writer.keep(writer.output(operator), writer.reshaped(past, self.tensor.shape))
 
     def _enter(self, writer: Writer, operator: TfliteOperator, times: int) -> None:
         value = writer.input(operator, 1)
         if value.elements != self.tensor.elements or value.kind != self.tensor.kind:
             raise Unsupported(f"it assigns {list(value.shape)} to a state of {list(self.tensor.shape)}")
-        newest = _reshaped(writer, writer.raw(value), (1, *self.tensor.shape))
+        newest = writer.reshaped(writer.raw(value), (1, *self.tensor.shape))
         self._moved = queue_node(writer, (newest, self._name), 0, 1)
         writer.known(self._moved, (times, *self.tensor.shape), self.tensor.dtype or "")
         writer.keep_state(self._name, self._moved, self._first)
@@ -104,8 +104,4 @@ class VariableState:
 
 def queue_node(writer: Writer, inputs: tuple[str, str], axis: int, rows: int) -> str:
     """Add a node by which new `rows` enter a state along an axis; `inputs` are the rows and the state."""
-    return writer.node(QUEUE, inputs, domain=DOMAIN, axis=axis, axes=[axis], first=[rows])
-
-
-def _reshaped(writer: Writer, name: str, shape: tuple[int, ...]) -> str:
-    return writer.node("Reshape", [name, writer.constant(np.array(shape, np.int64))], main=False)
+    return writer.node(QUEUE, inputs, domain=DOMAIN, **queue_attributes(axis, rows))

@@ -248,6 +248,14 @@ class Writer:
         )
         return name
 
+    def int64(self, values: int | Sequence[int]) -> str:
+        """Add a constant of sizes, axes or limits; return its name."""
+        return self.constant(np.array(values, np.int64))
+
+    def reshaped(self, name: str, shape: Sequence[int]) -> str:
+        """Add a Reshape that is no operator of the file by itself; return the name of its result."""
+        return self.node("Reshape", [name, self.int64(shape)], main=False)
+
     def node(self, op: str, inputs: Sequence[str], *, main: bool = True, **attributes: Any) -> str:
         """Add a node of one output and return its name. `main`: the node that represents the operator in
         ONNX.
