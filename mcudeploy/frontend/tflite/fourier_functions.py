@@ -24,9 +24,6 @@ class _Point:
     def at(self, places: _Places) -> _Point:
         return _Point(self.re.at(places, 1), self.im.at(places, 1))
 
-    def conjugate(self) -> _Point:
-        return _Point(self.re, -self.im)
-
 
 @dataclass(frozen=True, slots=True)
 class _Arithmetic:
