@@ -200,9 +200,10 @@ class Database:
         """Whether any tile of a board was timed, with whatever firmware."""
         return self._has("SELECT 1 FROM tiles WHERE board=? LIMIT 1", board)
 
-    def has_runs(self, model: str, board: str) -> bool:
-        """Whether a model was measured on a board, with whatever firmware."""
-        return self._has("SELECT 1 FROM runs WHERE model=? AND board=? LIMIT 1", model, board)
+    def has_runs(self, model: str, board: str, plan: str) -> bool:
+        """Whether a plan of a model was measured on a board, with whatever firmware."""
+        query = "SELECT 1 FROM runs WHERE model=? AND board=? AND plan=? LIMIT 1"
+        return self._has(query, model, board, plan)
 
     def _has(self, query: str, *key: str) -> bool:
         with self._explained():

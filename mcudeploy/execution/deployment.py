@@ -117,9 +117,12 @@ class Deployment:
 
     def run_key(self, firmware_hash: int, *, modelled: bool = False) -> RunKey:
         """Return the key of a measurement of this plan; `modelled`: one by a cycle model."""
-        digest = hashlib.sha256(planfile.plan_text(self.plan, self.model.sha256).encode()).hexdigest()
         firmware = f"{firmware_hash:08x}" + ("-modelled" if modelled else "")
-        return RunKey(self.model.sha256, self.board.name, firmware, digest)
+        return RunKey(self.model.sha256, self.board.name, firmware, self._plan_digest)
+
+    @cached_property
+    def _plan_digest(self) -> str:
+        return hashlib.sha256(planfile.plan_text(self.plan, self.model.sha256).encode()).hexdigest()
 
     def measured(self, *forms: bool) -> Measurement | None:
         """Return an earlier measurement of this plan: emulated (True), on hardware (False), or of either
@@ -130,7 +133,7 @@ class Deployment:
         """
         try:
             with Database() as database:
-                if not database.has_runs(self.model.sha256, self.board.name):
+                if not database.has_runs(self.model.sha256, self.board.name, self._plan_digest):
                     return None
                 keys = self._run_keys(forms or (False, True))
                 found = [database.run(each) for each in keys]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from models import fully_connected, quantised_convolutions
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
-from mcudeploy.cost.database import Database, RunKey, TileKey
+from mcudeploy.cost.database import Database, TileKey
 from mcudeploy.device.known import known_times
 from mcudeploy.ir.plan import Measurement
 from mcudeploy.planner.plan_options import Options
@@ -63,7 +64,10 @@ def test_measured_times_are_looked_up_without_a_firmware_project(
     with Database() as database:
         database.add_tiles({TileKey("microbit", "0", "conv", "", ""): 1})
         assert known_times(BOARD) and not database.has_tiles(BOARD.name)
-        database.add_run(RunKey(made.model.sha256, BOARD.name, "0", ""), Measurement(1, "cycles", (), 0))
+        key = made.run_key(0)
+        database.add_run(replace(key, plan=""), Measurement(1, "cycles", (), 0))
+        assert made.measured() is None
+        database.add_run(key, Measurement(1, "cycles", (), 0))
         database.add_tiles({TileKey(BOARD.name, "0", "conv", "", ""): 1})
     for look in (made.measured, lambda: known_times(BOARD)):
         with pytest.raises(AssertionError, match="assembled"):
