@@ -19,6 +19,7 @@ from mcudeploy.ir.opdef import (
     LoopNest,
     ParamValue,
     PlainOperator,
+    TableIndex,
 )
 from mcudeploy.ops.common import AXIS_NAMES, ELEMENTWISE, reduced_axis, require_same_values, spatial_axes
 
@@ -59,19 +60,23 @@ class Transpose(PlainOperator):
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One axis per dimension if the view's dimensions stay within the tensors' own.
 
-        Otherwise a row of the output declares a superset of its reads: at worst the whole input.
+        If several dimensions form the rows of the output, as in a block of depth to space, a table has the
+        input rows of each. Otherwise a row declares a superset of its reads: at worst the whole input.
         """
         (shape,) = inputs
         if prod(shape) != prod(self.dims):
             raise ValueError(f"{shape} cannot be viewed as {self.dims}")
-        parts = _split(merged_dims(self.dims, self.perm), shape, self.out_shape)
-        if parts is None:
-            anywhere = tuple(
-                reduced_axis(f"any_{name}", size) for name, size in zip(AXIS_NAMES, shape, strict=True)
-            )
-            read = Index.of(any_row=1), Index.of(any_col=1), Index.of(any_ch=1)
-            return LoopNest((*spatial_axes(self.out_shape), *anywhere), (read,), ELEMENTWISE)
-        return _affine_loops(parts, shape, self.out_shape)
+        dims = merged_dims(self.dims, self.perm)
+        parts = _split(dims, shape, self.out_shape)
+        if parts is not None and _has_one_row_dim(parts, self.out_shape):
+            return _affine_loops(parts, shape, self.out_shape)
+        any_row, any_col, any_ch = (
+            reduced_axis(f"any_{name}", size) for name, size in zip(AXIS_NAMES, shape, strict=True)
+        )
+        row = _row_table(dims, shape, self.out_shape)
+        axes = (*spatial_axes(self.out_shape), *((any_row,) if row is None else ()), any_col, any_ch)
+        read = row or Index.of(any_row=1), Index.of(any_col=1), Index.of(any_ch=1)
+        return LoopNest(axes, (read,), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `transpose`."""
@@ -182,6 +187,36 @@ def _place(weight: int, shape: Shape) -> tuple[int, int]:
     return 2, weight
 
 
+def _has_one_row_dim(dims: list[Dim], out_shape: Shape) -> bool:
+    """Whether one dimension forms the rows of the output."""
+    row, _ = _row_and_col_weights(out_shape)
+    weight = prod(out_shape)
+    for dim in dims:
+        weight //= dim.size
+        if weight >= row and dim.size not in (1, out_shape[0]):
+            return False
+    return True
+
+
+def _row_table(dims: list[Dim], shape: Shape, out_shape: Shape) -> TableIndex | None:
+    """The input rows of each output row; None if a dimension lies partly in the rows of the output."""
+    out_row, _ = _row_and_col_weights(out_shape)
+    in_row, _ = _row_and_col_weights(shape)
+    weight, span = prod(out_shape), 0
+    first = np.zeros(1, np.int64)
+    for dim in dims:
+        weight //= dim.size
+        parts = _cut(dim, weight, (out_row, 0))
+        if parts is None:
+            return None
+        *outer, inner = parts if len(parts) > 1 or weight < out_row else [*parts, Dim(1, 1)]
+        for part in outer:
+            first = (first[:, None] + part.stride * np.arange(part.size)).reshape(-1)
+        span += inner.stride * (inner.size - 1)
+    lo, last = first // in_row, (first + span) // in_row
+    return TableIndex("row", tuple(lo.tolist()), tuple((last + 1).tolist()))
+
+
 def _affine_loops(dims: list[Dim], shape: Shape, out_shape: Shape) -> LoopNest:
     reads: list[dict[str, int]] = [{}, {}, {}]
     writes: list[dict[str, int]] = [{}, {}, {}]
@@ -193,11 +228,6 @@ def _affine_loops(dims: list[Dim], shape: Shape, out_shape: Shape) -> LoopNest:
         in_axis, in_step = _place(dim.stride, shape)
         out_axis, out_step = _place(weight, out_shape)
         reads[in_axis][name] = in_step
-        # The row index of an output is one axis: where several dimensions make up the rows, a row
-        # is said to read all that these dimensions reach.
-        if out_axis == 0 and dim.size != out_shape[0]:
-            axes.append(reduced_axis(name, dim.size))
-            continue
         writes[out_axis][name] = out_step
         axes.append(Axis(name, dim.size))
     if not writes[0]:

@@ -19,7 +19,7 @@ from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import Unit, estimated, load_costs
 from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
-from mcudeploy.ir.graph import KeptRows
+from mcudeploy.ir.graph import Graph, KeptRows
 from mcudeploy.ir.plan import Plan, Rewrites, Run, Search, WorkSlice
 from mcudeploy.planner import planfile
 from mcudeploy.planner.cores.functions import Assignment, assign
@@ -245,7 +245,7 @@ def search_plans(
         board,
         source,
         guess,
-        order=tuple(step.operator for step in unsplit.schedule.steps),
+        order=_order_in(cut.graph, unsplit),
         unsplit_ticks=unsplit.estimate.ticks,
         max_overhead=options.max_overhead,
         ram_limit=options.ram_limit,
@@ -257,6 +257,22 @@ def search_plans(
     return Planned(
         models, split.plans, unsplit, split.search, costs_of, interrupted, objective=unit, points=points
     )
+
+
+def _order_in(graph: Graph, unsplit: Plan) -> tuple[int, ...]:
+    """Return the order of a plan's operators in another form of its graph.
+
+    An operator that is a view in the plan follows the operator that it reads.
+    """
+    order = [step.operator for step in unsplit.schedule.steps]
+    makers = {operator.output: position for position, operator in enumerate(graph.operators)}
+    for position, operator in enumerate(graph.operators):
+        if not operator.op.is_view and unsplit.graph.operators[position].op.is_view:
+            maker = makers.get(operator.inputs[0])
+            while maker is not None and maker not in order:
+                maker = makers.get(graph.operators[maker].inputs[0])
+            order.insert(0 if maker is None else order.index(maker) + 1, position)
+    return tuple(order)
 
 
 def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:

@@ -1,4 +1,7 @@
-"""Rewrites that prepare a graph for cutting: streamed inputs, vectors as rows, operators that accumulate."""
+"""Rewrites that prepare a graph for cutting.
+
+These are streamed inputs, vectors as rows, copies in place of some views, and operators that accumulate.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from mcudeploy.ir.plan import Rewrites
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.pool import AveragePool
+from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.view import Reshape
 from mcudeploy.planner.model.channels import channels_as_rows
 
 
@@ -22,7 +27,7 @@ def in_form(graph: Graph, has: Rewrites, wanted: Rewrites) -> Graph:
     if wanted.streamed and not has.streamed:
         graph = stream_inputs(graph)
     if wanted.accumulating and not has.accumulating:
-        graph = accumulate_rows(channels_as_rows(graph))
+        graph = accumulate_rows(copy_regrouped_rows(channels_as_rows(graph)))
     return graph
 
 
@@ -35,6 +40,26 @@ def stream_inputs(graph: Graph) -> Graph:
         for i, border in enumerate(graph.own_inputs())
     )
     return replace(graph, operators=feeds + graph.operators)
+
+
+def copy_regrouped_rows(graph: Graph) -> Graph:
+    """Return the graph with a copy in place of every view that joins or divides rows.
+
+    A view needs its input whole; a copy passes on the rows of a block. A transposed convolution in one
+    dimension ends with such a view.
+    """
+    return replace(graph, operators=tuple(_copying(graph, operator) for operator in graph.operators))
+
+
+def _copying(graph: Graph, operator: Operator) -> Operator:
+    if not isinstance(operator.op, Reshape):
+        return operator
+    source, output = graph.tensors[operator.inputs[0]], graph.tensors[operator.output]
+    few, many = sorted((source.shape[0], output.shape[0]))
+    regroups = 1 < few < many and many % few == 0 and source.shape[1] == output.shape[1]
+    if not regroups or source.quantization != output.quantization:
+        return operator
+    return replace(operator, op=Transpose(output.shape, (0, 1, 2), output.shape))
 
 
 def accumulate_rows(graph: Graph) -> Graph:
