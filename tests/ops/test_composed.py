@@ -126,7 +126,7 @@ def test_blocks_of_pixels(op: str, attributes: dict[str, Any]) -> None:
     check_float(node(op, "x", **attributes), {"x": x})
 
 
-@pytest.mark.parametrize(
+_TRANSPOSED = pytest.mark.parametrize(
     ("kernel", "attributes"),
     [
         ((3, 3), {}),
@@ -140,8 +140,12 @@ def test_blocks_of_pixels(op: str, attributes: dict[str, Any]) -> None:
         ((1, 1), {"strides": [2, 2]}),
         ((3, 3), {"strides": [2, 2], "group": 2}),
         ((5,), {"strides": [3]}),
+        ((2,), {"strides": [2]}),
     ],
 )
+
+
+@_TRANSPOSED
 def test_transposed_convolution(kernel: tuple[int, ...], attributes: dict[str, Any]) -> None:
     rng = np.random.default_rng(8)
     constants = {"w": normal(rng, (4, 3, *kernel)), "b": normal(rng, (3 * attributes.get("group", 1),))}
@@ -149,6 +153,39 @@ def test_transposed_convolution(kernel: tuple[int, ...], attributes: dict[str, A
     graph = check_float(node("ConvTranspose", "x", "w", "b", constants=constants, **attributes), {"x": x})
     assert "Conv2d" in kinds(graph)
     check_float(node("ConvTranspose", "x", "w", constants={"w": constants["w"]}, **attributes), {"x": x})
+
+
+@_TRANSPOSED
+@pytest.mark.parametrize("clips", [False, True])
+def test_transposed_convolution_of_integers(
+    kernel: tuple[int, ...], attributes: dict[str, Any], clips: bool
+) -> None:
+    """Weights of 8 bits stay integers, also if a Relu and a Slice stand before the quantisation."""
+    rng = np.random.default_rng(9)
+    x = Quantized.draw(rng, (1, 4, *(5, 6)[: len(kernel)]), np.int8)
+    weights = rng.integers(-127, 128, (4, 3, *kernel)).astype(np.int8)
+    scales = rng.uniform(0.002, 0.02, 3).astype(np.float32)
+    bias = normal(rng, (3 * attributes.get("group", 1),))
+    zero = np.zeros(3, np.int8)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w_q", "w_s", "w_z"], ["w"], axis=1),
+        helper.make_node("DequantizeLinear", ["x", "x_s", "x_z"], ["real"]),
+        helper.make_node("ConvTranspose", ["real", "w", "b"], ["up"], **attributes),
+        *([helper.make_node("Relu", ["up"], ["clipped"])] if clips else []),
+        helper.make_node("QuantizeLinear", ["clipped" if clips else "up", "y_s", "y_z"], ["y"]),
+    ]
+    constants = {"w_q": weights, "w_s": scales, "w_z": zero, "b": bias, "x_s": np.float32(x.scale)}
+    constants |= {"x_z": np.int8(x.zero_point), "y_s": np.float32(0.05), "y_z": np.int8(-3)}
+    graph = helper.make_graph(
+        nodes,
+        "up",
+        [helper.make_tensor_value_info("x", TensorProto.INT8, x.values.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.INT8, None)],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    lowered = check_against_onnx(model, {"x": x.values})
+    assert {"Quantize", "Dequantize"}.isdisjoint(kinds(lowered)) and "Conv2d" in kinds(lowered)
 
 
 @pytest.mark.parametrize("axis", [1, 2, 3])

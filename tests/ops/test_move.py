@@ -145,6 +145,31 @@ def test_transposed_heads_read_one_row_each() -> None:
     assert shuffle.rows_read(0, Interval(3, 4), 5) == Interval(3, 4)
 
 
+def test_rows_of_blocks_read_one_row_each() -> None:
+    """(rows, cols, blocks of 2x3 pixels) -> pixels: row 7 lies in the second row of the blocks in row 3."""
+    pixels = Transpose((4, 5, 2, 3, 8), (0, 2, 1, 3, 4), (8, 15, 8)).loops(((4, 5, 48),))
+    assert pixels.output_shape() == (8, 15, 8)
+    assert [pixels.rows_read(0, Interval(row, row + 1), 4).lo for row in range(8)] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert pixels.rows_read(0, Interval(3, 5), 4) == Interval(1, 3)
+    joined = Transpose((8, 1, 4), (0, 1, 2), (4, 1, 8)).loops(((8, 1, 4),))
+    assert joined.rows_read(0, Interval(1, 2), 8) == Interval(2, 4)
+
+
+@given(op=views(), cut=st.tuples(st.integers(1, 4), st.integers(1, 4)))
+@bounded
+def test_a_transpose_declares_the_rows_that_it_reads(op: Transpose, cut: tuple[int, int]) -> None:
+    count = prod(op.dims)
+    rows = next(size for size in range(cut[0], 0, -1) if count % size == 0)
+    cols = next(size for size in range(cut[1], 0, -1) if count // rows % size == 0)
+    shape = (rows, cols, count // rows // cols)
+    source = np.arange(count) // (count // rows)
+    read = source.reshape(op.dims).transpose(op.perm).reshape(op.out_shape)
+    nest = op.loops((shape,))
+    for row, places in enumerate(read):
+        declared = nest.rows_read(0, Interval(row, row + 1), rows)
+        assert declared.lo <= places.min() and places.max() < declared.hi
+
+
 def test_a_slice_beyond_the_input_is_refused() -> None:
     with pytest.raises(ValueError, match="axis 1"):
         Slice((0, 2, 0), (1, 2, 1), (4, 3, 1)).loops(((4, 6, 1),))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +12,8 @@ from onnx import NodeProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class _ConvAxis:
 
 
 def conv_transpose(node: NodeProto, make: Maker) -> bool:
-    """Replace ConvTranspose; weights must be constant float32, dilations 1."""
+    """Replace ConvTranspose; weights must be constant, dilations 1. Weights of 8 bits stay integers."""
     x, shape = node.input[0], make.sizes(node.input[0])
     weights = make.constant_of(node.input[1], "the weights")
     bias = make.constant_of(node.input[2], "the bias") if make.input(2) else None
@@ -51,7 +55,7 @@ def conv_transpose(node: NodeProto, make: Maker) -> bool:
         raise Unsupported(f"its strides make weights of more than {MAX_TENSOR_ELEMENTS} elements")
     strides = [axis.stride for axis in axes]
     count = weights.shape[1]
-    inputs = [x, make.constant(_filters(weights, axes, groups))]
+    inputs = [x, _weights(make, weights, axes, groups)]
     if bias is not None:
         by_group = bias.reshape(groups, 1, count)
         inputs.append(make.constant(np.tile(by_group, (1, int(np.prod(strides)), 1)).reshape(-1)))
@@ -96,7 +100,21 @@ def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[
     return [_ConvAxis.of(*each) for each in zip(sizes, kernel, strides, before, made, strict=True)]
 
 
-def _filters(weights: NDArray[np.float32], axes: list[_ConvAxis], groups: int) -> NDArray[np.float32]:
+def _weights(make: Maker, weights: NDArray[np.float32], axes: list[_ConvAxis], groups: int) -> str:
+    """The filters as a constant: int8 with a scale for each channel if the file has the weights so."""
+    stored = make.quantized(make.inputs[1])
+    if stored is None or stored.bits != 8 or not stored.signed or np.any(stored.zero_point):
+        return make.constant(_filters(weights, axes, groups))
+    others = tuple(axis for axis in range(weights.ndim) if axis != 1)
+    scale = stored.scale.max(axis=others)
+    if np.any(scale != stored.scale.min(axis=others)):
+        return make.constant(_filters(weights, axes, groups))
+    blocks = groups * prod(axis.stride for axis in axes)
+    integers = make.constant(_filters(stored.integers, axes, groups), np.int8)
+    return make.add("DequantizeLinear", integers, make.constant(np.tile(scale, blocks)), axis=0)
+
+
+def _filters(weights: NDArray[_Number], axes: list[_ConvAxis], groups: int) -> NDArray[_Number]:
     """[C, M, taps...] -> [groups * stride... * M, C / groups, taps of the convolution...]."""
     depth, count, *kernel = weights.shape
     more = [(0, axis.taps * axis.stride - size) for axis, size in zip(axes, kernel, strict=True)]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
 from mcudeploy.frontend.decompose.attention_rules import attention
@@ -70,7 +69,7 @@ from mcudeploy.frontend.decompose.sums_rules import (
     swapped,
 )
 from mcudeploy.frontend.decompose.volume_rules import conv, global_pool, pool
-from mcudeploy.frontend.onnx.constants import dequantized
+from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, graphs_in, opset_of
 
@@ -282,9 +281,9 @@ def _rule(node: NodeProto) -> Rule | None:
     return RULES.get(node.op_type) if node.domain in ONNX_DOMAINS else None
 
 
-def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dict[str, NDArray[np.float32]]:
+def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dict[str, Constant]:
     """Compute the results of DequantizeLinear nodes on constants."""
-    found: dict[str, NDArray[np.float32]] = {}
+    found: dict[str, Constant] = {}
     for node in proto.graph.node:
         plain = node.domain in ONNX_DOMAINS and node.op_type == "DequantizeLinear"
         if not plain or not all(name in constants for name in node.input if name):
@@ -293,8 +292,8 @@ def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dic
             x, scale, *rest = (numpy_helper.to_array(constants[name]) for name in node.input if name)
             given = {item.name: item.i for item in node.attribute}
             zero = rest[0] if rest else np.zeros_like(scale)
-            made = dequantized(x, scale, zero, given.get("axis", 1), given.get("block_size", 0))
-            found[node.output[0]] = made.value.astype(np.float32)
+            axis, block = given.get("axis", 1), given.get("block_size", 0)
+            found[node.output[0]] = dequantized(x, scale, zero, axis, block)
     return found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from mcudeploy.frontend.onnx.constants import Constant, Quantized
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
 
@@ -19,15 +20,15 @@ _AXES_IN_INPUTS = 18
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelFacts:
-    """Facts about a model that rules read: `infos` of its values, its `constants` (rules add to them), their
-    dequantised values, and the names of values that are `read`. `whole` maps an integer value to the float
-    value with the same integers.
+    """Facts about a model that rules read: `infos` of its values, its `constants` (rules add to them), those
+    that are `dequantized`, and the names of values that are `read`. `whole` maps an integer value to the
+    float value with the same integers.
     """
 
     opset: int
     infos: Infos
     constants: dict[str, TensorProto]
-    dequantized: Mapping[str, NDArray[np.float32]]
+    dequantized: Mapping[str, Constant]
     read: frozenset[str]
     whole: dict[str, str] = field(default_factory=dict)
 
@@ -88,7 +89,13 @@ class Maker:
     def known(self, name: str) -> NDArray[Any] | None:
         """The value of a constant, or None if it is computed."""
         found = self._constants.get(name)
-        return self._dequantized.get(name) if found is None else numpy_helper.to_array(found)
+        if found is not None:
+            return numpy_helper.to_array(found)
+        return self._dequantized[name].value.astype(np.float32) if name in self._dequantized else None
+
+    def quantized(self, name: str) -> Quantized | None:
+        """The integer form of a constant that is dequantised; None for others."""
+        return self._dequantized[name].quantized if name in self._dequantized else None
 
     def require_float(self) -> None:
         """Raise Unsupported if the first input holds integers."""

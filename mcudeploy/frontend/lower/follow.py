@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.picking import picked
+from mcudeploy.frontend.lower.slice import part
 from mcudeploy.frontend.lower.views import VIEWS, view_index
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import activation_parameters, quantized_dtype
@@ -17,7 +19,7 @@ from mcudeploy.ir.graph import Quantization
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ending:
-    """Clips and views after a result that nothing else reads, and their final quantisation.
+    """Clips, views and slices after a result that nothing else reads, and their final quantisation.
 
     `name` is the last float value; `quantizers` are its only readers if `quantization` is set.
     """
@@ -44,7 +46,7 @@ def sole_reader(builder: Builder, name: str) -> Node | None:
 
 
 def follow(builder: Builder, name: str) -> Ending:
-    """Follow a result through fusible clips and views up to a QuantizeLinear, if there is one."""
+    """Follow a result through fusible clips, views and slices up to a QuantizeLinear, if there is one."""
     low, high = -inf, inf
     nodes: list[Node] = []
     while True:
@@ -57,11 +59,16 @@ def follow(builder: Builder, name: str) -> Ending:
         bounds = clip_bounds(builder.constants, reader)
         if bounds is not None:
             low, high = (min(max(bound, bounds[0]), bounds[1]) for bound in (low, high))
-        elif reader.op not in VIEWS or reader.domain:
+        elif reader.domain or (reader.op not in VIEWS and not _is_slice(builder, reader)):
             break
         nodes.append(reader)
         name = reader.output
     return Ending(name, tuple(nodes), low, high, (), None)
+
+
+def _is_slice(builder: Builder, node: Node) -> bool:
+    """Whether a node is a Slice with constant bounds."""
+    return node.op == "Slice" and all(name in builder.constants for name in node.inputs[1:] if name)
 
 
 def _quantizers(builder: Builder, name: str) -> tuple[tuple[Node, ...], Quantization | None]:
@@ -95,6 +102,8 @@ def finish(builder: Builder, ending: Ending, value: OnnxValue, *, quantized: boo
     for node in ending.nodes:
         if node.op in VIEWS:
             value = replace(value, index=view_index(builder.constants, node, value.index))
+        elif node.op == "Slice":
+            value = part(builder, value, picked(builder, node, value.index), node)
         builder.done.add(node.output)
     if not quantized:
         builder.define(ending.name, value)
