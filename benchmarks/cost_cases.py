@@ -22,6 +22,7 @@ from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.concat_channels import ConcatChannels
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.depth_to_space import DepthToSpace
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.grid_sample import GridSample
@@ -415,6 +416,7 @@ def _moves(dtype: DType) -> Iterator[Graph]:
             halves = Transpose((rows, cols, 2, channels // 2), (0, 1, 3, 2), shape)
             yield one_operator(halves, (shape,), dtype, scale=0.05)
         yield from (one_operator(op, (shape,), dtype, scale=0.05) for op in _taking(shape))
+        yield from (one_operator(op, (shape,), dtype, scale=0.05) for op in _in_blocks(shape))
         for newest in (1, cols):
             ends = ((1, newest, channels), (1, rows * cols, channels))
             yield one_operator(Queue(), ends, dtype, scale=0.05)
@@ -521,6 +523,18 @@ def _taking(shape: Shape) -> Iterator[Take | Gather]:
         firsts = unit * rng.integers(0, math.prod(shape) // unit, (math.prod(shape) // unit, 1))
         if shape[1] * shape[2] % unit == 0:
             yield Gather(tuple((firsts + np.arange(unit)).reshape(-1).tolist()), shape)
+
+
+def _in_blocks(shape: Shape) -> Iterator[DepthToSpace]:
+    """Yield blocks of 2x2, 1x2 and 2x1 pixels, whole and without a border, of one group and of several."""
+    rows, cols, channels = shape
+    for block in ((2, 2), (1, 2), (2, 1)):
+        pixels = block[0] * block[1]
+        size = rows * block[0], cols * block[1]
+        if channels % pixels == 0:
+            yield DepthToSpace(block, size)
+            yield DepthToSpace(block, size, groups=channels // pixels)
+            yield DepthToSpace(block, (size[0] - block[0] + 1, size[1] - block[1] + 1), (block[0] - 1, 0))
 
 
 def _resampling(rows: int, cols: int) -> Iterator[Resample]:

@@ -9,6 +9,7 @@ from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.concat_channels import ConcatChannels
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.depth_to_space import DepthToSpace
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.filter_bank import FilterBankLog, FilterBankRoot, NoiseEstimate, NoiseSubtract, Pcan
@@ -62,6 +63,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Conv2dByRows,
     Conv2dToRows,
     Copy,
+    DepthToSpace,
     Dequantize,
     StreamedInput,
     FilterBankLog,

@@ -27,6 +27,7 @@ from mcudeploy.ops.columns import BY_PIXELS, BY_WINDOWS, part_of
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.concat_channels import ConcatChannels
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.depth_to_space import DepthToSpace
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
 from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.gather import GatherRows
@@ -192,6 +193,7 @@ def _of_type(dtype: DType) -> Iterator[KernelCall]:
     yield _call(Take((5, 0), (1, 1), (0, 1, 2, 3)), (IMAGE,), dtype)
     yield _call(Take((5, 0), (1, 1), (3, 1)), (IMAGE,), dtype)
     yield _call(Gather((7, 0), (1, 1, 2)), (IMAGE,), dtype)
+    yield _call(DepthToSpace((2, 1), (11, 6), (1, 0), 2), (IMAGE,), dtype)
     yield _call(Pad((1, 0, 0), (0, 1, 0), 0.5), (IMAGE,), dtype)
     yield _call(Transpose(IMAGE, (2, 0, 1), (4, 6, 6)), (IMAGE,), dtype)
     for mode in ("nearest", "linear"):

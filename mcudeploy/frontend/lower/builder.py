@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from mcudeploy.frontend.lower.taking import taking
+from mcudeploy.frontend.lower.taking import depth_to_space, taking
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.names import Names
 from mcudeploy.frontend.onnx.nodes import (
@@ -56,11 +56,12 @@ _SIGNAL = (
     "SignalStack",
     "SignalWindow",
 )
-_TAKES_INT16 = frozenset(("Cast", "Concat", "Queue", "Reshape", "Slice", *_SIGNAL))
+_TAKES_INT16 = frozenset(("Cast", "Concat", "DepthToSpace", "Queue", "Reshape", "Slice", *_SIGNAL))
 _TAKES_INT32 = frozenset(
     (
         "Cast",
         "Concat",
+        "DepthToSpace",
         "Gather",
         "GatherRows",
         "IntegerBinary",
@@ -345,8 +346,11 @@ class Builder:
         whole = prod(shape) == source.elements
         if whole and is_storage_order(wanted):
             return self.viewed(tensor, shape)
-        found = permutation(wanted) if whole else None
-        op = taking(wanted, source.shape) if found is None else Transpose(found.dims, found.perm, shape)
+        op: OperatorDef | None = depth_to_space(wanted, source.shape) if whole else None
+        found = permutation(wanted) if whole and op is None else None
+        if found is not None:
+            op = Transpose(found.dims, found.perm, shape)
+        op = op or taking(wanted, source.shape)
         key = (tensor, op)
         if key not in self._made:
             self._made[key] = self.emit(op, (tensor,), shape, source.dtype, source.quantization, nodes=nodes)
@@ -367,5 +371,6 @@ _STEMS = {
     "AveragePool": "average_pool",
     "ConcatChannels": "concat",
     "Conv2d": "conv",
+    "DepthToSpace": "depth_to_space",
     "MaxPool": "max_pool",
 }

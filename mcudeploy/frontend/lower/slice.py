@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.picking import axis_of, picked
-from mcudeploy.frontend.lower.taking import separated, taking
+from mcudeploy.frontend.lower.taking import Selection, separated, taking
 from mcudeploy.frontend.onnx.constants import Constant, integers_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import (
@@ -31,7 +31,7 @@ from mcudeploy.ir.graph import DType, Shape
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.concat_channels import ConcatChannels
 from mcudeploy.ops.move import Slice
-from mcudeploy.ops.take import MOST, Gather, Positions, Take
+from mcudeploy.ops.take import MOST, Positions
 
 
 def part(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue:
@@ -129,11 +129,12 @@ def _taken(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) ->
     source = builder.tensors[value.tensor]
     op, places, shape = _table_of(value, index, source.shape)
     tensor = builder.viewed(value.tensor, shape)
-    made = builder.emit(op, (tensor,), op.out_shape, source.dtype, source.quantization, nodes=(node,))
-    return replace(value, tensor=made, index=places)
+    made = op.loops((shape,)).output_shape()
+    result = builder.emit(op, (tensor,), made, source.dtype, source.quantization, nodes=(node,))
+    return replace(value, tensor=result, index=places)
 
 
-def _table_of(value: OnnxValue, index: IndexArray, stored: Shape) -> tuple[Take | Gather, IndexArray, Shape]:
+def _table_of(value: OnnxValue, index: IndexArray, stored: Shape) -> tuple[Selection, IndexArray, Shape]:
     """The operator, the positions of `index` in its result, and the shape under which it sees its input."""
     rows, cols, channels = stored
     for shape in dict.fromkeys((stored, natural_shape(value.shape), (rows * cols, 1, channels))):

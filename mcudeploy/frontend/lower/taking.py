@@ -7,12 +7,14 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.values import IndexArray, coordinates, default_layout
 from mcudeploy.ir.graph import Shape
+from mcudeploy.ops.depth_to_space import DepthToSpace
 from mcudeploy.ops.take import Gather, Positions, Take
 
+Selection = Take | DepthToSpace | Gather
 Coordinates = tuple[NDArray[np.intp], ...]
 
 
-def taking(wanted: IndexArray, shape: Shape) -> Take | Gather:
+def taking(wanted: IndexArray, shape: Shape) -> Selection:
     """The operator that selects the positions `wanted` of a tensor of `shape`; `wanted` has the stored output
     shape.
     """
@@ -21,8 +23,30 @@ def taking(wanted: IndexArray, shape: Shape) -> Take | Gather:
     if all(varying[axis] <= {axis} for axis in range(3)):
         rows, cols, channels = (_table(places[axis], [axis]) for axis in range(3))
         return Take(rows, cols, channels)
+    in_blocks = depth_to_space(wanted, shape)
+    if in_blocks is not None:
+        return in_blocks
     rows_cols_channels = wanted.shape[0], wanted.shape[1], wanted.shape[2]
     return Gather(tuple(wanted.reshape(-1).tolist()), rows_cols_channels)
+
+
+def depth_to_space(wanted: IndexArray, shape: Shape) -> DepthToSpace | None:
+    """The operator that turns channels of a tensor of `shape` into the pixels `wanted`; None if none does."""
+    size, depth = (wanted.shape[0], wanted.shape[1]), wanted.shape[2]
+    pixels = shape[2] // depth
+    if pixels < 2 or shape[2] % depth:
+        return None
+    rows, cols, channels = coordinates(wanted, shape)
+    corner = channels[0, 0]
+    run = int(np.flatnonzero(np.diff(corner, append=-1) != 1)[0]) + 1
+    for block_rows in (rows for rows in range(1, pixels + 1) if pixels % rows == 0 and depth % run == 0):
+        block_cols = pixels // block_rows
+        row, col = divmod(int(corner[0]) // run, block_cols)
+        first = int(rows[0, 0, 0]) * block_rows + row, int(cols[0, 0, 0]) * block_cols + col
+        op = DepthToSpace((block_rows, block_cols), size, first, depth // run)
+        if row < block_rows and np.array_equal(op.positions(shape), wanted):
+            return op
+    return None
 
 
 def separated(index: IndexArray, shape: Shape) -> tuple[Take, IndexArray] | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.depth_to_space import DepthToSpace
 from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.pool import AveragePool
 from mcudeploy.ops.transpose import Transpose
@@ -59,6 +60,8 @@ def _copying(graph: Graph, operator: Operator) -> Operator:
     regroups = 1 < few < many and many % few == 0 and source.shape[1] == output.shape[1]
     if not regroups or source.quantization != output.quantization:
         return operator
+    if source.shape[:2] == (few, 1):
+        return replace(operator, op=DepthToSpace((many // few, 1), (many, output.shape[1])))
     return replace(operator, op=Transpose(output.shape, (0, 1, 2), output.shape))
 
 
