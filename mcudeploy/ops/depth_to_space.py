@@ -43,6 +43,11 @@ class DepthToSpace(PlainOperator):
         """The channels of the output."""
         return source[2] // (self.block[0] * self.block[1])
 
+    def is_inside(self, source: Shape) -> bool:
+        """Whether the blocks of an input of this shape have all pixels of the output."""
+        axes = zip(source, self.block, self.size, self.first, strict=False)
+        return all(first >= 0 and first + size <= blocks * block for blocks, block, size, first in axes)
+
     def positions(self, source: Shape) -> NDArray[np.int64]:
         """The flat position of every element of the output in an input of this shape."""
         row, col = (np.arange(size) + first for size, first in zip(self.size, self.first, strict=True))
@@ -59,8 +64,7 @@ class DepthToSpace(PlainOperator):
         pixels = self.block[0] * self.block[1]
         if shape[2] % (pixels * self.groups) or min(*self.block, *self.size, self.groups) < 1:
             raise ValueError(f"{shape[2]} channels are no {self.groups} groups of {pixels} pixels")
-        axes = zip(shape, self.block, self.size, self.first, strict=False)
-        if any(first < 0 or first + size > blocks * block for blocks, block, size, first in axes):
+        if not self.is_inside(shape):
             raise ValueError(f"{self.size} pixels from {self.first} are not in {shape[:2]} blocks")
         row, col = (
             TableIndex(

@@ -140,6 +140,8 @@ def _moved(op: Any, array: Array, output: Tensor) -> Array:
                 places = op.start[axis] + op.step[axis] * np.arange(op.out_shape[axis])
                 array = array.take(places, axis=axis)
             return array
+        case "DepthToSpace":
+            return array.reshape(-1)[op.positions(array.shape)]
         case "Take":
             return array[np.ix_(op.rows, op.cols, op.channels)]
         case "Gather":

@@ -44,7 +44,7 @@ def depth_to_space(wanted: IndexArray, shape: Shape) -> DepthToSpace | None:
         row, col = divmod(int(corner[0]) // run, block_cols)
         first = int(rows[0, 0, 0]) * block_rows + row, int(cols[0, 0, 0]) * block_cols + col
         op = DepthToSpace((block_rows, block_cols), size, first, depth // run)
-        if row < block_rows and np.array_equal(op.positions(shape), wanted):
+        if op.is_inside(shape) and np.array_equal(op.positions(shape), wanted):
             return op
     return None
 

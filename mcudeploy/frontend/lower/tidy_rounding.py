@@ -16,6 +16,7 @@ from mcudeploy.ops.requantize import Rounding, quantization_of, requantized_twic
 
 _MOVES = frozenset(
     (
+        "DepthToSpace",
         "MaxPool",
         "OverlapAdd",
         "Pad",

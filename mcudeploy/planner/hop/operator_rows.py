@@ -12,6 +12,7 @@ from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.concat_channels import ConcatChannels
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.depth_to_space import DepthToSpace
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.integer import IntegerBinary
 from mcudeploy.ops.move import Pad, Slice
@@ -56,7 +57,7 @@ class OperatorPart:
 def why_whole(graph: Graph, operator: Operator, readings: tuple[RowAccess, ...]) -> str | None:
     """Return why an operator that reads rows of a window cannot be restricted to rows; None if it can."""
     op = operator.op
-    if not isinstance(op, (*_BY_ROW, *_WINDOWS, Pad, Reshape, Slice, Transpose)):
+    if not isinstance(op, (*_BY_ROW, *_WINDOWS, DepthToSpace, Pad, Reshape, Slice, Transpose)):
         return f"{op.kind} is not computed by rows here"
     if any(reading.table is not None or reading.step < 1 for reading in readings):
         return "each of its rows depends on all rows" if len(readings) == 1 else "it mixes rows"
@@ -116,6 +117,8 @@ def restricted(
             part = replace(op, start=start, out_shape=out_shape)
         case Pad():
             part = replace(op, before=(above, *op.before[1:]), after=(below, *op.after[1:]))
+        case DepthToSpace():
+            part = replace(op, size=(len(rows), op.size[1]), first=(0, op.first[1]))
         case Reshape():
             part = Reshape((len(rows), *op.shape[1:]))
         case Transpose():
