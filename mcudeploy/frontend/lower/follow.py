@@ -9,11 +9,12 @@ from math import inf
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.picking import picked
 from mcudeploy.frontend.lower.slice import part
+from mcudeploy.frontend.lower.taking import depth_to_space
 from mcudeploy.frontend.lower.views import VIEWS, view_index
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import activation_parameters, quantized_dtype
 from mcudeploy.frontend.onnx.scalar_functions import clip_bounds
-from mcudeploy.frontend.onnx.values import OnnxValue
+from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions, is_storage_order
 from mcudeploy.ir.graph import Quantization
 
 
@@ -99,18 +100,44 @@ def finish(builder: Builder, ending: Ending, value: OnnxValue, *, quantized: boo
 
     The result is the int8 tensor if `quantized`, else the float tensor.
     """
-    for node in ending.nodes:
-        if node.op in VIEWS:
-            value = replace(value, index=view_index(builder.constants, node, value.index))
-        elif node.op == "Slice":
-            value = part(builder, value, picked(builder, node, value.index), node)
-        builder.done.add(node.output)
+    value = _in_blocks(builder, ending, value) or _moved(builder, ending, value)
+    builder.done.update(node.output for node in ending.nodes)
     if not quantized:
         builder.define(ending.name, value)
         return
     for node in ending.quantizers:
         builder.define(node.output, replace(value, real=False, table=None, quantization=ending.quantization))
         builder.done.add(node.output)
+
+
+def _in_blocks(builder: Builder, ending: Ending, value: OnnxValue) -> OnnxValue | None:
+    """The image that the views and slices make of blocks of pixels in the channels; None for others."""
+    index = value.index
+    for node in ending.nodes:
+        if node.op in VIEWS:
+            index = view_index(builder.constants, node, index)
+        elif node.op == "Slice":
+            index = picked(builder, node, index)
+    if index.ndim not in (3, 4) or index.shape[0] != 1:
+        return None
+    image = image_positions(index)
+    op = None if is_storage_order(image) else depth_to_space(image, builder.shape_of(value.tensor))
+    if op is None:
+        return None
+    source = builder.tensors[value.tensor]
+    nodes = [node for node in ending.nodes if node.op in (*VIEWS, "Slice")]
+    tensor = builder.emit(op, (value.tensor,), image.shape, source.dtype, source.quantization, nodes=nodes)
+    return replace(value, tensor=tensor, index=image_index(image.shape, index.ndim))
+
+
+def _moved(builder: Builder, ending: Ending, value: OnnxValue) -> OnnxValue:
+    """The value after the views and slices."""
+    for node in ending.nodes:
+        if node.op in VIEWS:
+            value = replace(value, index=view_index(builder.constants, node, value.index))
+        elif node.op == "Slice":
+            value = part(builder, value, picked(builder, node, value.index), node)
+    return value
 
 
 def fused_nodes(node: Node, ending: Ending, *, quantized: bool) -> tuple[Node, ...]:

@@ -33,6 +33,7 @@ from mcudeploy.frontend.onnx.values import (
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.host_io import is_channels_last
 from mcudeploy.ops.move import Pad
 from mcudeploy.ops.requantize import STORED, dequantize, quantize
 
@@ -266,7 +267,7 @@ def _concat(
     quantization: Quantization | None,
     nodes: Sequence[Node],
 ) -> OnnxValue:
-    """Bring all operands into the layout of the first one; permuted channels of images stay permuted."""
+    """Bring all operands into the layout of the first image, or operand; permuted channels stay permuted."""
     axis = node.integer("axis", 0)
     rank = operands[0].index.ndim
     if not -rank <= axis < rank or any(operand.index.ndim != rank for operand in operands):
@@ -280,11 +281,15 @@ def _concat(
         shape = (rows, cols, images.order.size)
         tensor = builder.emit(Concat(2), tensors, shape, dtype, quantization, nodes=nodes)
         return OnnxValue(tensor, image_index(shape, rank)[:, images.order], real=True)
-    leading, dimension = along(builder, operands[0], axis)
+    first = next((at for at, it in enumerate(operands) if is_channels_last(it.shape, it.index)), 0)
+    leading, dimension = along(builder, operands[first], axis)
     shape = builder.shape_of(leading.tensor)
     sizes = [operand.shape[axis] for operand in operands]
-    inputs = [leading.tensor]
-    for operand, size in zip(operands[1:], sizes[1:], strict=True):
+    inputs = []
+    for at, (operand, size) in enumerate(zip(operands, sizes, strict=True)):
+        if at == first:
+            inputs.append(leading.tensor)
+            continue
         own = with_size(shape, dimension, size)
         places = regrown(leading.index, shape, [axis], [dimension], own)
         if places.shape != operand.shape:
