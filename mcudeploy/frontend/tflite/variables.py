@@ -8,7 +8,7 @@ when it is read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
@@ -46,6 +46,7 @@ def variables_of(contents: Contents) -> Variables:
                 variable.later[operator.index] = variable.assigned[-1].inputs[1]
             else:
                 variable.reads.append(operator)
+    contents = _with_assigned(contents, variables)
     after: dict[int, int] = {}
     plain = all(map(_assigns, contents.called.values()))
     for variable in variables.values():
@@ -57,6 +58,16 @@ def variables_of(contents: Contents) -> Variables:
     if ordered is None:
         ordered, translations = contents.operators, translations | dict.fromkeys(after, _crossed)
     return Variables(ordered, translations)
+
+
+def _with_assigned(contents: Contents, variables: Mapping[str, Variable]) -> Contents:
+    """The contents in which a read after an assignment has the assigned tensor as a further input."""
+    sources = {number: source for it in variables.values() for number, source in it.later.items()}
+    operators = (
+        replace(it, inputs=(*it.inputs, sources[it.index])) if it.index in sources else it
+        for it in contents.operators
+    )
+    return replace(contents, operators=tuple(operators))
 
 
 def _crossed(_: Writer, __: TfliteOperator) -> None:
