@@ -257,7 +257,7 @@ def _replay(plan: Plan, shapes: Shapes) -> None:
     for border in plan.graph.resident_inputs():
         owners.fill(border.tensor)
     fed: set[Run] = set()
-    states = {state.tensor for state in plan.graph.states}
+    states = {name for state in plan.graph.states for name in (state.tensor, *state.through)}
     begun, waited = 0, dict[str, int]()
     flying: dict[int, Transfer] = {}
     for entry in plan.tape:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from math import prod
 from types import MappingProxyType
 from typing import Any, Literal
@@ -116,13 +117,15 @@ class State:
     """A one-row tensor that keeps its content from one run to the next, initially `initial`.
 
     An operator that reads it writes the next run's content into the same memory: into the tensor itself, or
-    into another tensor, its output, which takes that memory over. `before` and `after` relate the content at
-    the start and at the end of a run to two tensors of the ONNX model.
+    into another tensor, its output, which takes that memory over. Operators that write it in turn, in one
+    run, make the tensors `through` before the last one. `before` and `after` relate the content at the start
+    and at the end of a run to two tensors of the ONNX model.
     """
 
     before: GraphIO
     after: GraphIO
     initial: ConstantArray
+    through: tuple[str, ...] = ()
 
     @property
     def tensor(self) -> str:
@@ -133,6 +136,12 @@ class State:
     def tensors(self) -> frozenset[str]:
         """Names of the tensors at the start and at the end of a run."""
         return frozenset((self.before.tensor, self.after.tensor))
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """Names of the tensors that hold the content in turn during a run, which all use its memory."""
+        names = (self.before.tensor, *self.through, self.after.tensor)
+        return names if self.before.tensor != self.after.tensor else names[:1]
 
 
 KeptRows = Literal["all", "last"]
@@ -282,9 +291,10 @@ def _verify(graph: Graph) -> None:
 
 def _verify_state(graph: Graph, state: State) -> None:
     """Require one row that one operator reads for another row, which may be the next content."""
-    readers = [graph.operators[at] for at in graph.readers()[state.tensor]]
-    if state.after.tensor != state.tensor:
-        readers = [operator for operator in readers if operator.output == state.after.tensor]
-    rows = [graph.tensors[name].shape[0] for it in readers for name in (state.tensor, it.output)]
-    if rows != [1, 1]:
-        raise ValueError(f"state {state.tensor!r} is not one row that one operator reads for another row")
+    readers, chain = graph.readers(), state.chain
+    for held, following in pairwise(chain) if len(chain) > 1 else ((state.tensor, ""),):
+        operators = [graph.operators[at] for at in readers[held]]
+        writers = [it for it in operators if following in ("", it.output)]
+        rows = [graph.tensors[name].shape[0] for it in writers for name in (held, it.output)]
+        if rows != [1, 1]:
+            raise ValueError(f"state {held!r} is not one row that one operator reads for another row")

@@ -5,7 +5,7 @@ All values are unsigned numbers of 32 bits, stored as int32.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -82,6 +82,7 @@ class NoiseEstimate(PlainOperator):
     """The signal (1, 1, channels) and the state of that shape -> the next state, a running mean.
 
     It is (signal * 2^scale_bits * newest + state * oldest) / 2^bits. If `clamped`, it is at most the signal.
+    Further inputs are not used: they are computed from the state, so they come before it changes.
     """
 
     kind: ClassVar[str] = "NoiseEstimate"
@@ -94,11 +95,12 @@ class NoiseEstimate(PlainOperator):
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Each element reads the elements at its place."""
-        return _of_channels(inputs)
+        nest, unused = _of_channels(inputs[:2]), (Index(), Index(), Index())
+        return replace(nest, reads=(*nest.reads, *(unused for _ in inputs[2:])))
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `noise_estimate`."""
-        require_types(self.kind, (*inputs, output), DType.INT32, DType.INT32, DType.INT32)
+        require_types(self.kind, (*inputs[:2], output), DType.INT32, DType.INT32, DType.INT32)
         require_bits(31, scale_bits=self.scale_bits)
         require_bits(63, bits=self.bits)
         params = {

@@ -95,6 +95,7 @@ class Builder:
         self.producers = model.producers()
         self.outputs = {info.name for info in model.outputs}
         self.states: list[State] = []
+        self.contents: dict[str, str] = {}
         self._names = Names()
         self._elements = 0
         self._real_lowerings = real_lowerings

@@ -44,10 +44,18 @@ def output_border(builder: Builder, info: Info, *, float_io: bool) -> GraphIO:
     Raises Unsupported if no output depends on the inputs.
     """
     value, dtype = _held(builder, info, float_io=float_io)
-    if any(value.tensor in state.tensors for state in builder.states):
+    if any(_owner(builder, value.tensor) in state.chain for state in builder.states):
         copy = _copied(builder, value.tensor, builder.nodes_of(info.name))
         value = replace(value, tensor=copy)  # the memory of a state is not that of an output
     return builder.border(info.name, _in_plain_order(builder, info.name, value), dtype)
+
+
+def _owner(builder: Builder, tensor: str) -> str:
+    """The tensor whose memory a tensor uses, which is another one for a view."""
+    views = {it.output: it.inputs[0] for it in builder.operators if it.op.is_view}
+    while tensor in views:
+        tensor = views[tensor]
+    return tensor
 
 
 def with_a_step(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.inputs import state_input
+from mcudeploy.frontend.lower.state_nodes import replace_state
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import TRUTH
 from mcudeploy.frontend.onnx.values import OnnxValue, positions
@@ -86,8 +86,9 @@ def _noise_estimate(builder: Builder, node: Node) -> None:
         factors[4] != 0,
     )
     x = _vector(builder, node, 0)
-    state = _state(builder, node.inputs[1], builder.shape_of(x))
-    _become(builder, state, _define(builder, node, op, (x, state), DType.INT32))
+    state = builder.contents.get(node.inputs[1]) or _state(builder, node.inputs[1], builder.shape_of(x))
+    after = _define(builder, node, op, (x, state), DType.INT32)
+    replace_state(builder, state, after, node.output)
 
 
 def _noise_subtract(builder: Builder, node: Node) -> None:
@@ -118,7 +119,8 @@ def _stack(builder: Builder, node: Node) -> None:
     x, flags = _vector(builder, node, 0), builder.value(node.inputs[2]).tensor
     channels = builder.shape_of(x)[2]
     state = _state(builder, node.inputs[1], (1, node.integer("frames", 1), channels))
-    _become(builder, state, _define(builder, node, SignalStack(), (x, state, flags), DType.INT16))
+    after = _define(builder, node, SignalStack(), (x, state, flags), DType.INT16)
+    replace_state(builder, state, after, node.output)
 
 
 def _overlap_add(builder: Builder, node: Node) -> None:
@@ -185,16 +187,8 @@ def _constant(builder: Builder, name: str, dtype: type[np.int16 | np.uint16]) ->
 def _state(builder: Builder, name: str, shape: Shape) -> str:
     state = state_input(builder, name, shape)
     if state is None:
-        raise Unsupported("its state is not kept between runs")
+        raise Unsupported("its state is not kept between runs, or another operator replaces it before")
     return state
-
-
-def _become(builder: Builder, state: str, after: str) -> None:
-    """Make a result the next content of a state, whose memory it takes."""
-    builder.states = [
-        replace(it, after=replace(it.after, tensor=after)) if it.tensor == state else it
-        for it in builder.states
-    ]
 
 
 def _define(

@@ -45,7 +45,7 @@ def queue(builder: Builder, node: Node) -> None:
     length, *others = order.shape
     stored = (1, length, prod(others))
     known = builder.tensors[x].quantization
-    state = state_input(builder, name, stored, known, index)
+    state = builder.contents.get(name) or state_input(builder, name, stored, known, index)
     if state is None:
         raise Unsupported(_LOST)
     stored_state = builder.tensors[state]
@@ -54,12 +54,21 @@ def queue(builder: Builder, node: Node) -> None:
     queue_tensor = builder.emit(
         Queue(), (x, state), stored, stored_state.dtype, stored_state.quantization, nodes=(node,)
     )
-    builder.states = [
-        replace(it, after=replace(it.after, tensor=queue_tensor)) if it.tensor == state else it
-        for it in builder.states
-    ]
+    replace_state(builder, state, queue_tensor, node.output)
     rows = builder.viewed(queue_tensor, (length, prod(others[:-1]), others[-1] if others else 1))
     builder.define(node.output, OnnxValue(rows, index, value.real, quantization=stored_state.quantization))
+
+
+def replace_state(builder: Builder, held: str, following: str, value: str) -> None:
+    """Make a tensor, which is an ONNX value, the next content of a state, and let it take over the memory of
+    the present content, the tensor `held`.
+    """
+    builder.contents[value] = following
+    for at, state in enumerate(builder.states):
+        if held in (state.tensor, state.after.tensor):
+            through = (*state.through, held) if held != state.tensor else ()
+            after = replace(state.after, tensor=following)
+            builder.states[at] = replace(state, after=after, through=through)
 
 
 def _shape(builder: Builder, name: str) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from mcudeploy.ir.graph import Operator, State
 
@@ -15,20 +16,30 @@ def replaced_last(operators: Sequence[Operator], states: Sequence[State]) -> tup
     that depend on each other need this: without it, an order may replace one before the other is computed.
     """
     makers = {operator.output: operator for operator in operators}
-    before = {state.after.tensor: state.before.tensor for state in states}
+    before = {following: held for state in states for held, following in pairwise(state.chain)}
     result = []
     for operator in operators:
         state = before.get(operator.output, operator.output)
         if state in operator.inputs:
             needed = set(_ancestors(makers, operator))
+            names = _views(operators, state)
             others = [
                 it.output
                 for it in operators
-                if state in it.inputs and it is not operator and it.output not in needed
+                if not names.isdisjoint(it.inputs) and it is not operator and it.output not in names | needed
             ]
             operator = replace(operator, inputs=(*operator.inputs, *others))  # noqa: PLW2901
         result.append(operator)
     return tuple(result)
+
+
+def _views(operators: Sequence[Operator], tensor: str) -> set[str]:
+    """A tensor and its views."""
+    names = {tensor}
+    for operator in operators:
+        if operator.op.is_view and operator.inputs[0] in names:
+            names.add(operator.output)
+    return names
 
 
 def _ancestors(makers: dict[str, Operator], operator: Operator) -> Iterator[str]:

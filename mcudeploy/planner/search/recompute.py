@@ -97,7 +97,7 @@ def _repeatable(tiled: TiledGraph) -> list[str]:
     These are not written or read by the application, no running sums, and not read by the update of a state.
     """
     outputs = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}
-    states = {state.tensor for state in tiled.graph.states}
+    states = {name for state in tiled.graph.states for name in (state.tensor, *state.through)}
     return [
         one.output
         for one in tiled.graph.operators
