@@ -133,7 +133,8 @@ class TfliteOperator:
 class Contents:
     """A subgraph: tensors by number, operators in the order in which they run.
 
-    `called`: by number, the subgraphs that the main one calls once, before its first run.
+    `called`: by number, the subgraphs that the main one calls. `continued`: by number of an operator, the one
+    whose states it continues: both are the same operator of a subgraph, in two calls.
     """
 
     name: str
@@ -142,6 +143,7 @@ class Contents:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     called: Mapping[int, Contents] = field(default_factory=dict)
+    continued: Mapping[int, int] = field(default_factory=dict)
 
 
 def names_of(contents: Contents) -> list[str]:

@@ -18,7 +18,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.tflite.contents import DTYPES, Contents, Option, Scales, TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.operator_options import OPTIONS
+from mcudeploy.frontend.tflite.operator_options import CALLS, OPTIONS
 from mcudeploy.frontend.tflite.sparse_constants import Sparsity, TreeLevel
 
 try:
@@ -78,7 +78,7 @@ class _TfliteFile:
         for number in main.inputs:
             if main.tensors[number].name not in shapes:
                 self._require_fixed(self._model.Subgraphs(0).Tensors(number), main.tensors[number])
-        numbers = {it.integer("InitSubgraphIndex") for it in main.operators if it.op == "CALL_ONCE"}
+        numbers = {it.integer(CALLS[it.op]) for it in main.operators if it.op in CALLS}
         return replace(main, called={number: self._subgraph(number) for number in sorted(numbers)})
 
     def _subgraph(self, number: int) -> Contents:

@@ -15,6 +15,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ARG_MIN": ("ArgMinOptions", ("OutputType",)),
     "AVERAGE_POOL_2D": _POOL,
     "BATCH_MATMUL": ("BatchMatMulOptions", ("AdjX", "AdjY")),
+    "CALL": ("CallOptions", ("Subgraph",)),
     "CALL_ONCE": ("CallOnceOptions", ("InitSubgraphIndex",)),
     "CONCATENATION": ("ConcatenationOptions", ("Axis", _FUSED)),
     "CONV_2D": ("Conv2DOptions", (*_STRIDES, *_DILATIONS, _FUSED)),
@@ -55,3 +56,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "VAR_HANDLE": ("VarHandleOptions", ("Container", "SharedName")),
 }
 """Options by operator. Operators that are not listed have no relevant options."""
+
+CALLS = {"CALL": "Subgraph", "CALL_ONCE": "InitSubgraphIndex"}
+"""Operators that run another subgraph, in every run or before the first one, and the option with its number.
+"""

@@ -282,6 +282,7 @@ def overlap_add(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"frames {list(x.shape)} by steps of {step} do not make {list(y.shape)}")
     _require_one(x.shape[:-2], "signal")
     frames, size = x.shape[-2:]
+    writer.require_one_run()
     f = Formula(np.float32 if kind == "FLOAT32" else np.int64)
     values, after = signal_functions.overlap_add(f, OverlapAdd(step), frames, size)
     f.result("y", values)
@@ -315,6 +316,7 @@ SIGNAL: dict[str, Translation] = {
 
 def _run_count(writer: Writer, valid: TfliteTensor, op: RunCount) -> str:
     """The flags of RunCount; its state is named after a tensor."""
+    writer.require_one_run()
     state = writer.kept_input(replace(valid, kind="INT32"), (1,))
     f = Formula()
     flags, after = signal_functions.run_count(f, op)

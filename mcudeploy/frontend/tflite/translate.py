@@ -30,6 +30,7 @@ from mcudeploy.frontend.tflite import (
     moves as moving,
 )
 from mcudeploy.frontend.tflite.borders import border_notes, with_real_borders
+from mcudeploy.frontend.tflite.calls import written_out
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.reshaping import with_shapes
@@ -139,7 +140,8 @@ REASONS: dict[str, str] = {
         _RECURRENT,
     ),
     **dict.fromkeys(("ASSIGN_VARIABLE", "READ_VARIABLE", "VAR_HANDLE"), _VARIABLE),
-    **dict.fromkeys(("CALL", "IF", "WHILE"), _CONTROL),
+    "CALL": "a called subgraph calls another one, or inputs and outputs are not those of the subgraph",
+    **dict.fromkeys(("IF", "WHILE"), _CONTROL),
     "DENSIFY": "only constants can be sparse",
 }
 """Reasons why some operators are not translated, and the way out."""
@@ -180,7 +182,7 @@ def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Transla
 
 
 def _translated(contents: Contents, shapes: Shapes) -> Translated:
-    contents, declared = with_real_borders(contents)
+    contents, declared = with_real_borders(written_out(contents))
     file, contents = contents.tensors, with_shapes(contents, shapes)
     writer = Writer(contents)
     refusals: dict[str, str] = {}

@@ -47,6 +47,9 @@ class Writer:
         self.functions: list[FunctionProto] = []
         self.roundings: dict[str, ExactRounding] = {}
         self._state_inputs: list[ValueInfoProto] = []
+        self._state_names: dict[tuple[int, int], str] = {}
+        self._state_place = 0, 0
+        self._continues = False
         self._further: list[ValueInfoProto] = []
         self._reals: dict[tuple[int, Scales | None], str] = {}
         self._first = 0
@@ -61,6 +64,8 @@ class Writer:
     def begin(self, operator: TfliteOperator) -> None:
         """Begin an operator, to which all later nodes belong."""
         self._label = operator.label
+        self._continues = operator.index in self._contents.continued
+        self._state_place = self._contents.continued.get(operator.index, operator.index), 0
         self._first = len(self._nodes)
         self._fresh.clear()
         self._journal.clear()
@@ -210,6 +215,7 @@ class Writer:
 
         Raises Unsupported for a tensor that is not variable, or that several operators write.
         """
+        self.require_one_run()
         name = self.name(tensor)
         if not tensor.variable:
             raise Unsupported(f"tensor {tensor.label}, its state, is no variable tensor")
@@ -220,18 +226,38 @@ class Writer:
         return name
 
     def kept_input(self, tensor: TfliteTensor, shape: Sequence[int]) -> str:
-        """Add a graph input of this shape, of the tensor's type, for a state that is read as the tensor."""
+        """Add a graph input of this shape, of the tensor's type, for a state that is read as the tensor.
+
+        An operator that continues the states of an earlier one reads what that left instead.
+        """
+        operator, number = place = self._state_place
+        self._state_place = operator, number + 1
+        if place in self._state_names:
+            return next(it.after for it in self.states if it.before == self._state_names[place])
         name = self._unique(f"{self.name(tensor)}:state")
+        self._state_names[place] = name
+        self._journal.append(lambda: self._state_names.pop(place, None))
         self._state_inputs.append(_info(name, shape, tensor.dtype or ""))
         self._journal.append(self._state_inputs.pop)
         return name
 
     def keep_state(self, before: str, after: str, first: str = "") -> None:
         """Register the state `before`: initially the constant `first`, or zeros; after each inference the
-        value `after`.
+        value `after`. If `before` is the value of an earlier operator, it is the same state.
         """
-        self.states.append(Kept(before, after, first))
-        self._journal.append(self.states.pop)
+        earlier = list(self.states)
+        self.states = [replace(it, after=after) if it.after == before else it for it in earlier]
+        if self.states == earlier:
+            self.states.append(Kept(before, after, first))
+        self._journal.append(lambda: setattr(self, "states", earlier))
+
+    def require_one_run(self) -> None:
+        """Raise Unsupported if the operator, whose state changes in place, runs several times in each run."""
+        if self._continues:
+            raise Unsupported(
+                "it runs several times in a run, and its state changes in place. SignalFramer with prefill, "
+                "SignalDelay, the noise of a filter bank and variables can do that"
+            )
 
     def known(self, name: str, shape: Sequence[int], dtype: str = "float32") -> None:
         """State the shape and type of a value that ONNX cannot infer."""
