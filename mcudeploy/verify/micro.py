@@ -21,6 +21,7 @@ from mcudeploy.common.programs import empty_folder, python_module, start
 from mcudeploy.common.text import count_text
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.parsing import is_tflite
+from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.planner.plan_options import Options
@@ -40,6 +41,11 @@ def require_micro(model: Path, options: Options) -> None:
         raise ConfigError(
             "--reference tflm needs the package tflite-micro: pip install 'mcudeploy[tflm]' on Linux with "
             "Python 3.11"
+        )
+    if any(it.op == "CALL" for it in contents_of(model.read_bytes(), str(model)).operators):
+        raise UsageError(
+            "--reference tflm: TensorFlow Lite Micro has no CALL, by which a front end makes several rows in "
+            "a run: leave out --before, or --reference"
         )
 
 

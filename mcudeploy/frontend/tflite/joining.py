@@ -1,4 +1,8 @@
-"""A front end before a model, as one .tflite file: a queue of its rows holds the model's window."""
+"""A front end before a model, as one .tflite file.
+
+A queue of its rows holds the model's window. A model with states takes all rows of its input new in each run,
+so the front end runs once for each of them.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,18 @@ from pathlib import Path
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.frontend.onnx.tensors import MAX_FILE_BYTES
-from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
+from mcudeploy.frontend.tflite.contents import Contents, Scales, TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.drafts import SAME_OPTIONS, FileDraft
 from mcudeploy.frontend.tflite.file_writer import tflite_file
 from mcudeploy.frontend.tflite.flatbuffer import IDENTIFIER, contents_of
+from mcudeploy.frontend.tflite.operator_options import CALLS
 
 _QUEUE, _MODEL = "rows of the front end", "model/"
 """The variable of the window, and the prefix of the model's variables: both files may use the same names."""
 
 
 def joined_file(front: Path, model: Path) -> bytes:
-    """The bytes of a file that runs the front end, then the model on its last rows.
+    """The bytes of a file that runs the front end, then the model on its rows.
 
     Raises UsageError for files that do not fit each other, ModelError for unreadable ones.
     """
@@ -41,16 +46,23 @@ def _content(path: Path) -> bytes:
 
 
 def joined(front: Contents, model: Contents) -> Contents:
-    """The contents of both. The row of the front end is the newest one of the model's input."""
+    """The contents of both. The front end makes the newest row of the model's input, or all of them if the
+    model has states.
+    """
     if len(front.outputs) != 1 or len(model.inputs) != 1:
         raise UsageError(
             f"the front end has {len(front.outputs)} outputs and the model {len(model.inputs)} inputs: "
             "--before joins one to one"
         )
     if front.called:
-        raise UsageError("the front end has variables with initial values, which --before does not join")
+        raise UsageError(
+            "the front end calls subgraphs, such as initial values of variables: --before does not join them"
+        )
     row, window = front.tensors[front.outputs[0]], model.tensors[model.inputs[0]]
     rows = _rows(row, window)
+    if rows > 1 and _has_states(model):
+        front, rows = _repeated(front, rows, window.scales), 1
+        row = front.tensors[front.outputs[0]]
     draft = FileDraft(list(front.tensors), list(front.operators))
     first = len(draft.tensors)
     moved = [_moved(tensor, first) for tensor in model.tensors]
@@ -61,9 +73,9 @@ def joined(front: Contents, model: Contents) -> Contents:
         newest = _queued(draft, newest, window, rows)
     shape = draft.constant(list(window.shape))
     draft.operator("RESHAPE", [newest, shape], window.index)
-    renamed = (replace(it, operators=tuple(map(_own_variable, it.operators))) for it in model.called.values())
-    called = dict(enumerate(renamed, start=1))
-    numbers = dict(zip(model.called, called, strict=True))
+    renamed = [replace(it, operators=tuple(map(_own_variable, it.operators))) for it in model.called.values()]
+    called = dict(enumerate([*front.called.values(), *renamed], start=1))
+    numbers = dict(zip(model.called, list(called)[len(front.called) :], strict=True))
     draft.operators += [_shifted(_own_variable(it), first, numbers) for it in model.operators]
     if any(it.op == "CALL_ONCE" for it in draft.operators):  # they come first, as the file runs them
         draft.operators.sort(key=lambda it: it.op != "CALL_ONCE")
@@ -99,6 +111,37 @@ def _rows(row: TfliteTensor, window: TfliteTensor) -> int:
     return rows
 
 
+def _has_states(model: Contents) -> bool:
+    """Whether a model keeps anything from one run to the next."""
+    return any(it.op == "READ_VARIABLE" for it in model.operators) or any(it.variable for it in model.tensors)
+
+
+def _repeated(front: Contents, rows: int, scales: Scales | None) -> Contents:
+    """The front end once for each of `rows` rows, which get the scales. The inputs of all lie in sequence."""
+    if len(front.inputs) != 1 or not front.tensors[front.inputs[0]].shape:
+        raise UsageError(
+            f"the model takes {rows} rows in each run: its front end needs one input with a dimension"
+        )
+    draft = FileDraft()
+    source, row = front.tensors[front.inputs[0]], front.tensors[front.outputs[0]]
+    samples = draft.tensor(source.kind, _times(source.shape, rows), source.name, source.scales)
+    hops = [draft.tensor(source.kind, source.shape, scales=source.scales) for _ in range(rows)]
+    draft.operator("SPLIT", [draft.constant(0), samples], hops)
+    shape = draft.constant(list(row.shape))
+    made = []
+    for hop in hops:
+        result = draft.add("CALL", [hop], row.shape, row.kind, Subgraph=1)
+        scaled = draft.tensor(row.kind, row.shape, scales=scales)  # a concatenation needs its scale
+        made.append(draft.operator("RESHAPE", [result, shape], scaled))
+    whole = draft.tensor(row.kind, _times(row.shape, rows), scales=scales)
+    draft.operator("CONCATENATION", made, whole, Axis=0, **SAME_OPTIONS)
+    return replace(draft.contents([samples], [whole], front.name), called={1: front})
+
+
+def _times(shape: tuple[int, ...], rows: int) -> tuple[int, ...]:
+    return (rows * shape[0], *shape[1:])
+
+
 def _moved(tensor: TfliteTensor, first: int) -> TfliteTensor:
     return replace(tensor, index=tensor.index + first)
 
@@ -114,8 +157,8 @@ def _own_variable(operator: TfliteOperator) -> TfliteOperator:
 def _shifted(operator: TfliteOperator, first: int, numbers: Mapping[int, int]) -> TfliteOperator:
     """The operator on tensors whose numbers begin with `first`; `numbers` of subgraphs that it calls."""
     options = dict(operator.options)
-    if operator.op == "CALL_ONCE":
-        options["InitSubgraphIndex"] = numbers[operator.integer("InitSubgraphIndex")]
+    if operator.op in CALLS:
+        options[CALLS[operator.op]] = numbers[operator.integer(CALLS[operator.op])]
     return replace(
         operator,
         inputs=_shift(operator.inputs, first),
