@@ -25,8 +25,8 @@ def before_option(command: Command) -> Command:
         "--before",
         metavar="FILE.tflite",
         type=InputModel(),
-        help="Front end that runs before the model, in one program: its rows of features go through a queue "
-        "that holds the model's input. `mcudeploy frontend` writes some.",
+        help="Front end that runs before the model, in one program: a queue of its rows of features is the "
+        "model's input. A model with states takes new rows in each run. `mcudeploy frontend` writes some.",
     )
     @functools.wraps(command)
     def packed(*args: Any, before: Path | None, **rest: Any) -> None:
@@ -51,7 +51,7 @@ def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path,
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(["micro-speech", "log-mel"]))
+@click.argument("kind", type=click.Choice(["micro-speech", "esphome", "log-mel"]))
 @click.option(
     "-o",
     "--output",
@@ -76,9 +76,7 @@ def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path,
     "--step",
     metavar="SAMPLES",
     type=click.IntRange(1, 32_768),
-    default=320,
-    show_default=True,
-    help="New samples of a frame: those that one run takes.",
+    help="New samples of a frame: those that make a row.  [default: 320; 160 for esphome]",
 )
 @click.option(
     "--channels",
@@ -97,7 +95,7 @@ def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path,
 @click.option(
     "--features",
     type=click.Choice(["int8", "float32"]),
-    help="Element type of the features.  [default: int8 for micro-speech, float32 for log-mel]",
+    help="Element type of the features.  [default: int8; float32 for log-mel]",
 )
 @files_option
 @output_options
@@ -109,30 +107,32 @@ def frontend(
     destination: Path,
     sample_rate: int,
     window: int,
-    step: int,
+    step: int | None,
     channels: int,
     low: float,
     high: float,
     features: str | None,
     output: Output,
 ) -> None:
-    """Write a front end: from int16 samples to a row of features in each run, for --before.
+    """Write a front end: from int16 samples to a row of features, for --before.
 
-    micro-speech computes the features of TensorFlow Lite Micro's micro_speech in fixed point, log-mel the
-    logarithms of mel channels in float32.
+    micro-speech computes the features of TensorFlow Lite Micro's micro_speech in fixed point, esphome those
+    of ESPHome's wake words, whose tables are rounded in another way. log-mel computes the logarithms of mel
+    channels in float32.
     """
     from mcudeploy.commands import checking
     from mcudeploy.common.files import write_file
     from mcudeploy.frontend.tflite import front_ends
     from mcudeploy.frontend.tflite.file_writer import tflite_file
 
+    step = step or (160 if kind == "esphome" else 320)
     sizes = front_ends.FrontEnd(sample_rate, window, step, channels, low, high)
     if kind == "log-mel":
         if features == "int8":
             raise UsageError("log-mel makes float32 features: leave out --features int8")
         contents = front_ends.log_mel(sizes)
     else:
-        contents = front_ends.micro_speech(sizes, quantized=features != "float32")
+        contents = front_ends.micro_speech(sizes, quantized=features != "float32", esphome=kind == "esphome")
     write_file(destination, tflite_file(contents))
     report = output.result(checking.check_model(destination, None, Options()), tables.check)
     if not report["supported"]:

@@ -51,10 +51,11 @@ class FrontEnd:
         return max(4, 1 << (self.window - 1).bit_length())
 
 
-def micro_speech(front: FrontEnd, *, quantized: bool) -> Contents:
+def micro_speech(front: FrontEnd, *, quantized: bool, esphome: bool = False) -> Contents:
     """The features of TensorFlow Lite Micro's micro_speech, int8 if `quantized`, else float32.
 
-    They are channels in fixed point, with noise suppression and gain control.
+    They are channels in fixed point, with noise suppression and gain control. `esphome`: with the tables of
+    ESPHome, computed in float32 and rounded to nearest; those of TensorFlow Lite Micro are rounded down.
     """
     correction = front.length.bit_length() - 1 - _WEIGHT_BITS // 2
     if correction < 0:
@@ -63,14 +64,15 @@ def micro_speech(front: FrontEnd, *, quantized: bool) -> Contents:
         )
     draft = FileDraft()
     samples, frame = _framed(draft, front)
-    weights = np.round((1 << _WEIGHT_BITS) * _hann(front.window, 0.5))
+    weights = _single_hann(front.window) if esphome else _hann(front.window, 0.5)
+    weights = np.floor((1 << _WEIGHT_BITS) * weights + 0.5)
     window = draft.constant(weights, np.int16)
     frame = draft.add("SignalWindow", [frame, window], (front.window,), "INT16", shift=_WEIGHT_BITS)
     scaled, bits = draft.tensor("INT16", (front.window,)), draft.tensor("INT32", ())
     draft.operator("SignalFftAutoScale", [frame], [scaled, bits])
     parts = front.length + 2
     spectrum = draft.add("SignalRfft", [scaled], (parts,), "INT16", T=_INT16, fft_length=front.length)
-    bank = _filter_bank(front)
+    bank = _filter_bank(front, 0.5 if esphome else 0.0)
     ends = {"start_index": bank.first, "end_index": bank.end}
     energy = draft.add("SignalEnergy", [spectrum], (parts // 2,), "UINT32", **ends)
     tables = [draft.constant(table, np.int16) for table in bank.tables]
@@ -144,6 +146,14 @@ def _hann(size: int, offset: float) -> NDArray[np.float64]:
     return 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(size) + offset) / size)
 
 
+def _single_hann(size: int) -> NDArray[np.float64]:
+    """The window of `_hann`, every step of which is rounded to float32."""
+    single = np.float32
+    angles = single(single(np.pi) * single(2) / single(size)) * (np.arange(size, dtype=single) + single(0.5))
+    cosines = np.cos(angles.astype(np.float64)).astype(single)
+    return (single(0.5) - single(0.5) * cosines).astype(np.float64)
+
+
 def _framed(draft: FileDraft, front: FrontEnd) -> tuple[int, int]:
     """The input, a hop of samples, and the last window of them; zeros come before the first sample."""
     samples = draft.tensor("INT16", (1, front.hop), "samples")
@@ -167,10 +177,11 @@ class _FilterBank:
     end: int
 
 
-def _filter_bank(front: FrontEnd) -> _FilterBank:
+def _filter_bank(front: FrontEnd, rounding: float) -> _FilterBank:
     """Triangles that overlap by half: point p counts to a channel by its weight and to the next by the rest.
 
-    All numbers are float32, as those of TensorFlow Lite Micro.
+    All numbers are float32, as those of TensorFlow Lite Micro. `rounding` is added to a weight before it is
+    rounded down.
     """
     single = np.float32
 
@@ -192,9 +203,9 @@ def _filter_bank(front: FrontEnd) -> _FilterBank:
     if point > front.length // 2:
         raise UsageError(f"{front.high:g} Hz is too near half of {front.rate:,} samples a second")
     shares = np.array(weights, np.float64)
-    unit = 1 << _WEIGHT_BITS
+    whole, rest = (np.floor(it * (1 << _WEIGHT_BITS) + rounding) for it in (shares, 1 - shares))
     places = np.concatenate([[0], np.cumsum(widths)[:-1]])
-    tables = ((shares * unit).astype(int), ((1 - shares) * unit).astype(int), firsts, places, widths)
+    tables = (whole, rest, firsts, places, widths)
     return _FilterBank(tuple(np.asarray(table, np.int64) for table in tables), first, point)
 
 

@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 from micro import run_micro
 from programs import HOST, QUICK, results
+from speech import speech_like
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError
+from mcudeploy.frontend.tflite.file_writer import tflite_file
+from mcudeploy.frontend.tflite.front_ends import FrontEnd, micro_speech
+from mcudeploy.frontend.tflite.joining import joined_file
 from mcudeploy.verify import micro
 from tests import reports
 
@@ -71,3 +75,47 @@ def test_tflite_micro_runs_tflite_files(tmp_path: Path) -> None:
     other.write_bytes(bytes(64))
     with pytest.raises(UsageError, match=r"model\.onnx is none"):
         micro.require_micro(other, QUICK)
+
+
+HOP = 160
+"""Samples from one row of features to the next: ESPHome's `feature_step_size` of 10 ms."""
+
+
+def features_of(sound: np.ndarray) -> np.ndarray:
+    """The rows of pymicro-features, which are ESPHome's, as its models take them: int8 [rows, 40]."""
+    features = pytest.importorskip("pymicro_features")
+    frontend = features.MicroFrontend()
+    rows = [frontend.process_samples(hop.tobytes()).features for hop in sound.reshape(-1, HOP)]
+    integers = np.round(np.array([row for row in rows if row]) * 25.6).astype(np.int64)
+    return np.clip((integers * 256 + 333) // 666 - 128, -128, 127).astype(np.int8)
+
+
+def after_silence(sound: np.ndarray) -> np.ndarray:
+    """The sound after the 20 ms that a window has beside its first hop.
+
+    pymicro-features waits for a whole window; our front end has zeros before the first sample.
+    """
+    return np.concatenate([np.zeros(2 * HOP, np.int16), sound])
+
+
+def front_end(folder: Path) -> Path:
+    path = folder / "front.tflite"
+    path.write_bytes(tflite_file(micro_speech(FrontEnd(hop=HOP), quantized=True, esphome=True)))
+    return path
+
+
+def test_features_are_those_of_esphome(tmp_path: Path) -> None:
+    sound = speech_like(3.0)
+    rows = results(front_end(tmp_path), sound.reshape(-1, 1, HOP)).reshape(-1, 40)
+    assert np.array_equal(rows, features_of(after_silence(sound)))
+    assert np.ptp(rows.astype(int)) > 150  # the sound has loud and soft channels
+
+
+def test_verdicts_on_sound_are_those_of_esphome(path: Path, tmp_path: Path) -> None:
+    """pymicro-features and TFLite Micro, step by step of 3 rows, against one program."""
+    sound = speech_like(3.0, seed=1)
+    features = features_of(after_silence(sound))
+    wanted = run_micro(path, features.reshape(-1, 1, 3, 40))
+    joined = tmp_path / "joined.tflite"
+    joined.write_bytes(joined_file(front_end(tmp_path), path))
+    assert np.array_equal(results(joined, sound.reshape(-1, 3, HOP)), wanted)
