@@ -65,7 +65,7 @@ class _Draft:
         self.operators.append(replace(operator, index=len(self.operators)))
 
     def call(self, call: TfliteOperator, called: Contents) -> None:
-        """Add the operators of a subgraph, on tensors of their own but for constants and variables."""
+        """Add the operators of a subgraph, which share only constants and variables with other calls."""
         begin = len(self.operators)
         first, shared = self.first.setdefault(_subgraph(call), (begin, {}))
         numbers = dict(zip(called.inputs, call.inputs, strict=True))
