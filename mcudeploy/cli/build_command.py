@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
+from click import get_current_context
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, device_options
 from mcudeploy.cli.frontend_command import before_option
 from mcudeploy.cli.options import model_argument, output_options, planning_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import InputModel, NewFolder
+from mcudeploy.cli.parameter_types import InputFile, InputModel, NewFolder
+from mcudeploy.common.errors import UsageError
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
     from mcudeploy.codegen.arenas import ArenaKind
     from mcudeploy.codegen.exporters import Kind
+    from mcudeploy.codegen.wake_word import WakeWord
     from mcudeploy.device.target import Target
     from mcudeploy.planner.plan_options import Options
 
@@ -53,9 +57,17 @@ if TYPE_CHECKING:
 @click.option(
     "--for",
     "kind",
-    type=click.Choice(["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "rust"]),
+    type=click.Choice(
+        ["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "esphome", "rust"]
+    ),
     help="Lay the library out for this build system, with its metadata and a self-checking example; no "
     "firmware is built.  [default: CMake and PlatformIO]",
+)
+@click.option(
+    "--manifest",
+    metavar="FILE.json",
+    type=InputFile(),
+    help="With --for esphome: ESPHome's description of the wake word.  [default: the .json beside the model]",
 )
 @click.option(
     "--arena",
@@ -83,6 +95,7 @@ def build(
     force: bool,
     library_only: bool,
     kind: Kind | None,
+    manifest: Path | None,
     sbom: bool,
     arena: ArenaKind,
     options: Options,
@@ -91,6 +104,11 @@ def build(
     """Write a self-contained C library of one or several models, and the firmware that runs each."""
     from mcudeploy.commands import build as building
 
+    wake_word = None
+    if kind == "esphome":
+        models, wake_word = _wake_word(models, manifest)
+    elif manifest is not None:
+        raise UsageError("--manifest describes a wake word for --for esphome")
     with output.progress() as progress:
         options = replace(options, name=name)
         built = building.build_models(
@@ -104,9 +122,23 @@ def build(
             kind=kind,
             sbom=sbom,
             arena=arena,
+            wake_word=wake_word,
             progress=progress,
         )
     output.result(built, tables.build)
+
+
+def _wake_word(models: tuple[Path, ...], manifest: Path | None) -> tuple[tuple[Path, ...], WakeWord]:
+    """The model after ESPHome's front end, and the wake word that it hears."""
+    from mcudeploy.commands.wake_word_manifest import read_manifest, with_front_end
+
+    if len(models) != 1:
+        raise UsageError(
+            f"--for esphome writes a component of one wake word, and there are {len(models)} models"
+        )
+    word = read_manifest(manifest or models[0].with_suffix(".json"))
+    folder = get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-"))
+    return (with_front_end(models[0], word, Path(folder)),), word
 
 
 @click.command()

@@ -13,9 +13,10 @@ from mcudeploy.codegen.kernelfiles import ON_UNIT
 from mcudeploy.codegen.library import c_files, finished
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import LibraryModel, render, render_readme
+from mcudeploy.codegen.wake_word import PAUSE_ROWS, WakeWord, detector_files
 from mcudeploy.common.errors import UsageError
 
-Kind = Literal["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "rust"]
+Kind = Literal["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "esphome", "rust"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _RUST_TYPES = {"int8_t": "i8", "int32_t": "i32", "float": "f32"}
 
@@ -90,6 +91,17 @@ _LAYOUTS: dict[Kind, _Layout] = {
             "Example/NAME_example.h": "example.h",
         },
     ),
+    "esphome": _Layout(
+        "components/NAME",
+        "components/NAME",
+        {
+            "example.yaml": "esphome_example.yaml",
+            "components/NAME/__init__.py": "esphome_init.py",
+            "components/NAME/automation.h": "esphome_automation.h",
+            "components/NAME/wake_word.h": "esphome_wake_word.h",
+            "components/NAME/wake_word.cpp": "esphome_wake_word.cpp",
+        },
+    ),
     "rust": _Layout(
         "csrc",
         "csrc/include",
@@ -120,8 +132,10 @@ class _Exported:
         return "".join(part.capitalize() for part in self.p.prefix.split("_")) + "Model"
 
 
-def export_files(kind: Kind, members: Sequence[LibraryModel], name: str, board: Board) -> dict[str, Content]:
-    """Return the library `name` by path.
+def export_files(
+    kind: Kind, members: Sequence[LibraryModel], name: str, board: Board, wake_word: WakeWord | None = None
+) -> dict[str, Content]:
+    """Return the library `name` by path; that of ESPHome detects `wake_word`.
 
     Raises UsageError for programs of several cores or compute units: the application would have to run them.
     """
@@ -135,13 +149,17 @@ def export_files(kind: Kind, members: Sequence[LibraryModel], name: str, board: 
             "a crate owns its arenas: safe Rust could not keep two users of one apart; leave out --arena, or "
             "--for rust"
         )
+    if (kind == "esphome") != (wake_word is not None):
+        raise UsageError("a library for esphome needs the manifest of a wake word, others have none")
     layout = _LAYOUTS[kind]
-    folders = {"src": layout.sources, "include": layout.headers}
+    folders = {
+        part: it.replace("NAME", name) for part, it in (("src", layout.sources), ("include", layout.headers))
+    }
     found: dict[str, Content] = {}
     for path, content in c_files(members).items():
         folder, _, file = path.partition("/")
         found[f"{folders[folder]}/{file}"] = content
-    sources = sorted(path.removeprefix(f"{layout.sources}/") for path in found if path.endswith(".c"))
+    sources = sorted(path.removeprefix(f"{folders['src']}/") for path in found if path.endswith(".c"))
     values = example_values(members, name, board) | {
         "kind": kind,
         "upper": name.upper(),
@@ -150,6 +168,10 @@ def export_files(kind: Kind, members: Sequence[LibraryModel], name: str, board: 
         "rust": _RUST_TYPES,
     }
     files = dict(layout.files)
+    if wake_word is not None:
+        found = {path: _hidden_from_cpp(path, content, members) for path, content in found.items()}
+        found |= {f"{folders['src']}/{file}": text for file, text in detector_files().items()}
+        values |= {"word": wake_word, "rows": _rows(members, wake_word), "pause": PAUSE_ROWS}
     found["README.md"] = render_readme(name, members, kind, toolchain=values["toolchain"])
     if values["toolchain"]:
         files[f"cmake/{board.name}.cmake"] = "toolchain.cmake"
@@ -166,6 +188,25 @@ def example_values(members: Sequence[LibraryModel], name: str, board: Board) -> 
         "members": [_Exported(it.program, it.selftest is not None) for it in members],
         "file_names": ", ".join(comment_text(it.source.file_name) for it in members),
     }
+
+
+def _rows(members: Sequence[LibraryModel], wake_word: WakeWord) -> int:
+    """Return the rows of a run. Raises UsageError for programs that the component cannot run."""
+    if len(members) != 1:
+        raise UsageError("--for esphome writes a component of one wake word")
+    (program,) = (member.program for member in members)
+    if program.streamed or program.arena != "own" or [it.type for it in program.outputs] != ["int8_t"]:
+        raise UsageError("--for esphome: leave out --stream-input, --arena and --float-io")
+    return wake_word.rows_of(program)
+
+
+def _hidden_from_cpp(path: str, content: Content, members: Sequence[LibraryModel]) -> Content:
+    """Hide the headers of kernels from C++: ESPHome includes all headers of a component in one C++ file."""
+    name = path.rpartition("/")[2]
+    public = [f"{it.program.prefix}{end}.h" for it in members for end in ("", "_selftest")]
+    if isinstance(content, bytes) or not name.endswith(".h") or name in public:
+        return content
+    return f"#ifndef __cplusplus /* ESPHome includes every header of a component in C++ */\n{content}#endif\n"
 
 
 def _has_toolchain_file(kind: Kind, board: Board) -> bool:

@@ -14,7 +14,9 @@ from mcudeploy.common.files import read_regular, same_file, write_files
 Content = str | bytes
 MANIFEST = "mcudeploy.json"
 _MOST_BYTES = 2**20
-_COMPILED = tuple(f"{folder}/*.[ch]" for folder in ("src", "include", "Src", "Inc", "csrc", "csrc/include"))
+_COMPILED = tuple(
+    f"{folder}/*.[ch]" for folder in ("src", "include", "Src", "Inc", "csrc", "csrc/include", "components/*")
+)
 """Endings of files that a build system would compile, whoever wrote them."""
 _SHOWN = 10
 

@@ -15,6 +15,7 @@ from mcudeploy.codegen.folder import require_no_links, require_ours, write_folde
 from mcudeploy.codegen.library import with_sbom, write_library
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest
+from mcudeploy.codegen.wake_word import WakeWord
 from mcudeploy.commands.commands import plan_model, verdict_on_host
 from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
@@ -42,11 +43,13 @@ def build_models(
     kind: Kind | None = None,
     sbom: bool = False,
     arena: ArenaKind = "own",
+    wake_word: WakeWord | None = None,
     progress: Progress = SILENT,
 ) -> Built:
     """Write one C library of all models into a folder, and firmware for each unless `library_only`.
 
-    `kind` is the build system of the library, without firmware. `sbom` adds the bill of materials.
+    `kind` is the build system of the library, without firmware; ESPHome's needs the `wake_word`. `sbom` adds
+    the bill of materials.
     `arena` names the owner of the arenas. With `verify`, every program passes `require_verified` before
     anything is written. With `force`, files that mcudeploy did not write are overwritten.
     Raises FitError if the board has no room for all models together, and UsageError for files in the way.
@@ -73,7 +76,7 @@ def build_models(
     if kind is None:
         files = write_library(members, name, directory, elves, sbom=sbom, read=read, force=force)
     else:
-        content = export_files(kind, members, name, board)
+        content = export_files(kind, members, name, board, wake_word)
         content = with_sbom(content, members, name) if sbom else content
         files = write_folder(directory, content, read=read, force=force)
     return Built(files, built, arena, together(shares, arena))

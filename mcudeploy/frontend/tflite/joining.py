@@ -27,11 +27,11 @@ def joined_file(front: Path, model: Path) -> bytes:
 
     Raises UsageError for files that do not fit each other, ModelError for unreadable ones.
     """
-    parts = [contents_of(_content(path), str(path)) for path in (front, model)]
-    return tflite_file(joined(parts[0], parts[1]))
+    return tflite_file(joined(contents_of_file(front), contents_of_file(model)))
 
 
-def _content(path: Path) -> bytes:
+def contents_of_file(path: Path) -> Contents:
+    """The contents of a .tflite file. Raises UsageError for other files, ModelError for unreadable ones."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ModelError(f"{path} is larger than {MAX_FILE_BYTES // 2**20} MiB")
@@ -42,7 +42,7 @@ def _content(path: Path) -> bytes:
         raise UsageError(
             f"--before joins .tflite files, and {path} is none: convert it, or call both libraries"
         )
-    return content
+    return contents_of(content, str(path))
 
 
 def joined(front: Contents, model: Contents) -> Contents:

@@ -1,0 +1,50 @@
+"""A wake word as ESPHome describes it, and the sources that detect it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from mcudeploy.codegen.program import Program
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.resources import resource_dir
+
+PAUSE_ROWS = 100
+"""Rows of features with low probabilities that ESPHome awaits before each detection."""
+_MOST_ROWS = 255
+
+
+@dataclass(frozen=True, slots=True)
+class WakeWord:
+    """The phrase, and how its probabilities become detections.
+
+    The mean of `window` probabilities must be above `cutoff`, between 0 and 1. Each row of features takes
+    `hop` new samples.
+    """
+
+    phrase: str
+    cutoff: float
+    window: int
+    hop: int
+    author: str = ""
+
+    def rows_of(self, program: Program) -> int:
+        """Return the rows that a run of the program makes. Raises UsageError if samples are no whole rows."""
+        (samples,) = program.inputs
+        rows, rest = divmod(samples.count, self.hop)
+        if rest or not 1 <= rows <= _MOST_ROWS:
+            raise UsageError(
+                f"the program takes {samples.count} samples in a run, which are no rows of {self.hop}"
+            )
+        return rows
+
+    @property
+    def literal(self) -> str:
+        """The phrase as a string in double quotes, for Python and YAML. It is printable text."""
+        return json.dumps(self.phrase, ensure_ascii=False)
+
+
+def detector_files() -> dict[str, str]:
+    """Return the C of the detector by file name."""
+    folder = resource_dir("firmware") / "audio"
+    return {path.name: path.read_text("utf-8") for path in sorted(folder.glob("*.[ch]"))}
