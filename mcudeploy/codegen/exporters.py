@@ -195,8 +195,8 @@ def _rows(members: Sequence[LibraryModel], wake_word: WakeWord) -> int:
     if len(members) != 1:
         raise UsageError("--for esphome writes a component of one wake word")
     (program,) = (member.program for member in members)
-    if program.streamed or program.arena != "own" or [it.type for it in program.outputs] != ["int8_t"]:
-        raise UsageError("--for esphome: leave out --stream-input, --arena and --float-io")
+    if program.streamed or program.arena != "own":
+        raise UsageError("--for esphome: leave out --stream-input and --arena")
     return wake_word.rows_of(program)
 
 

@@ -1,4 +1,4 @@
-"""ESPHome's manifest of a wake word, and the model behind ESPHome's front end."""
+"""ESPHome's manifest of a wake word, and the model after ESPHome's front end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Micro(BaseModel):
     feature_step_size: int = Field(ge=1, le=30)
 
 
-class _Manifest(BaseModel):
+class _WakeWordManifest(BaseModel):
     model_config = _KNOWN_KEYS_ALONE
 
     wake_word: _Text = Field(min_length=1)
@@ -70,7 +70,7 @@ def read_manifest(path: Path) -> WakeWord:
     if version == 1 and isinstance(content.get("micro"), dict):
         content["micro"].setdefault("feature_step_size", _FIRST_STEP_MS)
     try:
-        read = _Manifest.model_validate(content)
+        read = _WakeWordManifest.model_validate(content)
     except ValidationError as error:
         fault = error.errors()[0]
         place = ".".join(map(str, fault["loc"]))
@@ -85,9 +85,9 @@ def with_front_end(model: Path, word: WakeWord, folder: Path) -> Path:
 
     Raises UsageError for a model that is no wake word of ESPHome, ModelError for an unreadable file.
     """
+    _require_wake_word(model)
     front, path = folder / "front_end.tflite", folder / f"{model.stem}.tflite"
     front.write_bytes(tflite_file(micro_speech(FrontEnd(hop=word.hop), quantized=True, esphome=True)))
-    _require_wake_word(model)
     path.write_bytes(joined_file(front, model))
     return path
 

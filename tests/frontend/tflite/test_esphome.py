@@ -1,0 +1,350 @@
+"""Wake words as components of ESPHome: the C of the detector, the C++ around it, and the manifest."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from esphome_stubs import HEADERS, MAIN
+from flat_files import NONE, FlatFile
+from programs import results
+from speech import speech_like
+
+from mcudeploy.cli.main import cli
+from mcudeploy.codegen.wake_word import PAUSE_ROWS, detector_files
+from mcudeploy.commands.wake_word_manifest import read_manifest, with_front_end
+from mcudeploy.common.errors import ConfigError, UsageError
+
+ROWS, HOP = 3, 160
+SANITIZERS = "-fsanitize=address,undefined"
+C_WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", SANITIZERS]
+CPP_WARNINGS = ["-std=gnu++20", "-Wall", "-Wextra", "-Werror", SANITIZERS]
+HOSTILE = 'say "hi" \\ */ ${x} {{ y }} %s é'
+MANIFEST: dict[str, Any] = {
+    "type": "micro",
+    "wake_word": HOSTILE,
+    "author": "A. Person",
+    "model": "hey.tflite",
+    "version": 2,
+    "micro": {
+        "probability_cutoff": 0.6,
+        "sliding_window_size": 4,
+        "feature_step_size": 10,
+        "tensor_arena_size": 22348,
+        "minimum_esphome_version": "2024.7.0",
+    },
+}
+
+
+@dataclass
+class Reference:
+    """The rules of ESPHome's micro_wake_word, row of features by row: its classes StreamingModel and
+    WakeWordModel.
+    """
+
+    cutoff: int
+    window: int
+    ignored: int = -PAUSE_ROWS
+    unprocessed: bool = False
+    last: int = 0
+    recent: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.recent = [0] * self.window
+
+    def row(self, probability: int | None) -> bool:
+        """Whether a row, which may bring a new probability, leads to a detection."""
+        if probability is not None:
+            self.last = (self.last + 1) % self.window
+            self.recent[self.last] = probability
+            self.unprocessed = True
+        if self.recent[self.last] < self.cutoff:
+            self.ignored = min(self.ignored + 1, 0)
+        if not self.unprocessed or self.ignored < 0:
+            return False
+        self.unprocessed = False
+        detected = sum(self.recent) > self.cutoff * self.window
+        if detected:
+            self.recent = [0] * self.window
+            self.ignored = -PAUSE_ROWS
+        return detected
+
+    def run(self, probability: int, rows: int) -> bool:
+        """Whether one of the rows of a run leads to a detection; the last one brings the probability."""
+        detected = [self.row(probability if at == rows - 1 else None) for at in range(rows)]
+        return any(detected)
+
+
+def compiled(folder: Path, files: dict[str, str], *flags: str) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    sources = [name for name in files if name.endswith(".c")]
+    done = subprocess.run(
+        ["gcc", *C_WARNINGS, *flags, *sources, "-o", "program"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "program"
+
+
+DRIVER = """
+#include "mcud_detector.h"
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **words)
+{
+    (void)count;
+    uint8_t probabilities[255];
+    mcud_detector detector = {.probabilities = probabilities,
+                              .cutoff = (uint8_t)atoi(words[1]),
+                              .window = (uint8_t)atoi(words[2]),
+                              .rows = (uint8_t)atoi(words[3]),
+                              .pause = (uint8_t)atoi(words[4])};
+    mcud_detector_reset(&detector);
+    for (int byte = getchar(); byte != EOF; byte = getchar()) {
+        putchar(mcud_detector_add(&detector, (uint8_t)byte) ? '1' : '0');
+    }
+    return 0;
+}
+"""
+
+
+def detections(program: Path, probabilities: np.ndarray, *numbers: int) -> list[bool]:
+    words = [str(number) for number in numbers]
+    given = probabilities.astype(np.uint8).tobytes()
+    done = subprocess.run([program, *words], input=given, capture_output=True, check=True, timeout=60)
+    return [digit == ord("1") for digit in done.stdout]
+
+
+@pytest.mark.parametrize(("window", "rows"), [(1, 1), (5, 3), (4, 2), (255, 1), (10, 5)])
+def test_the_detector_follows_the_rules_of_esphome(window: int, rows: int, tmp_path: Path) -> None:
+    program = compiled(tmp_path, {**detector_files(), "driver.c": DRIVER})
+    random = np.random.default_rng(window)
+    for cutoff in (0, 1, 100, 217, 255):
+        walk = np.cumsum(random.normal(0, 30, 3000))
+        probabilities = np.clip(np.abs(walk) % 400 - 60, 0, 255).astype(int)
+        reference = Reference(cutoff, window)
+        wanted = [reference.run(int(it), rows) for it in probabilities]
+        assert detections(program, probabilities, cutoff, window, rows, PAUSE_ROWS) == wanted
+        if cutoff == 100:
+            assert 0 < sum(wanted) < len(wanted) // 10
+
+
+def wake_word(folder: Path, seed: int = 1, shape: tuple[int, ...] = (1, ROWS, 40), **kinds: Any) -> Path:
+    """A stateful model of two windows of rows, whose probability changes often."""
+    f = FlatFile()
+    f.random = np.random.default_rng(seed)
+    x = f.int8(*shape, scale=0.1, zero=-128) if kinds.get("x") is None else f.add(*shape, kind=kinds["x"])
+    size = int(np.prod(shape))
+    if kinds.get("x") is None:
+        handle = f.variable("rows")
+        before = f.operator("READ_VARIABLE", [handle], f.int8(*shape, scale=0.1, zero=-128))
+        whole = f.int8(1, 2 * shape[1], *shape[2:], scale=0.1, zero=-128)
+        f.operator("CONCATENATION", [before, x], whole, Axis=1, FusedActivationFunction=NONE)
+        f.operator("ASSIGN_VARIABLE", [handle, x], [])
+        flat = f.operator(
+            "RESHAPE", [whole, f.constant([1, 2 * size])], f.int8(1, 2 * size, scale=0.1, zero=-128)
+        )
+        y = f.int8(1, kinds.get("outputs", 1), scale=1 / 256, zero=-128)
+        weights = f.weights(kinds.get("outputs", 1), 2 * size, axis=None, scale=0.0008)
+        bias = f.bias(flat, weights, kinds.get("outputs", 1))
+        f.operator("FULLY_CONNECTED", [flat, weights, bias], y, FusedActivationFunction=NONE)
+    else:
+        y = f.operator("RESHAPE", [x, f.constant([1, size])], f.add(1, size, kind=kinds["x"]))
+    path = folder / "hey.tflite"
+    path.write_bytes(f.content([x], [y]))
+    return path
+
+
+def manifest(folder: Path, **changes: Any) -> Path:
+    """The manifest; a change of None leaves the key out, and one of a key of `micro` is made there."""
+    content = json.loads(json.dumps(MANIFEST))
+    for key, value in changes.items():
+        part = content["micro"] if key in content["micro"] else content
+        part[key] = value
+        if value is None:
+            del part[key]
+    path = folder / "hey.json"
+    path.write_text(json.dumps(content), "utf-8")
+    return path
+
+
+def build(*words: object) -> Result:
+    return CliRunner().invoke(cli, ["build", *map(str, words), "--board", "host", "--for", "esphome"])
+
+
+@pytest.fixture
+def component(tmp_path: Path) -> Path:
+    manifest(tmp_path)
+    built = build(wake_word(tmp_path), "-o", tmp_path / "esphome")
+    assert built.exit_code == 0, built.output
+    return tmp_path / "esphome" / "components" / "hey"
+
+
+def compile_component(component: Path, folder: Path) -> Path:
+    """The component with stubs of ESPHome, all headers in one C++ file as in ESPHome's own program."""
+    everything = "".join(f'#include "{path.name}"\n' for path in sorted(component.glob("*.h")))
+    for name, text in {**HEADERS, "main.cpp": everything + MAIN.replace("NAME", "hey")}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    places = [f"-I{component}", f"-I{folder}"]
+    for compiler, flags, sources in (
+        ("gcc", C_WARNINGS, sorted(component.glob("*.c"))),
+        ("g++", CPP_WARNINGS, [component / "wake_word.cpp", folder / "main.cpp"]),
+    ):
+        subprocess.run(
+            [compiler, *flags, *places, "-c", *map(str, sources)], cwd=folder, check=True, timeout=120
+        )
+    objects = sorted(map(str, folder.glob("*.o")))
+    subprocess.run(["g++", *CPP_WARNINGS, *objects, "-o", "component"], cwd=folder, check=True, timeout=120)
+    return folder / "component"
+
+
+def test_a_component_hears_what_esphome_would(component: Path, tmp_path: Path) -> None:
+    """Samples in chunks of any size; detections at the runs that the rules say, of the model's outputs."""
+    program = compile_component(component, tmp_path / "build")
+    sound = speech_like(12.0)
+    joined = with_front_end(tmp_path / "hey.tflite", read_manifest(tmp_path / "hey.json"), tmp_path / "build")
+    outputs = results(joined, sound.reshape(-1, ROWS, HOP)).reshape(-1).astype(int) + 128
+    assert np.ptp(outputs) > 100
+    for cutoff, window in ((int(0.6 * 255), 4), (40, 2)):
+        reference = Reference(cutoff, window)
+        wanted = [at for at, it in enumerate(outputs) if reference.run(int(it), ROWS)]
+        words = [program, str(cutoff), str(window), "0"]
+        done = subprocess.run(words, input=sound.tobytes(), capture_output=True, check=True, timeout=60)
+        lines = [line for line in done.stdout.decode().splitlines() if line[0].isdigit()]
+        assert all(line.endswith(' a "word"') for line in lines)
+        heard = [int(line.split()[0]) for line in lines]
+        assert len(heard) == len(wanted) and (wanted or cutoff > 40)
+        for samples, run in zip(heard, wanted, strict=True):
+            assert 0 <= samples - (run + 1) * ROWS * HOP < 1024  # heard in the chunk that ends the run
+
+
+def test_a_component_stops_after_a_detection(component: Path, tmp_path: Path) -> None:
+    program = compile_component(component, tmp_path / "build")
+    words = [program, "40", "2", "1"]
+    done = subprocess.run(
+        words, input=speech_like(12.0).tobytes(), capture_output=True, check=True, timeout=60
+    )
+    assert done.stdout.decode().count('a "word"\n') == 1 and "Detected" in done.stdout.decode()
+
+
+def test_text_of_the_manifest_is_data(component: Path) -> None:
+    tree = ast.parse((component / "__init__.py").read_text("utf-8"))
+    values = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.List)
+    }
+    assert values["WAKE_WORD"] == HOSTILE
+    assert (values["PROBABILITY_CUTOFF"], values["SLIDING_WINDOW_SIZE"]) == (0.6, 4)
+    example = yaml.safe_load((component.parent.parent / "example.yaml").read_text("utf-8"))
+    assert example["hey"]["microphone"] == example["microphone"][0]["id"]
+    assert example["esphome"]["on_boot"]["then"] == [{"hey.start": None}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"type": "audio"}, '"type" is not "micro"'),
+        ({"version": 3}, '"version" is 3'),
+        ({"version": None}, '"version" is None'),
+        ({"probability_cutoff": 1.5}, "micro.probability_cutoff: Input should be less than 1"),
+        ({"probability_cutoff": 0}, "greater than 0"),
+        ({"probability_cutoff": "0.5"}, "valid number"),
+        ({"probability_cutoff": None}, "Field required"),
+        ({"sliding_window_size": 0}, "micro.sliding_window_size"),
+        ({"sliding_window_size": 256}, "less than or equal to 255"),
+        ({"sliding_window_size": True}, "valid integer"),
+        ({"feature_step_size": 31}, "less than or equal to 30"),
+        ({"feature_step_size": None}, "Field required"),
+        ({"wake_word": "a\nb"}, "control characters"),
+        ({"wake_word": ""}, "at least 1 character"),
+        ({"wake_word": ["a"]}, "valid string"),
+        ({"micro": 4}, "micro: Input should be a valid dictionary"),
+    ],
+)
+def test_malformed_manifests(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as error:
+        read_manifest(manifest(tmp_path, **changes))
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff", b'"micro"', b"[" * 100_000])
+def test_files_that_are_no_manifest(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "hey.json"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"no JSON|no manifest|cannot be read"):
+        read_manifest(path)
+
+
+def test_a_manifest_of_version_1(tmp_path: Path) -> None:
+    """It calls the window's size otherwise, and has 20 ms from row to row."""
+    old = {"probability_cutoff": 0.5, "sliding_window_average_size": 10}
+    word = read_manifest(manifest(tmp_path, version=1, micro=old))
+    assert (word.window, word.hop, word.cutoff) == (10, 320, 0.5)
+
+
+def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
+    built = build(wake_word(tmp_path), "-o", tmp_path / "esphome")
+    assert built.exit_code == ConfigError.exit_code and "hey.json" in built.output, built.output
+    assert "--manifest" in built.output and not (tmp_path / "esphome").exists()
+
+
+def test_a_manifest_elsewhere(tmp_path: Path) -> None:
+    other = manifest(tmp_path).rename(tmp_path / "other.json")
+    built = build(wake_word(tmp_path), "--manifest", other, "-o", tmp_path / "esphome", "--no-verify")
+    assert built.exit_code == 0, built.output
+    code = (tmp_path / "esphome" / "components" / "hey" / "wake_word.cpp").read_text("utf-8")
+    assert "selftest" not in code  # there are no outputs to compare with
+
+
+@pytest.mark.parametrize(
+    ("shape", "kinds"),
+    [
+        ((1, ROWS, 40), {"outputs": 2}),
+        ((1, ROWS, 39), {}),
+        ((1, ROWS, 40), {"x": "FLOAT32"}),
+        ((1, 40), {"x": "INT16"}),
+    ],
+)
+def test_models_that_are_no_wake_words(shape: tuple[int, ...], kinds: dict[str, Any], tmp_path: Path) -> None:
+    word = read_manifest(manifest(tmp_path))
+    with pytest.raises(UsageError, match="is no wake word of ESPHome: it makes"):
+        with_front_end(wake_word(tmp_path, shape=shape, **kinds), word, tmp_path / "there")
+
+
+@pytest.mark.parametrize("words", [["--stream-input"], ["--arena", "init"]])
+def test_options_that_the_component_cannot_have(words: list[str], tmp_path: Path) -> None:
+    manifest(tmp_path)
+    built = build(wake_word(tmp_path), "-o", tmp_path / "esphome", "--no-verify", *words)
+    assert built.exit_code != 0 and "leave out" in built.output, built.output
+
+
+def test_manifests_are_for_esphome(tmp_path: Path) -> None:
+    words = [
+        "build",
+        wake_word(tmp_path),
+        "--manifest",
+        manifest(tmp_path),
+        "--board",
+        "host",
+        "-o",
+        tmp_path / "a",
+    ]
+    built = CliRunner().invoke(cli, [str(word) for word in words])
+    assert built.exit_code == UsageError.exit_code and "--for esphome" in built.output
