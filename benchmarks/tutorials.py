@@ -2,9 +2,9 @@
 
     python benchmarks/tutorials.py [NAME...] [--pages docs/tutorials]
 
-Each gets an empty folder with `examples` in it. In the order of the page, a block with a title is written to
-the file of that name, and a block of `sh` is run by bash; the first command that fails ends the tutorial.
-Other blocks are for reading only.
+Each gets an empty folder with `examples` and `firmware` in it. In the order of the page, a block with a title
+is written to the file of that name, and a block of `sh` is run by bash; the first command that fails ends the
+tutorial. Other blocks are for reading only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ MOST_S = 900
 
 def run(page: Path, folder: Path) -> str | None:
     """Run a tutorial in this folder. Returns the failed command."""
-    (folder / "examples").symlink_to(ROOT / "examples")
+    for part in ("examples", "firmware"):
+        (folder / part).symlink_to(ROOT / part)
     paths = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     for language, title, body in BLOCK.findall(page.read_text("utf-8")):
         if title:

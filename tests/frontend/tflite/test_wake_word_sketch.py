@@ -73,5 +73,3 @@ def test_a_sketch_hears_what_its_rules_say(core: str, library: Path, model: Path
 def test_boards_of_the_project_are_known() -> None:
     text = (SKETCH / "platformio.ini").read_text("utf-8")
     assert re.findall(r"^\[env:(\w+)\]", text, re.M) == ["esp32s3", "pico", "nano33ble"]
-    for part in re.findall(r"(?:-I|\+<)(\.\./[\w./]+)", text):
-        assert (SKETCH / part.removeprefix("../" if part.startswith("../../../") else "")).exists(), part
