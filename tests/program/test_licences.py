@@ -14,6 +14,7 @@ from models import fully_connected
 from mcudeploy import __version__
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.exporters import KINDS, Kind
+from mcudeploy.codegen.wake_word import WakeWord
 from mcudeploy.common.errors import UsageError
 from mcudeploy.planner.plan_options import Options
 from tests import reports
@@ -28,7 +29,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def built(model: Path, out: Path, kind: Kind | None = None, *, sbom: bool = False) -> dict[str, str]:
     options = Options(time_limit=1)
-    reports.build_models([model], BOARD, options, out, library_only=True, kind=kind, sbom=sbom)
+    word = WakeWord("a word", 0.5, 2, hop=8) if kind == "esphome" else None
+    facts: dict[str, Any] = {"kind": kind, "sbom": sbom, "wake_word": word}
+    reports.build_models([model], BOARD, options, out, library_only=True, **facts)
     return {path.relative_to(out).as_posix(): path.read_text() for path in out.rglob("*") if path.is_file()}
 
 
