@@ -13,7 +13,7 @@ from mcudeploy.codegen.kernelfiles import ON_UNIT
 from mcudeploy.codegen.library import c_files, finished
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import LibraryModel, render, render_readme
-from mcudeploy.codegen.wake_word import PAUSE_ROWS, WakeWord, detector_files
+from mcudeploy.codegen.wake_word import PAUSE_ROWS, WakeWord, detector_files, with_own_names
 from mcudeploy.common.errors import UsageError
 
 Kind = Literal["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "esphome", "rust"]
@@ -177,7 +177,7 @@ def export_files(
         files[f"cmake/{board.name}.cmake"] = "toolchain.cmake"
     for path, template in files.items():
         found[path.replace("NAME", name)] = render(f"exporters/{template}.j2", **values)
-    return finished(found)
+    return finished(found if wake_word is None else with_own_names(found, name))
 
 
 def example_values(members: Sequence[LibraryModel], name: str, board: Board) -> dict[str, Any]:

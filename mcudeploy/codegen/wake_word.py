@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mcudeploy.codegen.folder import Content
 from mcudeploy.codegen.program import Program
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.resources import resource_dir
@@ -12,6 +15,7 @@ from mcudeploy.common.resources import resource_dir
 PAUSE_ROWS = 100
 """Rows of features with low probabilities that ESPHome awaits before each detection."""
 _MOST_ROWS = 255
+_SHARED_NAME = re.compile(r"\b(mcud|MCUD)_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +52,17 @@ def detector_files() -> dict[str, str]:
     """Return the C of the detector by file name."""
     folder = resource_dir("firmware") / "audio"
     return {path.name: path.read_text("utf-8") for path in sorted(folder.glob("*.[ch]"))}
+
+
+def with_own_names(files: Mapping[str, Content], name: str) -> dict[str, Content]:
+    """Put the component's name before the names that kernels have in all libraries, also in those of files.
+
+    One firmware may then contain several components.
+    """
+
+    def own(text: str) -> str:
+        return _SHARED_NAME.sub(lambda it: f"{name if it[1].islower() else name.upper()}_{it[0]}", text)
+
+    return {
+        own(path): content if isinstance(content, bytes) else own(content) for path, content in files.items()
+    }

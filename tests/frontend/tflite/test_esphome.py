@@ -234,6 +234,33 @@ def test_a_component_hears_what_esphome_would(component: Path, tmp_path: Path) -
             assert 0 <= samples - (run + 1) * ROWS * HOP < 1024  # heard in the chunk that ends the run
 
 
+def test_two_components_in_one_program(component: Path, tmp_path: Path) -> None:
+    """Their kernels have other names, and both headers fit into one file."""
+    other = tmp_path / "other"
+    word, said = wake_word(tmp_path, seed=2), tmp_path / "hey.json"
+    built = build(word, "--name", "ho", "--manifest", said, "-o", other, "--no-verify")
+    assert built.exit_code == 0, built.output
+    folder = tmp_path / "build"
+    for name, text in HEADERS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    parts = [component, other / "components" / "ho"]
+    headers = [path for part in parts for path in sorted(part.glob("*.h"))]
+    main = "".join(f'#include "{path}"\n' for path in headers)
+    main += "esphome::hey::WakeWord one;\nesphome::ho::WakeWord two;\n"
+    main += "int main() { return one.is_running() || two.is_running(); }\n"
+    (folder / "main.cpp").write_text(main, "utf-8")
+    objects = []
+    for part in [*parts, folder]:
+        for path in sorted([*part.glob("*.c"), *part.glob("*.cpp")]):
+            made = folder / f"{part.name}_{path.name}.o"
+            compiler = ["gcc", *C_WARNINGS] if path.suffix == ".c" else ["g++", *CPP_WARNINGS]
+            subprocess.run([*compiler, f"-I{folder}", "-c", path, "-o", made], check=True, timeout=120)
+            objects.append(str(made))
+    subprocess.run(["g++", *CPP_WARNINGS, *objects, "-o", folder / "both"], check=True, timeout=120)
+    subprocess.run([folder / "both"], check=True, timeout=60)
+
+
 def test_a_component_stops_after_a_detection(component: Path, tmp_path: Path) -> None:
     program = compile_component(component, tmp_path / "build")
     words = [program, "40", "2", "1"]
