@@ -30,7 +30,6 @@ class WakeWord:
     cutoff: float
     window: int
     hop: int
-    author: str = ""
 
     def rows_of(self, program: Program) -> int:
         """Return the rows that a run of the program makes. Raises UsageError if samples are no whole rows."""

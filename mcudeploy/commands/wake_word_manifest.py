@@ -45,7 +45,6 @@ class _WakeWordManifest(BaseModel):
     model_config = _KNOWN_KEYS_ALONE
 
     wake_word: _Text = Field(min_length=1)
-    author: _Text = ""
     micro: _Micro
 
 
@@ -77,7 +76,7 @@ def read_manifest(path: Path) -> WakeWord:
         raise ConfigError(f"{path}: {place}: {fault['msg'].removeprefix('Value error, ')}") from error
     micro = read.micro
     hop = micro.feature_step_size * _RATE // 1000
-    return WakeWord(read.wake_word, micro.probability_cutoff, micro.sliding_window_size, hop, read.author)
+    return WakeWord(read.wake_word, micro.probability_cutoff, micro.sliding_window_size, hop)
 
 
 def with_front_end(model: Path, word: WakeWord, folder: Path) -> Path:

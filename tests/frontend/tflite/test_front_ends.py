@@ -173,6 +173,19 @@ def test_from_a_recording_to_a_verdict(tmp_path: Path) -> None:
     assert "int16_t *classifier_input(void)" in header and "classifier_reset" in header
 
 
+def test_the_front_end_of_esphome_by_its_name(tmp_path: Path) -> None:
+    """A row in 10 ms, and other tables than micro-speech with the same sizes."""
+    contents = []
+    for kind in ("esphome", "micro-speech"):
+        front = tmp_path / f"{kind}.tflite"
+        ran = mcudeploy("frontend", kind, "-o", front, *(("--step", 160) if kind != "esphome" else ()))
+        assert ran.exit_code == 0, ran.output
+        contents.append(front.read_bytes())
+    sizes = FrontEnd(hop=160)
+    esphome, plain = (tflite_file(micro_speech(sizes, quantized=True, esphome=it)) for it in (True, False))
+    assert contents == [esphome, plain] and esphome != plain
+
+
 @pytest.mark.parametrize(
     "words", [("--step", 500), ("--high", 9000), ("--low", 7500), ("--window", 30, "--step", 30)]
 )
