@@ -1,8 +1,8 @@
-"""Integer arithmetic written as Python expressions, which become nodes of an ONNX function."""
+"""Integer arithmetic written as Python expressions, which become the nodes of a function."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from onnx import FunctionProto, NodeProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.rounding import DOMAIN
-from mcudeploy.frontend.tflite.writer import OPSET
+from mcudeploy.frontend.tflite.writer import OPSET, Writer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,3 +149,20 @@ class Formula:
         """The function of these nodes."""
         opsets = [helper.make_opsetid("", OPSET)]
         return helper.make_function(DOMAIN, op, inputs, outputs, self.nodes, opsets, overload=overload)
+
+
+def formula_node(
+    writer: Writer, op: str, inputs: Mapping[str, str], f: Formula, **facts: int | list[int]
+) -> str:
+    """Add a node of one output; see formula_nodes."""
+    return formula_nodes(writer, op, inputs, f, **facts)[0]
+
+
+def formula_nodes(
+    writer: Writer, op: str, inputs: Mapping[str, str], f: Formula, **facts: int | list[int]
+) -> list[str]:
+    """Add a node whose arithmetic is the formula: inputs by the names that it uses, facts for lowering."""
+    outputs = [it.output[0] for it in f.nodes if it.op_type == "Identity"]
+    overload = writer.overload(lambda name: f.function(op, name, list(inputs), outputs))
+    attributes: dict[str, Any] = {**facts, "domain": DOMAIN, "overload": overload}
+    return writer.nodes(op, list(inputs.values()), len(outputs), **attributes)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.tflite import fourier_functions, signal_functions
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.formula import Formula
+from mcudeploy.frontend.tflite.formula import Formula, formula_node, formula_nodes
 from mcudeploy.frontend.tflite.variable_states import Translation, queue_node
 from mcudeploy.frontend.tflite.writer import Writer
 from mcudeploy.ops.filter_bank import GAINS, FilterBankLog, NoiseEstimate, NoiseSubtract, Pcan, Smoothing
@@ -41,7 +39,7 @@ def window(writer: Writer, operator: TfliteOperator) -> None:
     rows = writer.reshaped(writer.raw(x), (-1, weights.elements))
     f = Formula()
     f.result("y", signal_functions.window(f, shift))
-    made = _node(writer, "SignalWindow", {"x": rows, "weights": writer.raw(weights)}, f, shift=shift)
+    made = formula_node(writer, "SignalWindow", {"x": rows, "weights": writer.raw(weights)}, f, shift=shift)
     writer.known(made, (x.elements // weights.elements, weights.elements), "int16")
     writer.keep(y, writer.reshaped(made, y.shape))
 
@@ -54,11 +52,11 @@ def auto_scale(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"{list(x.shape)} cannot become {list(y.shape)} with scales {list(scale.shape)}")
     f, name = Formula(), writer.raw(x)
     f.result("y", signal_functions.headroom(f))
-    bits = _node(writer, "SignalHeadroom", {"x": name}, f)
+    bits = formula_node(writer, "SignalHeadroom", {"x": name}, f)
     writer.known(bits, (), "int32")
     f = Formula()
     f.result("y", signal_functions.shift(f))
-    made = _node(writer, "SignalShift", {"x": name, "bits": bits}, f)
+    made = formula_node(writer, "SignalShift", {"x": name, "bits": bits}, f)
     writer.known(made, x.shape, "int16")
     writer.keep(scale, bits)
     writer.keep(y, made)
@@ -79,7 +77,7 @@ def fourier(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"{list(x.shape)} and {list(y.shape)} do not fit a transform of {length} numbers")
     f = Formula(np.float32 if kind == "FLOAT32" else np.int64)
     f.result("y", fourier_functions.transform(f, op, x.shape, x.dtype or ""))
-    made = _node(writer, "RealFft", {"x": writer.raw(x)}, f, length=length, inverse=int(inverse))
+    made = formula_node(writer, "RealFft", {"x": writer.raw(x)}, f, length=length, inverse=int(inverse))
     _finish(writer, y, made)
 
 
@@ -92,7 +90,7 @@ def energy(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"{list(x.shape)} has no points {op.first} to {op.end} of {y.elements}")
     f = Formula()
     f.result("y", signal_functions.energy(f, op, y.elements))
-    made = _node(writer, "SignalEnergy", {"x": writer.raw(x)}, f, first=op.first, end=op.end)
+    made = formula_node(writer, "SignalEnergy", {"x": writer.raw(x)}, f, first=op.first, end=op.end)
     _finish(writer, y, made)
 
 
@@ -120,7 +118,7 @@ def filter_bank_root(writer: Writer, operator: TfliteOperator) -> None:
     f.result("y", signal_functions.filter_bank_root(f, (points.tolist(), places.tolist()), widths.tolist()))
     named = dict(zip(("weights", "rest", "points", "places", "widths"), map(writer.raw, tables), strict=True))
     inputs = {"x": writer.raw(x), "bits": writer.raw(bits), **named}
-    _finish(writer, y, _node(writer, "FilterBankRoot", inputs, f, channels=channels))
+    _finish(writer, y, formula_node(writer, "FilterBankRoot", inputs, f, channels=channels))
 
 
 def filter_bank(writer: Writer, operator: TfliteOperator) -> None:
@@ -153,13 +151,15 @@ def noise(writer: Writer, operator: TfliteOperator) -> None:
     f.result("y", signal_functions.noise_estimate(f, mean, channels))
     factors = [even.newest, even.oldest, odd.newest, odd.oldest, int(clamped)]
     inputs = {"x": name, "state": state}
-    after = _node(writer, "NoiseEstimate", inputs, f, scale_bits=scale_bits, bits=bits, factors=factors)
+    after = formula_node(
+        writer, "NoiseEstimate", inputs, f, scale_bits=scale_bits, bits=bits, factors=factors
+    )
     writer.known(after, x.shape, "uint32")
     writer.keep_state(state, after)
     f = Formula()
     f.result("y", signal_functions.noise_subtract(f, rest))
     inputs = {"x": name, "noise": after}
-    made = _node(writer, "NoiseSubtract", inputs, f, scale_bits=scale_bits, least=least, bits=bits)
+    made = formula_node(writer, "NoiseSubtract", inputs, f, scale_bits=scale_bits, least=least, bits=bits)
     writer.known(made, x.shape, "uint32")
     writer.keep(estimate, after)
     writer.keep(y, made)
@@ -185,7 +185,7 @@ def pcan(writer: Writer, operator: TfliteOperator) -> None:
     f = Formula()
     f.result("y", signal_functions.pcan(f, op))
     inputs = {"x": writer.raw(x), "noise": writer.raw(noise_tensor), "gains": writer.raw(gains)}
-    _finish(writer, y, _node(writer, "Pcan", inputs, f, shift=op.shift))
+    _finish(writer, y, formula_node(writer, "Pcan", inputs, f, shift=op.shift))
 
 
 def filter_bank_log(writer: Writer, operator: TfliteOperator) -> None:
@@ -198,7 +198,7 @@ def filter_bank_log(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"output_scale is {op.scale}; 0 to {_MOST_FACTOR - 1} are possible")
     f = Formula()
     f.result("y", signal_functions.filter_bank_log(f, op))
-    made = _node(writer, "FilterBankLog", {"x": writer.raw(x)}, f, shift=op.shift, scale=op.scale)
+    made = formula_node(writer, "FilterBankLog", {"x": writer.raw(x)}, f, shift=op.shift, scale=op.scale)
     _finish(writer, y, made)
 
 
@@ -262,7 +262,7 @@ def stacker(writer: Writer, operator: TfliteOperator) -> None:
     state = writer.kept_input(replace(x, index=y.index), (1, frames, channels))
     f = Formula()
     f.result("y", signal_functions.stack(f, frames, channels))
-    made = _node(
+    made = formula_node(
         writer, "SignalStack", {"x": writer.raw(x), "state": state, "flags": flags}, f, frames=frames
     )
     writer.known(made, (1, frames, channels), "int16")
@@ -288,7 +288,7 @@ def overlap_add(writer: Writer, operator: TfliteOperator) -> None:
     f.result("y", values)
     f.result("after", after)
     state = writer.kept_input(x, (1, 1, size))
-    made, kept = _nodes(writer, "OverlapAdd", {"x": writer.raw(x), "state": state}, f, step=step)
+    made, kept = formula_nodes(writer, "OverlapAdd", {"x": writer.raw(x), "state": state}, f, step=step)
     writer.known(made, (frames, step), x.dtype or "")
     writer.known(kept, (1, 1, size), x.dtype or "")
     writer.keep_state(state, kept)
@@ -322,7 +322,7 @@ def _run_count(writer: Writer, valid: TfliteTensor, op: RunCount) -> str:
     flags, after = signal_functions.run_count(f, op)
     f.result("y", flags)
     f.result("after", after)
-    made, kept = _nodes(writer, "RunCount", {"state": state}, f, first=op.first, period=op.period)
+    made, kept = formula_nodes(writer, "RunCount", {"state": state}, f, first=op.first, period=op.period)
     writer.known(made, (2,), "bool")
     writer.known(kept, (1,), "int32")
     writer.keep_state(state, kept)
@@ -354,20 +354,6 @@ def _finish(writer: Writer, tensor: TfliteTensor, name: str) -> None:
     """Assign the result of a node of ours, which may have another shape, to a tensor."""
     writer.known(name, tensor.shape, tensor.dtype or "")
     writer.keep(tensor, name)
-
-
-def _node(writer: Writer, op: str, inputs: Mapping[str, str], f: Formula, **facts: int | list[int]) -> str:
-    return _nodes(writer, op, inputs, f, **facts)[0]
-
-
-def _nodes(
-    writer: Writer, op: str, inputs: Mapping[str, str], f: Formula, **facts: int | list[int]
-) -> list[str]:
-    """Add a node whose arithmetic is the formula: inputs by the names that it uses, facts for lowering."""
-    outputs = [it.output[0] for it in f.nodes if it.op_type == "Identity"]
-    overload = writer.overload(lambda name: f.function(op, name, list(inputs), outputs))
-    attributes: dict[str, Any] = {**facts, "domain": DOMAIN, "overload": overload}
-    return writer.nodes(op, list(inputs.values()), len(outputs), **attributes)
 
 
 def _constant(writer: Writer, operator: TfliteOperator, position: int, what: str) -> TfliteTensor:
