@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
+from int16_cases import int16_cases
 from one_operator import one_operator
 from signal_cases import signal_cases
 
@@ -82,6 +83,7 @@ def cases(dtype: DType) -> Iterator[Graph]:
     yield from _svdf(dtype)
     if dtype is DType.INT8:
         yield from signal_cases()
+        yield from int16_cases()
 
 
 def weighted(op: Any, shape: Shape, weights: tuple[int, ...], dtype: DType) -> Graph:

@@ -37,6 +37,16 @@ static inline const int8_t *mcud_operand_s8(const int8_t *constant, const mcud_t
     return mcud_row(tensor, row_step == 0 ? 0 : row);
 }
 
+/* The same for 16-bit values. */
+static inline const int16_t *mcud_operand_s16(const int16_t *constant, const mcud_tensor *tensor, int32_t row,
+                                              int32_t row_step)
+{
+    if (constant != NULL) {
+        return constant + row * row_step;
+    }
+    return mcud_row(tensor, row_step == 0 ? 0 : row);
+}
+
 /* The same for float. */
 static inline const float *mcud_operand_f32(const float *constant, const mcud_tensor *tensor, int32_t row,
                                             int32_t row_step)

@@ -90,6 +90,26 @@ typedef struct {
     int32_t zero_point; /* -128..127 */
 } mcud_sum_quant;
 
+/* How 16-bit results of sums are rounded. */
+enum {
+    MCUD_TIES_UP,    /* once, halves up; see mcud_scale_wide */
+    MCUD_TIES_AWAY,  /* once, halves away from zero; see mcud_scale_away */
+    MCUD_TIES_TWICE, /* twice, see mcud_scale_twice; the channels' shifts are exponents */
+};
+
+/* The output's quantisation of sums of up to 48 bits, see mcud_quant_s16.h: each channel has a multiplier and a shift,
+ * which are among the packed constants. */
+typedef struct {
+    int32_t left_shift; /* 0..32; not 0 only for scales of 0.25 and more */
+    int32_t ties;       /* MCUD_TIES_... */
+} mcud_wide_quant;
+
+/* [-32768, 32767] for none. */
+typedef struct {
+    int32_t min;
+    int32_t max;
+} mcud_act_s16;
+
 /* The fused activation narrows results to [min, max]: [-128, 127] for none. */
 typedef struct {
     int32_t min;

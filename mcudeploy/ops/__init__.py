@@ -9,6 +9,7 @@ from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.concat_channels import ConcatChannels
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.conv_int16 import Conv2dInt16
 from mcudeploy.ops.depth_to_space import DepthToSpace
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.feed import StreamedInput
@@ -16,11 +17,12 @@ from mcudeploy.ops.filter_bank import FilterBankLog, FilterBankRoot, NoiseEstima
 from mcudeploy.ops.fourier import RealFft
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.grid_sample import GridSample
+from mcudeploy.ops.int16 import BinaryInt16, QuantizeInt16, RescaleInt16, SigmoidInt16, SoftmaxInt16
 from mcudeploy.ops.integer import IntegerBinary
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.norm import LayerNorm
-from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
+from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool, PoolInt16
 from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.queue import Queue
@@ -55,12 +57,14 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     AveragePool,
     AveragePoolByRows,
     Binary,
+    BinaryInt16,
     Cast,
     Clean,
     Concat,
     ConcatChannels,
     Conv2d,
     Conv2dByRows,
+    Conv2dInt16,
     Conv2dToRows,
     Copy,
     DepthToSpace,
@@ -83,17 +87,21 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     OverlapAdd,
     Pad,
     Pcan,
+    PoolInt16,
     Quantize,
+    QuantizeInt16,
     Queue,
     RealFft,
     Recurrent,
     Reduce,
     Resample,
+    RescaleInt16,
     Reshape,
     Resize,
     RoiAlign,
     RunCount,
     ScatterRows,
+    SigmoidInt16,
     SignalEnergy,
     SignalHeadroom,
     SignalShift,
@@ -101,6 +109,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     SignalWindow,
     Slice,
     Softmax,
+    SoftmaxInt16,
     Svdf,
     Take,
     TopK,

@@ -362,3 +362,63 @@ class AveragePoolByRows(PlainOperator):
         return KernelCall(
             "avgpool_s8_by_rows", fields, state_bytes=state, counts=_row_counts(source.shape, sums=True)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PoolInt16(PlainOperator):
+    """The maximum, or the mean, of int16 values x under windows; padding never counts.
+
+    x (H, W, C) -> y (out_size[0], out_size[1], C). Pairs are (rows, cols); pads are (top, left, bottom,
+    right). Means round halves away from zero.
+    """
+
+    kind: ClassVar[str] = "PoolInt16"
+
+    average: bool
+    kernel_shape: tuple[int, int]
+    stride: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    out_size: tuple[int, int]
+
+    @property
+    def _like(self) -> MaxPool:
+        return MaxPool(self.kernel_shape, self.stride, (1, 1), self.pads, self.out_size)
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """The loop nest of MaxPool."""
+        return self._like.loops(inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """avgpool_s16 or maxpool_s16. Raises ValueError for other types, and windows without values."""
+        (source,) = inputs
+        if {source.dtype, output.dtype} != {graph.DType.INT16}:
+            raise ValueError(f"{operator.name}: a pool from {source.dtype} to {output.dtype}")
+        taps = self.kernel_shape[0] * self.kernel_shape[1]
+        if self.average and taps * 2**15 >= 2**31:
+            raise ValueError(f"{operator.name}: the sum of {taps} values does not fit an int32")
+        fields = window_fields(self._like, source)
+        windows = Windows(fields)
+        if min(windows.rows(Interval(0, self.out_size[0])).min(), windows.cols.min()) < 1:
+            raise ValueError(f"{operator.name}: a window lies wholly in the padding")
+        scratch = self.kernel_shape[0] * OFFSET_BYTES
+        name = "avgpool_s16" if self.average else "maxpool_s16"
+        return KernelCall(name, fields, scratch, counts=_int16_counts(fields))
+
+
+def _int16_counts(fields: Mapping[str, Any]) -> CountsOf:
+    windows, channels = Windows(fields), fields["dims.channels"]
+
+    def counts(rows: Interval) -> Counts:
+        reading = int(windows.rows(rows).sum())
+        pixels = len(rows) * windows.outputs
+        return {
+            "calls": 1,
+            "rows": len(rows),
+            "row_taps": reading,
+            "pixels": pixels,
+            "outputs": pixels * channels,
+            "lines": reading * windows.outputs * channels,
+            "taps": reading * int(windows.cols.sum()) * channels,
+        }
+
+    return counts

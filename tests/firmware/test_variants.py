@@ -25,7 +25,9 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv_int16 import Conv2dInt16, SumScales, SumTies
 from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.int16 import UNBOUNDED, Bounds
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.resize import COORDINATE_MODES, Resize, resize_samples
@@ -48,6 +50,7 @@ KERNELS = (
     "dwconv2d_s8_pairs",
     *("conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4", "conv2d_s8_w4x4_mve"),
     *("add_s8_twice", "reduce_mean_s8"),
+    *("conv2d_s16", "dwconv2d_s16"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_s8_rows_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
@@ -255,6 +258,33 @@ def float_convolutions(draw: st.DrawFn) -> Work:
 
 
 @st.composite
+def int16_convolutions(draw: st.DrawFn) -> Work:
+    """A convolution of int16 values, whose sums take more than 32 bits if it is deep."""
+    like, shape = draw(st.one_of(geometries(many=30), geometries(many=600), depthwise_geometries()))
+    assume(np.prod(shape) < 6000)
+    ties: SumTies = draw(st.sampled_from(["up", "away"]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    weights = (like.out_channels, *like.kernel_shape, shape[2] // like.groups)
+    spread = draw(st.sampled_from([1.0, 4.0, 3000.0])) / (74 * np.prod(weights[1:]) ** 0.5)
+    scales = SumScales.of(spread * rng.uniform(0.1, 2, like.out_channels), ties)
+    conv = Conv2dInt16(
+        *(like.out_channels, like.kernel_shape, like.stride, like.dilation, like.pads, like.groups),
+        *(ties, scales.left_shift, draw(st.sampled_from([UNBOUNDED, Bounds(0, 9000)]))),
+    )
+    constants = {
+        "weights": rng.integers(-128, 128, weights).astype(np.int8),
+        "bias": rng.integers(-(2**31), 2**31, (2, like.out_channels)).astype(np.int32) >> [[0], [24]],
+        "multipliers": scales.multipliers,
+        "shifts": scales.shifts,
+    }
+    x = Tensor("x", shape, DType.INT16)
+    y = Tensor("y", conv.loops((shape,)).output_shape(), DType.INT16)
+    values = rng.integers(-(2**15), 2**15, shape).astype(np.int16).tobytes()
+    height = draw(st.integers(1, y.shape[0]))
+    return Work(Operator("conv", conv, ("x",), "y", constants), (x,), y, (values,), height)
+
+
+@st.composite
 def pools(draw: st.DrawFn) -> Work:
     """A maximum or average under any window, also one whose sums take more than 16 bits."""
     rows, cols = draw(st.sampled_from([(17, 16), (draw(sizes), draw(sizes))]))
@@ -404,6 +434,12 @@ def _as_in_tflite(work: Work) -> Work:
 @given(work=st.one_of(integer_convolutions.map(_as_in_tflite), binaries().map(_as_in_tflite)))
 @unhurried
 def test_results_that_are_rounded_twice(host: Device, board: Device, work: Work) -> None:
+    check(host, board, work)
+
+
+@given(work=int16_convolutions())
+@settings(unhurried, max_examples=20)
+def test_convolutions_of_int16(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
 
 

@@ -56,7 +56,16 @@ _SIGNAL = (
     "SignalStack",
     "SignalWindow",
 )
-_TAKES_INT16 = frozenset(("Cast", "Concat", "DepthToSpace", "Queue", "Reshape", "Slice", *_SIGNAL))
+_INT16 = (
+    "BinaryInt16",
+    "Conv2dInt16",
+    "PoolInt16",
+    "QuantizeInt16",
+    "RescaleInt16",
+    "SigmoidInt16",
+    "SoftmaxInt16",
+)
+_TAKES_INT16 = frozenset(("Cast", "Concat", "DepthToSpace", "Queue", "Reshape", "Slice", *_SIGNAL, *_INT16))
 _TAKES_INT32 = frozenset(
     (
         "Cast",

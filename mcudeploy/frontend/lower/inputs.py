@@ -31,7 +31,13 @@ _IMAGE_OPS = frozenset(
     | {"GlobalMaxPool", "GridSample", "MaxPool", "Resize"}
 )
 _STORAGE_ORDER_OPS = frozenset({"Gemm", "GridSample", "MatMul"})
-_SAME_LAYOUT = frozenset({"QuantizeLinear", "DequantizeLinear", *FUNCTIONS, *OPERATIONS})
+_IMAGE_NODES = frozenset({"ConvInt16", "PoolInt16"})
+"""Nodes of .tflite files whose input is an image [1, H, W, C]."""
+_ORDERED_NODES = frozenset({"DenseInt16", "SoftmaxInt16"})
+_SAME_LAYOUT = frozenset(
+    {"QuantizeLinear", "DequantizeLinear", *FUNCTIONS, *OPERATIONS}
+    | {"BinaryInt16", "QuantizeInt16", "RescaleInt16", "SigmoidInt16"}
+)
 """Operators that keep the layout of their input; of two operands, if the result is no larger."""
 _MAX_NODES_AHEAD = 64
 _STORED = {
@@ -112,6 +118,10 @@ def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None
             try:
                 if node.op in _IMAGE_OPS and node.inputs[0] == current:
                     return image_positions(places)
+                if node.op in _IMAGE_NODES and node.inputs[0] == current:
+                    return np.asarray(places[0], np.int32)
+                if node.op in _ORDERED_NODES and node.domain:
+                    return places.reshape(natural_shape(places.shape))
                 if node.op == "Queue" and node.domain and node.inputs[0] == current:
                     rows = by_time(builder, node, places)
                     return rows.reshape(1, len(rows), -1)
@@ -140,7 +150,7 @@ def by_time(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
 
 
 def _keeps_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:
-    if node.op not in OPERATIONS:
+    if node.op not in OPERATIONS and node.op != "BinaryInt16":
         return True
     info = builder.model.infos.get(node.output)
     return info is not None and info.shape == shape

@@ -119,7 +119,7 @@ def gemm(builder: Builder, node: Node) -> None:
 
     def read(source: OnnxValue, kernel: Constant) -> ConvRead:
         index = source.index.T if swapped else source.index
-        return _read_matrix(builder, source.tensor, index, kernel, shape)
+        return read_matrix(builder, source.tensor, index, kernel, shape)
 
     emit_linear(builder, node, shape, 1, linear=linear, reader=read)
 
@@ -169,7 +169,7 @@ def _constant_product(
 
     def read(source: OnnxValue, kernel: Constant) -> ConvRead:
         own = np.swapaxes(source.index, -1, -2) if swapped else source.index
-        reading = _read_matrix(builder, source.tensor, own, kernel, shape)
+        reading = read_matrix(builder, source.tensor, own, kernel, shape)
         index = np.swapaxes(reading.index, -1, -2) if swapped else reading.index
         return ConvRead(reading.tensor, reading.op, reading.weights, reading.shape, index)
 
@@ -177,7 +177,7 @@ def _constant_product(
     emit_linear(builder, node, result, axis, linear=Linear.of(weights, None), reader=read)
 
 
-def _read_matrix(
+def read_matrix(
     builder: Builder, tensor: str, index: IndexArray, weights: Constant, shape: tuple[int, ...]
 ) -> ConvRead:
     """Read rows of `depth` elements for weights [K, depth]; the weights follow the stored order."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from mcudeploy.common.errors import ModelError, Problem
-from mcudeploy.frontend.lower import signal_nodes
+from mcudeploy.frontend.lower import int16_nodes, signal_nodes
 from mcudeploy.frontend.lower.arithmetic import BITWISE, any_binary, any_unary, any_where
 from mcudeploy.frontend.lower.builder import Builder, RealLowering
 from mcudeploy.frontend.lower.elementwise import real_binary, real_unary
@@ -94,6 +94,7 @@ LOWERINGS: dict[str, Lowering] = {
 """Lowering function of each supported ONNX operator."""
 
 LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
+    **int16_nodes.INT16_NODES,
     **signal_nodes.SIGNAL,
     "Load": load,
     "QuantizedSVDF": quantized_svdf,

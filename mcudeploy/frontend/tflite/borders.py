@@ -17,6 +17,7 @@ def with_real_borders(contents: Contents) -> tuple[Contents, dict[int, Declared]
     """Replace such integers by float32; return, by number, the inputs and outputs of the file.
 
     Only QUANTIZE and DEQUANTIZE read such an input; QUANTIZE, DEQUANTIZE or SOFTMAX write such an output.
+    What an operator makes of INT16, or makes INT16 of, stays: it computes with the integers.
     """
     found = _borders(contents)
     tensors = tuple(
@@ -39,16 +40,31 @@ def _borders(contents: Contents) -> set[int]:
     found = {
         number
         for number in contents.inputs
-        if _is_wide(contents.tensors[number]) and all(it.op in _CONVERSIONS for it in readers.get(number, ()))
+        if _is_wide(contents.tensors[number])
+        and all(_is_conversion(contents, it) for it in readers.get(number, ()))
     }
     for operator in reversed(contents.operators):
-        for number in operator.outputs if operator.op in _MAKERS else ():
+        for number in operator.outputs if _is_maker(contents, operator) else ():
             ends = [out for reader in readers.get(number, ()) for out in reader.outputs]
-            converted = all(it.op in _CONVERSIONS for it in readers.get(number, ()))
+            converted = all(_is_conversion(contents, it) for it in readers.get(number, ()))
             taken = number in contents.outputs or bool(ends)
             if _is_wide(contents.tensors[number]) and taken and converted and found.issuperset(ends):
                 found.add(number)
     return found
+
+
+def _is_conversion(contents: Contents, operator: TfliteOperator) -> bool:
+    return operator.op in _CONVERSIONS and not _computes_int16(contents, operator)
+
+
+def _is_maker(contents: Contents, operator: TfliteOperator) -> bool:
+    return operator.op in _MAKERS and not _computes_int16(contents, operator)
+
+
+def _computes_int16(contents: Contents, operator: TfliteOperator) -> bool:
+    """Whether input and result are INT16."""
+    numbers = (*operator.inputs[:1], *operator.outputs[:1])
+    return {contents.tensors[number].kind for number in numbers} == {"INT16"}
 
 
 def _is_wide(tensor: TfliteTensor) -> bool:

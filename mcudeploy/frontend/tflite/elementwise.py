@@ -32,7 +32,7 @@ UNARY = {
     "TANH": "Tanh",
 }
 """Functions of one value that ONNX has too."""
-_CLIPS = {"RELU": (0.0, inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
+CLIPS = {"RELU": (0.0, inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 
 def binary(writer: Writer, operator: TfliteOperator) -> None:
@@ -105,7 +105,7 @@ def square(writer: Writer, operator: TfliteOperator) -> None:
 def clip(writer: Writer, operator: TfliteOperator) -> None:
     """RELU and similar operators."""
     name = writer.real(writer.input(operator, 0))
-    writer.finish(writer.output(operator), name, _CLIPS[operator.op])
+    writer.finish(writer.output(operator), name, CLIPS[operator.op])
 
 
 def leaky_relu(writer: Writer, operator: TfliteOperator) -> None:

@@ -10,7 +10,7 @@ _REDUCER = ("ReducerOptions", ("KeepDims",))
 _RESIZE = ("AlignCorners", "HalfPixelCenters")
 
 OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "ADD": ("AddOptions", (_FUSED,)),
+    "ADD": ("AddOptions", (_FUSED, "PotScaleInt16")),
     "ARG_MAX": ("ArgMaxOptions", ("OutputType",)),
     "ARG_MIN": ("ArgMinOptions", ("OutputType",)),
     "AVERAGE_POOL_2D": _POOL,
@@ -44,7 +44,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
         "StridedSliceOptions",
         ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask", "Offset"),
     ),
-    "SUB": ("SubOptions", (_FUSED,)),
+    "SUB": ("SubOptions", (_FUSED, "PotScaleInt16")),
     "SUM": _REDUCER,
     "SVDF": ("SVDFOptions", ("Rank", _FUSED)),
     "TRANSPOSE_CONV": ("TransposeConvOptions", (*_STRIDES, _FUSED)),

@@ -16,7 +16,7 @@ _ACTIVATIONS = {0: None, 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 
 _WAYS = {
     "FLOAT16": ", and constants of FLOAT16",
-    "INT16": "; quantise it to int8 for activations as well",
+    "INT16": " here; docs/tflite.md lists the operators of int16 activations",
 }
 
 Bounds = tuple[float, float] | None

@@ -33,6 +33,7 @@ from mcudeploy.frontend.tflite.borders import border_notes, with_real_borders
 from mcudeploy.frontend.tflite.calls import written_out
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
+from mcudeploy.frontend.tflite.int16_operators import INT16_TRANSLATIONS, is_int16
 from mcudeploy.frontend.tflite.reshaping import with_shapes
 from mcudeploy.frontend.tflite.variable_states import Translation, nothing
 from mcudeploy.frontend.tflite.variables import Variables, variables_of
@@ -195,9 +196,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
                 continue
             if shapes:
                 writer.state_shape(operator, file)
-            translation = own or (signal_operators.SIGNAL if operator.custom else TRANSLATIONS).get(
-                operator.op
-            )
+            translation = own or _translation(writer, operator)
             if translation is None:
                 raise Unsupported(_reason(operator))
             translation(writer, operator)
@@ -223,6 +222,16 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
         {writer.name(contents.tensors[number]): each for number, each in declared.items()},
         {label: each for label, each in writer.roundings.items() if label in live},
     )
+
+
+def _translation(writer: Writer, operator: TfliteOperator) -> Translation | None:
+    """The translation of an operator; those of int16 activations have their own arithmetic."""
+    if operator.custom:
+        return signal_operators.SIGNAL.get(operator.op)
+    numbers = (*(number for number in operator.inputs if number >= 0), *operator.outputs)
+    if operator.op in INT16_TRANSLATIONS and any(is_int16(writer.numbered(number)) for number in numbers):
+        return INT16_TRANSLATIONS[operator.op]
+    return TRANSLATIONS.get(operator.op)
 
 
 def _variables(contents: Contents) -> Variables:

@@ -49,7 +49,7 @@ def average_pool(writer: Writer, operator: TfliteOperator) -> None:
     """AVERAGE_POOL_2D: padding is excluded; ties of integers round away from zero."""
     image, result = writer.input(operator, 0), writer.output(operator)
     name = writer.image(image)
-    made = writer.node("AveragePool", [name], **_pool_attributes(operator, image.shape))
+    made = writer.node("AveragePool", [name], **pool_attributes(operator, image.shape))
     if image.kind != "FLOAT32" and image.scales == result.scales:
         writer.round_exactly(made, image)
     writer.finish(result, writer.channels_last(made), fused(operator), late=True)
@@ -59,10 +59,11 @@ def max_pool(writer: Writer, operator: TfliteOperator) -> None:
     """MAX_POOL_2D: padding is never the largest."""
     image, result = writer.input(operator, 0), writer.output(operator)
     name = writer.image(image)
-    made = writer.node("MaxPool", [name], **_pool_attributes(operator, image.shape))
+    made = writer.node("MaxPool", [name], **pool_attributes(operator, image.shape))
     writer.finish(result, writer.channels_last(made), fused(operator), late=True)
 
 
-def _pool_attributes(operator: TfliteOperator, shape: Sequence[int]) -> dict[str, Any]:
+def pool_attributes(operator: TfliteOperator, shape: Sequence[int]) -> dict[str, Any]:
+    """The attributes of the ONNX node of a pool over an image of this shape, as window_attributes."""
     kernel = operator.integer("FilterHeight"), operator.integer("FilterWidth")
     return window_attributes(operator, shape[1:3], kernel)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import flat_further_cases  # noqa: F401 - it enters its cases
+import flat_int16_cases  # noqa: F401 - the same
 import numpy as np
 import pytest
 from evaluate import assert_same

@@ -66,7 +66,6 @@ def test_operators_that_no_output_needs_are_no_matter(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("INT16", "is INT16; FLOAT32, INT8 and UINT8"),
         ("FLOAT16", "constants of FLOAT16"),
         ("INT32", "is INT32"),
         ("STRING", "is STRING"),
@@ -78,6 +77,13 @@ def test_other_element_types(kind: str, words: str, tmp_path: Path) -> None:
     f.operator("QUANTIZE", [x], a)
     f.operator("QUANTIZE", [a], y)
     assert words in refused(f, [x], [y], tmp_path)["0 QUANTIZE"]
+
+
+def test_functions_without_a_form_of_int16(tmp_path: Path) -> None:
+    f = FlatFile()
+    x, y = (f.add(1, 8, kind="INT16", scale=(0.1,), zero_point=(0,)) for _ in range(2))
+    f.operator("EXP", [x], y)
+    assert "is INT16; FLOAT32, INT8 and UINT8" in refused(f, [x], [y], tmp_path)["0 EXP"]
 
 
 def test_inputs_of_types_that_onnx_does_not_have(tmp_path: Path) -> None:

@@ -1,0 +1,109 @@
+"""Cases of operators of int16 activations for the costs of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from one_operator import mixed_operator
+
+from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.ops.conv_int16 import Conv2dInt16
+from mcudeploy.ops.int16 import (
+    BinaryInt16,
+    Int16Function,
+    QuantizeInt16,
+    RescaleInt16,
+    SigmoidInt16,
+    SoftmaxInt16,
+    TwiceScale,
+)
+from mcudeploy.ops.pool import PoolInt16
+
+_SHORT, _BYTE, _FLOAT = DType.INT16, DType.INT8, DType.FLOAT32
+_SHAPES: tuple[Shape, ...] = (
+    (8, 8, 16),
+    (1, 1, 64),
+    (4, 10, 8),
+    (12, 5, 3),
+    (16, 16, 4),
+    (2, 3, 40),
+    (6, 1, 20),
+    (9, 1, 33),
+    (5, 3, 6),
+)
+_HALF = TwiceScale(1 << 30, 0)
+
+
+def int16_cases() -> Iterator[Graph]:
+    """Yield graphs of one operator of int16 activations each."""
+    for shape in _SHAPES:
+        yield from _convolutions(shape)
+        yield from _windows(shape)
+        yield from _by_element(shape)
+    for depth in (12, 30, 64, 250, 600, 1200):
+        for channels in (3, 10, 16):
+            yield _convolution(Conv2dInt16(channels), (1, 1, depth))
+    yield _convolution(Conv2dInt16(5, (3, 4)), (3, 4, 20))
+
+
+def _convolution(op: Conv2dInt16, shape: Shape) -> Graph:
+    rng = np.random.default_rng(0)
+    weights = rng.integers(-127, 128, (op.out_channels, *op.kernel_shape, shape[2] // op.groups))
+    constants: dict[str, ConstantArray] = {
+        "weights": weights.astype(np.int8),
+        "bias": np.zeros((2, op.out_channels), np.int32),
+        "multipliers": np.full(op.out_channels, 1 << 30, np.int32),
+        "shifts": np.full(op.out_channels, 40, np.int32),
+    }
+    return mixed_operator(op, [(shape, _SHORT)], _SHORT, constants)
+
+
+def _convolutions(shape: Shape) -> Iterator[Graph]:
+    rows, cols, channels = shape
+    for outputs in (3, 8, 20):
+        yield _convolution(Conv2dInt16(outputs), shape)
+        for kernel, stride in ((3, 1), (3, 2), (5, 1)):
+            if rows > 2 < cols:
+                pads = (kernel // 2,) * 4
+                op = Conv2dInt16(
+                    outputs, (kernel, kernel), (stride, stride), (1, 1), (pads[0], pads[1], pads[2], pads[3])
+                )
+                yield _convolution(op, shape)
+    for kernel, stride in ((3, 1), (3, 2), (5, 1)):
+        if rows > 2 and channels > 1:
+            pad = kernel // 2
+            op = Conv2dInt16(
+                channels, (kernel, kernel), (stride, stride), (1, 1), (pad, pad, pad, pad), channels
+            )
+            yield _convolution(op, shape)
+    if channels % 4 == 0:
+        yield _convolution(Conv2dInt16(8, (1, 1), groups=4), shape)
+
+
+def _windows(shape: Shape) -> Iterator[Graph]:
+    rows, cols, _ = shape
+    for average in (False, True):
+        yield mixed_operator(
+            PoolInt16(average, (rows, cols), (1, 1), (0, 0, 0, 0), (1, 1)), [(shape, _SHORT)], _SHORT
+        )
+        if rows > 2 < cols:
+            for stride in (1, 2):
+                size = -(-rows // stride), -(-cols // stride)
+                op = PoolInt16(average, (3, 3), (stride, stride), (1, 1, 1, 1), size)
+                yield mixed_operator(op, [(shape, _SHORT)], _SHORT)
+
+
+def _by_element(shape: Shape) -> Iterator[Graph]:
+    one, row = [(shape, _SHORT)], [(shape, _SHORT), ((1, 1, shape[2]), _SHORT)]
+    functions: tuple[Int16Function, ...] = ("add", "mul")
+    for function in functions:
+        for inputs in (one * 2, row):
+            yield mixed_operator(BinaryInt16(function, _HALF, _HALF, _HALF), inputs, _SHORT)
+    for source, made in ((_SHORT, _SHORT), (_SHORT, _BYTE), (_BYTE, _SHORT)):
+        yield mixed_operator(RescaleInt16(_HALF, _HALF), [(shape, source)], made)
+    for tangent in (False, True):
+        yield mixed_operator(SigmoidInt16(tangent, 20_000, 10), one, _SHORT)
+    yield mixed_operator(SoftmaxInt16(_HALF), one, _SHORT)
+    yield mixed_operator(QuantizeInt16(0.001), [(shape, _FLOAT)], _SHORT)

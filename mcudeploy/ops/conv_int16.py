@@ -1,0 +1,259 @@
+"""Convolutions of int16 activations by int8 weights, and the matrix products that are convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import (
+    ConstantArray,
+    Counts,
+    CountsOf,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+)
+from mcudeploy.ops.common import OFFSET_BYTES
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv_constants import FOUR
+from mcudeploy.ops.conv_twice import is_depthwise
+from mcudeploy.ops.int16 import INT16, UNBOUNDED, Bounds, require_int16
+from mcudeploy.ops.packing import GROUP, pack_blocks, pack_taps, padded
+from mcudeploy.ops.requantize import tflite_multipliers
+from mcudeploy.ops.windows import window_fields
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+SumTies = Literal["up", "away", "twice"]
+"""Rounding of a sum: once, halves up or away from zero; or twice. The order is that of mcud_params.h."""
+
+_POINTER_BYTES = 8
+_VALUE_BYTES = 2
+_MOST_TAPS = 511
+"""Products of int16 by int8 whose sum fits an int32."""
+_LEAST_SHIFT = 33
+_MULTIPLIER_BITS = 16
+_REACH = 2**15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SumScales:
+    """Factors multiplier / 2^shift of sums shifted left by `left_shift`, by channel; see mcud_quant_s16.h.
+
+    Rounded twice, shifts are exponents.
+    """
+
+    multipliers: NDArray[np.int32]
+    shifts: NDArray[np.int32]
+    left_shift: int = 0
+
+    @classmethod
+    def of(cls, factors: NDArray[np.float64], ties: SumTies) -> SumScales:
+        """Scales near these factors: TFLite gives sums of 64 bits, whose halves it rounds up, multipliers of
+        15 bits. Raises ValueError for factors that are negative, not finite, or at least 2^30.
+        """
+        multipliers, exponents = tflite_multipliers(factors)
+        if ties == "twice":
+            return cls(multipliers, exponents.astype(np.int32))
+        if ties == "up":
+            short = (multipliers.astype(np.int64) + (1 << (_MULTIPLIER_BITS - 1))) >> _MULTIPLIER_BITS
+            multipliers = (np.minimum(short, INT16.max) << _MULTIPLIER_BITS).astype(np.int32)
+        shifts = 31 - exponents.astype(np.int32)
+        left = max(_LEAST_SHIFT - int(shifts.min()), 0)
+        return cls(multipliers, shifts + left, left)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2dInt16(PlainOperator):
+    """The Conv2d of int16 values without zero points: y = clip((bias + sum) * scale).
+
+    x (H, W, C) -> y (OH, OW, K). Constants: `weights` int8 [K, kh, kw, C/groups]; `bias` int32 [2, K], the
+    lower and the upper words; `multipliers` and `shifts` int32 [K], see SumScales.
+    """
+
+    kind: ClassVar[str] = "Conv2dInt16"
+
+    out_channels: int
+    kernel_shape: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    groups: int = 1
+    ties: SumTies = "up"
+    left_shift: int = 0
+    bounds: Bounds = UNBOUNDED
+
+    @property
+    def _like(self) -> Conv2d:
+        return Conv2d(
+            self.out_channels, self.kernel_shape, self.stride, self.dilation, self.pads, self.groups
+        )
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """The loop nest of Conv2d."""
+        return self._like.loops(inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """conv2d_s16 or dwconv2d_s16. Raises ValueError for sums that could overflow."""
+        (source,) = inputs
+        require_int16(operator.name, source, output)
+        channels = source.shape[2]
+        check_weights(operator, (self.out_channels, *self.kernel_shape, channels // self.groups))
+        self._check_sums(operator)
+        numbers: dict[str, ParamValue] = {
+            "quant.left_shift": self.left_shift,
+            "quant.ties": get_args(SumTies).index(self.ties),
+            **self.bounds.params(),
+        }
+        fields = window_fields(self._like, source, output)
+        taps = self.kernel_shape[0] * self.kernel_shape[1]
+        if is_depthwise(self._like, channels) and self.out_channels == channels and taps <= _MOST_TAPS:
+            return _depthwise(operator, fields, numbers)
+        return self._general(operator, fields, numbers, source)
+
+    def _general(
+        self,
+        operator: Operator,
+        fields: dict[str, ParamValue],
+        numbers: dict[str, ParamValue],
+        source: Tensor,
+    ) -> KernelCall:
+        kernel_rows, kernel_cols = self.kernel_shape
+        group_inputs = source.shape[2] // self.groups
+        weights = operator.constants["weights"].astype(np.int8)
+        values = kernel_rows * kernel_cols * group_inputs
+        patch_groups = -(-values // GROUP)
+        one_row = kernel_rows == 1 or (self.dilation[0] == 1 and kernel_cols == source.shape[1])
+        adjacent = kernel_cols == 1 or self.dilation[1] == 1
+        piece = self.groups == 1 and values % GROUP == 0 and one_row and adjacent
+        fields |= {
+            "groups": self.groups,
+            "group_inputs": group_inputs,
+            "group_outputs": self.out_channels // self.groups,
+            "patch_groups": patch_groups,
+            "most_groups": patch_groups if _fits(weights) else _MOST_TAPS // GROUP,
+            "piece": int(piece),
+        }
+        packed = pack_blocks(weights, self.groups, 1, FOUR)
+        arrays: dict[str, ParamValue] = {"packed_weights": _records(operator, packed, self.groups)}
+        scratch = kernel_rows * OFFSET_BYTES + patch_groups * GROUP * _VALUE_BYTES
+        return KernelCall("conv2d_s16", arrays | fields | numbers, scratch, counts=_counts(fields))
+
+    def _check_sums(self, operator: Operator) -> None:
+        weights, (low, high) = operator.constants["weights"], operator.constants["bias"]
+        bias = high.astype(np.int64) * 2**32 + low.astype(np.uint32)
+        products = _REACH * np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
+        most = 31 if self.ties == "twice" else 62 - self.left_shift
+        largest = np.abs(bias.astype(np.float64)) + products
+        if largest.max(initial=0) >= 2.0**most:
+            channel = int(largest.argmax())
+            raise ValueError(
+                f"{operator.name}: the sum of channel {channel} can reach {largest[channel]:.3g}, beyond "
+                f"{most} bits; the weights or the bias are too large"
+            )
+
+
+def check_weights(operator: Operator, needed: tuple[int, ...]) -> None:
+    """Raise ValueError for constants of other shapes; `needed` is that of the weights."""
+    channels = needed[0]
+    for name in ("multipliers", "shifts"):
+        if operator.constants[name].shape != (channels,):
+            raise ValueError(f"{operator.name}: {name} need {channels} values")
+    if operator.constants["bias"].shape != (2, channels):
+        raise ValueError(f"{operator.name}: the bias needs two words for each of {channels} channels")
+    if operator.constants["weights"].shape != needed:
+        found = list(operator.constants["weights"].shape)
+        raise ValueError(f"{operator.name}: weights {found} instead of {list(needed)}")
+
+
+def _fits(weights: NDArray[np.int8]) -> bool:
+    """Whether the sum of all products of a channel fits an int32."""
+    sums = np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
+    return bool(sums.max(initial=0) * _REACH < 2**31)
+
+
+def _records(operator: Operator, weights: NDArray[np.int32], groups: int) -> NDArray[np.int32]:
+    """A record for every four channels of each group, as `weights` has them; see mcud_dot_s16.h."""
+
+    def fours(values: ConstantArray) -> NDArray[np.int32]:
+        by_group = values.reshape(groups, -1)
+        missing = padded(by_group.shape[1], FOUR) - by_group.shape[1]
+        return np.pad(by_group, ((0, 0), (0, missing))).reshape(-1, FOUR).astype(np.int32)
+
+    shifts = operator.constants["shifts"]
+    low, high = operator.constants["bias"]
+    scales = [fours(operator.constants["multipliers"]), np.maximum(fours(shifts), int(shifts.min()))]
+    return np.ascontiguousarray(np.concatenate([fours(low), fours(high), weights, *scales], axis=1).ravel())
+
+
+def _depthwise(
+    operator: Operator, fields: dict[str, ParamValue], numbers: dict[str, ParamValue]
+) -> KernelCall:
+    weights = operator.constants["weights"].astype(np.int8)
+    channels, kernel_rows, kernel_cols, _ = weights.shape
+    fields["dims.channels"] = fields.pop("dims.input_channels")
+    del fields["dims.output_channels"]
+    dims = ("dims.input_rows", "dims.input_cols", "dims.channels", "dims.output_cols")
+    fields = {name: fields[name] for name in (*dims, *(it for it in fields if it not in dims))}
+    packed = pack_taps(weights.reshape(channels, -1))
+    arrays: dict[str, ParamValue] = {
+        "packed_weights": _records(operator, packed, 1),
+        "padding": np.zeros(channels, np.int16),
+    }
+    scratch = (kernel_rows + 1) * OFFSET_BYTES + kernel_rows * kernel_cols * _POINTER_BYTES
+    return KernelCall("dwconv2d_s16", arrays | fields | numbers, scratch, counts=_depthwise_counts(fields))
+
+
+def _counts(fields: Mapping[str, Any]) -> CountsOf:
+    """Windows that are copied have a line for each row of theirs and each group of channels."""
+    fours = fields["groups"] * -(-fields["group_outputs"] // FOUR)
+    pieces = -(-fields["patch_groups"] // fields["most_groups"])
+    window_rows, cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
+    gathered = 0 if fields["piece"] else fields["groups"]
+
+    def counts(rows: Interval) -> Counts:
+        pixels = len(rows) * fields["dims.output_cols"]
+        return {
+            "calls": 1,
+            "rows": len(rows),
+            "row_taps": len(rows) * window_rows,
+            "pixels": pixels,
+            "lines": pixels * gathered * window_rows,
+            "taps": pixels * gathered * window_rows * cols,
+            "copied": pixels * gathered * fields["patch_groups"],
+            "fours": pixels * fours,
+            "pieces": pixels * fours * pieces,
+            "groups": pixels * fours * fields["patch_groups"],
+            "results": pixels * fields["dims.output_channels"],
+        }
+
+    return counts
+
+
+def _depthwise_counts(fields: Mapping[str, Any]) -> CountsOf:
+    taps = fields["window.kernel_rows"] * fields["window.kernel_cols"]
+    fours, rest = divmod(fields["dims.channels"], FOUR)
+
+    def counts(rows: Interval) -> Counts:
+        pixels = len(rows) * fields["dims.output_cols"]
+        return {
+            "calls": 1,
+            "rows": len(rows),
+            "row_taps": len(rows) * fields["window.kernel_rows"],
+            "pixels": pixels,
+            "listed": pixels * taps,
+            "fours": pixels * fours,
+            "pairs": pixels * fours * (taps // 2),
+            "odd": pixels * fours * (taps % 2),
+            "few": pixels * rest * taps,
+            "results": pixels * fields["dims.channels"],
+        }
+
+    return counts

@@ -1,0 +1,205 @@
+"""A small .tflite file for every operator of int16 activations and its ways; weights are int8."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from flat_cases import case, window
+from flat_files import NONE, RELU, RELU6, RELU_N1_TO_1, SAME, VALID, FlatFile
+
+_ONE = 2.0**-15
+
+
+def int16(f: FlatFile, *shape: int, scale: float = 0.001) -> int:
+    return f.add(*shape, kind="INT16", scale=(scale,), zero_point=(0,))
+
+
+def bias(f: FlatFile, x: int, weights: int, count: int, dtype: Any = np.int64) -> int:
+    scales = np.float32(f.tensors[x].scale[0]) * np.asarray(f.tensors[weights].scale, np.float32)
+    array = f.random.integers(-300_000, 300_000, count)
+    return f.constant(array, dtype, scale=scales, zero_point=[0] * len(scales))
+
+
+def convolutions() -> None:
+    for padding, stride, dilation, act in (
+        (SAME, 1, 1, RELU), (SAME, 2, 1, RELU6), (VALID, 1, 2, NONE), (VALID, 2, 1, RELU_N1_TO_1)
+    ):  # fmt: skip
+        name = f"int16-{'same' if padding == SAME else 'valid'}-{stride}-{dilation}"
+        size = -(-9 // stride) if padding == SAME else (9 - 2 * dilation - 1) // stride + 1
+
+        def conv(f: FlatFile, size: int = size, args: Any = (padding, stride, act, dilation)) -> Any:
+            x, w = int16(f, 1, 9, 9, 6), f.weights(8, 3, 3, 6)
+            y = int16(f, 1, size, size, 8, scale=0.004)
+            f.operator("CONV_2D", [x, w, bias(f, x, w, 8)], y, **window(*args))
+            return [x], [y]
+
+        def depthwise(f: FlatFile, size: int = size, args: Any = (padding, stride, act, dilation)) -> Any:
+            x, w = int16(f, 1, 9, 9, 5), f.weights(1, 3, 3, 5, axis=3)
+            y = int16(f, 1, size, size, 5, scale=0.002)
+            options = {**window(*args), "DepthMultiplier": 1}
+            f.operator("DEPTHWISE_CONV_2D", [x, w, bias(f, x, w, 5)], y, **options)
+            return [x], [y]
+
+        case("CONV_2D", name, lsb=0, oracle=False)(conv)
+        case("DEPTHWISE_CONV_2D", name, lsb=0, oracle=False)(depthwise)
+
+
+convolutions()
+
+
+@case("CONV_2D", "int16-bias-32", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, w, y = int16(f, 1, 5, 5, 4), f.weights(3, 1, 1, 4, axis=None), int16(f, 1, 5, 5, 3, scale=0.003)
+    f.operator("CONV_2D", [x, w, bias(f, x, w, 3, np.int32)], y, **window(VALID, 1), QuantizedBiasType=2)
+    return [x], [y]
+
+
+@case("CONV_2D", "int16-groups", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, w, y = int16(f, 1, 5, 5, 6), f.weights(4, 3, 3, 3), int16(f, 1, 5, 5, 4, scale=0.003)
+    f.operator("CONV_2D", [x, w, bias(f, x, w, 4)], y, **window(SAME, 1))
+    return [x], [y]
+
+
+@case("CONV_2D", "int16-large-scale", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, w, y = int16(f, 1, 5, 5, 2), f.weights(5, 1, 1, 2), int16(f, 1, 5, 5, 5, scale=0.000_01)
+    f.operator("CONV_2D", [x, w, bias(f, x, w, 5)], y, **window(VALID, 1))
+    return [x], [y]
+
+
+@case("DEPTHWISE_CONV_2D", "int16-multiplied", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, w, y = int16(f, 1, 6, 6, 3), f.weights(1, 3, 3, 6, axis=3), int16(f, 1, 6, 6, 6, scale=0.002)
+    f.operator("DEPTHWISE_CONV_2D", [x, w, bias(f, x, w, 6)], y, **window(SAME, 1), DepthMultiplier=2)
+    return [x], [y]
+
+
+@case("FULLY_CONNECTED", "int16", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, w, y = int16(f, 1, 3, 4), f.weights(7, 12, axis=None), int16(f, 1, 7, scale=0.004)
+    f.operator("FULLY_CONNECTED", [x, w, bias(f, x, w, 7)], y, FusedActivationFunction=RELU)
+    return [x], [y]
+
+
+@case("FULLY_CONNECTED", "int16-deep", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, w, y = int16(f, 3, 1203), f.weights(6, 1203), int16(f, 3, 6, scale=0.04)
+    f.operator("FULLY_CONNECTED", [x, w, -1], y)
+    return [x], [y]
+
+
+def sums() -> None:
+    for op in ("ADD", "SUB", "MUL"):
+        for name, other, act in (("", (1, 4, 5, 6), NONE), ("-broadcast", (1, 1, 1, 6), RELU)):
+
+            def binary(f: FlatFile, op: str = op, other: Any = other, act: int = act) -> Any:
+                a, b = int16(f, 1, 4, 5, 6), int16(f, *other, scale=0.0007)
+                y = int16(f, 1, 4, 5, 6, scale=0.0013 if op != "MUL" else 0.002)
+                pot = {} if op == "MUL" else {"PotScaleInt16": False}
+                f.operator(op, [a, b], y, FusedActivationFunction=act, **pot)
+                return [a, b], [y]
+
+            case(op, f"int16{name}", lsb=0, oracle=False)(binary)
+
+        def constant(f: FlatFile, op: str = op) -> Any:
+            array = f.random.integers(-32768, 32768, (1, 1, 6))
+            a, b = int16(f, 1, 4, 5, 6), f.constant(array, np.int16, scale=(0.002,), zero_point=(0,))
+            y = int16(f, 1, 4, 5, 6, scale=0.003)
+            pot = {} if op == "MUL" else {"PotScaleInt16": False}
+            f.operator(op, [a, b], y, **pot)
+            return [a], [y]
+
+        case(op, "int16-constant", lsb=0, oracle=False)(constant)
+
+
+sums()
+
+
+def functions() -> None:
+    for op, scales in (
+        ("RELU", (0.001, 0.0008)), ("RELU6", (0.001, 0.001)),
+        ("LOGISTIC", (0.0003, _ONE)), ("TANH", (0.0003, _ONE)),
+    ):  # fmt: skip
+
+        def function(f: FlatFile, op: str = op, scales: Any = scales) -> Any:
+            x, y = int16(f, 1, 9, 40, scale=scales[0]), int16(f, 1, 9, 40, scale=scales[1])
+            f.operator(op, [x], y)
+            return [x], [y]
+
+        case(op, "int16", lsb=0, oracle=False)(function)
+    for op in ("LOGISTIC", "TANH"):
+
+        def of_power(f: FlatFile, op: str = op) -> Any:
+            x, y = int16(f, 1, 9, 40, scale=2.0**-11), int16(f, 1, 9, 40, scale=_ONE)
+            f.operator(op, [x], y)
+            return [x], [y]
+
+        case(op, "int16-power-of-two", lsb=0, oracle=False)(of_power)
+    for alpha in (0.1, -0.3):
+
+        def leaky(f: FlatFile, alpha: float = alpha) -> Any:
+            x, y = int16(f, 1, 9, 40), int16(f, 1, 9, 40, scale=0.0011)
+            f.operator("LEAKY_RELU", [x], y, Alpha=alpha)
+            return [x], [y]
+
+        case("LEAKY_RELU", f"int16-{alpha}", lsb=0, oracle=False)(leaky)
+
+
+functions()
+
+
+def softmaxes() -> None:
+    for name, scale, beta in (("", 0.0003, 1.0), ("-steep", 0.002, 1.5), ("-flat", 0.000_02, 1.0)):
+
+        def softmax(f: FlatFile, scale: float = scale, beta: float = beta) -> Any:
+            x, y = int16(f, 1, 30, 12, scale=scale), int16(f, 1, 30, 12, scale=_ONE)
+            f.operator("SOFTMAX", [x], y, Beta=beta)
+            return [x], [y]
+
+        case("SOFTMAX", f"int16{name}", lsb=0, oracle=False)(softmax)
+
+
+softmaxes()
+
+
+def pools() -> None:
+    for op in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+        for name, padding, act in (("same", SAME, NONE), ("valid", VALID, RELU6)):
+
+            def pool(f: FlatFile, op: str = op, padding: int = padding, act: int = act) -> Any:
+                size = 4 if padding == SAME else 3
+                x, y = int16(f, 1, 7, 7, 5, scale=0.0004), int16(f, 1, size, size, 5, scale=0.0004)
+                options = {"Padding": padding, "StrideH": 2, "StrideW": 2, "FusedActivationFunction": act}
+                f.operator(op, [x], y, **options, FilterHeight=3, FilterWidth=3)
+                return [x], [y]
+
+            case(op, f"int16-{name}", lsb=0, oracle=False)(pool)
+
+
+pools()
+
+
+@case("RESHAPE", "int16", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, y = int16(f, 1, 4, 6), int16(f, 1, 24)
+    f.operator("RESHAPE", [x, f.constant([1, 24])], y)
+    return [x], [y]
+
+
+@case("QUANTIZE", "int16", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, y, z, out = f.add(1, 40), int16(f, 1, 40), int16(f, 1, 40, scale=0.0015), f.int8(1, 40)
+    f.operator("QUANTIZE", [x], y)
+    f.operator("QUANTIZE", [y], z)
+    f.operator("QUANTIZE", [z], out)
+    return [x], [z, out]
+
+
+@case("DEQUANTIZE", "int16", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, y, z = f.int8(1, 40), int16(f, 1, 40), f.add(1, 40)
+    f.operator("QUANTIZE", [x], y)
+    f.operator("DEQUANTIZE", [y], z)
+    return [x], [z]

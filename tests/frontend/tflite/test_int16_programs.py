@@ -1,0 +1,88 @@
+"""Programs of int16 activations: every operator, and a network with the bits of LiteRT."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import flat_int16_cases
+import numpy as np
+import pytest
+from against_litert import rounding
+from flat_cases import CASES, window
+from flat_files import RELU, RELU6, SAME, VALID, FlatFile, drawn
+from flat_int16_cases import bias, int16
+from harness import check_graph
+from programs import HOST, QUICK
+
+from mcudeploy.frontend import load
+from mcudeploy.ops.host_io import to_device
+from mcudeploy.verify.reference import Reference
+from tests import reports
+
+NAMES = [name for name, case in CASES.items() if case.make.__module__ == flat_int16_cases.__name__]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pieces_of_an_operator_have_the_bits_of_the_reference(name: str, tmp_path: Path) -> None:
+    file = FlatFile()
+    inputs, outputs = CASES[name].make(file)
+    path = file.save(tmp_path, inputs, outputs)
+    graph = load(path)
+    values = {file.tensors[number].name: drawn(file, number) for number in inputs}
+    stored = {
+        border.tensor: to_device(border, graph.tensors[border.tensor], values[border.name])
+        for border in graph.own_inputs()
+    }
+    made = check_graph(graph, stored)
+    wanted = Reference(path, [border.name for border in graph.references.values()]).run(values)
+    for tensor, border in graph.references.items():
+        expected = to_device(border, graph.tensors[tensor], wanted[border.name])
+        np.testing.assert_array_equal(made[tensor], expected)
+
+
+def network(f: FlatFile) -> Any:
+    """Convolutions with a sum between them, pools, a dense layer and a softmax."""
+    x = int16(f, 1, 12, 12, 3)
+    w = f.weights(8, 3, 3, 3)
+    f.operator(
+        "CONV_2D", [x, w, bias(f, x, w, 8)], a := int16(f, 1, 12, 12, 8, scale=0.003), **window(SAME, 1, RELU)
+    )
+    w = f.weights(1, 3, 3, 8, axis=3)
+    options = {**window(SAME, 1, RELU6), "DepthMultiplier": 1}
+    f.operator(
+        "DEPTHWISE_CONV_2D", [a, w, bias(f, a, w, 8)], b := int16(f, 1, 12, 12, 8, scale=0.002), **options
+    )
+    w = f.weights(8, 1, 1, 8)
+    f.operator(
+        "CONV_2D", [b, w, bias(f, b, w, 8)], c := int16(f, 1, 12, 12, 8, scale=0.002), **window(VALID, 1)
+    )
+    f.operator("ADD", [a, c], d := int16(f, 1, 12, 12, 8, scale=0.004), PotScaleInt16=False)
+    pool = {"Padding": VALID, "StrideH": 2, "StrideW": 2, "FilterHeight": 2, "FilterWidth": 2}
+    f.operator("MAX_POOL_2D", [d], e := int16(f, 1, 6, 6, 8, scale=0.004), **pool)
+    f.operator("AVERAGE_POOL_2D", [e], g := int16(f, 1, 3, 3, 8, scale=0.004), **pool)
+    f.operator("RESHAPE", [g, f.constant([1, 72])], h := int16(f, 1, 72, scale=0.004))
+    w = f.weights(10, 72)
+    f.operator("FULLY_CONNECTED", [h, w, bias(f, h, w, 10)], k := int16(f, 1, 10, scale=0.002))
+    f.operator("SOFTMAX", [k], y := int16(f, 1, 10, scale=2.0**-15), Beta=1.0)
+    return [x], [y]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = FlatFile()
+    return file.save(tmp_path_factory.mktemp("network"), *network(file))
+
+
+def test_a_network_has_the_bits_of_litert(path: Path) -> None:
+    found = rounding(path, 20)
+    assert len(found.operators) == 8
+    assert all(each.worst == 0 for each in found.operators.values()), found.operators
+    assert found.outputs.worst == 0
+
+
+def test_a_network_is_cut_and_verified(path: Path) -> None:
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert report["mismatches"] == 0
+    assert report["splits"] and report["arena_bytes"] < report["unsplit_arena_bytes"]
