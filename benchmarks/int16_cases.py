@@ -13,6 +13,7 @@ from mcudeploy.ops.conv_int16 import Conv2dInt16
 from mcudeploy.ops.int16 import (
     BinaryInt16,
     Int16Function,
+    MeanInt16,
     QuantizeInt16,
     RescaleInt16,
     SigmoidInt16,
@@ -20,6 +21,7 @@ from mcudeploy.ops.int16 import (
     TwiceScale,
 )
 from mcudeploy.ops.pool import PoolInt16
+from mcudeploy.ops.resize_int16 import ResizedInt16, ResizeInt16
 
 _SHORT, _BYTE, _FLOAT = DType.INT16, DType.INT8, DType.FLOAT32
 _SHAPES: tuple[Shape, ...] = (
@@ -42,9 +44,11 @@ def int16_cases() -> Iterator[Graph]:
         yield from _convolutions(shape)
         yield from _windows(shape)
         yield from _by_element(shape)
-    for depth in (12, 30, 64, 250, 600, 1200):
+        yield from _means_and_resizes(shape)
+    for depth in (12, 30, 64, 250, 600, 1200, 2000):
         for channels in (3, 10, 16):
             yield _convolution(Conv2dInt16(channels), (1, 1, depth))
+            yield _convolution(Conv2dInt16(channels, left_shift=1), (1, 1, depth))
     yield _convolution(Conv2dInt16(5, (3, 4)), (3, 4, 20))
 
 
@@ -64,6 +68,7 @@ def _convolutions(shape: Shape) -> Iterator[Graph]:
     rows, cols, channels = shape
     for outputs in (3, 8, 20):
         yield _convolution(Conv2dInt16(outputs), shape)
+        yield _convolution(Conv2dInt16(outputs, left_shift=1), shape)
         for kernel, stride in ((3, 1), (3, 2), (5, 1)):
             if rows > 2 < cols:
                 pads = (kernel // 2,) * 4
@@ -93,6 +98,19 @@ def _windows(shape: Shape) -> Iterator[Graph]:
                 size = -(-rows // stride), -(-cols // stride)
                 op = PoolInt16(average, (3, 3), (stride, stride), (1, 1, 1, 1), size)
                 yield mixed_operator(op, [(shape, _SHORT)], _SHORT)
+
+
+def _means_and_resizes(shape: Shape) -> Iterator[Graph]:
+    rows, cols, channels = shape
+    for axes in ((0, 1), (0,), (2,)):
+        yield mixed_operator(MeanInt16(axes, _HALF), [(shape, _SHORT)], _SHORT)
+    for size in ((2 * rows, 2 * cols), (rows + 3, max(cols // 2, 1))):
+        along = (
+            ResizedInt16.of(before, after, linear=True, aligned=False, halves=True)
+            for before, after in zip((rows, cols), size, strict=True)
+        )
+        if size[0] * size[1] * channels < 8000:
+            yield mixed_operator(ResizeInt16(*along, linear=True), [(shape, _SHORT)], _SHORT)
 
 
 def _by_element(shape: Shape) -> Iterator[Graph]:

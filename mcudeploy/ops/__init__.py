@@ -17,7 +17,14 @@ from mcudeploy.ops.filter_bank import FilterBankLog, FilterBankRoot, NoiseEstima
 from mcudeploy.ops.fourier import RealFft
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.grid_sample import GridSample
-from mcudeploy.ops.int16 import BinaryInt16, QuantizeInt16, RescaleInt16, SigmoidInt16, SoftmaxInt16
+from mcudeploy.ops.int16 import (
+    BinaryInt16,
+    MeanInt16,
+    QuantizeInt16,
+    RescaleInt16,
+    SigmoidInt16,
+    SoftmaxInt16,
+)
 from mcudeploy.ops.integer import IntegerBinary
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
@@ -30,6 +37,7 @@ from mcudeploy.ops.recurrent import Recurrent
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resample import Resample
 from mcudeploy.ops.resize import Resize
+from mcudeploy.ops.resize_int16 import ResizeInt16
 from mcudeploy.ops.roi_align import RoiAlign
 from mcudeploy.ops.scatter import ScatterRows
 from mcudeploy.ops.signal import (
@@ -82,6 +90,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     MatMul,
     MaxPool,
     MaxPoolIndices,
+    MeanInt16,
     NoiseEstimate,
     NoiseSubtract,
     OverlapAdd,
@@ -98,6 +107,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     RescaleInt16,
     Reshape,
     Resize,
+    ResizeInt16,
     RoiAlign,
     RunCount,
     ScatterRows,

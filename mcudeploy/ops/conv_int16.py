@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import (
     ConstantArray,
     Counts,
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
 SumTies = Literal["up", "away", "twice"]
 """Rounding of a sum: once, halves up or away from zero; or twice. The order is that of mcud_params.h."""
 
+_PAIR = 2
+"""Output channels of conv2d_s16_3x2 at a time."""
 _POINTER_BYTES = 8
 _VALUE_BYTES = 2
 _MOST_TAPS = 511
-"""Products of int16 by int8 whose sum fits an int32."""
+"""Products of int16 by int8 whose sum certainly fits an int32."""
 _LEAST_SHIFT = 33
 _MULTIPLIER_BITS = 16
 _REACH = 2**15
@@ -65,7 +68,7 @@ class SumScales:
         if ties == "up":
             short = (multipliers.astype(np.int64) + (1 << (_MULTIPLIER_BITS - 1))) >> _MULTIPLIER_BITS
             multipliers = (np.minimum(short, INT16.max) << _MULTIPLIER_BITS).astype(np.int32)
-        shifts = 31 - exponents.astype(np.int32)
+        shifts = np.where(multipliers > 0, 31 - exponents.astype(np.int32), _LEAST_SHIFT)
         left = max(_LEAST_SHIFT - int(shifts.min()), 0)
         return cls(multipliers, shifts + left, left)
 
@@ -106,25 +109,27 @@ class Conv2dInt16(PlainOperator):
         require_int16(operator.name, source, output)
         channels = source.shape[2]
         check_weights(operator, (self.out_channels, *self.kernel_shape, channels // self.groups))
-        self._check_sums(operator)
+        narrow = self._are_narrow(operator)
         numbers: dict[str, ParamValue] = {
             "quant.left_shift": self.left_shift,
             "quant.ties": get_args(SumTies).index(self.ties),
             **self.bounds.params(),
         }
         fields = window_fields(self._like, source, output)
-        taps = self.kernel_shape[0] * self.kernel_shape[1]
-        if is_depthwise(self._like, channels) and self.out_channels == channels and taps <= _MOST_TAPS:
+        if is_depthwise(self._like, channels) and self.out_channels == channels and narrow:
             return _depthwise(operator, fields, numbers)
-        return self._general(operator, fields, numbers, source)
+        return self._general(operator, fields, numbers, (source, output), wide=not narrow)
 
     def _general(
         self,
         operator: Operator,
         fields: dict[str, ParamValue],
         numbers: dict[str, ParamValue],
-        source: Tensor,
+        tensors: tuple[Tensor, Tensor],
+        *,
+        wide: bool,
     ) -> KernelCall:
+        source, output = tensors
         kernel_rows, kernel_cols = self.kernel_shape
         group_inputs = source.shape[2] // self.groups
         weights = operator.constants["weights"].astype(np.int8)
@@ -138,26 +143,52 @@ class Conv2dInt16(PlainOperator):
             "group_inputs": group_inputs,
             "group_outputs": self.out_channels // self.groups,
             "patch_groups": patch_groups,
-            "most_groups": patch_groups if _fits(weights) else _MOST_TAPS // GROUP,
+            "wide": int(wide),
+            "most_groups": _MOST_TAPS // GROUP if wide else patch_groups,
             "piece": int(piece),
         }
         packed = pack_blocks(weights, self.groups, 1, FOUR)
-        arrays: dict[str, ParamValue] = {"packed_weights": _records(operator, packed, self.groups)}
-        scratch = kernel_rows * OFFSET_BYTES + patch_groups * GROUP * _VALUE_BYTES
-        return KernelCall("conv2d_s16", arrays | fields | numbers, scratch, counts=_counts(fields))
+        arrays: dict[str, ParamValue] = {"packed_weights": _records(operator, packed, self.groups, wide=wide)}
+        patch = patch_groups * GROUP * _VALUE_BYTES
+        scratch = kernel_rows * OFFSET_BYTES + patch
+        params, form = arrays | fields | numbers, "wide" if wide else ""
+        others: tuple[KernelCall, ...] = ()
+        if not wide and self.groups == 1 and output.shape[1] > 1:
+            others = (self._by_pixels(operator, fields, numbers, scratch + 3 * patch),)
+        return KernelCall("conv2d_s16", params, scratch, form=form, counts=_counts(fields), others=others)
 
-    def _check_sums(self, operator: Operator) -> None:
+    def _by_pixels(
+        self,
+        operator: Operator,
+        fields: dict[str, ParamValue],
+        numbers: dict[str, ParamValue],
+        scratch_bytes: int,
+    ) -> KernelCall:
+        """conv2d_s16_3x2, which has separate constants."""
+        weights = pack_blocks(operator.constants["weights"].astype(np.int8), 1, 1, _PAIR)
+        records = _records(operator, weights, block=_PAIR)
+        arrays: dict[str, ParamValue] = {"packed_weights": records}
+        names = ("patch_groups", "piece")
+        own = {name: value for name, value in fields.items() if "." in name or name in names}
+        counts = _pixel_counts(fields)
+        return KernelCall("conv2d_s16_3x2", arrays | own | numbers, scratch_bytes, isa=Isa.DSP, counts=counts)
+
+    def _are_narrow(self, operator: Operator) -> bool:
+        """Whether all sums fit 32 bits. Raises ValueError if some do not fit 64, or what they are rounded
+        from.
+        """
         weights, (low, high) = operator.constants["weights"], operator.constants["bias"]
         bias = high.astype(np.int64) * 2**32 + low.astype(np.uint32)
         products = _REACH * np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
-        most = 31 if self.ties == "twice" else 62 - self.left_shift
         largest = np.abs(bias.astype(np.float64)) + products
+        most = 31 if self.ties == "twice" else 62 - self.left_shift
         if largest.max(initial=0) >= 2.0**most:
             channel = int(largest.argmax())
             raise ValueError(
                 f"{operator.name}: the sum of channel {channel} can reach {largest[channel]:.3g}, beyond "
                 f"{most} bits; the weights or the bias are too large"
             )
+        return self.left_shift == 0 and bool(largest.max(initial=0) < 2.0**31)
 
 
 def check_weights(operator: Operator, needed: tuple[int, ...]) -> None:
@@ -173,24 +204,26 @@ def check_weights(operator: Operator, needed: tuple[int, ...]) -> None:
         raise ValueError(f"{operator.name}: weights {found} instead of {list(needed)}")
 
 
-def _fits(weights: NDArray[np.int8]) -> bool:
-    """Whether the sum of all products of a channel fits an int32."""
-    sums = np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
-    return bool(sums.max(initial=0) * _REACH < 2**31)
+def _records(
+    operator: Operator, weights: NDArray[np.int32], groups: int = 1, *, wide: bool = False, block: int = FOUR
+) -> NDArray[np.int32]:
+    """A record for every `block` channels of each group, as `weights` has them; see mcud_dot_s16.h."""
 
-
-def _records(operator: Operator, weights: NDArray[np.int32], groups: int) -> NDArray[np.int32]:
-    """A record for every four channels of each group, as `weights` has them; see mcud_dot_s16.h."""
-
-    def fours(values: ConstantArray) -> NDArray[np.int32]:
+    def blocks(values: ConstantArray) -> NDArray[np.int32]:
         by_group = values.reshape(groups, -1)
-        missing = padded(by_group.shape[1], FOUR) - by_group.shape[1]
-        return np.pad(by_group, ((0, 0), (0, missing))).reshape(-1, FOUR).astype(np.int32)
+        missing = padded(by_group.shape[1], block) - by_group.shape[1]
+        return np.pad(by_group, ((0, 0), (0, missing))).reshape(-1, block).astype(np.int32)
 
     shifts = operator.constants["shifts"]
     low, high = operator.constants["bias"]
-    scales = [fours(operator.constants["multipliers"]), np.maximum(fours(shifts), int(shifts.min()))]
-    return np.ascontiguousarray(np.concatenate([fours(low), fours(high), weights, *scales], axis=1).ravel())
+    assert isinstance(operator.op, Conv2dInt16)
+    if not wide and operator.op.ties != "twice":
+        shifts = shifts - _LEAST_SHIFT
+    scales = [blocks(operator.constants["multipliers"]), blocks(shifts)]
+    if wide:
+        scales[1] = np.maximum(scales[1], _LEAST_SHIFT)
+    bias = [blocks(low), blocks(high)] if wide else [blocks(low)]
+    return np.ascontiguousarray(np.concatenate([*bias, weights, *scales], axis=1).ravel())
 
 
 def _depthwise(
@@ -204,7 +237,7 @@ def _depthwise(
     fields = {name: fields[name] for name in (*dims, *(it for it in fields if it not in dims))}
     packed = pack_taps(weights.reshape(channels, -1))
     arrays: dict[str, ParamValue] = {
-        "packed_weights": _records(operator, packed, 1),
+        "packed_weights": _records(operator, packed),
         "padding": np.zeros(channels, np.int16),
     }
     scratch = (kernel_rows + 1) * OFFSET_BYTES + kernel_rows * kernel_cols * _POINTER_BYTES
@@ -232,6 +265,32 @@ def _counts(fields: Mapping[str, Any]) -> CountsOf:
             "pieces": pixels * fours * pieces,
             "groups": pixels * fours * fields["patch_groups"],
             "results": pixels * fields["dims.output_channels"],
+        }
+
+    return counts
+
+
+def _pixel_counts(fields: Mapping[str, Any]) -> CountsOf:
+    """Pixels of a row are taken by three, the last two or four by two."""
+    usual, cols = _counts(fields), fields["dims.output_cols"]
+    threes, rest = divmod(cols, 3)
+    if rest == 1:  # two and two
+        threes, twos = threes - 1, 2
+    else:
+        twos = int(rest == 2)
+    pairs, groups = -(-fields["dims.output_channels"] // _PAIR), fields["patch_groups"]
+
+    def counts(rows: Interval) -> Counts:
+        found = usual(rows)
+        for name in ("fours", "pieces", "groups"):
+            del found[name]
+        blocks = len(rows) * threes, len(rows) * twos
+        return found | {
+            "expanded": found["pixels"] * groups,
+            "threes": blocks[0] * pairs,
+            "twos": blocks[1] * pairs,
+            "groups_of_threes": blocks[0] * pairs * groups,
+            "groups_of_twos": blocks[1] * pairs * groups,
         }
 
     return counts

@@ -17,6 +17,7 @@ from mcudeploy.ir.graph import DType
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import elementwise_loops, within
 from mcudeploy.ops.elementwise import Binary, broadcast_strides, pixel_counts
+from mcudeploy.ops.reduce import Reduce, reduce_counts
 from mcudeploy.ops.requantize import tflite_multipliers
 from mcudeploy.ops.softmax import Softmax
 
@@ -241,6 +242,30 @@ class SoftmaxInt16(PlainOperator):
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """The input: an element is last read when it is written."""
         return (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanInt16(PlainOperator):
+    """The mean over `axes`, which stay as dimensions of 1: sums times `scale`."""
+
+    kind: ClassVar[str] = "MeanInt16"
+
+    axes: tuple[int, ...]
+    scale: TwiceScale
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """The loop nest of Reduce."""
+        return Reduce(self.axes).loops(inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """reduce_mean_s16. Raises ValueError for sums that could overflow."""
+        (source,) = inputs
+        require_int16(operator.name, source, output)
+        count = source.elements // output.elements
+        if count * 2**15 >= 2**31:
+            raise ValueError(f"{operator.name}: the sum of {count} values does not fit an int32")
+        size = Reduce(self.axes).sizes(source.shape)
+        return KernelCall("reduce_mean_s16", size | self.scale.params(), counts=reduce_counts(size))
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,10 +128,10 @@ class Pad(PlainOperator):
         return KernelCall("pad", params, counts=_pad_counts(params))
 
     def _fill_bits(self, output: Tensor) -> int:
-        """The bits of the padding element as an int32: of the float32 value, or of the int8 value."""
+        """The bits of the padding element as an int32: of the float32 value, or of the integer."""
         if is_int8(output):
             return quantize_value(self.value, quantization_of(output))
-        if output.dtype == "int32":
+        if output.dtype in ("int16", "int32"):
             return int(self.value)
         return int(np.array([self.value], np.float32).view(np.int32)[0])
 

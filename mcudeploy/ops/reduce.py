@@ -61,8 +61,8 @@ class Reduce(PlainOperator):
         require_same_dtype(*inputs, output)
         shape = inputs[0].shape
         count = prod(shape[axis] for axis in self.axes)
-        size = self._size(shape)
-        counts = _counts(size)
+        size = self.sizes(shape)
+        counts = reduce_counts(size)
         if not is_int8(output):
             mean = self.function == "mean"  # a sum that is divided
             name, divisor = ("sum", float(count)) if mean else (self.function, 1.0)
@@ -85,7 +85,7 @@ class Reduce(PlainOperator):
         arithmetic = quant(int(multipliers[0]), shift, target)
         return KernelCall("reduce_mean_s8", {**size, **bias, "twice": 0, **arithmetic}, counts=counts)
 
-    def _size(self, shape: Shape) -> dict[str, ParamValue]:
+    def sizes(self, shape: Shape) -> dict[str, ParamValue]:
         """Loops over the summed axes (rows, outer, inner) and over a row of the output (cols, channels)."""
         rows, cols, channels = shape
         sum_rows, sum_cols, sum_channels = (axis in self.axes for axis in range(3))
@@ -103,7 +103,7 @@ class Reduce(PlainOperator):
         return size
 
 
-def _counts(size: Mapping[str, Any]) -> CountsOf:
+def reduce_counts(size: Mapping[str, Any]) -> CountsOf:
     """Counts of looking up, for every output, the summed rows and runs of elements in each of them."""
     row_elements = size["cols"] * size["channels"]
 

@@ -205,7 +205,7 @@ class Resize(PlainOperator):
             if is_int8(output) and quantization_of(source) != quantization_of(output):
                 table = requantization_table(quantization_of(source), quantization_of(output))
             size = {"out_cols": out_cols, "run_bytes": channels * output.dtype.size_bytes}
-            counts = _nearest_counts(out_cols, size["run_bytes"], by_table=table is not None)
+            counts = nearest_counts(out_cols, size["run_bytes"], by_table=table is not None)
             return KernelCall("resize_nearest", {**places, "table": table, **size}, counts=counts)
         places["row_fractions"] = _fixed_point(self.rows.fraction)
         places["col_fractions"] = _fixed_point(self.cols.fraction)
@@ -245,7 +245,9 @@ class Resize(PlainOperator):
         return weights, scalars
 
 
-def _nearest_counts(out_cols: int, run_bytes: int, *, by_table: bool) -> CountsOf:
+def nearest_counts(out_cols: int, run_bytes: int, *, by_table: bool) -> CountsOf:
+    """Counts of copying runs of bytes, or of looking up each byte in a table."""
+
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * out_cols
         return {"calls": 1, "rows": len(rows)} | taken(run_bytes, pixels, by_table=by_table)

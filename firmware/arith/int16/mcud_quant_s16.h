@@ -1,4 +1,4 @@
-/* Requantisation of sums of 16-bit values times 8-bit weights, which take up to 48 bits.
+/* Requantisation of sums of 16-bit values times 8-bit weights, which take up to 32 bits, or up to 62.
  *
  *   q = clamp(floor((sum * multiplier + 2^(shift-1)) / 2^shift), low, high)
  *
@@ -25,19 +25,53 @@ static inline int64_t mcud_scale_away(int64_t sum, int32_t multiplier, int32_t s
     return sum < 0 ? -mcud_scale_wide(-sum, multiplier, shift) : mcud_scale_wide(sum, multiplier, shift);
 }
 
-/* A result of one channel; the bias is two words, the lower one first. */
-static inline int16_t mcud_finish_s16(int64_t sum, int32_t multiplier, int32_t shift, const mcud_wide_quant *quant,
-                                      const mcud_act_s16 *act)
+/* A sum of 32 bits, whose records have the shift less 33, 0..29. */
+static inline int32_t mcud_scale_narrow(int32_t sum, int32_t multiplier, int32_t shift)
 {
-    int64_t result = 0;
-    if (quant->ties == MCUD_TIES_UP) {
-        result = mcud_scale_wide(sum * ((int64_t)1 << quant->left_shift), multiplier, shift);
-    } else if (quant->ties == MCUD_TIES_AWAY) {
-        result = mcud_scale_away(sum * ((int64_t)1 << quant->left_shift), multiplier, shift);
-    } else {
-        result = mcud_scale_twice((int32_t)sum, multiplier, shift);
+    const int32_t upper = (int32_t)(((int64_t)sum * multiplier) >> 32);
+    return ((upper >> shift) + 1) >> 1;
+}
+
+/* A result of a sum of 32 bits; rounded twice, records have exponents. */
+static inline int32_t mcud_scale_by_ties(int32_t sum, int32_t multiplier, int32_t shift, int32_t ties)
+{
+    if (ties == MCUD_TIES_UP) {
+        return mcud_scale_narrow(sum, multiplier, shift);
     }
-    return (int16_t)(result < act->min ? act->min : (result > act->max ? act->max : result));
+    if (ties == MCUD_TIES_TWICE) {
+        return mcud_scale_twice(sum, multiplier, shift);
+    }
+    return sum < 0 ? -mcud_scale_narrow(-sum, multiplier, shift) : mcud_scale_narrow(sum, multiplier, shift);
+}
+
+/* y[count] of the sums of four channels of 32 bits; `scales` are their multipliers, then their shifts. */
+static inline void mcud_finish_s16(const int32_t sums[4], const int32_t *scales, int32_t count,
+                                   const mcud_wide_quant *quant, const mcud_act_s16 *act, int16_t *y)
+{
+    const int32_t low = act->min;
+    const int32_t high = act->max;
+    if (quant->ties == MCUD_TIES_UP && count >= 4) {
+        y[0] = (int16_t)mcud_clamp(mcud_scale_narrow(sums[0], scales[0], scales[4]), low, high);
+        y[1] = (int16_t)mcud_clamp(mcud_scale_narrow(sums[1], scales[1], scales[5]), low, high);
+        y[2] = (int16_t)mcud_clamp(mcud_scale_narrow(sums[2], scales[2], scales[6]), low, high);
+        y[3] = (int16_t)mcud_clamp(mcud_scale_narrow(sums[3], scales[3], scales[7]), low, high);
+        return;
+    }
+    for (int32_t i = 0; i < count && i < 4; i++) {
+        y[i] = (int16_t)mcud_clamp(mcud_scale_by_ties(sums[i], scales[i], scales[4 + i], quant->ties), low, high);
+    }
+}
+
+/* The same of sums of up to 62 bits, once they are shifted. */
+static inline void mcud_finish_wide_s16(const int64_t sums[4], const int32_t *scales, int32_t count,
+                                        const mcud_wide_quant *quant, const mcud_act_s16 *act, int16_t *y)
+{
+    for (int32_t i = 0; i < count && i < 4; i++) {
+        const int64_t sum = sums[i] * ((int64_t)1 << quant->left_shift);
+        const int64_t result = quant->ties == MCUD_TIES_UP ? mcud_scale_wide(sum, scales[i], scales[4 + i])
+                                                           : mcud_scale_away(sum, scales[i], scales[4 + i]);
+        y[i] = (int16_t)(result < act->min ? act->min : (result > act->max ? act->max : result));
+    }
 }
 
 #endif

@@ -6,14 +6,28 @@
 #include "mcud_window.h"
 
 /* The channels of one group of one pixel, whose window is x[patch_groups][4]. Returns the record after those used. */
-static const int32_t *convolve(const mcud_conv2d_s16_params *params, const int16_t *x, const int32_t *record, int16_t *y)
+static const int32_t *convolve_narrow(const mcud_conv2d_s16_params *params, const int16_t *x, const int32_t *record,
+                                      int16_t *y)
 {
     const mcud_wide_quant quant = params->quant;
     const mcud_act_s16 act = params->act;
     for (int32_t left = params->group_outputs; left > 0; left -= 4, y += 4) {
+        int32_t sums[4] = {record[0], record[1], record[2], record[3]};
+        record = mcud_dot_fours_s16(x, params->patch_groups, record + 4, sums);
+        mcud_finish_s16(sums, record, left, &quant, &act, y);
+        record += 8;
+    }
+    return record;
+}
+
+/* The same with sums of 64 bits, of parts whose sums fit 32. */
+static const int32_t *convolve_wide(const mcud_conv2d_s16_params *params, const int16_t *x, const int32_t *record,
+                                    int16_t *y)
+{
+    for (int32_t left = params->group_outputs; left > 0; left -= 4, y += 4) {
         int64_t totals[4];
         for (int32_t i = 0; i < 4; i++) {
-            totals[i] = mcud_bias_s16(record, i);
+            totals[i] = (int64_t)record[4 + i] * ((int64_t)1 << 32) + (uint32_t)record[i];
         }
         record += 8;
         const int16_t *values = x;
@@ -26,10 +40,15 @@ static const int32_t *convolve(const mcud_conv2d_s16_params *params, const int16
                 totals[i] += sums[i];
             }
         }
-        mcud_finish_fours_s16(totals, record, left, &quant, &act, y);
+        mcud_finish_wide_s16(totals, record, left, &params->quant, &params->act, y);
         record += 8;
     }
     return record;
+}
+
+static const int32_t *convolve(const mcud_conv2d_s16_params *params, const int16_t *x, const int32_t *record, int16_t *y)
+{
+    return params->wide ? convolve_wide(params, x, record, y) : convolve_narrow(params, x, record, y);
 }
 
 void mcud_conv2d_s16(const mcud_op *op, int32_t first_row, int32_t end_row)

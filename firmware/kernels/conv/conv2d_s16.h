@@ -5,8 +5,8 @@
  * scratch  uint32_t [kernel_rows], int16_t [patch_groups][4]
  *
  * Four output channels are summed up at a time, over all values under a window. A window that is not one piece of
- * memory, or whose values do not fill the last group, is copied to the scratch. Sums of products are int32_t for at
- * most `most_groups` groups, and int64_t beyond.
+ * memory, or whose values do not fill the last group, is copied to the scratch. Sums take 32 bits or, if they are wide,
+ * 64; then those of `most_groups` groups take 32.
  */
 #ifndef MCUD_CONV2D_S16_H
 #define MCUD_CONV2D_S16_H
@@ -22,7 +22,8 @@ typedef struct {
     int32_t group_inputs;  /* input_channels / groups */
     int32_t group_outputs; /* output_channels / groups */
     int32_t patch_groups;  /* groups of four values under a window */
-    int32_t most_groups;   /* of which the products fit an int32_t */
+    int32_t wide;          /* 1: sums of 64 bits, biases of two words; 0: of 32, left_shift is 0 */
+    int32_t most_groups;
     int32_t piece;         /* 1: a window within the columns is one run, if its rows are adjacent in memory */
     mcud_wide_quant quant;
     mcud_act_s16 act;

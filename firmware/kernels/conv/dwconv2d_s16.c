@@ -33,18 +33,15 @@ static void convolve(const mcud_dwconv2d_s16_params *params, const int16_t *cons
     const int32_t *record = params->packed_weights;
     for (int32_t at = 0; at < params->dims.channels; at += 4) {
         const int32_t left = params->dims.channels - at;
-        int32_t sums[4] = {0, 0, 0, 0};
+        int32_t sums[4] = {record[0], record[1], record[2], record[3]};
+        record += 4;
         if (left >= 4) {
-            mcud_dot_taps_s16(taps, count, at, record + 8, sums);
+            mcud_dot_taps_s16(taps, count, at, record, sums);
         } else {
-            sum_few(taps, count, at, left, record + 8, sums);
+            sum_few(taps, count, at, left, record, sums);
         }
-        int64_t totals[4];
-        for (int32_t i = 0; i < 4; i++) {
-            totals[i] = mcud_bias_s16(record, i) + sums[i];
-        }
-        record += 8 + count;
-        mcud_finish_fours_s16(totals, record, left, &quant, &act, y + at);
+        record += count;
+        mcud_finish_s16(sums, record, left, &quant, &act, y + at);
         record += 8;
     }
 }

@@ -1,4 +1,4 @@
-/* Depthwise convolution of 16-bit values by int8 weights: one filter for each channel, at most 511 taps.
+/* Depthwise convolution of 16-bit values by int8 weights: one filter for each channel, sums of 32 bits.
  *
  * in[0]    int16_t [input_rows][input_cols][channels]
  * out      int16_t [rows][output_cols][channels]

@@ -9,6 +9,15 @@ static void gather_bytes(const uint8_t *source, const uint16_t *units, uint8_t *
     }
 }
 
+static void gather_halves(const void *source, const uint16_t *units, void *target, int32_t count)
+{
+    const uint16_t *from = source;
+    uint16_t *to = target;
+    for (int32_t i = 0; i < count; i++) {
+        to[i] = from[units[i]];
+    }
+}
+
 static void gather_words(const void *source, const uint16_t *units, void *target, int32_t count)
 {
     const uint32_t *from = source;
@@ -29,6 +38,8 @@ static uint8_t *gather_units(const mcud_gather_params *params, const uint8_t *so
         }
     } else if (bytes == 1) {
         gather_bytes(source, units, target, count);
+    } else if (bytes == 2) {
+        gather_halves(source, units, target, count);
     } else {
         gather_words(source, units, target, count);
     }

@@ -13,7 +13,7 @@ typedef struct {
     const uint16_t *units; /* [...][row_units], which unit of that row it is */
     int32_t row_units;
     int32_t unit_elements;
-    int32_t element_bytes; /* 1 or 4 */
+    int32_t element_bytes; /* 1, 2 or 4 */
 } mcud_gather_params;
 
 mcud_kernel mcud_gather;

@@ -8,6 +8,13 @@ static void fill(const mcud_pad_params *params, void *target, int32_t elements)
         memset(target, params->fill, (size_t)elements);
         return;
     }
+    if (params->element_bytes == 2) {
+        int16_t *halves = target;
+        for (int32_t i = 0; i < elements; i++) {
+            halves[i] = (int16_t)params->fill;
+        }
+        return;
+    }
     int32_t *words = target;
     for (int32_t i = 0; i < elements; i++) {
         words[i] = params->fill;

@@ -17,7 +17,7 @@ typedef struct {
     int32_t channels;
     int32_t channel_before;
     int32_t out_channels;
-    int32_t element_bytes; /* 1 or 4 */
+    int32_t element_bytes; /* 1, 2 or 4 */
     int32_t fill; /* the padding element's bits */
 } mcud_pad_params;
 

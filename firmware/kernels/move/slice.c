@@ -9,6 +9,15 @@ static void take_bytes(const uint8_t *source, int32_t step, uint8_t *target, int
     }
 }
 
+static void take_halves(const void *source, int32_t step, void *target, int32_t count)
+{
+    const uint16_t *from = source;
+    uint16_t *to = target;
+    for (int32_t i = 0; i < count; i++) {
+        to[i] = from[i * step];
+    }
+}
+
 static void take_words(const void *source, int32_t step, void *target, int32_t count)
 {
     const uint32_t *from = source;
@@ -31,6 +40,8 @@ void mcud_slice(const mcud_op *op, int32_t first_row, int32_t end_row)
                 memcpy(target, source, (size_t)(params->channels * bytes));
             } else if (bytes == 1) {
                 take_bytes(source, params->channel_step, target, params->channels);
+            } else if (bytes == 2) {
+                take_halves(source, params->channel_step, target, params->channels);
             } else {
                 take_words(source, params->channel_step, target, params->channels);
             }

@@ -16,7 +16,7 @@ typedef struct {
     int32_t col_step;
     int32_t channels;
     int32_t channel_step;
-    int32_t element_bytes; /* 1 or 4 */
+    int32_t element_bytes; /* 1, 2 or 4 */
 } mcud_slice_params;
 
 mcud_kernel mcud_slice;

@@ -10,6 +10,15 @@ static void take_bytes(const uint8_t *source, const uint16_t *starts, uint8_t *t
     }
 }
 
+static void take_halves(const void *source, const uint16_t *starts, void *target, int32_t count)
+{
+    const uint16_t *from = source;
+    uint16_t *to = target;
+    for (int32_t i = 0; i < count; i++) {
+        to[i] = from[starts[i]];
+    }
+}
+
 static void take_words(const void *source, const uint16_t *starts, void *target, int32_t count)
 {
     const uint32_t *from = source;
@@ -45,6 +54,8 @@ void mcud_take(const mcud_op *op, int32_t first_row, int32_t end_row)
             }
             if (params->element_bytes == 1) {
                 take_bytes(source, params->starts, target, count);
+            } else if (params->element_bytes == 2) {
+                take_halves(source, params->starts, target, count);
             } else {
                 take_words(source, params->starts, target, count);
             }

@@ -18,7 +18,7 @@ typedef struct {
     const uint16_t *sizes; /* [run_count]; or NULL: all are 1 */
     int32_t outer_count;
     int32_t run_count;
-    int32_t element_bytes; /* 1 or 4 */
+    int32_t element_bytes; /* 1, 2 or 4 */
 } mcud_take_params;
 
 mcud_kernel mcud_take;

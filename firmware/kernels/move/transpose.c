@@ -67,6 +67,20 @@ static void copy_bytes(window *view, int32_t source, int32_t stride, uint8_t *ta
     }
 }
 
+static void copy_halves(window *view, int32_t source, int32_t stride, void *target, int32_t count)
+{
+    uint16_t *to = target;
+    for (int32_t i = 0; i < count; i++) {
+        if (source < view->first || source >= view->end) {
+            open_block(view, source);
+        }
+        const void *start = view->start;
+        const uint16_t *from = start;
+        to[i] = from[source - view->first];
+        source += stride;
+    }
+}
+
 static void copy_words(window *view, int32_t source, int32_t stride, void *target, int32_t count)
 {
     uint32_t *to = target;
@@ -99,6 +113,8 @@ void mcud_transpose(const mcud_op *op, int32_t first_row, int32_t end_row)
             const int32_t count = run < left ? run : left;
             if (params->element_bytes == 1) {
                 copy_bytes(&view, at.source, last_stride, target, count);
+            } else if (params->element_bytes == 2) {
+                copy_halves(&view, at.source, last_stride, target, count);
             } else {
                 copy_words(&view, at.source, last_stride, target, count);
             }

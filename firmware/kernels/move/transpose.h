@@ -17,7 +17,7 @@ typedef struct {
     int32_t dims; /* 1..6 */
     int32_t in_row_elements;
     int32_t out_row_elements;
-    int32_t element_bytes; /* 1 or 4 */
+    int32_t element_bytes; /* 1, 2 or 4 */
 } mcud_transpose_params;
 
 mcud_kernel mcud_transpose;

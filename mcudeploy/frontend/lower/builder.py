@@ -24,7 +24,7 @@ from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, is_storage_ord
 from mcudeploy.ir.graph import DType, GraphIO, Operator, Quantization, Shape, State, Tensor
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.move import Slice
+from mcudeploy.ops.int16 import BinaryInt16
 from mcudeploy.ops.quantize import Dequantize
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.requantize import dequantize, dequantize_table, quantize
@@ -59,13 +59,18 @@ _SIGNAL = (
 _INT16 = (
     "BinaryInt16",
     "Conv2dInt16",
+    "MeanInt16",
     "PoolInt16",
     "QuantizeInt16",
     "RescaleInt16",
+    "ResizeInt16",
     "SigmoidInt16",
     "SoftmaxInt16",
 )
-_TAKES_INT16 = frozenset(("Cast", "Concat", "DepthToSpace", "Queue", "Reshape", "Slice", *_SIGNAL, *_INT16))
+_MOVES_INT16 = (
+    *("Concat", "DepthToSpace", "Gather", "Pad", "Queue", "Reshape", "Slice", "Take", "Transpose"),
+)
+_TAKES_INT16 = frozenset(("Cast", *_MOVES_INT16, *_SIGNAL, *_INT16))
 _TAKES_INT32 = frozenset(
     (
         "Cast",
@@ -300,8 +305,7 @@ class Builder:
         types = {dtype, *(self.tensors[name].dtype for name in inputs)}
         if DType.INT32 in types and op.kind not in _TAKES_INT32:
             raise Unsupported("it does not take int32 values: put a Cast to float32 before it")
-        strided = isinstance(op, Slice) and op.step[2] != 1  # it copies runs of channels, or words
-        if DType.INT16 in types and (strided or op.kind not in _TAKES_INT16):
+        if DType.INT16 in types and op.kind not in _TAKES_INT16:
             raise Unsupported("it does not take int16 values: put a Cast to int32 or float32 before it")
         found = op.loops(tuple(self.shape_of(name) for name in inputs)).output_shape()
         if found != shape:
@@ -368,7 +372,7 @@ class Builder:
 
 
 def _stem(op: OperatorDef) -> str:
-    if isinstance(op, Binary):
+    if isinstance(op, Binary | BinaryInt16):
         return op.function
     if isinstance(op, Unary):
         return op.function
@@ -381,6 +385,14 @@ _STEMS = {
     "AveragePool": "average_pool",
     "ConcatChannels": "concat",
     "Conv2d": "conv",
+    "Conv2dInt16": "conv",
     "DepthToSpace": "depth_to_space",
     "MaxPool": "max_pool",
+    "MeanInt16": "mean",
+    "PoolInt16": "pool",
+    "QuantizeInt16": "quantize",
+    "RescaleInt16": "rescale",
+    "ResizeInt16": "resize",
+    "SigmoidInt16": "sigmoid",
+    "SoftmaxInt16": "softmax",
 }

@@ -31,9 +31,9 @@ _IMAGE_OPS = frozenset(
     | {"GlobalMaxPool", "GridSample", "MaxPool", "Resize"}
 )
 _STORAGE_ORDER_OPS = frozenset({"Gemm", "GridSample", "MatMul"})
-_IMAGE_NODES = frozenset({"ConvInt16", "PoolInt16"})
+_IMAGE_NODES = frozenset({"ConvInt16", "PoolInt16", "ResizeInt16"})
 """Nodes of .tflite files whose input is an image [1, H, W, C]."""
-_ORDERED_NODES = frozenset({"DenseInt16", "SoftmaxInt16"})
+_ORDERED_NODES = frozenset({"DenseInt16", "MeanInt16", "PadInt16", "SoftmaxInt16"})
 _SAME_LAYOUT = frozenset(
     {"QuantizeLinear", "DequantizeLinear", *FUNCTIONS, *OPERATIONS}
     | {"BinaryInt16", "QuantizeInt16", "RescaleInt16", "SigmoidInt16"}

@@ -11,6 +11,7 @@ import numpy as np
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.elementwise import broadcast_positions, common_layout
 from mcudeploy.frontend.lower.linear import read_matrix
+from mcudeploy.frontend.lower.move import dimensions_of, pad, regrown
 from mcudeploy.frontend.lower.signal_nodes import Lowering
 from mcudeploy.frontend.lower.softmax import along
 from mcudeploy.frontend.onnx.constants import Constant
@@ -24,6 +25,7 @@ from mcudeploy.ops.int16 import (
     BinaryInt16,
     Bounds,
     Int16Function,
+    MeanInt16,
     QuantizeInt16,
     RescaleInt16,
     SigmoidInt16,
@@ -31,6 +33,7 @@ from mcudeploy.ops.int16 import (
     TwiceScale,
 )
 from mcudeploy.ops.pool import PoolInt16
+from mcudeploy.ops.resize_int16 import ResizedInt16, ResizeInt16
 
 _Name = TypeVar("_Name", bound=str)
 
@@ -161,6 +164,29 @@ def _softmax(builder: Builder, node: Node) -> None:
     builder.define(node.output, replace(placed, tensor=tensor))
 
 
+def _mean(builder: Builder, node: Node) -> None:
+    """The mean over axes that are stored dimensions."""
+    value = builder.integers(node.inputs[0])
+    axes = node.integers("axes") or ()
+    shape, dimensions = dimensions_of(builder, value, axes)
+    op = MeanInt16(tuple(sorted(dimensions)), _scale(node, "scale"))
+    tensor = _emitted(builder, node, op, (builder.viewed(value.tensor, shape),))
+    index = regrown(value.index, shape, axes, dimensions, builder.shape_of(tensor))
+    if not node.integer("keepdims", 0):
+        index = np.squeeze(index, tuple(axes))
+    builder.define(node.output, OnnxValue(tensor, index, real=False))
+
+
+def _resize(builder: Builder, node: Node) -> None:
+    image = _image(builder, node)
+    rows, cols = (
+        ResizedInt16(*(tuple(node.integers(f"{name}_{it}") or ()) for it in ("first", "second", "weight")))
+        for name in ("rows", "cols")
+    )
+    tensor = _emitted(builder, node, ResizeInt16(rows, cols, node.integer("linear", 0) != 0), (image,))
+    builder.define(node.output, OnnxValue(tensor, positions((1, *builder.shape_of(tensor))), real=False))
+
+
 def _pool(builder: Builder, node: Node) -> None:
     image = _image(builder, node)
     shape = _result_shape(builder, node, ())
@@ -231,9 +257,12 @@ INT16_NODES: dict[str, Lowering] = {
     "BinaryInt16": _binary,
     "ConvInt16": _conv,
     "DenseInt16": _dense,
+    "MeanInt16": _mean,
+    "PadInt16": pad,
     "PoolInt16": _pool,
     "QuantizeInt16": _quantize,
     "RescaleInt16": _rescale,
+    "ResizeInt16": _resize,
     "SigmoidInt16": _sigmoid,
     "SoftmaxInt16": _softmax,
 }

@@ -137,7 +137,7 @@ def _pad(
 ) -> OnnxValue:
     rank = value.index.ndim
     padded = [axis for axis in range(rank) if amounts[axis] or amounts[axis + rank]]
-    shape, dimensions = _dimensions(builder, value, padded)
+    shape, dimensions = dimensions_of(builder, value, padded)
     before, after = [0, 0, 0], [0, 0, 0]
     for axis, dimension in zip(padded, dimensions, strict=True):
         before[dimension], after[dimension] = amounts[axis], amounts[axis + rank]
@@ -150,7 +150,7 @@ def _pad(
     return replace(value, tensor=result, index=regrown(value.index, shape, padded, dimensions, made))
 
 
-def _dimensions(builder: Builder, value: OnnxValue, axes: Sequence[int]) -> tuple[Shape, list[int]]:
+def dimensions_of(builder: Builder, value: OnnxValue, axes: Sequence[int]) -> tuple[Shape, list[int]]:
     """A stored shape under which each of these ONNX axes is a dimension, and the dimensions."""
     views = (view for axis in axes for view in axis_shapes(value.index, axis))
     for shape in (builder.shape_of(value.tensor), natural_shape(value.shape), *views):

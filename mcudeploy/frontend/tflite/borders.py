@@ -88,6 +88,16 @@ def border_notes(contents: Contents, declared: Mapping[int, Declared]) -> tuple[
     )
 
 
+def int16_notes(contents: Contents) -> tuple[str, ...]:
+    """The note to the user about inputs and outputs that stay INT16: what their integers stand for."""
+    return tuple(
+        f"{what} {tensor.label} is int16: real = {tensor.scales.scale[0]:.9g} * q"
+        for what, numbers in (("input", contents.inputs), ("output", contents.outputs))
+        for tensor in (contents.tensors[number] for number in numbers)
+        if tensor.kind == "INT16" and tensor.scales is not None and tensor.scales.single
+    )
+
+
 def _note(what: str, tensor: TfliteTensor, declared: Declared) -> str:
     meaning = declared.quantization
     return (

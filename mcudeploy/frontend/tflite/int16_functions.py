@@ -23,6 +23,7 @@ from mcudeploy.ops.int16 import (
     logistic_table,
     reciprocal_table,
 )
+from mcudeploy.ops.resize_int16 import ONE, ResizedInt16
 
 _BYTE, _WORD = 2**8, 2**32
 _MIDDLE = 2**7
@@ -209,6 +210,30 @@ def means(f: Formula, window: dict[str, Any], channels: int, counts: ArrayLike) 
     count = f.constant(np.asarray(counts, np.int64)[..., np.newaxis])
     negative = sums < 0
     made = (negative.choose(-sums, sums) + count // 2) // count
+    return f.cast(negative.choose(-made, made), "int16")
+
+
+def mean(f: Formula, axes: Sequence[int], scale: TwiceScale, shape: Sequence[int]) -> Expression:
+    """Input x."""
+    sums = f.node("ReduceSum", f.given("x"), f.constant(list(axes)), keepdims=0)
+    return _clipped(f, _scaled(f, sums, scale), UNBOUNDED).reshaped(*shape)
+
+
+def padded(f: Formula) -> Expression:
+    """Inputs x and pads."""
+    return f.cast(f.node("Pad", f.given("x"), f.given("pads")), "int16")
+
+
+def resized(f: Formula, rows: ResizedInt16, cols: ResizedInt16) -> Expression:
+    """Input x [N, H, W, C]."""
+    value = f.given("x")
+    for axis, samples in ((1, rows), (2, cols)):
+        weights = f.constant(np.array(samples.weight).reshape(-1, *[1] * (3 - axis)))
+        first, second = value.at(samples.first, axis), value.at(samples.second, axis)
+        value = first * (f.constant(ONE) - weights) + second * weights
+    half = f.constant(ONE * ONE // 2)
+    negative = value < 0
+    made = (negative.choose(-value, value) + half) // (ONE * ONE)
     return f.cast(negative.choose(-made, made), "int16")
 
 

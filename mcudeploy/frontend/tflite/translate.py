@@ -29,11 +29,12 @@ from mcudeploy.frontend.tflite import (
 from mcudeploy.frontend.tflite import (
     moves as moving,
 )
-from mcudeploy.frontend.tflite.borders import border_notes, with_real_borders
+from mcudeploy.frontend.tflite.borders import border_notes, int16_notes, with_real_borders
 from mcudeploy.frontend.tflite.calls import written_out
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
-from mcudeploy.frontend.tflite.int16_operators import INT16_TRANSLATIONS, is_int16
+from mcudeploy.frontend.tflite.int16_operators import INT16_TRANSLATIONS
+from mcudeploy.frontend.tflite.int16_tensors import is_int16
 from mcudeploy.frontend.tflite.reshaping import with_shapes
 from mcudeploy.frontend.tflite.variable_states import Translation, nothing
 from mcudeploy.frontend.tflite.variables import Variables, variables_of
@@ -218,7 +219,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
         refusals,
         tuple(writer.states),
         (*(stateful if writer.states else ()), *writer.functions),
-        (*border_notes(contents, declared), *writer.notes),
+        (*border_notes(contents, declared), *int16_notes(contents), *writer.notes),
         {writer.name(contents.tensors[number]): each for number, each in declared.items()},
         {label: each for label, each in writer.roundings.items() if label in live},
     )

@@ -20,7 +20,7 @@ from mcudeploy.frontend.tflite.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)
-class _UpsamplingAxis:
+class UpsamplingAxis:
     """Geometry along rows or columns: `taps` of the small filters and `pads` of the convolution. Each of its
     blocks has `stride` places; the result starts at place `first`.
     """
@@ -39,22 +39,30 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
     require_alike(image, kernel, 0)
     if kernel.data is None or len(result.shape) != 4 or result.shape[3] != kernel.shape[0]:
         raise Unsupported(f"its filter must be constant, and fit a result {list(result.shape)}")
-    same = operator.integer("Padding") == 0
-    strides = strides_of(operator)
-    rows, cols = (
-        _axis(image.shape[at], kernel.shape[at], stride, result.shape[at], same=same)
-        for at, stride in zip((1, 2), strides, strict=True)
-    )
+    rows, cols = upsampling_axes(operator, image, kernel, result)
     inputs = [writer.image(image), _filters(writer, kernel, rows, cols)]
     bias = bias_of(writer, writer.given(operator, 3), (image, kernel), result.shape[3])
     inputs += [_repeated(writer, name, rows.stride * cols.stride, result.shape[3]) for name in bias]
     pads = [rows.pads[0], cols.pads[0], rows.pads[1], cols.pads[1]]
     made = writer.channels_last(writer.node("Conv", inputs, kernel_shape=[rows.taps, cols.taps], pads=pads))
     stored = writer.as_stored(made, result, fused(operator))
-    writer.finish(result, _placed(writer, stored, result, rows, cols))
+    writer.finish(result, placed(writer, stored, result, rows, cols))
 
 
-def _axis(size: int, taps: int, stride: int, made: int, *, same: bool) -> _UpsamplingAxis:
+def upsampling_axes(
+    operator: TfliteOperator, image: TfliteTensor, kernel: TfliteTensor, result: TfliteTensor
+) -> tuple[UpsamplingAxis, UpsamplingAxis]:
+    """The geometry along rows and columns. Raises Unsupported for sizes that do not fit."""
+    same = operator.integer("Padding") == 0
+    strides = strides_of(operator)
+    rows, cols = (
+        _axis(image.shape[at], kernel.shape[at], stride, result.shape[at], same=same)
+        for at, stride in zip((1, 2), strides, strict=True)
+    )
+    return rows, cols
+
+
+def _axis(size: int, taps: int, stride: int, made: int, *, same: bool) -> UpsamplingAxis:
     """Result r of block q is the sum over j of input q - j times tap stride * j + r, minus the padding."""
     total = max((-(-made // stride) - 1) * stride + taps - made, 0)
     before = total // 2 if same else 0
@@ -63,31 +71,38 @@ def _axis(size: int, taps: int, stride: int, made: int, *, same: bool) -> _Upsam
     pads = each - 1 - skipped, blocks - 1 + skipped - size + 1
     if made < 1 or taps < 1 or min(pads) < 0:
         raise Unsupported(f"a result of {made} from {size} by {taps} taps with a stride of {stride}")
-    return _UpsamplingAxis(stride, each, pads, blocks, before % stride)
+    return UpsamplingAxis(stride, each, pads, blocks, before % stride)
 
 
-def _filters(writer: Writer, kernel: TfliteTensor, rows: _UpsamplingAxis, cols: _UpsamplingAxis) -> str:
+def _filters(writer: Writer, kernel: TfliteTensor, rows: UpsamplingAxis, cols: UpsamplingAxis) -> str:
     """The filters [stride * stride * K, C, taps, taps] of the places in a block, as float32."""
-    array = kernel.array()
+    quantized = kernel.kind != "FLOAT32"
+    turned = filters_of_places(
+        kernel.array(), (rows, cols), parameters(kernel).zero_point[0] if quantized else 0
+    )
+    name = writer.constant(np.ascontiguousarray(turned.transpose(0, 3, 1, 2)))
+    if not quantized:
+        return name
+    scales = parameters(kernel).repeated(rows.stride * cols.stride)
+    return writer.dequantized(name, scales.scale, kernel.dtype or "", scales)
+
+
+def filters_of_places(
+    array: NDArray[np.generic], axes: tuple[UpsamplingAxis, UpsamplingAxis], filling: int
+) -> NDArray[np.generic]:
+    """The small filters [stride * stride * K, taps, taps, C] of the places in a block, of [K, R, S, C]."""
+    rows, cols = axes
     count, height, width, depth = array.shape
     shape = count, rows.taps * rows.stride, cols.taps * cols.stride, depth
     if np.prod(shape, dtype=float) > MAX_TENSOR_ELEMENTS:
         raise Unsupported(
             f"its filter has the shape {list(array.shape)} for strides {rows.stride}, {cols.stride}"
         )
-    quantized = kernel.kind != "FLOAT32"
-    whole: NDArray[np.generic] = np.full(
-        shape, parameters(kernel).zero_point[0] if quantized else 0, array.dtype
-    )
+    whole: NDArray[np.generic] = np.full(shape, filling, array.dtype)
     whole[:, :height, :width] = array
     split = whole.reshape(count, rows.taps, rows.stride, cols.taps, cols.stride, depth)
-    turned = split[:, ::-1, :, ::-1].transpose(2, 4, 0, 5, 1, 3)
-    places = rows.stride * cols.stride
-    name = writer.constant(np.ascontiguousarray(turned).reshape(places * count, depth, rows.taps, cols.taps))
-    if not quantized:
-        return name
-    scales = parameters(kernel).repeated(places)
-    return writer.dequantized(name, scales.scale, kernel.dtype or "", scales)
+    turned = split[:, ::-1, :, ::-1].transpose(2, 4, 0, 1, 3, 5)
+    return np.ascontiguousarray(turned).reshape(-1, rows.taps, cols.taps, depth)
 
 
 def _repeated(writer: Writer, name: str, times: int, count: int) -> str:
@@ -97,8 +112,8 @@ def _repeated(writer: Writer, name: str, times: int, count: int) -> str:
     return name
 
 
-def _placed(
-    writer: Writer, name: str, result: TfliteTensor, rows: _UpsamplingAxis, cols: _UpsamplingAxis
+def placed(
+    writer: Writer, name: str, result: TfliteTensor, rows: UpsamplingAxis, cols: UpsamplingAxis
 ) -> str:
     """Rearrange blocks [N, H, W, stride * stride * K] to the result."""
     batch, height, width, channels = result.shape

@@ -203,3 +203,131 @@ def _(f: FlatFile) -> Any:
     f.operator("QUANTIZE", [x], y)
     f.operator("DEQUANTIZE", [y], z)
     return [x], [z]
+
+
+def transposed() -> None:
+    for name, taps, stride, dtype in (
+        ("", 3, 2, np.int64),
+        ("-bias-32", 4, 2, np.int32),
+        ("-plain", 3, 1, None),
+    ):
+
+        def upsampled(f: FlatFile, args: Any = (taps, stride, dtype)) -> Any:
+            taps, stride, dtype = args
+            x, w = int16(f, 1, 4, 5, 3), f.weights(6, taps, taps, 3)
+            y = int16(f, 1, 4 * stride, 5 * stride, 6, scale=0.003)
+            shape = f.constant([1, 4 * stride, 5 * stride, 6])
+            inputs = [shape, w, x, *([] if dtype is None else [bias(f, x, w, 6, dtype)])]
+            kind = {} if dtype is not np.int32 else {"QuantizedBiasType": 2}
+            f.operator("TRANSPOSE_CONV", inputs, y, Padding=SAME, StrideH=stride, StrideW=stride, **kind)
+            return [x], [y]
+
+        case("TRANSPOSE_CONV", f"int16{name}", lsb=0, oracle=False)(upsampled)
+
+
+transposed()
+
+
+def means() -> None:
+    for name, axes, keep, shape in (
+        ("-image", [1, 2], True, (1, 1, 1, 6)),
+        ("-rows", [1], False, (1, 5, 6)), ("-channels", [3], False, (1, 7, 5)),
+    ):  # fmt: skip
+
+        def mean(f: FlatFile, args: Any = (axes, keep, shape)) -> Any:
+            axes, keep, shape = args
+            x, y = int16(f, 1, 7, 5, 6), int16(f, *shape, scale=0.0004)
+            f.operator("MEAN", [x, f.constant(axes)], y, KeepDims=keep)
+            return [x], [y]
+
+        case("MEAN", f"int16{name}", lsb=0, oracle=False)(mean)
+
+
+means()
+
+
+@case("PAD", "int16", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, y = int16(f, 1, 4, 5, 3), int16(f, 1, 7, 5, 6)
+    f.operator("PAD", [x, f.constant([[0, 0], [1, 2], [0, 0], [2, 1]])], y)
+    return [x], [y]
+
+
+@case("CONCATENATION", "int16", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    a, b, y = int16(f, 1, 4, 5, 3), int16(f, 1, 4, 5, 2), int16(f, 1, 4, 5, 5)
+    f.operator("CONCATENATION", [a, b], y, Axis=3)
+    return [a, b], [y]
+
+
+def resized() -> None:
+    for op in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"):
+        for name, options in (
+            ("", {}),
+            ("-aligned", {"AlignCorners": True}),
+            ("-halves", {"HalfPixelCenters": True}),
+        ):
+            for size in ((7, 9), (3, 2)):
+
+                def resize(f: FlatFile, args: Any = (op, options, size)) -> Any:
+                    op, options, size = args
+                    x, y = int16(f, 1, 4, 5, 3), int16(f, 1, *size, 3)
+                    f.operator(op, [x, f.constant(size)], y, **options)
+                    return [x], [y]
+
+                case(op, f"int16{name}-{size[0]}", lsb=0, oracle=False)(resize)
+
+
+resized()
+
+
+@case("TRANSPOSE", "int16", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, y = int16(f, 1, 4, 5, 3), int16(f, 1, 3, 5, 4)
+    f.operator("TRANSPOSE", [x, f.constant([0, 3, 2, 1])], y)
+    return [x], [y]
+
+
+@case("STRIDED_SLICE", "int16", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, y = int16(f, 1, 6, 5, 7), int16(f, 1, 3, 4, 3)
+    ranges = [f.constant(each) for each in ([0, 0, 1, 1], [1, 6, 5, 7], [1, 2, 1, 2])]
+    f.operator(
+        "STRIDED_SLICE",
+        [x, *ranges],
+        y,
+        BeginMask=0,
+        EndMask=0,
+        EllipsisMask=0,
+        NewAxisMask=0,
+        ShrinkAxisMask=0,
+    )
+    return [x], [y]
+
+
+@case("SLICE", "int16", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, y = int16(f, 1, 6, 5, 7), int16(f, 1, 3, 5, 4)
+    f.operator("SLICE", [x, f.constant([0, 1, 0, 2]), f.constant([1, 3, 5, 4])], y)
+    return [x], [y]
+
+
+@case("SPLIT", "int16", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, parts = int16(f, 1, 6, 5, 8), [int16(f, 1, 6, 5, 4) for _ in range(2)]
+    f.operator("SPLIT", [f.constant([3]), x], parts, NumSplits=2)
+    return [x], parts
+
+
+@case("PACK", "int16", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    a, b, y = int16(f, 1, 5, 3), int16(f, 1, 5, 3), int16(f, 1, 2, 5, 3)
+    f.operator("PACK", [a, b], y, Axis=1, ValuesCount=2)
+    return [a, b], [y]
+
+
+@case("GATHER", "int16", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, y = int16(f, 6, 5), int16(f, 4, 5)
+    f.operator("GATHER", [x, f.constant([4, 0, 0, 3])], y, Axis=0, BatchDims=0)
+    return [x], [y]

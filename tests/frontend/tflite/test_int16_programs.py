@@ -15,6 +15,7 @@ from flat_int16_cases import bias, int16
 from harness import check_graph
 from programs import HOST, QUICK
 
+from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.verify.reference import Reference
@@ -86,3 +87,55 @@ def test_a_network_is_cut_and_verified(path: Path) -> None:
     assert report["verified"], report["reason"]
     assert report["mismatches"] == 0
     assert report["splits"] and report["arena_bytes"] < report["unsplit_arena_bytes"]
+
+
+def test_notes_say_what_the_integers_stand_for(path: Path) -> None:
+    notes = load(path).notes
+    assert "input 't0' is int16: real = 0.00100000005 * q" in notes
+    assert any(note.startswith("output") and note.endswith("real = 3.05175781e-05 * q") for note in notes)
+
+
+def refused(make: Any, folder: Path) -> str:
+    file = FlatFile()
+    with pytest.raises(ModelError) as caught:
+        load(file.save(folder, *make(file)))
+    (problem,) = caught.value.problems
+    return problem.reason
+
+
+def test_zero_points(tmp_path: Path) -> None:
+    def make(f: FlatFile) -> Any:
+        x = f.add(1, 8, kind="INT16", scale=(0.1,), zero_point=(3,))
+        f.operator("RELU", [x], y := int16(f, 1, 8))
+        return [x], [y]
+
+    assert refused(make, tmp_path) == "tensor 't0' is INT16 with a zero point; TFLite needs 0"
+
+
+def test_scales_that_are_powers_of_two(tmp_path: Path) -> None:
+    def make(f: FlatFile) -> Any:
+        a, b, y = (int16(f, 1, 8, scale=2.0**-12) for _ in range(3))
+        f.operator("ADD", [a, b], y, PotScaleInt16=True)
+        return [a, b], [y]
+
+    assert "its scales are powers of two" in refused(make, tmp_path)
+
+
+def test_a_depthwise_bias_of_32_bits(tmp_path: Path) -> None:
+    def make(f: FlatFile) -> Any:
+        x, w = int16(f, 1, 4, 4, 3), f.weights(1, 3, 3, 3, axis=3)
+        options = {**window(SAME, 1), "DepthMultiplier": 1}
+        y = int16(f, 1, 4, 4, 3)
+        f.operator("DEPTHWISE_CONV_2D", [x, w, bias(f, x, w, 3, np.int32)], y, **options)
+        return [x], [y]
+
+    assert refused(make, tmp_path) == "its bias is INT32; TFLite takes INT64 with int16 activations"
+
+
+def test_a_batch(tmp_path: Path) -> None:
+    def make(f: FlatFile) -> Any:
+        x, w, y = int16(f, 2, 4, 4, 3), f.weights(5, 1, 1, 3), int16(f, 2, 4, 4, 5)
+        f.operator("CONV_2D", [x, w, bias(f, x, w, 5)], y, **window(VALID, 1))
+        return [x], [y]
+
+    assert "the batch is 2; with int16 activations it must be 1" in refused(make, tmp_path)

@@ -1,0 +1,158 @@
+"""Convolutions and products of int16 activations by int8 weights (16x8), as TFLite computes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.tflite import int16_functions as functions
+from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
+from mcudeploy.frontend.tflite.dense import require_alike, require_ranks
+from mcudeploy.frontend.tflite.formula import Formula, formula_node
+from mcudeploy.frontend.tflite.int16_functions import Finish
+from mcudeploy.frontend.tflite.int16_tensors import bounds_of, require_one_image, scale_of
+from mcudeploy.frontend.tflite.scales import fused, scales_of
+from mcudeploy.frontend.tflite.upsampling import filters_of_places, placed, upsampling_axes
+from mcudeploy.frontend.tflite.windows import window_attributes
+from mcudeploy.frontend.tflite.writer import Writer
+from mcudeploy.ops.conv_int16 import SumScales, SumTies
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Product:
+    """A convolution or matrix product: its input, its weights with the output channels first, its bias, its
+    result.
+    """
+
+    source: TfliteTensor
+    weights: TfliteTensor
+    stored: NDArray[np.int8]
+    bias: TfliteTensor | None
+    result: TfliteTensor
+
+
+def conv(writer: Writer, operator: TfliteOperator) -> None:
+    """CONV_2D: image [1, H, W, C], filter [K, R, S, C / groups]."""
+    kernel = writer.input(operator, 1)
+    require_ranks(writer.input(operator, 0), kernel)
+    _convolution(writer, operator, _int8(kernel), axis=0)
+
+
+def depthwise(writer: Writer, operator: TfliteOperator) -> None:
+    """DEPTHWISE_CONV_2D: image [1, H, W, C], filter [1, R, S, C * multiplier]."""
+    kernel = writer.input(operator, 1)
+    require_ranks(writer.input(operator, 0), kernel)
+    bias = writer.given(operator, 2)
+    if bias is not None and bias.kind == "INT32":
+        raise Unsupported("its bias is INT32; TFLite takes INT64 with int16 activations")
+    _convolution(writer, operator, _int8(kernel).transpose(3, 1, 2, 0), axis=3)
+
+
+def _convolution(writer: Writer, operator: TfliteOperator, stored: NDArray[np.int8], *, axis: int) -> None:
+    image, kernel, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
+    require_alike(image, kernel, axis)
+    depth, channels = stored.shape[3], image.shape[3]
+    groups = channels // max(depth, 1)
+    if depth < 1 or channels % depth or len(stored) % max(groups, 1):
+        raise Unsupported(f"a filter {list(kernel.shape)} does not fit {channels} input channels")
+    require_one_image(image)
+    window = window_attributes(operator, image.shape[1:3], stored.shape[1:3])
+    bias = writer.given(operator, 2)
+    ties: SumTies = "twice" if bias is not None and bias.kind == "INT32" else "up"
+    product = _Product(image, kernel, stored, bias, result)
+    finish = _finish(operator, product, ties)
+    f = Formula()
+    f.result("y", functions.convolution(f, finish, window, groups))
+    facts = {**window, "group": groups, **_facts(finish)}
+    writer.keep(result, formula_node(writer, "ConvInt16", _operands(writer, product, finish), f, **facts))
+
+
+def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
+    """FULLY_CONNECTED: any input taken as rows of D values, weights [K, D]."""
+    source, weights, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
+    if operator.integer("WeightsFormat") != 0:
+        raise Unsupported("shuffled weights are not supported; convert the model again")
+    if len(weights.shape) != 2 or weights.shape[1] < 1 or source.elements % weights.shape[1]:
+        raise Unsupported(f"an input of {source.elements} values does not fit weights {list(weights.shape)}")
+    require_alike(source, weights, 0)
+    channels, depth = weights.shape
+    if result.elements != source.elements // depth * channels:
+        raise Unsupported(f"{list(source.shape)} cannot become {list(result.shape)}")
+    product = _Product(source, weights, _int8(weights), writer.given(operator, 2), result)
+    finish = _finish(operator, product, "away")
+    f = Formula()
+    f.result("y", functions.dense(f, finish, (channels, depth), result.shape))
+    operands = _operands(writer, product, finish)
+    writer.keep(result, formula_node(writer, "DenseInt16", operands, f, **_facts(finish)))
+
+
+def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
+    """TRANSPOSE_CONV: a convolution that computes all pixels of a block at once, and moves."""
+    kernel, image, result = writer.input(operator, 1), writer.input(operator, 2), writer.output(operator)
+    require_ranks(image, kernel)
+    require_alike(image, kernel, 0)
+    stored = _int8(kernel)
+    if len(result.shape) != 4 or result.shape[3] != len(stored):
+        raise Unsupported(f"its filter {list(kernel.shape)} does not fit a result {list(result.shape)}")
+    require_one_image(image)
+    rows, cols = upsampling_axes(operator, image, kernel, result)
+    filters = filters_of_places(stored, (rows, cols), 0).astype(np.int8)
+    bias = writer.given(operator, 3)
+    ties: SumTies = "twice" if bias is not None and bias.kind == "INT32" else "up"
+    product = _Product(image, kernel, filters, bias, result)
+    finish = _finish(operator, product, ties)
+    pads = [rows.pads[0], cols.pads[0], rows.pads[1], cols.pads[1]]
+    window = {"kernel_shape": [rows.taps, cols.taps], "pads": pads}
+    f = Formula()
+    f.result("y", functions.convolution(f, finish, window, 1))
+    facts = {**window, **_facts(finish)}
+    made = formula_node(writer, "ConvInt16", _operands(writer, product, finish), f, **facts)
+    writer.known(made, (1, rows.blocks, cols.blocks, len(filters)), "int16")
+    writer.keep(result, placed(writer, made, result, rows, cols))
+
+
+def _int8(weights: TfliteTensor) -> NDArray[np.int8]:
+    if weights.kind != "INT8":
+        raise Unsupported(f"its weights are {weights.kind}; with int16 activations they must be INT8")
+    if any(scales_of(weights).zero_point):
+        raise Unsupported("its weights have a zero point; with int16 activations it must be 0")
+    return weights.array().astype(np.int8)
+
+
+def _finish(operator: TfliteOperator, product: _Product, ties: SumTies) -> Finish:
+    """The scales of the sums as TFLite computes them, in double precision."""
+    weights = np.array(scales_of(product.weights).scale, np.float32).astype(np.float64)
+    factors = scale_of(product.source) * weights / scale_of(product.result)
+    factors = np.broadcast_to(
+        factors if factors.size == 1 else np.resize(factors, len(product.stored)), len(product.stored)
+    )
+    bounds = bounds_of(fused(operator), product.result)
+    return Finish(SumScales.of(np.ascontiguousarray(factors), ties), ties, bounds)
+
+
+def _operands(writer: Writer, product: _Product, finish: Finish) -> dict[str, str]:
+    bias, channels = product.bias, len(product.stored)
+    added = np.zeros(channels, np.int64)
+    if bias is not None:
+        if bias.kind not in ("INT32", "INT64") or bias.data is None or channels % max(bias.elements, 1):
+            raise Unsupported(f"its bias needs {channels} constants of INT64 or INT32, not {bias.kind}")
+        added = np.resize(bias.array().astype(np.int64), channels)
+    return {
+        "x": writer.raw(product.source),
+        "weights": writer.constant(np.ascontiguousarray(product.stored)),
+        "bias": writer.constant(added),
+        "multipliers": writer.constant(finish.scales.multipliers),
+        "shifts": writer.constant(finish.scales.shifts),
+    }
+
+
+def _facts(finish: Finish) -> dict[str, Any]:
+    return {
+        "ties": finish.ties,
+        "left_shift": finish.scales.left_shift,
+        "bounds": [finish.bounds.low, finish.bounds.high],
+    }
