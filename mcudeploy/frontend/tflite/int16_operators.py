@@ -5,6 +5,7 @@ Values are the stored integers, whose zero point is 0.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf, isfinite, log2, prod
 from typing import Any
 
@@ -47,7 +48,7 @@ def binary(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(
             "its scales are powers of two, which TFLite adds in another way; convert the model again"
         )
-    factors = [scales[0] * scales[1] / made] * 3
+    factors = [_float_quotient(scales, made)] * 3
     if function != "mul":
         common = 2 * max(scales)
         factors = [scales[0] / common, scales[1] / common, common / (2.0**15 * made)]
@@ -63,6 +64,14 @@ def binary(writer: Writer, operator: TfliteOperator) -> None:
     writer.keep(result, formula_node(writer, "BinaryInt16", inputs, f, **facts))
 
 
+def _float_quotient(factors: Sequence[float], divisor: float) -> float:
+    """A product divided by a scale, each step rounded to float32 where TFLite does so."""
+    product = np.float32(factors[0])
+    for factor in factors[1:]:
+        product = np.float32(product * np.float32(factor))
+    return float(np.float32(product / np.float32(divisor)))
+
+
 def _is_power(scale: float) -> bool:
     return log2(scale) == round(log2(scale))
 
@@ -70,7 +79,7 @@ def _is_power(scale: float) -> bool:
 def clip(writer: Writer, operator: TfliteOperator) -> None:
     """RELU and similar operators."""
     source, result = writer.input(operator, 0), writer.output(operator)
-    scale = TwiceScale.of(scale_of(source) / scale_of(result))
+    scale = TwiceScale.of(_float_quotient([scale_of(source)], scale_of(result)))
     bounds = bounds_of(CLIPS[operator.op], result)
     _rescaled(writer, source, result, Rescaling(scale, scale, bounds=bounds))
 
@@ -78,11 +87,12 @@ def clip(writer: Writer, operator: TfliteOperator) -> None:
 def leaky_relu(writer: Writer, operator: TfliteOperator) -> None:
     """LEAKY_RELU."""
     source, result = writer.input(operator, 0), writer.output(operator)
-    ratio, alpha = scale_of(source) / scale_of(result), float(np.float32(operator.number("Alpha")))
+    scales, alpha = (scale_of(source), scale_of(result)), operator.number("Alpha")
     if not isfinite(alpha):
         raise Unsupported(f"alpha is {alpha}")
-    below = TwiceScale.of(scale_of(source) * abs(alpha) / scale_of(result))
-    _rescaled(writer, source, result, Rescaling(TwiceScale.of(ratio), below, negated=alpha < 0))
+    above = TwiceScale.of(_float_quotient(scales[:1], scales[1]))
+    below = TwiceScale.of(_float_quotient([scales[0], abs(alpha)], scales[1]))
+    _rescaled(writer, source, result, Rescaling(above, below, negated=alpha < 0))
 
 
 def _rescaled(writer: Writer, source: TfliteTensor, result: TfliteTensor, what: Rescaling) -> None:
@@ -160,7 +170,7 @@ def softmax(writer: Writer, operator: TfliteOperator) -> None:
     _require_unit(result)
     if not 0 < beta < inf:
         raise Unsupported(f"beta is {beta:g}; it must be positive")
-    scale = TwiceScale.of(scale_of(source) * float(np.float32(beta)) / _SOFTMAX_UNIT)
+    scale = TwiceScale.of(float(np.float32(scale_of(source)) * np.float32(beta)) / _SOFTMAX_UNIT)
     f = Formula()
     f.result("y", functions.softmax(f, scale))
     facts = {"scale": [scale.multiplier, scale.exponent]}

@@ -331,3 +331,17 @@ def _(f: FlatFile) -> Any:
     x, y = int16(f, 6, 5), int16(f, 4, 5)
     f.operator("GATHER", [x, f.constant([4, 0, 0, 3])], y, Axis=0, BatchDims=0)
     return [x], [y]
+
+
+@case("RELU", "int16-of-float32-quotients", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, y = int16(f, 1, 300, 300, scale=0.000_652_863_94), int16(f, 1, 300, 300, scale=0.000_893_883_76)
+    f.operator("RELU", [x], y)
+    return [x], [y]
+
+
+@case("LEAKY_RELU", "int16-of-float32-quotients", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, y = int16(f, 1, 300, 300, scale=0.000_018_922_412), int16(f, 1, 300, 300, scale=0.000_014_670_368)
+    f.operator("LEAKY_RELU", [x], y, Alpha=0.37)
+    return [x], [y]
