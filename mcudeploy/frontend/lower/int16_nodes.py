@@ -165,16 +165,18 @@ def _softmax(builder: Builder, node: Node) -> None:
 
 
 def _mean(builder: Builder, node: Node) -> None:
-    """The mean over axes that are stored dimensions."""
-    value = builder.integers(node.inputs[0])
-    axes = node.integers("axes") or ()
-    shape, dimensions = dimensions_of(builder, value, axes)
-    op = MeanInt16(tuple(sorted(dimensions)), _scale(node, "scale"))
-    tensor = _emitted(builder, node, op, (builder.viewed(value.tensor, shape),))
-    index = regrown(value.index, shape, axes, dimensions, builder.shape_of(tensor))
-    if not node.integer("keepdims", 0):
-        index = np.squeeze(index, tuple(axes))
-    builder.define(node.output, OnnxValue(tensor, index, real=False))
+    """The mean over axes that are stored dimensions; axes of one element are none."""
+    value, scale = builder.integers(node.inputs[0]), _scale(node, "scale")
+    axes = [axis for axis in node.integers("axes") or () if value.shape[axis] > 1]
+    if axes:
+        shape, dimensions = dimensions_of(builder, value, axes)
+        op: OperatorDef = MeanInt16(tuple(sorted(dimensions)), scale)
+        tensor = _emitted(builder, node, op, (builder.viewed(value.tensor, shape),))
+        index = regrown(value.index, shape, axes, dimensions, builder.shape_of(tensor))
+    else:
+        tensor, index = _emitted(builder, node, RescaleInt16(scale, scale), (value.tensor,)), value.index
+    made = _result_shape(builder, node, index.shape)
+    builder.define(node.output, OnnxValue(tensor, index.reshape(made), real=False))
 
 
 def _resize(builder: Builder, node: Node) -> None:

@@ -33,6 +33,7 @@ _BINARY: dict[str, Int16Function] = {"ADD": "add", "SUB": "sub", "MUL": "mul"}
 _LEAST_INTEGER_BITS = 3
 """Bits of the integers of the argument of a function that a table has."""
 _TABLE_UNIT = 3 * 4096.0
+_NEAR_POWER = 1e-3
 _SOFTMAX_UNIT = 10.0 / 65535.0
 _ONE = 2.0**-15
 
@@ -73,7 +74,9 @@ def _float_quotient(factors: Sequence[float], divisor: float) -> float:
 
 
 def _is_power(scale: float) -> bool:
-    return log2(scale) == round(log2(scale))
+    """Whether TFLite takes a scale for a power of two."""
+    exponent = log2(scale)
+    return abs(exponent - round(exponent)) < _NEAR_POWER
 
 
 def clip(writer: Writer, operator: TfliteOperator) -> None:
@@ -241,7 +244,6 @@ def mean(writer: Writer, operator: TfliteOperator) -> None:
     facts: dict[str, Any] = {
         "axes": along,
         "scale": [multiplier, exponent],
-        "keepdims": int(operator.flag("KeepDims")),
     }
     writer.keep(result, formula_node(writer, "MeanInt16", {"x": writer.raw(source)}, f, **facts))
 

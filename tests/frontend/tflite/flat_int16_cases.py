@@ -130,13 +130,14 @@ def functions() -> None:
 
         case(op, "int16", lsb=0, oracle=False)(function)
     for op in ("LOGISTIC", "TANH"):
+        for name, scale in (("", 2.0**-11), ("-nearly", 0.9998 * 2.0**-12)):
 
-        def of_power(f: FlatFile, op: str = op) -> Any:
-            x, y = int16(f, 1, 9, 40, scale=2.0**-11), int16(f, 1, 9, 40, scale=_ONE)
-            f.operator(op, [x], y)
-            return [x], [y]
+            def of_power(f: FlatFile, op: str = op, scale: float = scale) -> Any:
+                x, y = int16(f, 1, 9, 40, scale=scale), int16(f, 1, 9, 40, scale=_ONE)
+                f.operator(op, [x], y)
+                return [x], [y]
 
-        case(op, "int16-power-of-two", lsb=0, oracle=False)(of_power)
+            case(op, f"int16-power-of-two{name}", lsb=0, oracle=False)(of_power)
     for alpha in (0.1, -0.3):
 
         def leaky(f: FlatFile, alpha: float = alpha) -> Any:
@@ -231,7 +232,8 @@ transposed()
 def means() -> None:
     for name, axes, keep, shape in (
         ("-image", [1, 2], True, (1, 1, 1, 6)),
-        ("-rows", [1], False, (1, 5, 6)), ("-channels", [3], False, (1, 7, 5)),
+        ("-rows", [1], False, (1, 5, 6)),
+        ("-channels", [3], False, (1, 7, 5)), ("-batch", [0], False, (7, 5, 6)),
     ):  # fmt: skip
 
         def mean(f: FlatFile, args: Any = (axes, keep, shape)) -> Any:
