@@ -14,6 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
 from mcudeploy.frontend.decompose.attention_rules import attention
 from mcudeploy.frontend.decompose.conv_rules import conv_transpose
+from mcudeploy.frontend.decompose.gelu_rules import fast_gelu, gelu, quick_gelu
 from mcudeploy.frontend.decompose.index_rules import (
     compress,
     gather_elements,
@@ -161,7 +162,10 @@ RULES: dict[str, Rule] = {
 
 
 MICROSOFT_RULES: dict[str, Rule] = {
+    "BiasGelu": gelu,
     "DequantizeLinear": same,
+    "FastGelu": fast_gelu,
+    "Gelu": gelu,
     "MatMulIntegerToFloat": matmul_integer_to_float,
     "MatMulNBits": matmul_nbits,
     "QGemm": qgemm,
@@ -175,8 +179,9 @@ MICROSOFT_RULES: dict[str, Rule] = {
     "QLinearSigmoid": of_one("Sigmoid"),
     "QLinearSoftmax": qlinear_softmax,
     "QuantizeLinear": same,
+    "QuickGelu": quick_gelu,
 }
-"""Rules for operators of the domain com.microsoft, which ONNX Runtime's quantiser writes."""
+"""Rules for operators of the domain com.microsoft, which ONNX Runtime's quantiser and optimiser write."""
 
 
 def require_finite(proto: ModelProto) -> None:
