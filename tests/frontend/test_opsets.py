@@ -37,19 +37,24 @@ def test_an_opset_that_was_not_tested_is_read(tmp_path: Path, monkeypatch: pytes
     )
 
 
-@pytest.mark.parametrize(("opset", "way_out"), [(6, "convert"), (OPSETS.stop, "torch.onnx.export")])
-def test_opsets_that_are_not_read(opset: int, way_out: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("op", "opset", "way_out"), [("Unknown", 6, "convert"), ("Relu", OPSETS.stop, "torch.onnx.export")]
+)
+def test_opsets_that_are_not_read(op: str, opset: int, way_out: str, tmp_path: Path) -> None:
     with pytest.raises(
         ModelError, match=rf"opset {opset}; opsets 7 to {OPSETS.stop - 1} are read.*{way_out}"
     ):
-        load(save(model_of(node("Relu", "x", "y"), opset=opset), tmp_path))
+        load(save(model_of(node(op, "x", "y"), opset=opset), tmp_path))
 
 
 def test_operators_of_another_set_are_named(tmp_path: Path) -> None:
     model = model_of(helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml"))
     model.opset_import[0].domain = "ai.onnx.ml"
-    with pytest.raises(ModelError, match=r"operators are of ai\.onnx\.ml.*Trees.*hummingbird-ml"):
+    with pytest.raises(ModelError) as caught:
         load(save(model, tmp_path))
+    (problem,) = caught.value.problems
+    assert problem.op == "ai.onnx.ml::Binarizer"
+    assert "hummingbird-ml" in problem.reason
 
 
 def test_versions_that_are_stated_twice(tmp_path: Path) -> None:

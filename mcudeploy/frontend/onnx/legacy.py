@@ -1,0 +1,186 @@
+"""Files that ONNX Runtime loads although they break a rule of ONNX: put right before they are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from heapq import heapify, heappop, heappush
+
+from onnx import ModelProto, NodeProto, helper, shape_inference, version_converter
+from onnx.version_converter import ConvertError
+
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, graphs_in, graphs_of, held_by, opset_of
+
+_RUN_FROM = 7
+"""First opset that ONNX Runtime runs."""
+_FALLBACK_OPSET = 17
+"""Opset of a file that uses no operator of ONNX itself."""
+_INITIALIZERS_ALONE = 4
+"""First file format in which initializers need not be inputs."""
+_NORMALIZES_FROM, _NORMALIZED_IN = 17, 11
+"""First opset with LayerNormalization, and the first in whose models ONNX Runtime is asked for it."""
+_ASIDE = "mcudeploy.aside"
+_ONNX_FAULTS = (RuntimeError, ValueError, TypeError, IndexError, ConvertError)
+
+
+def put_right(proto: ModelProto) -> ModelProto:
+    """Order the nodes, name ONNX's operator set, convert one that is too old, and state the types of outputs.
+
+    What cannot be put right stays, and is refused when the file is checked.
+    """
+    for graph in graphs_of(proto.graph):
+        ordered = _ordered(list(graph.node))
+        if ordered is not None:
+            del graph.node[:]
+            graph.node.extend(ordered)
+    _name_operator_set(proto)
+    proto = _with_normalizations(_runnable(proto))
+    _state_types(proto)
+    return proto
+
+
+def _ordered(nodes: list[NodeProto]) -> list[NodeProto] | None:
+    """The nodes in their order in the file, as far as each follows the makers of what it reads.
+
+    None if they are in order already, form a cycle, or write a value twice.
+    """
+    makers = {name: number for number, node in enumerate(nodes) for name in node.output if name}
+    if len(makers) != sum(bool(name) for node in nodes for name in node.output):
+        return None
+    before = [{makers[name] for name in _read(node) if name in makers} for node in nodes]
+    if all(number > max(others, default=-1) for number, others in enumerate(before)):
+        return None
+    readers: dict[int, list[int]] = {}
+    for number, others in enumerate(before):
+        for other in others:
+            readers.setdefault(other, []).append(number)
+    ready = [number for number, others in enumerate(before) if not others]
+    heapify(ready)
+    ordered = []
+    while ready:
+        number = heappop(ready)
+        ordered.append(nodes[number])
+        for reader in readers.get(number, ()):
+            before[reader].discard(number)
+            if not before[reader]:
+                heappush(ready, reader)
+    return [_copy(node) for node in ordered] if len(ordered) == len(nodes) else None
+
+
+def _read(node: NodeProto) -> set[str]:
+    """The values that a node or the graphs inside it read."""
+    names = {name for name in node.input if name}
+    for graph in graphs_in(node):
+        names.update(*(_read(inner) for inner in graph.node), (value.name for value in graph.output))
+    return names
+
+
+def _copy(node: NodeProto) -> NodeProto:
+    result = NodeProto()
+    result.CopyFrom(node)
+    return result
+
+
+def _name_operator_set(proto: ModelProto) -> None:
+    """State a version of ONNX's own operators for a file that has none of them."""
+    stated = {entry.domain for entry in proto.opset_import}
+    own = any(node.domain in ONNX_DOMAINS for graph in graphs_of(proto.graph) for node in graph.node)
+    if stated and stated.isdisjoint(ONNX_DOMAINS) and not own:
+        proto.opset_import.append(helper.make_opsetid("", _FALLBACK_OPSET))
+
+
+def _runnable(proto: ModelProto) -> ModelProto:
+    """Convert an operator set that ONNX Runtime does not run; the model itself if that fails."""
+    if not proto.opset_import or opset_of(proto) >= _RUN_FROM:
+        return proto
+    made = ModelProto()
+    made.CopyFrom(proto)
+    with suppress(*_ONNX_FAULTS):
+        del made.graph.value_info[:]
+        made = version_converter.convert_version(shape_inference.infer_shapes(made), _RUN_FROM - 1)
+        _align_operands(made)
+        made = version_converter.convert_version(shape_inference.infer_shapes(made), _RUN_FROM)
+        _as_initializers(made)
+        return made
+    return proto
+
+
+def _as_initializers(proto: ModelProto) -> None:
+    """Make Constant nodes initializers: before opset 9 they hold floats only, and converted ones integers."""
+    for node in proto.graph.node:
+        held = held_by(node)
+        if held is not None:
+            proto.graph.initializer.append(held)
+            proto.graph.initializer[-1].name = node.output[0]
+    kept = [node for node in proto.graph.node if held_by(node) is None]
+    del proto.graph.node[:]
+    proto.graph.node.extend(kept)
+    proto.ir_version = max(proto.ir_version, _INITIALIZERS_ALONE)
+
+
+def _align_operands(proto: ModelProto) -> None:
+    """Give second operands that are broadcast from an axis on as many axes behind it as the first one has.
+
+    ONNX's converter takes no scalars, and drops the axis.
+    """
+    ranks = {name: len(tensor.dims) for name, tensor in constants_of(proto.graph).items()}
+    for value in (*shape_inference.infer_shapes(proto).graph.value_info, *proto.graph.input):
+        if value.type.tensor_type.HasField("shape"):
+            ranks.setdefault(value.name, len(value.type.tensor_type.shape.dim))
+    nodes: list[NodeProto] = []
+    for number, node in enumerate(proto.graph.node):
+        given = {item.name: item.i for item in node.attribute if item.name in ("axis", "broadcast")}
+        if given.get("broadcast") and set(node.input[:2]) <= ranks.keys():
+            first, second = (ranks[name] for name in node.input[:2])
+            behind = first - given["axis"] - second if "axis" in given else int(second == 0)
+            if behind > 0:
+                name = f"{node.output[0]}/operand {number}"
+                axes = range(second, second + behind)
+                nodes.append(helper.make_node("Unsqueeze", [node.input[1]], [name], axes=axes))
+                node.input[1] = name
+            kept = [item for item in node.attribute if item.name != "axis"]
+            del node.attribute[:]
+            node.attribute.extend(kept)
+        nodes.append(_copy(node))
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+
+
+def _with_normalizations(proto: ModelProto) -> ModelProto:
+    """Convert a model with LayerNormalization, which ONNX Runtime has in every opset, to one that has it."""
+    if opset_of(proto) not in range(_NORMALIZED_IN, _NORMALIZES_FROM):
+        return proto
+    made = ModelProto()
+    made.CopyFrom(proto)
+    aside = [node for node in made.graph.node if _normalizes(node, ONNX_DOMAINS)]
+    if not aside:
+        return proto
+    for node in aside:  # the converter leaves nodes of other domains alone
+        node.domain = _ASIDE
+    made.opset_import.append(helper.make_opsetid(_ASIDE, 1))
+    try:
+        made = version_converter.convert_version(made, _NORMALIZES_FROM)
+    except _ONNX_FAULTS:
+        return proto
+    for node in made.graph.node:
+        if _normalizes(node, (_ASIDE,)):
+            node.domain = ""
+    kept = [entry for entry in made.opset_import if entry.domain != _ASIDE]
+    del made.opset_import[:]
+    made.opset_import.extend(kept)
+    return made
+
+
+def _normalizes(node: NodeProto, domains: Sequence[str]) -> bool:
+    return node.op_type == "LayerNormalization" and node.domain in domains
+
+
+def _state_types(proto: ModelProto) -> None:
+    """State the types of outputs that the file leaves open, if they follow from the nodes."""
+    untyped = [value for value in proto.graph.output if value.type.WhichOneof("value") is None]
+    if not untyped:
+        return
+    with suppress(*_ONNX_FAULTS):
+        inferred = {value.name: value for value in shape_inference.infer_shapes(proto).graph.output}
+        for value in untyped:
+            value.type.CopyFrom(inferred[value.name].type)
