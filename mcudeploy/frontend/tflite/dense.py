@@ -10,6 +10,13 @@ from mcudeploy.frontend.tflite.scales import fused, parameters, scales_of
 from mcudeploy.frontend.tflite.windows import window_attributes
 from mcudeploy.frontend.tflite.writer import Writer
 
+_QUANTIZED = ("INT8", "UINT8")
+_DYNAMIC_RANGE = (
+    "weights are quantised and activations are not (dynamic range quantisation): the program stores these "
+    "weights as float32, 4 bytes each, and computes with exact activations, which TFLite rounds to int8 first; full "
+    "integer quantisation takes a quarter of the flash"
+)
+
 
 def conv(writer: Writer, operator: TfliteOperator) -> None:
     """CONV_2D: image [N, H, W, C], filter [K, R, S, C / groups]."""
@@ -41,6 +48,7 @@ def _convolution(
 ) -> None:
     image, kernel, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
     require_alike(image, kernel, axis)
+    note_dynamic_range(writer, image, kernel)
     rows, cols = kernel.shape[1:3]
     attributes = window_attributes(operator, image.shape[1:3], (rows, cols))
     inputs = [writer.image(image), writer.node("Transpose", [writer.real(kernel)], main=False, perm=perm)]
@@ -51,19 +59,21 @@ def _convolution(
 
 
 def require_alike(image: TfliteTensor, kernel: TfliteTensor, axis: int) -> None:
-    """Require both float, or both quantised, the filter along its output channels `axis`.
+    """Require scales of the filter along its output channels `axis`. Raises Unsupported for others.
 
-    Raises Unsupported for others.
+    Quantised weights of a float input (dynamic range quantisation) count as the real numbers they stand for.
     """
-    if image.kind == "FLOAT32" and kernel.kind in ("INT8", "UINT8"):
-        raise Unsupported(
-            "its weights are quantised and its input is not (dynamic range quantisation); convert the model "
-            "with full integer quantisation, which needs a representative data set, or without any"
-        )
-    if kernel.kind in ("INT8", "UINT8"):
+    if kernel.kind in _QUANTIZED:
         scales = parameters(kernel)
         if not scales.single and scales.axis != axis:
             raise Unsupported(f"the weights have scales along axis {scales.axis}; channels are axis {axis}")
+
+
+def note_dynamic_range(writer: Writer, source: TfliteTensor, weights: TfliteTensor) -> None:
+    """Report, once, that weights of a float input are stored as floats."""
+    if source.kind == "FLOAT32" and weights.kind in _QUANTIZED and _DYNAMIC_RANGE not in writer.notes:
+        writer.notes.append(_DYNAMIC_RANGE)
+        writer.journal(lambda: writer.notes.remove(_DYNAMIC_RANGE))
 
 
 def bias_of(
@@ -106,6 +116,7 @@ def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
     if depth < 1 or source.elements % depth:
         raise Unsupported(f"an input of {source.elements} values does not fit weights {list(weights.shape)}")
     require_alike(source, weights, 0)
+    note_dynamic_range(writer, source, weights)
     rows = source.elements // depth
     name = writer.real(source)
     if source.shape != (rows, depth):

@@ -127,10 +127,11 @@ def _require_fitting(tensors: _Tensors, rank: int) -> None:
     if tensors.times.data is None or tensors.features.data is None:
         raise Unsupported("its weights must be constant")
     kinds = {tensors.state.kind, tensors.times.kind}
-    if kinds not in ({"FLOAT32"}, {"INT8"}, {"INT16"}):
+    dynamic = tensors.state.kind == "FLOAT32" and tensors.times.kind == "INT8"
+    if kinds not in ({"FLOAT32"}, {"INT8"}, {"INT16"}) and not dynamic:
         raise Unsupported(
             f"its state is {tensors.state.kind}, its weights over time {tensors.times.kind}; both must be "
-            "FLOAT32, INT8 or INT16"
+            "FLOAT32, INT8 or INT16, or the weights of a FLOAT32 state INT8"
         )
 
 

@@ -78,6 +78,10 @@ class Writer:
         self._journal.clear()
         self._fresh.clear()
 
+    def journal(self, back: Callable[[], object]) -> None:
+        """Register how a change by the current operator is reverted if the operator is refused."""
+        self._journal.append(back)
+
     def given(self, operator: TfliteOperator, position: int) -> TfliteTensor | None:
         """An input tensor; None if it is left out."""
         number = operator.inputs[position] if position < len(operator.inputs) else -1

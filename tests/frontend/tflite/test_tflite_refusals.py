@@ -93,12 +93,6 @@ def test_inputs_of_types_that_onnx_does_not_have(tmp_path: Path) -> None:
     assert "'t0' is RESOURCE" in fault(f.content([x], [y]), tmp_path)
 
 
-def _hybrid(f: FlatFile) -> Any:
-    x, w = f.add(1, 8), f.weights(4, 8, axis=None)
-    f.operator("FULLY_CONNECTED", [x, w, -1], y := f.add(1, 4))
-    return [x], [y], "full integer quantisation"
-
-
 def _strides(f: FlatFile) -> Any:
     x, w, y = f.int8(1, 5, 5, 4), f.weights(3, 1, 1, 4), f.int8(1, 5, 5, 3)
     f.operator("CONV_2D", [x, w, -1], y, **window(VALID, 0))
@@ -156,7 +150,7 @@ def _new_axis(f: FlatFile) -> Any:
 @pytest.mark.parametrize(
     "make",
     [
-        _hybrid, _strides, _padding, _activation, _no_scale, _zero_point, _variable, _scales_along_inputs,
+        _strides, _padding, _activation, _no_scale, _zero_point, _variable, _scales_along_inputs,
         _no_inputs, _new_axis,
     ],
 )  # fmt: skip
