@@ -17,8 +17,8 @@ _MOST_ELEMENTS = 1024
 """Limit of the elements that are folded: shapes are short."""
 
 
-def _slice(operator: TfliteOperator, values: Sequence[Integers]) -> Integers:
-    source, *limits = values
+def sliced(operator: TfliteOperator, source: Integers, limits: Sequence[Integers]) -> Integers:
+    """The part that STRIDED_SLICE takes; `limits` are the begins, ends and steps."""
     begins, ends, steps = (each.tolist() for each in limits)
     index: list[int | slice] = []
     for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
@@ -43,7 +43,7 @@ FOLDS: dict[str, Fold] = {
     "REDUCE_PROD": lambda _, values: np.prod(values[0], axis=tuple(values[1].reshape(-1))),
     "RESHAPE": lambda _, values: values[0].reshape(values[1]),
     "SQUEEZE": lambda _, values: values[0].squeeze(),
-    "STRIDED_SLICE": _slice,
+    "STRIDED_SLICE": lambda operator, values: sliced(operator, values[0], values[1:]),
     "SUB": lambda _, values: values[0] - values[1],
 }
 """Functions of the values of all inputs. They raise ValueError and similar errors if the inputs do not fit.

@@ -134,7 +134,8 @@ class Contents:
     """A subgraph: tensors by number, operators in the order in which they run.
 
     `called`: by number, the subgraphs that the main one calls. `continued`: by number of an operator, the one
-    whose states it continues: both are the same operator of a subgraph, in two calls.
+    whose states it continues: both are the same operator of a subgraph, in two calls. `is_open`: a tensor has an
+    open dimension, whose size in the file need not fit.
     """
 
     name: str
@@ -144,6 +145,7 @@ class Contents:
     outputs: tuple[int, ...]
     called: Mapping[int, Contents] = field(default_factory=dict)
     continued: Mapping[int, int] = field(default_factory=dict)
+    is_open: bool = False
 
 
 def names_of(contents: Contents) -> list[str]:

@@ -13,8 +13,8 @@ from mcudeploy.frontend.tflite.writer import Writer
 _QUANTIZED = ("INT8", "UINT8")
 _DYNAMIC_RANGE = (
     "weights are quantised and activations are not (dynamic range quantisation): the program stores these "
-    "weights as float32, 4 bytes each, and computes with exact activations, which TFLite rounds to int8 first; full "
-    "integer quantisation takes a quarter of the flash"
+    "weights as float32, 4 bytes each, and does not round activations to int8, as TFLite does; full integer "
+    "quantisation takes a quarter of the flash"
 )
 
 

@@ -102,7 +102,12 @@ class _TfliteFile:
         for numbers, what in ((inputs, "inputs"), (outputs, "outputs")):
             if len(set(numbers)) != len(numbers):
                 raise self._fault(f"a tensor stands twice among its {what}")
-        return Contents(self._text(graph.Name()) or "main", tensors, operators, inputs, outputs)
+        is_open = any(self._is_open(graph.Tensors(at)) for at in range(graph.TensorsLength()))
+        name = self._text(graph.Name()) or "main"
+        return Contents(name, tensors, operators, inputs, outputs, is_open=is_open)
+
+    def _is_open(self, table: Any) -> bool:
+        return any(size < 0 for size in self._integers(table, "ShapeSignature"))
 
     def _fault(self, what: str) -> ModelError:
         return ModelError(f"{self._where} is malformed: {what}")

@@ -91,7 +91,14 @@ def space_to_batch(writer: Writer, operator: TfliteOperator) -> None:
         name = writer.node("Pad", [name, writer.int64(around), zero])
     name = writer.node("Reshape", [name, writer.int64([batch, *inner, *rest])])
     name = writer.node("Transpose", [name], perm=order)
-    writer.finish(result, writer.node("Reshape", [name, writer.int64(result.shape)]))
+    shape = [
+        batch * int(np.prod(block)),
+        *(size // each for size, each in zip(padded, block, strict=True)),
+        *rest,
+    ]
+    if list(result.shape) != shape:
+        raise Unsupported(f"{list(source.shape)} becomes {shape}, and not {list(result.shape)}")
+    writer.finish(result, writer.node("Reshape", [name, writer.int64(shape)]))
 
 
 def batch_to_space(writer: Writer, operator: TfliteOperator) -> None:

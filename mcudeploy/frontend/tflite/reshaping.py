@@ -12,6 +12,7 @@ from onnx import NodeProto, TensorProto, ValueInfoProto, helper, shape_inference
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.shapes import Shapes
+from mcudeploy.frontend.tflite.constant_folding import sliced
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor, names_of
 
 Shape = tuple[int, ...]
@@ -53,10 +54,21 @@ def stated_shape(
             return tuple(int(size) for size in now[0].array().reshape(-1))
         case "MAXIMUM" | "MINIMUM":
             return np.broadcast_shapes(now[0].shape, now[1].shape)
-        case "SLICE" | "STRIDED_SLICE" if len(result) != len(file[0].shape):
-            raise Unsupported("with --shape, a slice that drops an axis is not supported")
+        case "SPACE_TO_BATCH_ND":
+            return _in_batches(now)
+        case "STRIDED_SLICE" if len(result) != len(file[0].shape):
+            limits = [np.asarray(it.array(), np.int64) for it in now[1:4]]
+            return sliced(operator, np.broadcast_to(np.int64(0), now[0].shape), limits).shape
         case _:
             return None
+
+
+def _in_batches(now: Sequence[TfliteTensor]) -> Shape:
+    """The shape of SPACE_TO_BATCH_ND."""
+    (batch, *sizes), block = now[0].shape, now[1].array().reshape(-1).tolist()
+    pads = now[2].array().reshape(-1, 2).sum(axis=1).tolist()
+    spatial = [(size + pad) // each for size, pad, each in zip(sizes, pads, block, strict=False)]
+    return (batch * prod(block), *spatial, *sizes[len(block) :])
 
 
 def _filled(result: Shape, now: Sequence[TfliteTensor]) -> Shape:

@@ -31,7 +31,8 @@ from mcudeploy.frontend.tflite import (
 )
 from mcudeploy.frontend.tflite.borders import border_notes, int16_notes, with_real_borders
 from mcudeploy.frontend.tflite.calls import written_out
-from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator
+from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, names_of
+from mcudeploy.frontend.tflite.dilation import with_dilations
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.int16_operators import INT16_TRANSLATIONS
 from mcudeploy.frontend.tflite.int16_tensors import is_int16
@@ -180,7 +181,14 @@ def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Transla
     Tensors keep their names in the file; nodes are named by number and operator. Raises ModelError for a file
     that cannot be read.
     """
-    return _translated(contents_of(content, where, shapes), shapes)
+    contents = with_dilations(contents_of(content, where, shapes))
+    made = _translated(contents, shapes)
+    if shapes or not made.refusals or not contents.is_open:
+        return made
+    names = names_of(contents)
+    own = {names[number]: contents.tensors[number].shape for number in contents.inputs}
+    inferred = _translated(contents, own)
+    return inferred if len(inferred.refusals) < len(made.refusals) else made
 
 
 def _translated(contents: Contents, shapes: Shapes) -> Translated:

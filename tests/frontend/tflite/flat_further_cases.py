@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from flat_cases import NONE, case
-from flat_files import FlatFile
+from flat_cases import NONE, case, window
+from flat_files import VALID, FlatFile
 
 INT8, FLOAT = "int8", "float"
 
@@ -54,6 +54,22 @@ for each in (INT8, FLOAT):
         x, block, crops = image(f, kind, 4, 3, 4, 3), f.constant([2, 2]), f.constant([[1, 0], [0, 2]])
         f.operator("BATCH_TO_SPACE_ND", [x, block, crops], y := image(f, kind, 1, 5, 6, 3))
         return [x], [y]
+
+    @case("SPACE_TO_BATCH_ND", f"{each}-dilation")
+    def _(f: FlatFile, kind: str = each) -> Any:
+        """A convolution with a dilation of 5 rows and 4 columns, and more padding than cropping."""
+        x, block = image(f, kind, 1, 8, 9, 2), f.constant([5, 4])
+        pads, crops = f.constant([[5, 7], [4, 7]]), f.constant([[1, 2], [0, 3]])
+        f.operator("SPACE_TO_BATCH_ND", [x, block, pads], a := image(f, kind, 20, 4, 5, 2))
+        if kind == INT8:
+            w = f.weights(3, 3, 3, 2)
+            b, made = f.bias(x, w, 3), [f.int8(20, 2, 3, 3, scale=0.5), f.int8(1, 7, 9, 3, scale=0.5)]
+        else:
+            w, b = (f.constant(f.random.normal(size=it), np.float32) for it in ((3, 3, 3, 2), 3))
+            made = [f.add(20, 2, 3, 3), f.add(1, 7, 9, 3)]
+        f.operator("CONV_2D", [a, w, b], made[0], **window(VALID, 1))
+        f.operator("BATCH_TO_SPACE_ND", [made[0], block, crops], made[1])
+        return [x], [made[1]]
 
     for op in ("ARG_MAX", "ARG_MIN"):
 

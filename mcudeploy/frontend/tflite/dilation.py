@@ -1,0 +1,100 @@
+"""Convolutions between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND, as TensorFlow writes dilated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
+
+_CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+_VALID = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Dilated:
+    """A convolution of an image in batches: the operators before and after it, block, and effective pads."""
+
+    before: TfliteOperator
+    conv: TfliteOperator
+    after: TfliteOperator
+    block: tuple[int, int]
+    pads: tuple[tuple[int, int], tuple[int, int]]
+
+
+def with_dilations(contents: Contents) -> Contents:
+    """Replace each such convolution by one with a dilation on the padded image."""
+    readers: dict[int, list[TfliteOperator]] = {}
+    for operator in contents.operators:
+        for number in operator.inputs:
+            readers.setdefault(number, []).append(operator)
+    for number in contents.outputs:  # a second reader, so that nothing is replaced
+        readers.setdefault(number, []).append(contents.operators[0])
+    tensors = list(contents.tensors)
+    changed: dict[int, TfliteOperator | None] = {}
+    for operator in contents.operators:
+        dilated = _dilated(contents, readers, operator)
+        if dilated is not None:
+            changed |= _replacement(tensors, dilated)
+    if not changed:
+        return contents
+    kept = (changed.get(it.index, it) for it in contents.operators)
+    return replace(contents, tensors=tuple(tensors), operators=tuple(it for it in kept if it is not None))
+
+
+def _dilated(
+    contents: Contents, readers: Mapping[int, list[TfliteOperator]], before: TfliteOperator
+) -> _Dilated | None:
+    """The convolution after SPACE_TO_BATCH_ND if its result only becomes an image again; else None."""
+    conv = _sole(readers, before, "SPACE_TO_BATCH_ND", _CONVOLUTIONS)
+    after = None if conv is None else _sole(readers, conv, conv.op, ("BATCH_TO_SPACE_ND",))
+    if conv is None or after is None or conv.inputs[0] != before.outputs[0]:
+        return None
+    given = [contents.tensors[number] for each in (before, after) for number in each.inputs[1:3]]
+    image, result = (contents.tensors[number] for number in (before.inputs[0], after.outputs[0]))
+    made = contents.tensors[conv.outputs[0]]
+    alike = made.kind == result.kind and made.scales == result.scales
+    if not alike or len(image.shape) != 4 or not all(_is_constant(it) for it in given):
+        return None
+    plain = all(conv.options.get(name) == 1 for name in ("StrideH", "StrideW", "Padding"))
+    plain &= all(conv.options.get(name, 1) == 1 for name in ("DilationHFactor", "DilationWFactor"))
+    block, amounts, block_after, crops = ([int(x) for x in it.array().reshape(-1)] for it in given)
+    sound = block == block_after and len(block) == 2 and len(amounts) == len(crops) == 4
+    if not plain or not sound or min(block) < 1:
+        return None
+    pads = [amount - crop for amount, crop in zip(amounts, crops, strict=True)]
+    if min(pads) < 0:
+        return None
+    return _Dilated(before, conv, after, (block[0], block[1]), ((pads[0], pads[1]), (pads[2], pads[3])))
+
+
+def _sole(
+    readers: Mapping[int, list[TfliteOperator]], operator: TfliteOperator, op: str, wanted: tuple[str, ...]
+) -> TfliteOperator | None:
+    """The only reader of the result of an operator of kind `op`, if it is one of the wanted kinds."""
+    if operator.op != op or len(operator.outputs) != 1:
+        return None
+    others = readers.get(operator.outputs[0], [])
+    return others[0] if len(others) == 1 and others[0].op in wanted else None
+
+
+def _is_constant(tensor: TfliteTensor) -> bool:
+    return tensor.data is not None and tensor.kind in ("INT32", "INT64")
+
+
+def _replacement(tensors: list[TfliteTensor], dilated: _Dilated) -> dict[int, TfliteOperator | None]:
+    """The operators that replace the three, by index; adds the padding to the tensors."""
+    image, padded = tensors[dilated.before.inputs[0]], dilated.before.outputs[0]
+    amounts = np.array([(0, 0), *dilated.pads, (0, 0)], "<i4")
+    shape = tuple(size + sum(ends) for size, ends in zip(image.shape, amounts.tolist(), strict=True))
+    tensors[padded] = replace(tensors[padded], shape=shape)
+    number = len(tensors)
+    data = memoryview(amounts.tobytes())
+    tensors.append(TfliteTensor(number, f"{image.name}/padding", amounts.shape, "INT32", data, None))
+    pad = replace(dilated.before, op="PAD", inputs=(dilated.before.inputs[0], number), options={})
+    rows, cols = dilated.block
+    options = {**dilated.conv.options, "DilationHFactor": rows, "DilationWFactor": cols, "Padding": _VALID}
+    conv = replace(dilated.conv, outputs=dilated.after.outputs, options=options)
+    return {pad.index: pad, conv.index: conv, dilated.after.index: None}

@@ -1,0 +1,42 @@
+"""Files whose inner shapes were open when they were converted, and convolutions in batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import flat_further_cases  # noqa: F401 - it enters its cases
+import numpy as np
+from evaluate import kinds
+from flat_cases import CASES
+from flat_files import NONE, FlatFile
+from programs import HOST, QUICK
+
+from mcudeploy.frontend import load
+from tests import reports
+
+
+def test_shapes_that_the_file_left_open_follow_from_the_inputs(tmp_path: Path) -> None:
+    """The converter writes 1 for each open size, so that the stated shapes do not fit."""
+    f = FlatFile()
+    x, other = f.add(1, 4, 3, 6), f.add(1, 2, 3, 6)
+    stale = {"signature": (1, -1, 6)}
+    f.operator("RESHAPE", [x, f.constant([1, -1, 6])], a := f.add(1, 1, 6, **stale))
+    f.operator("RESHAPE", [other, f.constant([1, -1, 6])], b := f.add(1, 1, 6, **stale))
+    f.operator("CONCATENATION", [a, b], c := f.add(1, 1, 6, **stale), Axis=1, FusedActivationFunction=NONE)
+    limits = (f.constant(each) for each in ([0, 0, 2], [1, 0, 3], [1, 1, 1]))
+    masks = {"BeginMask": 2, "EndMask": 2, "EllipsisMask": 0, "NewAxisMask": 0, "ShrinkAxisMask": 4}
+    y = f.add(1, 1, signature=(1, -1))
+    f.operator("STRIDED_SLICE", [c, *limits], y, **masks)
+    path = f.save(tmp_path, [x, other], [y])
+    assert load(path).outputs[0].shape == (1, 18)
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+
+
+def test_a_dilated_convolution_is_one_operator(tmp_path: Path) -> None:
+    file = FlatFile(random=np.random.default_rng(2))
+    graph = load(file.save(tmp_path, *CASES["SPACE_TO_BATCH_ND-int8-dilation"].make(file)))
+    assert kinds(graph) == {"Conv2d": 1}
+    (conv,) = graph.operators
+    assert conv.op.dilation == (5, 4)
+    assert conv.op.pads == (4, 4, 5, 4)
