@@ -119,7 +119,7 @@ def _as_initializers(proto: ModelProto) -> None:
 
 
 def _align_operands(proto: ModelProto) -> None:
-    """Give second operands that are broadcast from an axis on as many axes behind it as the first one has.
+    """Give second operands that are broadcast from an axis on axes after it, as many as the first one has.
 
     ONNX's converter takes no scalars, and drops the axis.
     """
@@ -132,10 +132,10 @@ def _align_operands(proto: ModelProto) -> None:
         given = {item.name: item.i for item in node.attribute if item.name in ("axis", "broadcast")}
         if given.get("broadcast") and set(node.input[:2]) <= ranks.keys():
             first, second = (ranks[name] for name in node.input[:2])
-            behind = first - given["axis"] - second if "axis" in given else int(second == 0)
-            if behind > 0:
+            extra = first - given["axis"] - second if "axis" in given else int(second == 0)
+            if extra > 0:
                 name = f"{node.output[0]}/operand {number}"
-                axes = range(second, second + behind)
+                axes = range(second, second + extra)
                 nodes.append(helper.make_node("Unsqueeze", [node.input[1]], [name], axes=axes))
                 node.input[1] = name
             kept = [item for item in node.attribute if item.name != "axis"]

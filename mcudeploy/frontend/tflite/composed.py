@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 
 import numpy as np
-from onnx import helper
+from onnx import TensorProto, helper
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator
@@ -14,6 +14,24 @@ from mcudeploy.frontend.tflite.writer import Writer
 
 _LEAST_NORM = 1e-6
 """TFLite divides by this norm at least."""
+
+
+def any_or_all(writer: Writer, operator: TfliteOperator) -> None:
+    """REDUCE_ANY and REDUCE_ALL: the largest or the smallest of truth values as numbers."""
+    source, axes = writer.input(operator, 0), writer.integers(operator, 1, "the axes")
+    op, keep = "ReduceMax" if operator.op == "REDUCE_ANY" else "ReduceMin", int(operator.flag("KeepDims"))
+    numbers = writer.node("Cast", [writer.raw(source)], main=False, to=TensorProto.FLOAT)
+    made = writer.node(op, [numbers], axes=axes, keepdims=keep)
+    writer.keep(writer.output(operator), writer.node("Cast", [made], main=False, to=TensorProto.BOOL))
+
+
+def local_response(writer: Writer, operator: TfliteOperator) -> None:
+    """LOCAL_RESPONSE_NORMALIZATION over neighbouring channels; ONNX divides its factor by their number."""
+    size = 2 * operator.integer("Radius") + 1
+    image = writer.image(writer.input(operator, 0))
+    alpha, beta, bias = (operator.number(name) for name in ("Alpha", "Beta", "Bias"))
+    made = writer.node("LRN", [image], size=size, alpha=alpha * size, beta=beta, bias=bias)
+    writer.finish(writer.output(operator), writer.channels_last(made))
 
 
 def add_n(writer: Writer, operator: TfliteOperator) -> None:
@@ -56,14 +74,23 @@ def fill(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def floor_division(writer: Writer, operator: TfliteOperator) -> None:
-    """FLOOR_DIV and FLOOR_MOD of float values.
+    """FLOOR_DIV and FLOOR_MOD of floats and of int32.
 
     The quotient follows from the remainder, which is exact: rounded to float32, a quotient may become whole.
     """
     result = writer.output(operator)
-    if result.kind != "FLOAT32":
-        raise Unsupported(f"of {result.kind}; FLOAT32 is supported")
-    x, y = (writer.real(writer.input(operator, position)) for position in (0, 1))
+    tensors = [writer.input(operator, position) for position in (0, 1)]
+    kinds = {result.kind, *(tensor.kind for tensor in tensors)}
+    if kinds == {"INT32"}:
+        x, y = (writer.raw(tensor) for tensor in tensors)
+        made = writer.node("Mod", [x, y], main=operator.op == "FLOOR_MOD")
+        if operator.op == "FLOOR_DIV":
+            made = writer.node("Div", [writer.node("Sub", [x, made], main=False), y])
+        writer.keep(result, made)
+        return
+    if kinds != {"FLOAT32"}:
+        raise Unsupported(f"of {result.kind}; FLOAT32 and INT32 are supported")
+    x, y = (writer.real(tensor) for tensor in tensors)
     remainder = writer.node("Mod", [x, y], main=False, fmod=1)
     signs = (_part(writer, "Sign", each) for each in (remainder, y))
     beyond = _part(writer, "Less", _part(writer, "Mul", *signs), 0.0)

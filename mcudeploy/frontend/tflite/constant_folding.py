@@ -40,6 +40,7 @@ FOLDS: dict[str, Fold] = {
     "MINIMUM": lambda _, values: np.minimum(*values),
     "MUL": lambda _, values: values[0] * values[1],
     "PACK": lambda operator, values: np.stack(values, operator.integer("Axis")),
+    "RANGE": lambda _, values: np.arange(*(int(it) for it in values)),
     "REDUCE_PROD": lambda _, values: np.prod(values[0], axis=tuple(values[1].reshape(-1))),
     "RESHAPE": lambda _, values: values[0].reshape(values[1]),
     "SQUEEZE": lambda _, values: values[0].squeeze(),
@@ -61,6 +62,10 @@ def folded(
         return None
     if operator.op == "SHAPE":
         return _constant(result, np.array(sources[0].shape, np.int64))
+    if operator.op == "RANK":
+        return _constant(result, np.array(len(sources[0].shape), np.int64))
+    if operator.op == "ZEROS_LIKE":
+        return _constant(result, np.zeros(sources[0].shape, np.int64)) if result.scales is None else None
     if operator.op == "DENSIFY" and sources[0].data is not None:  # its zeros were written when it was read
         return replace(result, data=sources[0].data)
     fold = FOLDS.get(operator.op)

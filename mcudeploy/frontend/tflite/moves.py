@@ -212,20 +212,3 @@ def _slice(writer: Writer, source: TfliteTensor, result: TfliteTensor, ranges: t
         return [name]
 
     moved(writer, [source], [result], move)
-
-
-def gather(writer: Writer, operator: TfliteOperator) -> None:
-    """GATHER by constant positions."""
-    source, axis = writer.input(operator, 0), operator.integer("Axis")
-    if operator.integer("BatchDims") != 0:
-        raise Unsupported("batch dimensions are not supported")
-    indices = writer.input(operator, 1)
-    if indices.data is None or indices.kind not in ("INT32", "INT64"):
-        raise Unsupported("the positions must be constant")
-    places = writer.raw(indices)
-    moved(
-        writer,
-        [source],
-        [writer.output(operator)],
-        lambda names: [writer.node("Gather", [names[0], places], axis=axis)],
-    )

@@ -200,3 +200,107 @@ def _(f: FlatFile) -> Any:
 def _(f: FlatFile) -> Any:
     f.operator("REDUCE_PROD", [x := f.add(1, 4, 6), f.constant([1])], y := f.add(1, 6), KeepDims=False)
     return [x], [y]
+
+
+for each in (INT8, FLOAT):
+
+    @case("GATHER", f"{each}-computed", oracle=False)
+    def _(f: FlatFile, kind: str = each) -> Any:
+        """Indices that are the positions of the largest values."""
+        x, table = f.add(1, 4, 6), image(f, kind, 6, 5)
+        f.operator("ARG_MAX", [x, f.constant(2)], at := f.add(1, 4, kind="INT32"), OutputType=2)
+        f.operator("GATHER", [table, at], y := image(f, kind, 1, 4, 5), Axis=0, BatchDims=0)
+        return [x, table], [y]
+
+    @case("GATHER", f"{each}-batch", oracle=False)
+    def _(f: FlatFile, kind: str = each) -> Any:
+        x, table = f.add(1, 4, 6), image(f, kind, 1, 6, 5)
+        f.operator("ARG_MAX", [x, f.constant(2)], at := f.add(1, 4, kind="INT32"), OutputType=2)
+        f.operator("GATHER", [table, at], y := image(f, kind, 1, 4, 5), Axis=1, BatchDims=1)
+        return [x, table], [y]
+
+    @case("GATHER_ND", f"{each}-constant")
+    def _(f: FlatFile, kind: str = each) -> Any:
+        x, at = image(f, kind, 4, 3, 5), f.constant([[0, 2], [3, 1]])
+        f.operator("GATHER_ND", [x, at], y := image(f, kind, 2, 5))
+        return [x], [y]
+
+    @case("TOPK_V2", each, oracle=False)
+    def _(f: FlatFile, kind: str = each) -> Any:
+        x, y, at = image(f, kind, 3, 9), image(f, kind, 3, 4), f.add(3, 4, kind="INT32")
+        f.operator("TOPK_V2", [x, f.constant(4)], [y, at])
+        return [x], [y, at]
+
+
+@case("REVERSE_SEQUENCE", FLOAT)
+def _(f: FlatFile) -> Any:
+    x, lengths = f.add(3, 5, 4), f.constant([3, 1, 4])
+    f.operator("REVERSE_SEQUENCE", [x, lengths], y := f.add(3, 5, 4), SeqDim=1, BatchDim=0)
+    return [x], [y]
+
+
+@case("REVERSE_SEQUENCE", "last axis")
+def _(f: FlatFile) -> Any:
+    x, lengths = f.add(3, 2, 5), f.constant([3, 4])
+    f.operator("REVERSE_SEQUENCE", [x, lengths], y := f.add(3, 2, 5), SeqDim=2, BatchDim=1)
+    return [x], [y]
+
+
+@case("EMBEDDING_LOOKUP", FLOAT, oracle=False)
+def _(f: FlatFile) -> Any:
+    x, table = f.add(4, 6), f.constant(f.random.normal(size=(6, 5)), np.float32)
+    f.operator("ARG_MAX", [x, f.constant(1)], at := f.add(4, kind="INT32"), OutputType=2)
+    f.operator("EMBEDDING_LOOKUP", [at, table], y := f.add(4, 5))
+    return [x], [y]
+
+
+for axis in (-1, 1):
+
+    @case("ONE_HOT", f"axis {axis}", oracle=False)
+    def _(f: FlatFile, axis: int = axis) -> Any:
+        x, depth = f.add(1, 4, 6), f.constant(5)
+        on, off = (f.constant(np.float32(value), np.float32) for value in (2, -1))
+        f.operator("ARG_MAX", [x, f.constant(2)], at := f.add(1, 4, kind="INT32"), OutputType=2)
+        y = f.add(*((1, 4, 5) if axis < 0 else (1, 5, 4)))
+        f.operator("ONE_HOT", [at, depth, on, off], y, Axis=axis)
+        return [x], [y]
+
+
+@case("SCATTER_ND", FLOAT, oracle=False)
+def _(f: FlatFile) -> Any:
+    """Two updates of the same row."""
+    x, at, shape = f.add(3, 4), f.constant([[4], [1], [4]]), f.constant([6, 4])
+    f.operator("SCATTER_ND", [at, x, shape], y := f.add(6, 4))
+    return [x], [y]
+
+
+@case("LOCAL_RESPONSE_NORMALIZATION", FLOAT, oracle=False, reference=False)
+def _(f: FlatFile) -> Any:
+    """LiteRT's reference kernel leaves out the last neighbour."""
+    x, y = f.add(1, 3, 4, 9), f.add(1, 3, 4, 9)
+    f.operator("LOCAL_RESPONSE_NORMALIZATION", [x], y, Radius=2, Bias=1.5, Alpha=0.3, Beta=0.75)
+    return [x], [y]
+
+
+for op in ("REDUCE_ALL", "REDUCE_ANY"):
+
+    @case(op, FLOAT, oracle=False)
+    def _(f: FlatFile, op: str = op) -> Any:
+        x, zero = f.add(1, 16, 3), f.constant(np.float32(0), np.float32)
+        f.operator("GREATER", [x, zero], c := f.add(1, 16, 3, kind="BOOL"))
+        f.operator(op, [c, f.constant([2])], d := f.add(1, 16, kind="BOOL"), KeepDims=False)
+        f.operator("CAST", [d], y := f.add(1, 16))
+        return [x], [y]
+
+
+for op in ("FLOOR_DIV", "FLOOR_MOD"):
+    for divisor in (3, -4):
+
+        @case(op, f"int32 by {divisor}", oracle=False)
+        def _(f: FlatFile, op: str = op, divisor: int = divisor) -> Any:
+            x, ten = f.add(1, 30), f.constant(np.float32(10), np.float32)
+            f.operator("MUL", [x, ten], scaled := f.add(1, 30), FusedActivationFunction=NONE)
+            f.operator("CAST", [scaled], whole := f.add(1, 30, kind="INT32"))
+            f.operator(op, [whole, f.constant(divisor)], z := f.add(1, 30, kind="INT32"))
+            f.operator("CAST", [z], y := f.add(1, 30))
+            return [x], [y]

@@ -1,0 +1,144 @@
+"""Elements selected, placed and ordered by indices, constant or computed."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import helper
+
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
+from mcudeploy.frontend.tflite.moves import moved
+from mcudeploy.frontend.tflite.writer import Writer
+
+_INTEGERS = ("INT32", "INT64")
+
+
+def gather(writer: Writer, operator: TfliteOperator) -> None:
+    """GATHER along an axis; with batch dimensions up to that axis."""
+    source, axis = writer.input(operator, 0), operator.integer("Axis")
+    batch = operator.integer("BatchDims")
+    indices = _indices(writer, operator, 1)
+    rank = len(source.shape)
+    if not -rank <= axis < rank:
+        raise Unsupported(f"axis {axis} is outside {rank} dimensions")
+    if batch < 0:
+        batch += len(writer.input(operator, 1).shape)
+
+    def move(names: list[str]) -> list[str]:
+        if batch == 0:
+            return [writer.node("Gather", [names[0], indices], axis=axis)]
+        tuples = writer.node("Unsqueeze", [indices, writer.int64([-1])], main=False)
+        if writer.input(operator, 1).kind != "INT64":
+            tuples = writer.node("Cast", [tuples], main=False, to=_type("int64"))
+        return [writer.node("GatherND", [names[0], tuples], batch_dims=batch)]
+
+    if batch and batch != axis % rank:
+        raise Unsupported(f"{batch} batch dimensions before axis {axis} are not supported")
+    moved(writer, [source], [writer.output(operator)], move)
+
+
+def gather_nd(writer: Writer, operator: TfliteOperator) -> None:
+    """GATHER_ND: parts at tuples of indices."""
+    indices = _int64(writer, operator, 1)
+
+    def move(names: list[str]) -> list[str]:
+        return [writer.node("GatherND", [names[0], indices])]
+
+    moved(writer, [writer.input(operator, 0)], [writer.output(operator)], move)
+
+
+def embedding_lookup(writer: Writer, operator: TfliteOperator) -> None:
+    """EMBEDDING_LOOKUP: rows of a table; quantised rows of a float result count as real numbers."""
+    indices, table = _indices(writer, operator, 0), writer.input(operator, 1)
+    writer.finish(writer.output(operator), writer.node("Gather", [writer.real(table), indices], axis=0))
+
+
+def one_hot(writer: Writer, operator: TfliteOperator) -> None:
+    """ONE_HOT of a constant depth; an index outside it has no place, also a negative one."""
+    (depth,), result = writer.integers(operator, 1, "the depth"), writer.output(operator)
+    indices, axis = writer.input(operator, 0), operator.integer("Axis")
+    rank = len(indices.shape) + 1
+    along = np.arange(depth).reshape([depth, *([1] * (rank - 1 - axis % rank))])
+    name = writer.node("Unsqueeze", [_indices(writer, operator, 0), writer.int64([axis % rank])], main=False)
+    places = writer.constant(along.astype(indices.dtype))
+    hot = writer.node("Equal", [name, places])
+    on, off = (writer.input(operator, position) for position in (2, 3))
+    if result.kind in _INTEGERS:
+        writer.keep(result, writer.node("Where", [hot, writer.raw(on), writer.raw(off)], main=False))
+        return
+    writer.finish(result, writer.node("Where", [hot, writer.real(on), writer.real(off)], main=False))
+
+
+def top_k(writer: Writer, operator: TfliteOperator) -> None:
+    """TOPK_V2 along the last axis, and the positions; of equal values the first comes first."""
+    source, counts = writer.input(operator, 0), writer.integers(operator, 1, "k")
+    result, places = writer.output(operator), writer.output(operator, 1)
+    if len(counts) != 1 or not source.shape:
+        raise Unsupported("k must be one number")
+    name = writer.raw(source) if source.kind in _INTEGERS else writer.real(source)
+    values, indices = writer.nodes("TopK", [name, writer.int64(counts)], 2, axis=-1)
+    if source.kind in _INTEGERS:
+        writer.keep(result, values)
+    else:
+        writer.finish(result, values)
+    _keep_positions(writer, places, indices)
+
+
+def reverse_sequence(writer: Writer, operator: TfliteOperator) -> None:
+    """REVERSE_SEQUENCE: the first elements of each sequence, of constant lengths, in reverse."""
+    lengths = writer.int64(writer.integers(operator, 1, "the lengths"))
+    time, batch = operator.integer("SeqDim"), operator.integer("BatchDim")
+    source = writer.input(operator, 0)
+    if {time, batch} != {0, 1}:
+        perm = [batch, time, *(at for at in range(len(source.shape)) if at not in (batch, time))]
+        back = [int(at) for at in np.argsort(perm)]
+
+        def move(names: list[str]) -> list[str]:
+            name = writer.node("Transpose", names, main=False, perm=perm)
+            name = writer.node("ReverseSequence", [name, lengths], batch_axis=0, time_axis=1)
+            return [writer.node("Transpose", [name], main=False, perm=back)]
+
+    else:
+
+        def move(names: list[str]) -> list[str]:
+            return [writer.node("ReverseSequence", [names[0], lengths], batch_axis=batch, time_axis=time)]
+
+    moved(writer, [source], [writer.output(operator)], move)
+
+
+def scatter_nd(writer: Writer, operator: TfliteOperator) -> None:
+    """SCATTER_ND onto zeros: values of equal indices add up."""
+    updates, result = writer.input(operator, 1), writer.output(operator)
+    indices = _int64(writer, operator, 0)
+    if updates.kind != "FLOAT32":
+        raise Unsupported(f"of {updates.kind}; FLOAT32 is supported")
+    zeros = writer.constant(np.zeros(result.shape, np.float32))
+    made = writer.node("ScatterND", [zeros, indices, writer.real(updates)], reduction="add")
+    writer.finish(result, made)
+
+
+def _indices(writer: Writer, operator: TfliteOperator, position: int) -> str:
+    tensor = writer.input(operator, position)
+    if tensor.kind not in _INTEGERS:
+        raise Unsupported(f"indices of {tensor.kind} are not supported; INT32 and INT64 are")
+    return writer.raw(tensor)
+
+
+def _int64(writer: Writer, operator: TfliteOperator, position: int) -> str:
+    name = _indices(writer, operator, position)
+    if writer.input(operator, position).kind == "INT64":
+        return name
+    return writer.node("Cast", [name], main=False, to=_type("int64"))
+
+
+def _keep_positions(writer: Writer, tensor: TfliteTensor, name: str) -> None:
+    """Assign int64 positions to a tensor of integers."""
+    if tensor.dtype not in ("int32", "int64", "int16"):
+        raise Unsupported(f"positions of {tensor.kind} are not supported")
+    if tensor.dtype != "int64":
+        name = writer.node("Cast", [name], main=False, to=_type(tensor.dtype))
+    writer.keep(tensor, name)
+
+
+def _type(dtype: str) -> int:
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
