@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import helper
+from reference_node import check_reference
 from single_node import (
     Quantized,
     bounded,
@@ -53,6 +56,23 @@ def test_image(
         for name in names
     }
     check_quantized(what, inputs, output=(first.scale, first.zero_point), few=0, equal_share=1)
+
+
+@pytest.mark.parametrize("order", ["c x", "x c y", "c x d e y c", "x y d"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("axis", [1, 2])
+def test_constants_between_activations(order: str, dtype: type, axis: int) -> None:
+    rng = np.random.default_rng(5)
+    shape = [1, 3, 4]
+    sizes_of = {"x": 2, "y": 3, "c": 1, "d": 4, "e": 2}
+    values = {}
+    for name, size in sizes_of.items():
+        shape[axis] = size
+        values[name] = (9 * rng.normal(size=shape)).astype(dtype)
+    names = order.split()
+    inputs = {name: values[name] for name in "xy" if name in names}
+    constants = {name: values[name] for name in "cde" if name in names}
+    check_reference(helper.make_node("Concat", names, ["out"], "node", axis=axis), inputs, constants, 17)
 
 
 def test_rows_come_from_the_input_they_belong_to() -> None:

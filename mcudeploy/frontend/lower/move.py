@@ -31,9 +31,11 @@ from mcudeploy.frontend.onnx.values import (
     stored_axis,
 )
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
+from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.host_io import is_channels_last
+from mcudeploy.ops.integer import IntegerBinary
 from mcudeploy.ops.move import Pad
 from mcudeploy.ops.requantize import STORED, dequantize, quantize
 
@@ -213,34 +215,60 @@ def concat(builder: Builder, node: Node) -> None:
 
 
 def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> OnnxValue:
-    """Turn constants before and after activations into padding, to which they are added in float."""
-    constant = [name in builder.constants for name in names]
-    first, end = constant.index(False), len(names) - constant[::-1].index(False)
-    if any(constant[first:end]):
-        raise Unsupported("a constant operand between two that are computed is not supported")
-    values = [builder.real(name) for name in names[first:end]]
-    value = values[0] if len(values) == 1 else _concat(builder, node, values, None, (node,))
-    rank = value.index.ndim
+    """Turn constants into padding of the activations beside them, to which they are added: in float, or in
+    int32 if there are only integers.
+    """
+    computed = [name for name in names if name not in builder.constants]
+    in_integers = all(not builder.value(name).real for name in computed)
+    read = builder.integers if in_integers else builder.real
+    kind = np.int32 if in_integers else np.float32
+    values = [read(name) for name in computed]
+    rank = values[0].index.ndim
     axis = node.integer("axis", 0) % rank
-    pieces = [builder.constants[name].value.astype(np.float32) for name in names if name in builder.constants]
-    before, after = pieces[:first], pieces[first:]
-    amounts = [0] * (2 * rank)
-    amounts[axis] = sum(piece.shape[axis] for piece in before)
-    amounts[axis + rank] = sum(piece.shape[axis] for piece in after)
-    padded = _pad(builder, node, value, tuple(amounts), 0.0)
-    filled = np.concatenate([*before, np.zeros(value.shape, np.float32), *after], axis)
-    shape = builder.shape_of(padded.tensor)
-    added = np.zeros(prod(shape), np.float32)
-    added[padded.index.reshape(-1)] = filled.reshape(-1)
+    padded = [
+        _pad(builder, node, value, amounts, 0.0) if any(amounts) else value
+        for value, amounts in zip(values, _amounts_beside(builder, names, axis, rank), strict=True)
+    ]
+    value = padded[0] if len(padded) == 1 else _concat(builder, node, padded, None, (node,))
+    if builder.tensors[value.tensor].dtype not in (DType.FLOAT32, DType.INT32):
+        raise Unsupported("constants beside integers of 8 or 16 bits are not supported; of 32 bits they are")
+    shapes = [value.shape for value in values]
+    pieces = [
+        builder.constants[name].value.astype(kind)
+        if name in builder.constants
+        else np.zeros(shapes.pop(0), kind)
+        for name in names
+    ]
+    shape = builder.shape_of(value.tensor)
+    added = np.zeros(prod(shape), kind)
+    added[value.index.reshape(-1)] = np.concatenate(pieces, axis).reshape(-1)
+    constants: dict[str, ConstantArray] = {"constant": added.reshape(shape)}  # type: ignore[dict-item]
     tensor = builder.emit(
-        Binary("add", 1, shape),
-        (padded.tensor,),
+        IntegerBinary("add", 1, shape) if in_integers else Binary("add", 1, shape),
+        (value.tensor,),
         shape,
-        DType.FLOAT32,
-        constants={"constant": added.reshape(shape)},
+        builder.tensors[value.tensor].dtype,
+        constants=constants,
         nodes=(node,),
     )
-    return replace(padded, tensor=tensor)
+    return replace(value, tensor=tensor, real=not in_integers)
+
+
+def _amounts_beside(builder: Builder, names: Sequence[str], axis: int, rank: int) -> list[tuple[int, ...]]:
+    """The padding of each activation that has room for the constants after it, and of the first one for those
+    before it.
+    """
+    amounts: list[list[int]] = []
+    waiting = 0
+    for name in names:
+        if name not in builder.constants:
+            amounts.append([0] * (2 * rank))
+            amounts[-1][axis], waiting = waiting, 0
+        elif amounts:
+            amounts[-1][axis + rank] += builder.constants[name].shape[axis]
+        else:
+            waiting += builder.constants[name].shape[axis]
+    return [tuple(each) for each in amounts]
 
 
 def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> OnnxValue:
