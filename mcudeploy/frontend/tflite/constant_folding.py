@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 
 Integers = NDArray[np.int64]
-Fold = Callable[[TfliteOperator, Sequence[Integers]], Integers]
-_INTEGERS = ("INT32", "INT64")
+Fold = Callable[[TfliteOperator, Sequence[Integers]], NDArray[np.int64] | NDArray[np.bool_]]
+_INTEGERS = ("BOOL", "INT32", "INT64")
 _MOST_ELEMENTS = 1024
 """Limit of the elements that are folded: shapes are short."""
 
@@ -34,11 +34,21 @@ FOLDS: dict[str, Fold] = {
     "CAST": lambda _, values: values[0],
     "CONCATENATION": lambda operator, values: np.concatenate(values, operator.integer("Axis")),
     "EXPAND_DIMS": lambda _, values: np.expand_dims(values[0], int(values[1])),
+    "EQUAL": lambda _, values: values[0] == values[1],
     "FLOOR_DIV": lambda _, values: values[0] // values[1],
+    "FLOOR_MOD": lambda _, values: values[0] % values[1],
     "GATHER": lambda operator, values: np.take(values[0], values[1], operator.integer("Axis")),
+    "GREATER": lambda _, values: values[0] > values[1],
+    "GREATER_EQUAL": lambda _, values: values[0] >= values[1],
+    "LESS": lambda _, values: values[0] < values[1],
+    "LESS_EQUAL": lambda _, values: values[0] <= values[1],
+    "LOGICAL_AND": lambda _, values: np.logical_and(*values),
+    "LOGICAL_NOT": lambda _, values: np.logical_not(values[0]),
+    "LOGICAL_OR": lambda _, values: np.logical_or(*values),
     "MAXIMUM": lambda _, values: np.maximum(*values),
     "MINIMUM": lambda _, values: np.minimum(*values),
     "MUL": lambda _, values: values[0] * values[1],
+    "NOT_EQUAL": lambda _, values: values[0] != values[1],
     "PACK": lambda operator, values: np.stack(values, operator.integer("Axis")),
     "RANGE": lambda _, values: np.arange(*(int(it) for it in values)),
     "REDUCE_PROD": lambda _, values: np.prod(values[0], axis=tuple(values[1].reshape(-1))),
@@ -76,6 +86,6 @@ def folded(
     return _constant(result, fold(operator, [it.array().astype(np.int64) for it in sources]))
 
 
-def _constant(tensor: TfliteTensor, value: Integers) -> TfliteTensor:
+def _constant(tensor: TfliteTensor, value: NDArray[np.int64] | NDArray[np.bool_]) -> TfliteTensor:
     data = memoryview(np.asarray(value).astype(np.dtype(tensor.dtype).newbyteorder("<")).tobytes())
     return replace(tensor, shape=np.shape(value), data=data)

@@ -133,9 +133,10 @@ class TfliteOperator:
 class Contents:
     """A subgraph: tensors by number, operators in the order in which they run.
 
-    `called`: by number, the subgraphs that the main one calls. `continued`: by number of an operator, the one
-    whose states it continues: both are the same operator of a subgraph, in two calls. `is_open`: a tensor has an
-    open dimension, whose size in the file need not fit.
+    By number, `called` are the subgraphs that the main one calls, and `bodies` those that IF and WHILE run.
+    `continued`: by number of an operator, the one whose states it continues: both are the same operator of a
+    subgraph, in two calls. `is_open`: a tensor has an open dimension, whose size in the file need not fit.
+    `notes`: messages for the user.
     """
 
     name: str
@@ -145,7 +146,9 @@ class Contents:
     outputs: tuple[int, ...]
     called: Mapping[int, Contents] = field(default_factory=dict)
     continued: Mapping[int, int] = field(default_factory=dict)
+    bodies: Mapping[int, Contents] = field(default_factory=dict)
     is_open: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def names_of(contents: Contents) -> list[str]:

@@ -35,6 +35,8 @@ _MOST_ENTRIES = 1 << 14
 _MOST_DIMENSIONS = 16
 _MOST_OPTIONS = 4096
 _MOST_NAME = 200
+_BODIES = ("ThenSubgraphIndex", "ElseSubgraphIndex", "CondSubgraphIndex", "BodySubgraphIndex")
+"""Options that name the subgraphs of an operator."""
 _SHARED = 4
 """Number of times that a file may reuse its bytes: several tables may share parts."""
 
@@ -79,7 +81,20 @@ class _TfliteFile:
             if main.tensors[number].name not in shapes:
                 self._require_fixed(self._model.Subgraphs(0).Tensors(number), main.tensors[number])
         numbers = {it.integer(CALLS[it.op]) for it in main.operators if it.op in CALLS}
-        return replace(main, called={number: self._subgraph(number) for number in sorted(numbers)})
+        called = {number: self._subgraph(number) for number in sorted(numbers)}
+        return replace(main, called=called, bodies=self._bodies(main))
+
+    def _bodies(self, main: Contents) -> dict[int, Contents]:
+        """The subgraphs that IF and WHILE run, and those that these run, by number."""
+        bodies: dict[int, Contents] = {}
+        waiting = [main]
+        while waiting:
+            for operator in waiting.pop().operators:
+                numbers = {int(operator.options[name]) for name in _BODIES if name in operator.options}
+                for number in sorted(numbers - bodies.keys()):
+                    bodies[number] = self._subgraph(number)
+                    waiting.append(bodies[number])
+        return bodies
 
     def _subgraph(self, number: int) -> Contents:
         if not 0 <= number < self._model.SubgraphsLength():

@@ -26,6 +26,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "FULLY_CONNECTED": ("FullyConnectedOptions", ("WeightsFormat", _FUSED)),
     "GATHER": ("GatherOptions", ("Axis", "BatchDims")),
     "GELU": ("GeluOptions", ("Approximate",)),
+    "IF": ("IfOptions", ("ThenSubgraphIndex", "ElseSubgraphIndex")),
     "L2_NORMALIZATION": ("L2NormOptions", (_FUSED,)),
     "LEAKY_RELU": ("LeakyReluOptions", ("Alpha",)),
     "LOCAL_RESPONSE_NORMALIZATION": (
@@ -62,6 +63,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "UNPACK": ("UnpackOptions", ("Axis",)),
     "VAR_HANDLE": ("VarHandleOptions", ("Container", "SharedName")),
+    "WHILE": ("WhileOptions", ("CondSubgraphIndex", "BodySubgraphIndex")),
 }
 """Options by operator. Operators that are not listed have no relevant options."""
 

@@ -33,6 +33,7 @@ from mcudeploy.frontend.tflite import (
 from mcudeploy.frontend.tflite.borders import border_notes, int16_notes, with_real_borders
 from mcudeploy.frontend.tflite.calls import written_out
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, names_of
+from mcudeploy.frontend.tflite.control import flattened
 from mcudeploy.frontend.tflite.dilation import with_dilations
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.int16_operators import INT16_TRANSLATIONS
@@ -139,7 +140,10 @@ _RECURRENT = (
     "ONNX files"
 )
 _VARIABLE = "its variable is none that VAR_HANDLE names, or operators of variables do not fit together"
-_CONTROL = "it runs another subgraph; control flow is not supported. Convert the model with the loop unrolled"
+_CONTROL = (
+    "the number of its rounds, or the shapes of its results, are known in a run only, or it runs variables: "
+    "convert the model with the loop unrolled, or with the branch that is meant"
+)
 
 REASONS: dict[str, str] = {
     **dict.fromkeys(
@@ -191,7 +195,7 @@ def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Transla
     Tensors keep their names in the file; nodes are named by number and operator. Raises ModelError for a file
     that cannot be read.
     """
-    contents = with_dilations(contents_of(content, where, shapes))
+    contents = with_dilations(flattened(contents_of(content, where, shapes)))
     made = _translated(contents, shapes)
     if shapes or not made.refusals or not contents.is_open:
         return made

@@ -42,7 +42,7 @@ class Writer:
         self._nodes: list[NodeProto] = []
         self._constants: dict[str, TensorProto] = {}
         self._made: dict[int, TfliteTensor] = {}
-        self.notes: list[str] = []
+        self.notes: list[str] = list(contents.notes)
         self.states: list[Kept] = []
         self.functions: list[FunctionProto] = []
         self.roundings: dict[str, ExactRounding] = {}

@@ -42,12 +42,21 @@ class FlatTensor:
 
 @dataclass
 class FlatFile:
-    """Collects tensors and operators of one subgraph; `once` is the one that CALL_ONCE runs."""
+    """Collects tensors and operators of one subgraph.
+
+    `once` is the one that CALL_ONCE runs, `bodies` are those of IF and WHILE, with their inputs and outputs.
+    """
 
     tensors: list[FlatTensor] = field(default_factory=list)
     operators: list[tuple[str, Sequence[int], Sequence[int], Mapping[str, Any]]] = field(default_factory=list)
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
     once: FlatFile | None = None
+    bodies: list[tuple[FlatFile, Sequence[int], Sequence[int]]] = field(default_factory=list)
+
+    def body(self, file: FlatFile, inputs: Sequence[int], outputs: Sequence[int]) -> int:
+        """Add the subgraph of an IF or WHILE; its number in a file without CALL_ONCE."""
+        self.bodies.append((file, inputs, outputs))
+        return len(self.bodies)
 
     def add(self, *shape: int, **facts: Any) -> int:
         """A float32 activation; its number."""
@@ -112,16 +121,18 @@ class FlatFile:
 
 def _content(file: FlatFile, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
     b = flatbuffers.Builder(1024)
-    files = [file] if file.once is None else [file, file.once]
+    nothing: Sequence[int] = ()
+    parts = [(file, inputs, outputs), *([] if file.once is None else [(file.once, nothing, nothing)])]
+    parts += file.bodies
+    files = [each for each, _, _ in parts]
     buffers, subgraphs = [_buffer(b, None)], []
     codes = list(dict.fromkeys(op for each in files for op, *_ in each.operators))
     made_codes = [_code(b, op) for op in codes]
-    for each in files:
+    for each, *borders in parts:
         first = len(buffers)
         buffers += [_buffer(b, tensor.data) for tensor in each.tensors]
         tensors = [_tensor(b, tensor, number) for number, tensor in enumerate(each.tensors, start=first)]
         operators = [_operator(b, codes.index(op), op, *rest) for op, *rest in each.operators]
-        borders = (inputs, outputs) if each is file else ((), ())
         subgraphs.append(_subgraph(b, tensors, operators, borders))
     subgraph_vector = _tables(b, subgraphs)
     code_vector, buffer_vector = _tables(b, made_codes), _tables(b, buffers)

@@ -1,0 +1,179 @@
+"""IF with a known branch, or with a choice between both; WHILE with a known number of rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mcudeploy.common.text import count_text
+from mcudeploy.frontend.tflite.constant_folding import folded
+from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
+
+_MOST_OPERATORS = 1 << 14
+_DEEPEST = 16
+_CONTROL = ("IF", "WHILE")
+_STATEFUL = ("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE")
+_FAULTS = (ArithmeticError, LookupError, TypeError, ValueError)
+"""Exceptions of numpy for options and shapes that do not fit."""
+
+
+class _UnknownError(Exception):
+    """Control flow that depends on values of a run, or that exceeds a limit."""
+
+
+def flattened(contents: Contents) -> Contents:
+    """Replace IF and WHILE by the operators of their subgraphs. Those that need values of a run stay.
+
+    Both branches of an IF with a computed condition run, and SELECT_V2 chooses between their results.
+    """
+    if not any(operator.op in _CONTROL for operator in contents.operators):
+        return contents
+    draft = _Draft(contents, list(contents.tensors))
+    for operator in contents.operators:
+        draft.add(operator, 0)
+    numbered = (replace(each, index=at) for at, each in enumerate(draft.operators))
+    operators = tuple(numbered)
+    return replace(contents, tensors=tuple(draft.tensors), operators=operators, notes=tuple(draft.notes))
+
+
+@dataclass(slots=True)
+class _Draft:
+    """Operators and tensors of the whole file; `same` maps a tensor to the one that has its value."""
+
+    contents: Contents
+    tensors: list[TfliteTensor]
+    operators: list[TfliteOperator] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    same: dict[int, int] = field(default_factory=dict)
+
+    def add(self, operator: TfliteOperator, depth: int) -> None:
+        """Add an operator, or what replaces it."""
+        inputs = tuple(self.same.get(number, number) for number in operator.inputs)
+        operator = replace(operator, inputs=inputs)
+        if operator.op not in _CONTROL:
+            self._append(operator)
+            return
+        mark, tensors, same = len(self.operators), len(self.tensors), dict(self.same)
+        notes = len(self.notes)
+        try:
+            (self._if if operator.op == "IF" else self._while)(operator, depth)
+        except (_UnknownError, *_FAULTS):
+            del self.operators[mark:], self.tensors[tensors:], self.notes[notes:]
+            self.same = same
+            self.operators.append(operator)
+
+    def _append(self, operator: TfliteOperator) -> None:
+        if len(self.operators) >= _MOST_OPERATORS:
+            raise _UnknownError
+        if operator.op == "CONCATENATION":  # a loop begins with empty lists
+            kept = tuple(number for number in operator.inputs if self.tensors[number].elements)
+            operator = replace(operator, inputs=kept or operator.inputs[:1])
+        constant = self._folded(operator)
+        if constant is not None and constant.index not in self.contents.outputs:
+            self.tensors[constant.index] = constant
+        self.operators.append(operator)
+
+    def _folded(self, operator: TfliteOperator) -> TfliteTensor | None:
+        """The result, if it follows from integers of the file."""
+        if len(operator.outputs) != 1:
+            return None
+        try:
+            sources = [self.tensors[number] for number in operator.inputs if number >= 0]
+            return folded(operator, sources, self.tensors[operator.outputs[0]])
+        except _FAULTS:
+            return None
+
+    def _if(self, operator: TfliteOperator, depth: int) -> None:
+        condition, *given = operator.inputs
+        names = "ThenSubgraphIndex", "ElseSubgraphIndex"
+        branches = [self._body(operator.integer(name)) for name in names]
+        known = self._truth(condition)
+        if known is not None:
+            made = self._inline(branches[0 if known else 1], given, depth, operator.outputs)
+            self._settle(operator.outputs, made)
+            return
+        results = [self._inline(branch, given, depth, ()) for branch in branches]
+        for number, one, other in zip(operator.outputs, *results, strict=True):
+            self._choose(number, condition, one, other)
+        self.notes.append(f"{operator.label}: both branches run, and a choice between their results follows")
+
+    def _choose(self, number: int, condition: int, one: int, other: int) -> None:
+        """Choose between two tensors that differ in nothing but their values."""
+        forms = [(it.kind, it.shape, it.scales) for it in (self.tensors[at] for at in (one, other))]
+        if forms[0] != forms[1]:
+            raise _UnknownError
+        kind, shape, scales = forms[0]
+        self.tensors[number] = replace(self.tensors[number], kind=kind, shape=shape, scales=scales)
+        self._append(TfliteOperator(0, "SELECT_V2", False, (condition, one, other), (number,), {}))
+
+    def _while(self, operator: TfliteOperator, depth: int) -> None:
+        condition, body = (
+            self._body(operator.integer(name)) for name in ("CondSubgraphIndex", "BodySubgraphIndex")
+        )
+        values = list(operator.inputs)
+        rounds, first = 0, len(self.operators)
+        while self._holds(condition, values, depth):
+            values = self._inline(body, values, depth, ())
+            rounds += 1
+        self._settle(operator.outputs, values)
+        if depth == 0:
+            made = count_text(len(self.operators) - first, "operator")
+            unrolled = f"its {count_text(rounds, 'round')} are {made}"
+            self.notes.append(f"{operator.label}: {unrolled}, each with its steps and tables in flash")
+
+    def _holds(self, condition: Contents, values: Sequence[int], depth: int) -> bool:
+        """Whether a loop continues. Raises _UnknownError if that depends on values of a run."""
+        mark = len(self.operators)
+        (result,) = self._inline(condition, values, depth, ())
+        del self.operators[mark:]
+        truth = self._truth(result)
+        if truth is None:
+            raise _UnknownError
+        return truth
+
+    def _truth(self, number: int) -> bool | None:
+        """The value of a condition; None if it is computed in a run."""
+        tensor = self.tensors[number]
+        return None if tensor.data is None else bool(tensor.array().reshape(-1)[0])
+
+    def _body(self, number: int) -> Contents:
+        body = self.contents.bodies[number]
+        if any(operator.op in _STATEFUL for operator in body.operators):
+            raise _UnknownError
+        return body
+
+    def _inline(self, body: Contents, given: Sequence[int], depth: int, results: Sequence[int]) -> list[int]:
+        """Add the operators of a subgraph; return the numbers of its outputs, `results` where possible."""
+        if depth > _DEEPEST or len(given) != len(body.inputs):
+            raise _UnknownError
+        numbers = dict(zip(body.inputs, given, strict=True))
+        made = {number for operator in body.operators for number in operator.outputs}
+        for inner, outer in zip(body.outputs, results, strict=False):
+            if inner in made and inner not in numbers and outer not in numbers.values():
+                numbers[inner] = outer
+        for tensor in body.tensors:
+            if tensor.index in numbers:
+                continue
+            numbers[tensor.index] = len(self.tensors)
+            self.tensors.append(replace(tensor, index=len(self.tensors)))
+        for operator in body.operators:
+            self.add(_renumbered(operator, numbers), depth + 1)
+        return [self.same.get(numbers[number], numbers[number]) for number in body.outputs]
+
+    def _settle(self, outputs: Sequence[int], values: Sequence[int]) -> None:
+        """Let the outputs of an operator be these tensors; an output of the file becomes a copy."""
+        for number, value in zip(outputs, values, strict=True):
+            if number == value:
+                continue
+            source = self.tensors[value]
+            self.tensors[number] = replace(source, index=number, name=self.tensors[number].name)
+            if number in self.contents.outputs:
+                self.tensors[number] = replace(self.tensors[number], data=None)
+                self.operators.append(TfliteOperator(0, "RESHAPE", False, (value,), (number,), {}))
+            else:
+                self.same[number] = value
+
+
+def _renumbered(operator: TfliteOperator, numbers: Mapping[int, int]) -> TfliteOperator:
+    inputs = tuple(numbers.get(number, number) for number in operator.inputs)
+    return replace(operator, inputs=inputs, outputs=tuple(numbers[number] for number in operator.outputs))

@@ -1,0 +1,133 @@
+"""IF and WHILE of .tflite files, beside LiteRT."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flat_files import NONE, FlatFile, litert
+from programs import HOST, QUICK, results
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend import load
+from tests import reports
+
+X = np.random.default_rng(3).normal(0, 1, (8, 1, 6)).astype(np.float32)
+
+
+def scaled(factor: float, *, wide: bool = False) -> tuple[FlatFile, list[int], list[int]]:
+    """A branch that multiplies its input, or concatenates it with itself."""
+    f = FlatFile()
+    x = f.add(1, 6)
+    if wide:
+        y = f.add(1, 12)
+        f.operator("CONCATENATION", [x, x], y, Axis=1, FusedActivationFunction=NONE)
+        return f, [x], [y]
+    times = f.constant(np.float32(factor), np.float32)
+    return f, [x], [f.operator("MUL", [x, times], f.add(1, 6), FusedActivationFunction=NONE)]
+
+
+def same() -> tuple[FlatFile, list[int], list[int]]:
+    """A branch that returns its input."""
+    f = FlatFile()
+    x = f.add(1, 6)
+    return f, [x], [x]
+
+
+def chosen(first: tuple[FlatFile, list[int], list[int]], folder: Path, known: int | None = None) -> Path:
+    """A choice by the sum of the input, or by a constant, between `first` and the input itself."""
+    f = FlatFile()
+    x, y = f.add(1, 6), f.add(1, 6)
+    f.operator("SUM", [x, f.constant([0, 1])], total := f.add(), KeepDims=False)
+    zero = f.constant(np.float32(0), np.float32)
+    condition = f.add(kind="BOOL")
+    if known is None:
+        f.operator("GREATER", [total, zero], condition)
+    else:
+        f.operator("LESS", [f.constant(known), f.constant(1)], condition)
+    numbers = [f.body(*each) for each in (first, same())]
+    f.operator("IF", [condition, x], y, ThenSubgraphIndex=numbers[0], ElseSubgraphIndex=numbers[1])
+    return f.save(folder, [x], [y])
+
+
+def loop(folder: Path, rounds: int | None, counted: bool = True) -> Path:
+    """A sum that grows by the input, and doubles, in each round; `rounds` is None for a computed number."""
+    f = FlatFile()
+    x, start = f.add(1, 6), f.constant(np.zeros((1, 6)), np.float32)
+    limit = f.add(kind="INT32") if rounds is None else f.constant(rounds)
+    if rounds is None:
+        f.operator("ARG_MAX", [x, f.constant(1)], at := f.add(1, kind="INT32"), OutputType=2)
+        f.operator("RESHAPE", [at, f.constant(np.zeros(0, np.int32))], limit)
+    condition, body = FlatFile(), FlatFile()
+    given = [
+        condition.add(kind="INT32"),
+        condition.add(1, 6),
+        condition.add(1, 6),
+        condition.add(kind="INT32"),
+    ]
+    holds = condition.operator("LESS", [given[0], given[3]], condition.add(kind="BOOL"))
+    count, total, term, most = (
+        body.add(kind="INT32"), body.add(1, 6), body.add(1, 6), body.add(kind="INT32")
+    )  # fmt: skip
+    one, two = body.constant(1), body.constant(np.float32(2), np.float32)
+    plain = {"FusedActivationFunction": NONE}
+    further = body.operator("ADD", [count, one], body.add(kind="INT32"), **plain)
+    grown = body.operator("ADD", [total, term], body.add(1, 6), **plain)
+    doubled = body.operator("MUL", [grown, two], body.add(1, 6), **plain)
+    numbers = (
+        f.body(condition, given, [holds]),
+        f.body(body, [count, total, term, most], [further, doubled, term, most]),
+    )
+    outputs = [f.add(kind="INT32"), f.add(1, 6), f.add(1, 6), f.add(kind="INT32")]
+    inputs = [f.constant(0), start, x, limit]
+    f.operator("WHILE", inputs, outputs, CondSubgraphIndex=numbers[0], BodySubgraphIndex=numbers[1])
+    if not counted:
+        return f.save(folder, [x], [outputs[1]])
+    y = f.add(1, 6)
+    f.operator("TANH", [outputs[1]], y)
+    return f.save(folder, [x], [y])
+
+
+def check(path: Path) -> None:
+    """The program has LiteRT's outputs, and is verified."""
+    wanted = np.array([litert(path, [x])[0] for x in X])
+    assert np.allclose(results(path, X), wanted, rtol=1e-5, atol=1e-6)
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+
+
+def test_a_computed_choice(tmp_path: Path) -> None:
+    path = chosen(scaled(-3), tmp_path)
+    assert len({x.sum() > 0 for x in X}) == 2
+    (note,) = load(path).notes
+    assert "both branches run" in note
+    check(path)
+
+
+@pytest.mark.parametrize("known", [0, 1])
+def test_a_constant_choice(known: int, tmp_path: Path) -> None:
+    path = chosen(scaled(-3), tmp_path, known)
+    assert not load(path).notes
+    check(path)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 5])
+@pytest.mark.parametrize("counted", [False, True])
+def test_a_loop(rounds: int, counted: bool, tmp_path: Path) -> None:
+    path = loop(tmp_path, rounds, counted)
+    if rounds:
+        check(path)
+    else:
+        with pytest.raises(ModelError, match="the model is constant"):
+            load(path)
+
+
+def test_loops_and_branches_that_a_run_decides(tmp_path: Path) -> None:
+    for op in ("WHILE", "IF"):
+        path = loop(tmp_path, None) if op == "WHILE" else chosen(scaled(1, wide=True), tmp_path)
+        with pytest.raises(ModelError) as caught:
+            load(path)
+        (problem,) = caught.value.problems
+        assert problem.node.endswith(op)
+        assert "known in a run only" in problem.reason
