@@ -33,12 +33,12 @@ from mcudeploy.frontend.tflite import (
 from mcudeploy.frontend.tflite.borders import border_notes, int16_notes, with_real_borders
 from mcudeploy.frontend.tflite.calls import written_out
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, names_of
-from mcudeploy.frontend.tflite.control import flattened
 from mcudeploy.frontend.tflite.dilation import with_dilations
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.int16_operators import INT16_TRANSLATIONS
 from mcudeploy.frontend.tflite.int16_tensors import is_int16
 from mcudeploy.frontend.tflite.reshaping import with_shapes
+from mcudeploy.frontend.tflite.subgraphs import flattened
 from mcudeploy.frontend.tflite.variable_states import Translation, nothing
 from mcudeploy.frontend.tflite.variables import Variables, variables_of
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
