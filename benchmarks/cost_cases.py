@@ -42,6 +42,7 @@ from mcudeploy.ops.resize import Resize, ResizedAxis, resize_samples
 from mcudeploy.ops.roi_align import RoiAlign
 from mcudeploy.ops.scatter import ScatterReduction, ScatterRows
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.suppression import NonMaxSuppression
 from mcudeploy.ops.svdf import Svdf
 from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
@@ -494,6 +495,15 @@ def _indexed(dtype: DType) -> Iterator[Graph]:
         yield one_operator(less, (shape,), DType.INT32, constant, made=DType.INT8)
     if dtype is DType.FLOAT32:
         yield from _regions(rng)
+        yield from _suppressed()
+
+
+def _suppressed() -> Iterator[Graph]:
+    """Yield boxes of random corners, or all the same."""
+    for boxes, count in ((20, 5), (100, 10), (300, 4), (64, 64), (700, 2)):
+        op = NonMaxSuppression(count, -1e9, 0.5)
+        shapes = (boxes, 1, 4), (1, 1, boxes)
+        yield one_operator(op, shapes, DType.FLOAT32, made=DType.INT32)
 
 
 def _regions(rng: np.random.Generator) -> Iterator[Graph]:

@@ -50,6 +50,7 @@ from mcudeploy.ops.signal import (
     SignalWindow,
 )
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.suppression import NonMaxSuppression
 from mcudeploy.ops.svdf import Svdf
 from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
@@ -93,6 +94,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     MeanInt16,
     NoiseEstimate,
     NoiseSubtract,
+    NonMaxSuppression,
     OverlapAdd,
     Pad,
     Pcan,

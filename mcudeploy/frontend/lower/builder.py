@@ -80,6 +80,7 @@ _TAKES_INT32 = frozenset(
         "GatherRows",
         "IntegerBinary",
         "MaxPoolIndices",
+        "NonMaxSuppression",
         "Pad",
         "Queue",
         "Reshape",

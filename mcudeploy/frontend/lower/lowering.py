@@ -34,6 +34,7 @@ from mcudeploy.frontend.lower.scatter import scatter
 from mcudeploy.frontend.lower.slice import pick, real_pick, split
 from mcudeploy.frontend.lower.softmax import softmax
 from mcudeploy.frontend.lower.state_nodes import load, queue
+from mcudeploy.frontend.lower.suppression_nodes import box_selection
 from mcudeploy.frontend.lower.svdf import quantized_svdf, svdf
 from mcudeploy.frontend.lower.tidy_last_states import last_states_alone
 from mcudeploy.frontend.lower.tidy_peephole import tidy
@@ -96,6 +97,7 @@ LOWERINGS: dict[str, Lowering] = {
 LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
     **int16_nodes.INT16_NODES,
     **signal_nodes.SIGNAL,
+    "BoxSelection": box_selection,
     "Load": load,
     "QuantizedSVDF": quantized_svdf,
     "Queue": queue,

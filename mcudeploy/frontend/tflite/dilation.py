@@ -30,8 +30,8 @@ def with_dilations(contents: Contents) -> Contents:
     for operator in contents.operators:
         for number in operator.inputs:
             readers.setdefault(number, []).append(operator)
-    for number in contents.outputs:  # a second reader, so that nothing is replaced
-        readers.setdefault(number, []).append(contents.operators[0])
+    for number in contents.outputs:  # further readers, so that nothing is replaced
+        readers.setdefault(number, []).extend(contents.operators[:2])
     tensors = list(contents.tensors)
     changed: dict[int, TfliteOperator | None] = {}
     for operator in contents.operators:

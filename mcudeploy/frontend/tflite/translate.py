@@ -14,6 +14,7 @@ from mcudeploy.frontend.onnx.states import Kept
 from mcudeploy.frontend.tflite import (
     comparisons,
     composed,
+    detection,
     elementwise,
     filling,
     indexing,
@@ -134,6 +135,12 @@ TRANSLATIONS: dict[str, Translation] = {
 }
 """Translation of each operator. Lowering of the ONNX nodes decides which forms are supported."""
 
+CUSTOM: dict[str, Translation] = {
+    **signal_operators.SIGNAL,
+    "TFLite_Detection_PostProcess": detection.detection,
+}
+"""Translation of each custom operator."""
+
 _RECURRENT = (
     "it keeps a state from step to step, which is not supported in .tflite files. Convolutions over time are "
     "(DEPTHWISE_CONV_2D on a window of frames), SVDF, UNIDIRECTIONAL_SEQUENCE_LSTM, and LSTM, GRU and RNN of "
@@ -250,7 +257,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
 def _translation(writer: Writer, operator: TfliteOperator) -> Translation | None:
     """The translation of an operator; those of int16 activations have their own arithmetic."""
     if operator.custom:
-        return signal_operators.SIGNAL.get(operator.op)
+        return CUSTOM.get(operator.op)
     numbers = (*(number for number in operator.inputs if number >= 0), *operator.outputs)
     if operator.op in INT16_TRANSLATIONS and any(is_int16(writer.numbered(number)) for number in numbers):
         return INT16_TRANSLATIONS[operator.op]

@@ -129,16 +129,17 @@ class Writer:
         now = [self._tensors[number] for number in numbers]
         shape = stated_shape(operator, [file[number] for number in numbers], now)
         if shape is not None:
-            self._settle(now[-1], shape)
+            self.settle(now[-1], shape)
 
     def infer_shapes(self, operator: TfliteOperator) -> None:
         """Set the shapes of the current operator's results to the inferred ones."""
         infer(self._nodes[self._first :], self._constants, self._infos_now, OPSET)
         for number in operator.outputs:
             tensor = self._tensors[number]
-            self._settle(tensor, shape_in(self._infos_now, self.name(tensor)))
+            self.settle(tensor, shape_in(self._infos_now, self.name(tensor)))
 
-    def _settle(self, tensor: TfliteTensor, shape: tuple[int, ...]) -> None:
+    def settle(self, tensor: TfliteTensor, shape: tuple[int, ...]) -> None:
+        """Replace the shape of a tensor, which the file need not state right."""
         self._tensors[tensor.index] = replace(tensor, shape=shape)
         if tensor.index in self._made:
             self._made[tensor.index] = self._tensors[tensor.index]

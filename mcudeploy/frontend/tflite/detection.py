@@ -1,0 +1,143 @@
+"""TFLite_Detection_PostProcess: boxes decoded from anchors, the best of them, their classes and scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import FunctionProto, TensorProto, helper
+
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.rounding import DOMAIN
+from mcudeploy.frontend.tflite.contents import TfliteOperator
+from mcudeploy.frontend.tflite.scales import reals
+from mcudeploy.frontend.tflite.writer import OPSET, Writer
+
+BOX_SELECTION = "BoxSelection"
+"""The node: boxes [N, 4], scores [N], int64 number of results, most overlap, least score, the number below it
+(ONNX leaves out scores that equal its limit), and the results if no box is chosen. The int64 results are the
+numbers of boxes, then -1.
+"""
+_OPTIONS = "y_scale", "x_scale", "h_scale", "w_scale"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """The number of anchors, of chosen boxes, and of classes for each of them."""
+
+    anchors: int
+    boxes: int
+    classes: int
+
+
+def detection(writer: Writer, operator: TfliteOperator) -> None:
+    """Translate the fast variant, which chooses boxes of all classes together.
+
+    Inputs are encodings [1, N, 4], scores [1, N, classes] and constant anchors [N, 4]. Outputs are boxes,
+    classes, scores, and the number of boxes; those that are not found are zeros.
+    """
+    if operator.flag("use_regular_nms"):
+        raise Unsupported("use_regular_nms is not supported: convert the model with use_regular_nms=false")
+    encodings, scores = (writer.input(operator, at) for at in (0, 1))
+    if len(encodings.shape) != 3 or len(scores.shape) != 3 or encodings.shape[0] != 1:
+        raise Unsupported(
+            f"{list(encodings.shape)} and {list(scores.shape)} are not boxes and scores of one image"
+        )
+    labels = operator.integer("num_classes")
+    background = scores.shape[2] - labels
+    sizes = _Sizes(
+        encodings.shape[1],
+        operator.integer("max_detections"),
+        min(operator.integer("max_classes_per_detection"), labels),
+    )
+    if min(sizes.boxes, sizes.classes) < 1 or background not in (0, 1):
+        raise Unsupported(f"{labels} classes do not fit scores {list(scores.shape)}")
+    boxes = _decoded(writer, operator, sizes.anchors)
+    values = writer.reshaped(writer.real(scores), [sizes.anchors, scores.shape[2]])
+    if background:
+        limits = (writer.int64([each]) for each in (1, scores.shape[2], 1))
+        values = writer.node("Slice", [values, *limits], main=False)
+    best, classes = writer.nodes("TopK", [values, writer.int64([sizes.classes])], 2, main=False, axis=-1)
+    first = writer.node("Gather", [best, writer.int64(0)], main=False, axis=1)
+    numbers = _selected(writer, operator, (boxes, first), sizes.boxes)
+    zero = writer.constant(np.array(0, np.int64))
+    hits = writer.node("GreaterOrEqual", [numbers, zero], main=False)
+    inside = writer.node("Max", [numbers, zero], main=False)
+    counted = writer.node("Cast", [hits], main=False, to=TensorProto.FLOAT)
+    classes = writer.node("Cast", [classes], main=False, to=TensorProto.FLOAT)
+    rows = writer.reshaped(hits, [sizes.boxes, 1])
+    chosen = [_chosen(writer, table, inside, rows) for table in (boxes, classes, best)]
+    if sizes.classes > 1:
+        repeated = writer.reshaped(chosen[0], [sizes.boxes, 1, 4])
+        shape = writer.int64([sizes.boxes, sizes.classes, 4])
+        chosen[0] = writer.node("Expand", [repeated, shape], main=False)
+    count = writer.node("ReduceSum", [counted], main=False, keepdims=1)
+    made = sizes.boxes * sizes.classes
+    results = (*zip(chosen, ([1, made, 4], [1, made], [1, made]), strict=True), (count, [1]))
+    for position, (name, shape_made) in enumerate(results):
+        tensor = writer.output(operator, position)
+        if tensor.kind != "FLOAT32":
+            raise Unsupported(f"its result {tensor.label} is {tensor.kind}; FLOAT32 is supported")
+        writer.settle(tensor, tuple(shape_made))
+        writer.keep(writer.output(operator, position), writer.reshaped(name, shape_made))
+
+
+def _decoded(writer: Writer, operator: TfliteOperator, count: int) -> str:
+    """The corners [N, 4] of the boxes: rows and columns of the first one, then of the second one."""
+    anchors = reals(writer.input(operator, 2))
+    if anchors.shape != (count, 4):
+        raise Unsupported(f"anchors {list(anchors.shape)} do not fit {count} boxes")
+    encodings = writer.input(operator, 0)
+    if encodings.shape[2] != 4:
+        raise Unsupported(f"boxes of {encodings.shape[2]} values are not supported; of 4 they are")
+    scales = np.array([operator.number(name) for name in _OPTIONS], np.float32)
+    values = writer.reshaped(writer.real(encodings), [count, 4])
+    values = writer.node("Div", [values, writer.constant(scales)], main=False)
+    places, extents = writer.nodes("Split", [values, writer.int64([2, 2])], 2, main=False, axis=1)
+    size, centre = (writer.constant(np.ascontiguousarray(each)) for each in (anchors[:, 2:], anchors[:, :2]))
+    half = writer.constant(np.ascontiguousarray(anchors[:, 2:] * np.float32(0.5)))
+    moved = writer.node("Mul", [places, size], main=False)
+    middle = writer.node("Add", [moved, centre], main=False)
+    grown = writer.node("Exp", [extents], main=False)
+    reach = writer.node("Mul", [grown, half], main=False)
+    corners = [writer.node(op, [middle, reach], main=False) for op in ("Sub", "Add")]
+    return writer.node("Concat", corners, main=False, axis=1)
+
+
+def _selected(writer: Writer, operator: TfliteOperator, operands: tuple[str, str], count: int) -> str:
+    limits = [operator.number(name) for name in ("nms_iou_threshold", "nms_score_threshold")]
+    most, least = (writer.constant(np.array(each, np.float32)) for each in limits)
+    below = writer.constant(np.nextafter(np.float32(limits[1]), np.float32(-np.inf)))
+    none = writer.constant(np.full(count, -1, np.int64))
+    overload = writer.overload(_function)
+    inputs = [*operands, writer.int64([count]), most, least, below, none]
+    made = writer.node(BOX_SELECTION, inputs, domain=DOMAIN, overload=overload)
+    writer.known(made, (count,), "int64")
+    return made
+
+
+def _chosen(writer: Writer, table: str, numbers: str, hits: str) -> str:
+    """The rows of a table, zeros where there is no box."""
+    rows = writer.node("Gather", [table, numbers], main=False, axis=0)
+    zero = writer.constant(np.array(0, np.float32))
+    return writer.node("Where", [hits, rows, zero], main=False)
+
+
+def _function(name: str) -> FunctionProto:
+    """The node as ONNX operators, for a runtime without it."""
+    nodes = [
+        helper.make_node("Constant", [], ["front"], value_ints=[0]),
+        helper.make_node("Constant", [], ["fronts"], value_ints=[0, 1]),
+        helper.make_node("Constant", [], ["box"], value_int=2),
+        helper.make_node("Unsqueeze", ["boxes", "front"], ["one_image"]),
+        helper.make_node("Unsqueeze", ["scores", "fronts"], ["one_class"]),
+        helper.make_node(
+            "NonMaxSuppression", ["one_image", "one_class", "count", "most", "below"], ["triples"]
+        ),
+        helper.make_node("Gather", ["triples", "box"], ["numbers"], axis=1),
+        helper.make_node("Concat", ["numbers", "none"], ["all"], axis=0),
+        helper.make_node("Slice", ["all", "front", "count"], ["y"]),
+    ]
+    inputs = ["boxes", "scores", "count", "most", "least", "below", "none"]
+    opsets = [helper.make_opsetid("", OPSET)]
+    return helper.make_function(DOMAIN, BOX_SELECTION, inputs, ["y"], nodes, opsets, overload=name)

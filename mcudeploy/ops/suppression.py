@@ -1,0 +1,64 @@
+"""Boxes chosen by their scores, none of which overlaps another one by much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, spatial_axes
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+_CONSIDERED = 4
+"""Boxes that an estimate supposes to be considered for each one that is chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class NonMaxSuppression(PlainOperator):
+    """The numbers of up to `count` boxes, by falling scores, then -1.
+
+    Boxes (N, 1, 4) have two opposite corners; the scores are (1, 1, N); the result is int32 (1, 1, count). A
+    box is left out if it shares more than `most_overlap` of the union with a chosen one, or if its score is
+    below `least_score`.
+    """
+
+    kind: ClassVar[str] = "NonMaxSuppression"
+
+    count: int
+    least_score: float
+    most_overlap: float
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Every number needs all boxes and scores. Raises ValueError for other shapes."""
+        boxes, scores = inputs
+        if boxes[1:] != (1, 4) or scores != (1, 1, boxes[0]) or self.count < 1:
+            raise ValueError(f"boxes {boxes} and scores {scores} do not fit, or none is wanted")
+        axes = (
+            *spatial_axes((1, 1, self.count)),
+            reduced_axis("any", boxes[0]),
+            reduced_axis("corner", 4),
+        )
+        read = Index.of(any=1), Index(), Index.of(corner=1)
+        return LoopNest(axes, (read, (Index(), Index(), Index.of(any=1))), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Return the kernel `non_max_suppression`. Raises ValueError for other types."""
+        if any(tensor.dtype != "float32" for tensor in inputs) or output.dtype != "int32":
+            raise ValueError("boxes and scores are float32, the numbers int32")
+        boxes = inputs[0].shape[0]
+        params: dict[str, ParamValue] = {
+            "boxes": boxes,
+            "count": self.count,
+            "least_score": self.least_score,
+            "most_overlap": self.most_overlap,
+        }
+
+        def counts(_: Interval) -> Counts:
+            rounds = min(boxes, _CONSIDERED * self.count)
+            pairs = rounds * min(self.count, boxes) / 2
+            return {"calls": 1, "scores": rounds * boxes, "pairs": pairs}
+
+        return KernelCall("non_max_suppression", params, counts=counts)

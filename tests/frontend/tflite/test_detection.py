@@ -1,0 +1,109 @@
+"""TFLite_Detection_PostProcess, beside LiteRT."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flat_files import FlatFile, litert
+from numpy.typing import NDArray
+from programs import HOST, QUICK
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
+from mcudeploy.common.errors import ModelError
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.frontend import load
+from mcudeploy.ops.host_io import from_device, to_device
+from mcudeploy.verify.compare import Storage, run_once
+from tests import reports
+
+ANCHORS, CLASSES = 30, 4
+
+
+def detector(
+    folder: Path, *, background: int = 1, per_box: int = 1, most: int = 6, least: float = 0.3, **options: Any
+) -> Path:
+    """Boxes around a grid of anchors, which overlap their neighbours."""
+    f = FlatFile()
+    rng = np.random.default_rng(7)
+    places = rng.uniform(0.2, 0.8, (ANCHORS, 2))
+    anchors = np.concatenate([places, rng.uniform(0.1, 0.4, (ANCHORS, 2))], axis=1)
+    x, s = f.add(1, ANCHORS, 4), f.add(1, ANCHORS, CLASSES + background)
+    made = most * per_box
+    outputs = [f.add(*shape) for shape in ((1, made, 4), (1, made), (1, made), (1,))]
+    facts = {
+        "max_detections": most,
+        "max_classes_per_detection": per_box,
+        "detections_per_class": 100,
+        "use_regular_nms": False,
+        "nms_score_threshold": least,
+        "nms_iou_threshold": 0.4,
+        "num_classes": CLASSES,
+        "y_scale": 10.0,
+        "x_scale": 10.0,
+        "h_scale": 5.0,
+        "w_scale": 5.0,
+    }
+    f.operator(
+        "TFLite_Detection_PostProcess", [x, s, f.constant(anchors, np.float32)], outputs, **facts | options
+    )
+    return f.save(folder, [x, s], outputs)
+
+
+def results(path: Path, inputs: list[NDArray[np.float32]]) -> list[NDArray[Any]]:
+    """The outputs of the program."""
+    target = Target(load_board("host"))
+    made = api.plan_model(path, target.board, QUICK)
+    graph, storage = made.plan.graph, Storage.of(made.plan)
+    with open_device(target, made.build(target)) as machine:
+        given = {
+            border.tensor: to_device(border, graph.tensors[border.tensor], value)
+            for border, value in zip(graph.own_inputs(), inputs, strict=True)
+        }
+        run_once(machine, storage, given)
+        return [
+            from_device(it, graph.tensors[it.tensor], storage.get_tensor(machine, it.tensor))
+            for it in graph.own_outputs()
+        ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"background": 0},
+        {"per_box": 2},
+        {"most": 30, "least": 0.6},
+        {"least": 2.0},
+        {"least": 0.0, "most": 1},
+        {"nms_iou_threshold": 0.05, "most": 12},
+    ],
+    ids=str,
+)
+def test_detections_are_those_of_litert(options: dict[str, Any], tmp_path: Path) -> None:
+    path = detector(tmp_path, **options)
+    rng = np.random.default_rng(8)
+    columns = CLASSES + options.get("background", 1)
+    for _ in range(5):
+        drawn = rng.normal(0, 2, (1, ANCHORS, 4)), rng.uniform(0, 1, (1, ANCHORS, columns))
+        inputs = [each.astype(np.float32) for each in drawn]
+        *found, count = results(path, inputs)
+        *theirs, number = litert(path, inputs)
+        assert count == number
+        rows = int(count[0]) * options.get("per_box", 1)
+        for own, wanted in zip(found, theirs, strict=True):
+            assert own.shape == wanted.shape
+            assert np.allclose(own[:, :rows], wanted[:, :rows], rtol=1e-5, atol=1e-6)
+            assert not own[:, rows:].any()  # LiteRT leaves these as they were
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+
+
+def test_the_variant_by_class_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as caught:
+        load(detector(tmp_path, use_regular_nms=True))
+    (problem,) = caught.value.problems
+    assert "use_regular_nms" in problem.reason
