@@ -47,6 +47,7 @@ from mcudeploy.ops.resize import Resize, resize_samples
 from mcudeploy.ops.roi_align import RoiAlign
 from mcudeploy.ops.scatter import ScatterRows
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.suppression import NonMaxSuppression
 from mcudeploy.ops.svdf import Svdf
 from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
@@ -256,6 +257,8 @@ def sample_calls() -> list[KernelCall]:
     places = {"indices": np.zeros(3, np.int32)}
     calls.append(_call(ScatterRows("none", 5, True), ((3, 1, 4),), DType.INT8, places))
     calls.append(_call(ScatterRows("max"), ((1, 1, 3), (3, 1, 4), (5, 1, 4)), DType.INT32))
+    boxes = NonMaxSuppression(2, 0.1, 0.5)
+    calls.append(_call(boxes, ((3, 1, 4), (1, 1, 3)), DType.FLOAT32, out_dtype=DType.INT32))
     calls.append(_call(RoiAlign((2, 2)), (IMAGE, (3, 1, 4)), DType.FLOAT32))
     calls.append(_call(StreamedInput(0, IMAGE), (), DType.INT8))
     calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))

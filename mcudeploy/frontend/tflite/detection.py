@@ -22,7 +22,7 @@ _OPTIONS = "y_scale", "x_scale", "h_scale", "w_scale"
 
 
 @dataclass(frozen=True, slots=True)
-class _Sizes:
+class _DetectionSizes:
     """The number of anchors, of chosen boxes, and of classes for each of them."""
 
     anchors: int
@@ -45,7 +45,7 @@ def detection(writer: Writer, operator: TfliteOperator) -> None:
         )
     labels = operator.integer("num_classes")
     background = scores.shape[2] - labels
-    sizes = _Sizes(
+    sizes = _DetectionSizes(
         encodings.shape[1],
         operator.integer("max_detections"),
         min(operator.integer("max_classes_per_detection"), labels),
