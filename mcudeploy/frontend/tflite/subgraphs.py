@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from mcudeploy.common.text import count_text
 from mcudeploy.frontend.tflite.constant_folding import folded
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
+from mcudeploy.frontend.tflite.tensor_lists import TensorLists
 
 _MOST_OPERATORS = 1 << 14
 _DEEPEST = 16
@@ -45,6 +46,10 @@ class _Draft:
     operators: list[TfliteOperator] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     same: dict[int, int] = field(default_factory=dict)
+    lists: TensorLists = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lists = TensorLists(self.tensors)
 
     def add(self, operator: TfliteOperator, depth: int) -> None:
         """Add an operator, or what replaces it."""
@@ -65,13 +70,15 @@ class _Draft:
     def _append(self, operator: TfliteOperator) -> None:
         if len(self.operators) >= _MOST_OPERATORS:
             raise _UnknownError
-        if operator.op == "CONCATENATION":  # a loop begins with empty lists
-            kept = tuple(number for number in operator.inputs if self.tensors[number].elements)
-            operator = replace(operator, inputs=kept or operator.inputs[:1])
         constant = self._folded(operator)
         if constant is not None and constant.index not in self.contents.outputs:
             self.tensors[constant.index] = constant
-        self.operators.append(operator)
+            self.operators.append(operator)
+            return
+        made, same = self.lists.replaced(operator)
+        self.operators += made
+        if same is not None:
+            self._settle(operator.outputs, [same])
 
     def _folded(self, operator: TfliteOperator) -> TfliteTensor | None:
         """The result, if it follows from integers of the file."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evaluate import kinds
 from flat_files import NONE, FlatFile, litert
 from programs import HOST, QUICK, results
 
@@ -87,6 +88,65 @@ def loop(folder: Path, rounds: int | None, counted: bool = True) -> Path:
     y = f.add(1, 6)
     f.operator("TANH", [outputs[1]], y)
     return f.save(folder, [x], [y])
+
+
+def listed(folder: Path) -> Path:
+    """A recurrent sum over 4 rows, each of which replaces a row of a list, whose length is open."""
+    f = FlatFile()
+    x, zero = f.add(4, 1, 6), f.constant(np.float32(0), np.float32)
+    rows = f.add(1, 1, 6, signature=(-1, 1, 6))
+    f.operator("FILL", [f.constant([4, 1, 6]), zero], rows)
+    condition, body = FlatFile(), FlatFile()
+    count = condition.add(kind="INT32")
+    others = [condition.add(*shape) for shape in ((1, 1, 6), (1, 6), (4, 1, 6))]
+    holds = condition.operator("LESS", [count, condition.constant(4)], condition.add(kind="BOOL"))
+    at, kept, total, source = body.add(kind="INT32"), body.add(1, 1, 6), body.add(1, 6), body.add(4, 1, 6)
+    one, none = body.constant([1]), body.constant([0, 0, 0])
+    plain = {"FusedActivationFunction": NONE}
+    following = body.operator("ADD", [at, body.constant(1)], body.add(kind="INT32"), **plain)
+    row = body.operator("GATHER", [source, at], body.add(1, 6), Axis=0, BatchDims=0)
+    grown = body.operator("ADD", [total, row], body.add(1, 6), **plain)
+    bent = body.operator("TANH", [grown], body.add(1, 6))
+    first, last = (
+        body.operator("RESHAPE", [number, one], body.add(1, kind="INT32")) for number in (at, following)
+    )
+    sizes = body.operator(
+        "CONCATENATION", [first, body.constant([-1, -1])], body.add(3, kind="INT32"), Axis=0, **plain
+    )
+    begins = body.operator(
+        "CONCATENATION", [last, body.constant([0, 0])], body.add(3, kind="INT32"), Axis=0, **plain
+    )
+    before = body.operator("SLICE", [kept, none, sizes], body.add(1, 1, 6))
+    after = body.operator("SLICE", [kept, begins, body.constant([-1, -1, -1])], body.add(1, 1, 6))
+    entry = body.operator("EXPAND_DIMS", [bent, body.constant(0)], body.add(1, 1, 6))
+    made = body.operator("CONCATENATION", [before, entry, after], body.add(1, 1, 6), Axis=0, **plain)
+    numbers = (
+        f.body(condition, [count, *others], [holds]),
+        f.body(body, [at, kept, total, source], [following, made, bent, source]),
+    )
+    start = f.constant(np.zeros((1, 6)), np.float32)
+    outputs = [f.add(kind="INT32"), f.add(1, 1, 6), f.add(1, 6), f.add(4, 1, 6)]
+    names = dict(zip(("CondSubgraphIndex", "BodySubgraphIndex"), numbers, strict=True))
+    f.operator("WHILE", [f.constant(0), rows, start, x], outputs, **names)
+    limits = [f.constant(each) for each in ([-2, 0, 0], [0, -1, -1], [1, 1, 1])]
+    masks = {"BeginMask": 6, "EndMask": 6, "EllipsisMask": 0, "NewAxisMask": 0, "ShrinkAxisMask": 1}
+    f.operator("STRIDED_SLICE", [outputs[1], *limits], y := f.add(1, 6), **masks)
+    f.operator("ADD", [y, outputs[2]], z := f.add(1, 6), **plain)
+    return f.save(folder, [x], [z])
+
+
+def test_rows_of_a_list(tmp_path: Path) -> None:
+    """The list never exists: a row that is read is the tensor that was put there."""
+    path = listed(tmp_path)
+    drawn = np.random.default_rng(5).normal(0, 1, (5, 4, 1, 6)).astype(np.float32)
+    wanted = []
+    for x in drawn:
+        totals = [np.zeros((1, 6), np.float32)]
+        for row in x:
+            totals.append(np.tanh(totals[-1] + row))
+        wanted.append(totals[3] + totals[4])
+    assert np.allclose(results(path, drawn), wanted, rtol=1e-5, atol=1e-6)
+    assert set(kinds(load(path))) <= {"Binary", "Gather", "GatherRows", "Slice", "Take", "Unary"}
 
 
 def check(path: Path) -> None:
