@@ -35,6 +35,7 @@ _MOST_ENTRIES = 1 << 14
 _MOST_DIMENSIONS = 16
 _MOST_OPTIONS = 4096
 _MOST_NAME = 200
+_HALF_BYTES = "INT4"
 _BODIES = ("ThenSubgraphIndex", "ElseSubgraphIndex", "CondSubgraphIndex", "BodySubgraphIndex")
 """Options that name the subgraphs of an operator."""
 _SHARED = 4
@@ -172,6 +173,8 @@ class _TfliteFile:
             raise self._fault(
                 f"tensor {called} has the shape {list(shape)}; the limit is {MAX_TENSOR_ELEMENTS} elements"
             )
+        if kind == _HALF_BYTES and data is not None and table.Sparsity() is None:
+            return self._of_int8(tensor, data)
         needed = tensor.elements * _ITEM_BYTES.get(kind, 0)
         if data is not None and needed and table.Sparsity() is not None:
             return replace(tensor, data=self._written_out(table.Sparsity(), tensor, data))
@@ -180,6 +183,15 @@ class _TfliteFile:
                 f"tensor {called} has {len(data)} bytes of data; {kind} {list(shape)} needs {needed}"
             )
         return tensor
+
+    def _of_int8(self, tensor: TfliteTensor, data: memoryview) -> TfliteTensor:
+        """A constant of int4, two in a byte, the lower half first, as one of int8."""
+        if len(data) != -(-tensor.elements // 2):
+            raise self._fault(f"tensor {tensor.label} has {len(data)} bytes for {tensor.elements} of INT4")
+        pairs = np.frombuffer(data, np.int8)
+        halves = np.stack([(pairs << 4).astype(np.int8) >> 4, pairs >> 4], axis=-1)
+        values = halves.reshape(-1)[: tensor.elements].astype(np.int8)
+        return replace(tensor, kind="INT8", data=memoryview(values.tobytes()))
 
     def _written_out(self, table: Any, tensor: TfliteTensor, data: memoryview) -> memoryview:
         """The bytes of a sparse constant, with its zeros."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from onnx import shape_inference
+
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import ExactRounding
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
@@ -204,12 +206,21 @@ def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Transla
     """
     contents = with_dilations(flattened(contents_of(content, where, shapes)))
     made = _translated(contents, shapes)
-    if shapes or not made.refusals or not contents.is_open:
+    if shapes or not contents.is_open or (not made.refusals and _is_consistent(made.proto)):
         return made
     names = names_of(contents)
     own = {names[number]: contents.tensors[number].shape for number in contents.inputs}
     inferred = _translated(contents, own)
-    return inferred if len(inferred.refusals) < len(made.refusals) else made
+    return inferred if len(inferred.refusals) <= len(made.refusals) else made
+
+
+def _is_consistent(proto: ModelProto) -> bool:
+    """Whether the shapes in the file follow from those of the inputs."""
+    try:
+        shape_inference.infer_shapes(proto, check_type=True, strict_mode=True)
+    except (shape_inference.InferenceError, RuntimeError, ValueError):
+        return False
+    return True
 
 
 def _translated(contents: Contents, shapes: Shapes) -> Translated:

@@ -446,6 +446,9 @@ class Writer:
                 raise ModelError(
                     f"input or output {tensor.label} is {tensor.kind}; FLOAT32, INT8 and UINT8 are supported"
                 )
+        for tensor in outputs:
+            if tensor.data is not None and tensor.index not in self._made:
+                self._keep_constant(tensor)
         kept = (name for it in self.states for name in (it.after, it.first))
         nodes = live(self._nodes, {*(self.name(tensor) for tensor in outputs), *kept})
         values = {name for node in nodes for name in (*node.input, *node.output)}
@@ -467,6 +470,16 @@ class Writer:
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, 1)]
         version = _IR_VERSION_OF_OVERLOADS if self.functions else _IR_VERSION
         return helper.make_model(graph, opset_imports=opsets, ir_version=version)
+
+    def _keep_constant(self, tensor: TfliteTensor) -> None:
+        """Make an output of a constant of the file."""
+        self._constants.pop(self.name(tensor), None)
+        value = self.constant(_native(tensor.array()))
+        for node in self._nodes:
+            node.input[:] = [value if name == self.name(tensor) else name for name in node.input]
+        label = self._numbered(f"output {printable(tensor.name)} (Identity)")
+        self._nodes.append(helper.make_node("Identity", [value], [self.name(tensor)], label))
+        self._inform(tensor)
 
 
 def _info(name: str, shape: Sequence[int], dtype: str) -> ValueInfoProto:

@@ -304,3 +304,15 @@ for op in ("FLOOR_DIV", "FLOOR_MOD"):
             f.operator(op, [whole, f.constant(divisor)], z := f.add(1, 30, kind="INT32"))
             f.operator("CAST", [z], y := f.add(1, 30))
             return [x], [y]
+
+
+@case("FULLY_CONNECTED", "int4", reference=False)
+def _(f: FlatFile) -> Any:
+    """Weights of four bits, an odd number of them."""
+    x, values = f.int8(1, 9), f.random.integers(-7, 8, (5, 9)).astype(np.int8)
+    halves = np.append(values.reshape(-1), np.int8(0)).astype(np.uint8) & 15
+    packed = (halves[::2] | halves[1::2] << 4).astype(np.uint8)
+    w = f.add(5, 9, kind="INT4", scale=[0.1], zero_point=[0], data=packed)
+    b = f.constant(f.random.integers(-200, 200, 5), np.int32, scale=[0.005], zero_point=[0])
+    f.operator("FULLY_CONNECTED", [x, w, b], y := f.int8(1, 5, scale=0.5), FusedActivationFunction=NONE)
+    return [x], [y]

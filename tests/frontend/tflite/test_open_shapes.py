@@ -40,3 +40,23 @@ def test_a_dilated_convolution_is_one_operator(tmp_path: Path) -> None:
     (conv,) = graph.operators
     assert conv.op.dilation == (5, 4)
     assert conv.op.pads == (4, 4, 5, 4)
+
+
+def test_an_output_that_is_a_constant_of_the_file(tmp_path: Path) -> None:
+    f = FlatFile()
+    x, kept = f.add(1, 4), f.constant(np.arange(6).reshape(2, 3), np.float32)
+    f.operator("ADD", [x, x], y := f.add(1, 4), FusedActivationFunction=NONE)
+    path = f.save(tmp_path, [x], [y, kept])
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert [output.shape for output in load(path).outputs] == [(1, 4), (2, 3)]
+
+
+def test_an_open_size_that_fits_no_operator(tmp_path: Path) -> None:
+    """FILL makes four rows, and the file says one: nothing refuses that before shapes are inferred."""
+    f = FlatFile()
+    x, rows = f.add(4, 3), f.add(1, 3, signature=(-1, 3))
+    f.operator("FILL", [f.constant([4, 3]), f.constant(np.float32(2), np.float32)], rows)
+    f.operator("ADD", [x, rows], y := f.add(4, 3), FusedActivationFunction=NONE)
+    report = reports.run_model(f.save(tmp_path, [x], [y]), HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
