@@ -48,6 +48,7 @@ from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.trees import LEAF, TreeSums
 from mcudeploy.ops.unary import Unary, UnaryFunction
 
 SHAPES: tuple[Shape, ...] = (
@@ -496,6 +497,7 @@ def _indexed(dtype: DType) -> Iterator[Graph]:
     if dtype is DType.FLOAT32:
         yield from _regions(rng)
         yield from _suppressed()
+        yield from _trees(rng)
 
 
 def _suppressed() -> Iterator[Graph]:
@@ -504,6 +506,36 @@ def _suppressed() -> Iterator[Graph]:
         op = NonMaxSuppression(count, -1e9, 0.5)
         shapes = (boxes, 1, 4), (1, 1, boxes)
         yield one_operator(op, shapes, DType.FLOAT32, made=DType.INT32)
+
+
+def _trees(rng: np.random.Generator) -> Iterator[Graph]:
+    """Yield ensembles of complete trees, with one or several weights in a leaf."""
+    for trees, depth, values, targets in (
+        (1, 3, 8, 1),
+        (10, 4, 20, 3),
+        (40, 2, 5, 1),
+        (8, 6, 30, 2),
+        (60, 1, 4, 1),
+    ):
+        inner, leaves = 2**depth - 1, 2**depth
+        own = np.arange(inner)
+        follow = np.stack([2 * own + 1, 2 * own + 2], axis=1)
+        tables = []
+        for tree in range(trees):
+            numbers = np.where(follow < inner, follow + tree * inner, LEAF + follow - inner + tree * leaves)
+            tables.append(numbers)
+        entries = trees * leaves * targets
+        constants = {
+            "thresholds": rng.normal(0, 0.5, trees * inner).astype(np.float32),
+            "features": rng.integers(0, values, trees * inner).astype(np.uint16),
+            "next": np.concatenate(tables).astype(np.uint32),
+            "roots": (np.arange(trees) * inner).astype(np.uint32),
+            "leaf_starts": (np.arange(trees * leaves + 1) * targets).astype(np.uint32),
+            "targets": np.tile(np.arange(targets), trees * leaves).astype(np.uint16),
+            "weights": rng.normal(size=entries).astype(np.float32),
+        }
+        for rows in (1, 4):
+            yield one_operator(TreeSums(targets, depth), ((rows, 1, values),), DType.FLOAT32, constants)
 
 
 def _regions(rng: np.random.Generator) -> Iterator[Graph]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from generated import write_or_check
 
-from mcudeploy.frontend.decompose.decompose import MICROSOFT_RULES, RULES
+from mcudeploy.frontend.decompose.decompose import MICROSOFT_RULES, ML_RULES, RULES
 from mcudeploy.frontend.lower.arithmetic import BITWISE, INTEGER_OPERATORS
 from mcudeploy.frontend.lower.elementwise import OF_INTEGERS, OPERATIONS
 from mcudeploy.frontend.lower.lowering import LOWERINGS
@@ -27,8 +27,8 @@ FILE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 
 HEAD = f"""# Operators
 
-Made by `python benchmarks/operators.py`. mcudeploy reads ONNX files of opset {OPSETS.start} and newer:
-float32, QDQ with int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are
+Made by `python benchmarks/operators.py`. mcudeploy reads ONNX files of opset {OPSETS.start} and newer, and older
+ones after conversion to opset {OPSETS.start}: float32, QDQ with int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are
 fixed. A batch may have up to 16 images. Each image, and each sequence of a recurrent operator, is computed
 separately with the same weights. An input that must be constant is an initializer, a Constant node, or
 computed from these.
@@ -155,6 +155,10 @@ def text() -> str:
         ", ".join(sorted(MICROSOFT_RULES)) + ": with constant",
     ]
     lines += ["scales, zero points and biases, and channels first.", ""]
+    lines += ["## Of the domain ai.onnx.ml", "", ", ".join(sorted(ML_RULES)) + ": on float32. Trees have"]
+    lines += ["nodes that compare by order, weights that are added or averaged, and labels that are numbers;"]
+    lines += ["linear classifiers have coefficients for each class. Scores become probabilities by LOGISTIC or"]
+    lines += ["SOFTMAX. Export without ZipMap: `options={'zipmap': False}` in skl2onnx.", ""]
     return "\n".join(lines)
 
 
@@ -166,6 +170,7 @@ def _made() -> Iterator[str]:
 def main() -> int:
     """Write the file, or compare it."""
     known = {*LOWERINGS, *RULES, *(f"com.microsoft::{op}" for op in MICROSOFT_RULES)}
+    known |= {f"ai.onnx.ml::{op}" for op in ML_RULES}
     return write_or_check(__doc__, FILE, text(), f"{len(known)} operators")
 
 

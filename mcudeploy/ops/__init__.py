@@ -56,6 +56,7 @@ from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.trees import TreeSums
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 
@@ -126,6 +127,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Take,
     TopK,
     Transpose,
+    TreeSums,
     Unary,
 )
 

@@ -53,6 +53,7 @@ from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.trees import LEAF, TreeSums
 from mcudeploy.ops.unary import Unary, UnaryFunction
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -257,6 +258,17 @@ def sample_calls() -> list[KernelCall]:
     places = {"indices": np.zeros(3, np.int32)}
     calls.append(_call(ScatterRows("none", 5, True), ((3, 1, 4),), DType.INT8, places))
     calls.append(_call(ScatterRows("max"), ((1, 1, 3), (3, 1, 4), (5, 1, 4)), DType.INT32))
+    leaf = np.uint32(LEAF)
+    tables = {
+        "thresholds": np.zeros(1, np.float32),
+        "features": np.ones(1, np.uint16),
+        "next": np.array([[leaf, leaf]], np.uint32),
+        "roots": np.zeros(1, np.uint32),
+        "leaf_starts": np.array([0, 1], np.uint32),
+        "targets": np.zeros(1, np.uint16),
+        "weights": np.ones(1, np.float32),
+    }
+    calls.append(_call(TreeSums(2, 1.0), ((3, 1, 4),), DType.FLOAT32, tables))
     boxes = NonMaxSuppression(2, 0.1, 0.5)
     calls.append(_call(boxes, ((3, 1, 4), (1, 1, 3)), DType.FLOAT32, out_dtype=DType.INT32))
     calls.append(_call(RoiAlign((2, 2)), (IMAGE, (3, 1, 4)), DType.FLOAT32))

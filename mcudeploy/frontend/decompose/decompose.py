@@ -12,6 +12,7 @@ from contextlib import suppress
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
+from mcudeploy.frontend.decompose import learned_rules
 from mcudeploy.frontend.decompose.attention_rules import attention
 from mcudeploy.frontend.decompose.conv_rules import conv_transpose
 from mcudeploy.frontend.decompose.gelu_rules import fast_gelu, gelu, quick_gelu
@@ -72,7 +73,7 @@ from mcudeploy.frontend.decompose.sums_rules import (
 from mcudeploy.frontend.decompose.volume_rules import conv, global_pool, pool
 from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, graphs_in, opset_of
+from mcudeploy.frontend.onnx.protos import ML_DOMAIN, ONNX_DOMAINS, constants_of, graphs_in, opset_of
 
 _MOST_NODES = 2**16
 _DEEPEST = 100
@@ -184,6 +185,18 @@ MICROSOFT_RULES: dict[str, Rule] = {
 """Rules for operators of the domain com.microsoft, which ONNX Runtime's quantiser and optimiser write."""
 
 
+ML_RULES: dict[str, Rule] = {
+    "Binarizer": learned_rules.binarizer,
+    "LinearClassifier": learned_rules.linear_classifier,
+    "LinearRegressor": learned_rules.linear_regressor,
+    "Normalizer": learned_rules.normalizer,
+    "Scaler": learned_rules.scaler,
+    "TreeEnsembleClassifier": learned_rules.tree_classifier,
+    "TreeEnsembleRegressor": learned_rules.tree_regressor,
+}
+"""Rules for operators of the domain ai.onnx.ml."""
+
+
 def require_finite(proto: ModelProto) -> None:
     """Raise ValueError if functions of the file are recursive or expand to more nodes than a microcontroller
     runs: onnx would expand all of them.
@@ -283,6 +296,8 @@ def _reference_rule(node: NodeProto) -> Rule | None:
 def _rule(node: NodeProto) -> Rule | None:
     if node.domain == "com.microsoft":
         return MICROSOFT_RULES.get(node.op_type)
+    if node.domain == ML_DOMAIN:
+        return ML_RULES.get(node.op_type)
     return RULES.get(node.op_type) if node.domain in ONNX_DOMAINS else None
 
 

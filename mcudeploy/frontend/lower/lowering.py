@@ -39,10 +39,11 @@ from mcudeploy.frontend.lower.svdf import quantized_svdf, svdf
 from mcudeploy.frontend.lower.tidy_last_states import last_states_alone
 from mcudeploy.frontend.lower.tidy_peephole import tidy
 from mcudeploy.frontend.lower.tidy_states import replaced_last
+from mcudeploy.frontend.lower.tree_nodes import tree_regressor
 from mcudeploy.frontend.lower.views import VIEWS
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
-from mcudeploy.frontend.onnx.protos import DOMAIN_WAYS_OUT
+from mcudeploy.frontend.onnx.protos import DOMAIN_WAYS_OUT, ML_DOMAIN
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.ir.graph import Graph, GraphIO
 
@@ -105,6 +106,12 @@ LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
     "SequenceLSTM": sequence_lstm,
 }
 """Lowering functions of nodes that frontend/tflite writes if ONNX has no such operator."""
+
+_LOWERINGS_BY_DOMAIN: Mapping[str, Mapping[str, Lowering]] = {
+    "": LOWERINGS,
+    ML_DOMAIN: {"TreeEnsembleRegressor": tree_regressor},
+    "tflite": LOWERINGS_OF_TFLITE,
+}
 
 REAL_LOWERINGS: dict[str, RealLowering] = {
     **dict.fromkeys(VIEWS, real_view),
@@ -186,8 +193,7 @@ def _of_the_file(problem: Problem, node: Node, model: OnnxModel) -> Problem:
 def _lower_node(
     builder: Builder, node: Node, reasons: Mapping[str, str], unknown: set[str]
 ) -> Problem | None:
-    lowering = LOWERINGS_OF_TFLITE.get(node.op) if node.domain == "tflite" else None
-    lowering = lowering if node.domain else LOWERINGS.get(node.op)
+    lowering = _LOWERINGS_BY_DOMAIN.get(node.domain, {}).get(node.op)
     op = printable(f"{node.domain}::{node.op}" if node.domain else node.op)
     if lowering is None:
         way_out = DOMAIN_WAYS_OUT.get(node.domain, "this operator is not supported")

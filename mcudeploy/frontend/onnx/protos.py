@@ -9,9 +9,12 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 ONNX_DOMAINS = ("", "ai.onnx")
 """The names of the domain of ONNX's own operators."""
 
+ML_DOMAIN = "ai.onnx.ml"
+"""The domain of classical machine learning, as skl2onnx writes it."""
+
 DOMAIN_WAYS_OUT = {
-    "ai.onnx.ml": "Trees, support vectors and scalers of scikit-learn are not supported yet: hummingbird-ml "
-    "converts them to tensor operators, whose ONNX file is read; emlearn and m2cgen convert trees to C"
+    ML_DOMAIN: "of this domain, trees, linear models, Scaler, Normalizer and Binarizer are supported: export "
+    "without ZipMap (options={'zipmap': False}); hummingbird-ml converts other models to tensor operators"
 }
 """Ways out for operators of unsupported domains."""
 

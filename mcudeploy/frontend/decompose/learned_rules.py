@@ -1,0 +1,208 @@
+"""Rules for models of scikit-learn and similar libraries, in ONNX's domain ai.onnx.ml."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import ML_DOMAIN
+
+_CLASS_COLUMNS = ("treeids", "nodeids", "ids", "weights")
+_HALF = 0.5
+_EXACT = 1 << 24
+"""Labels up to this number are exact as float32."""
+
+
+def scaler(node: NodeProto, make: Maker) -> bool:
+    """Replace Scaler: the difference to an offset, times a factor, for each value."""
+    make.require_float()
+    offset, scale = (make.constant(make.attributes.get(name, [0.0])) for name in ("offset", "scale"))
+    make.add("Mul", make.add("Sub", node.input[0], offset), scale, out=node.output[0])
+    return True
+
+
+def binarizer(node: NodeProto, make: Maker) -> bool:
+    """Replace Binarizer: 1 for values above a threshold."""
+    make.require_float()
+    above = make.add("Less", make.constant(make.number("threshold")), node.input[0])
+    make.add("Cast", above, out=node.output[0], to=TensorProto.FLOAT)
+    return True
+
+
+def normalizer(node: NodeProto, make: Maker) -> bool:
+    """Replace Normalizer: rows divided by their largest value or their norm, unless that is 0."""
+    make.require_float()
+    x, norm = node.input[0], make.attributes.get("norm", b"MAX").decode("ascii", "replace")
+    axes = [len(make.sizes(x)) - 1]
+    match norm:
+        case "MAX":
+            size = make.reduce("ReduceMax", x, axes)
+        case "L1":
+            size = make.reduce("ReduceSum", make.add("Abs", x), axes)
+        case "L2":
+            size = make.add("Sqrt", make.reduce("ReduceSum", make.add("Mul", x, x), axes))
+        case _:
+            raise Unsupported(f"the norm {norm} is not supported; MAX, L1 and L2 are")
+    zero, one = make.constant(0.0), make.constant(1.0)
+    divisor = make.add("Where", make.add("Equal", size, zero), one, size)
+    make.add("Div", x, divisor, out=node.output[0])
+    return True
+
+
+def linear_regressor(node: NodeProto, make: Maker) -> bool:
+    """Replace LinearRegressor: a dense layer."""
+    make.require_float()
+    if _transform(make) != "NONE":
+        raise Unsupported(f"the transformation {_transform(make)} is not supported; NONE is")
+    _dense(node, make, make.integer("targets", 1), node.output[0])
+    return True
+
+
+def linear_classifier(node: NodeProto, make: Maker) -> bool:
+    """Replace LinearClassifier with coefficients of each class: a dense layer and its largest value."""
+    make.require_float()
+    labels = _labels(make, "classlabels_ints")
+    count = len(labels)
+    width = make.sizes(node.input[0])[-1]
+    if len(make.attributes.get("coefficients", ())) != count * width:
+        raise Unsupported(f"it has no row of coefficients for each of {count} classes, which is needed")
+    scores = _dense(node, make, count, "")
+    _label(make, make.add("ArgMax", scores, axis=1, keepdims=0), labels)
+    _scores(make, scores, _transform(make))
+    return True
+
+
+def tree_regressor(node: NodeProto, make: Maker) -> bool:
+    """Replace base values, means and transformations of TreeEnsembleRegressor; sums of weights stay."""
+    attributes = dict(make.attributes)
+    base, transform = attributes.pop("base_values", []), _transform(make)
+    attributes.pop("post_transform", None)
+    how = attributes.pop("aggregate_function", b"SUM").decode("ascii", "replace")
+    if how not in ("SUM", "AVERAGE"):
+        raise Unsupported(f"the aggregation {how} is not supported; SUM and AVERAGE are")
+    make.require_float()
+    _require_lists(make)
+    if how == "SUM" and transform == "NONE" and not any(base):
+        return False
+    if how == "AVERAGE":
+        trees = len(set(attributes["nodes_treeids"]))
+        attributes["target_weights"] = [weight / trees for weight in attributes["target_weights"]]
+    sums = make.add("TreeEnsembleRegressor", node.input[0], domain=ML_DOMAIN, **attributes)
+    sums = make.reshaped(sums, [make.sizes(node.input[0])[0], make.integer("n_targets", 1)])
+    if any(base):
+        sums = make.add("Add", sums, make.constant(base))
+    _transformed(make, sums, transform, node.output[0])
+    return True
+
+
+def tree_classifier(node: NodeProto, make: Maker) -> bool:
+    """Replace TreeEnsembleClassifier: sums of weights, and the class of the largest."""
+    make.require_float()
+    _require_lists(make)
+    labels, base = _labels(make, "classlabels_int64s"), list(make.attributes.get("base_values", []))
+    ids = make.attributes.get("class_ids", [])
+    single = len(labels) == 2 and len(set(ids)) == 1
+    count = 1 if single else len(labels)
+    attributes = {name: value for name, value in make.attributes.items() if name.startswith("nodes_")}
+    for column in _CLASS_COLUMNS:
+        attributes[f"target_{column}"] = make.attributes.get(f"class_{column}", [])
+    if single:
+        attributes["target_ids"] = [0] * len(ids)
+    rows = make.sizes(node.input[0])[0]
+    sums = make.add("TreeEnsembleRegressor", node.input[0], domain=ML_DOMAIN, n_targets=count, **attributes)
+    sums = make.reshaped(sums, [rows, count])
+    if single:
+        _one_score(make, sums, labels, base)
+        return True
+    if base:
+        if len(base) != count:
+            raise Unsupported(f"it has {len(base)} base values for {count} classes")
+        sums = make.add("Add", sums, make.constant(base))
+    _label(make, make.add("ArgMax", sums, axis=1, keepdims=0), labels)
+    _scores(make, sums, _transform(make))
+    return True
+
+
+def _one_score(make: Maker, sums: str, labels: list[int], base: list[float]) -> None:
+    """Two classes of which one is weighed: as ONNX Runtime decides, above one half for positive weights, else
+    above zero.
+    """
+    if len(base) > 1:
+        raise Unsupported("base values of both classes, of which one is weighed, are not supported")
+    if base:
+        sums = make.add("Add", sums, make.constant(base))
+    positive = min(make.attributes.get("class_weights", [0.0])) >= 0
+    transform = _transform(make)
+    if transform not in ("NONE", "LOGISTIC") or (positive and transform == "LOGISTIC"):
+        raise Unsupported(f"the transformation {transform} of one weighed class is not supported")
+    above = make.add("Less", make.constant(_HALF if positive else 0.0), sums)
+    flat = make.reshaped(above, [make.sizes(make.inputs[0])[0]])
+    _label(make, make.add("Cast", flat, to=TensorProto.INT64), labels)
+    other = make.add("Sub", make.constant(1.0), sums) if positive else make.add("Neg", sums)
+    _scores(make, make.add("Concat", other, sums, axis=1), transform)
+
+
+def _dense(node: NodeProto, make: Maker, count: int, out: str) -> str:
+    width = make.sizes(node.input[0])[-1]
+    coefficients = np.array(make.attributes.get("coefficients", ()), np.float32)
+    intercepts = np.array(make.attributes.get("intercepts", ()) or [0.0] * count, np.float32)
+    if coefficients.size != count * width or intercepts.size != count:
+        raise Unsupported(f"{coefficients.size} coefficients do not fit {count} results of {width} values")
+    weights = make.constant(coefficients.reshape(count, width))
+    return make.add("Gemm", node.input[0], weights, make.constant(intercepts), out=out, transB=1)
+
+
+def _labels(make: Maker, name: str) -> list[int]:
+    """The numbers of the classes. Raises Unsupported for texts that are an output."""
+    texts = make.attributes.get("classlabels_strings", ())
+    if texts and make.output(0) and make.is_read(make.output(0)):
+        raise Unsupported(
+            "its labels are texts: train with numbers as labels, or cut the label output off the model "
+            "(onnx.utils.extract_model) and take the largest probability"
+        )
+    labels = [int(label) for label in make.attributes.get(name, ())] or list(range(len(texts)))
+    if any(abs(label) > _EXACT for label in labels):
+        raise Unsupported(f"labels beyond {_EXACT:,} are not supported")
+    return labels
+
+
+def _label(make: Maker, place: str, labels: list[int]) -> None:
+    """The label at a place, an int64 vector."""
+    if not make.output(0):
+        return
+    if labels == list(range(len(labels))):
+        make.add("Identity", place, out=make.output(0))
+        return
+    found = make.add("Gather", make.constant(labels), place, axis=0)
+    make.add("Cast", found, out=make.output(0), to=TensorProto.INT64)
+
+
+def _scores(make: Maker, scores: str, transform: str) -> None:
+    if make.output(1):
+        _transformed(make, scores, transform, make.output(1))
+
+
+def _transformed(make: Maker, name: str, transform: str, out: str) -> None:
+    ops: dict[str, tuple[str, dict[str, Any]]] = {
+        "NONE": ("Identity", {}),
+        "LOGISTIC": ("Sigmoid", {}),
+        "SOFTMAX": ("Softmax", {"axis": -1}),
+    }
+    if transform not in ops:
+        raise Unsupported(f"the transformation {transform} is not supported; {', '.join(ops)} are")
+    op, attributes = ops[transform]
+    make.add(op, name, out=out, **attributes)
+
+
+def _transform(make: Maker) -> str:
+    return str(make.attributes.get("post_transform", b"NONE").decode("ascii", "replace"))
+
+
+def _require_lists(make: Maker) -> None:
+    tensors = sorted(name for name in make.attributes if name.endswith("_as_tensor"))
+    if tensors:
+        raise Unsupported(f"{tensors[0]} is not supported: export float32 thresholds and weights as lists")

@@ -1,0 +1,178 @@
+"""Operators of ai.onnx.ml, against ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from harness import check_against_onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+from single_node import normal
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend import load
+
+ROWS, WIDTH = 6, 5
+MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE")
+
+
+def model_of(op: str, outputs: list[tuple[str, int, Any]], **attributes: Any) -> onnx.ModelProto:
+    """A model of one node; outputs by name, element type and shape."""
+    names = [name for name, _, _ in outputs]
+    item = helper.make_node(op, ["x"], names, "node", domain="ai.onnx.ml", **attributes)
+    graph = helper.make_graph(
+        [item],
+        "learned",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (ROWS, WIDTH))],
+        [helper.make_tensor_value_info(*output) for output in outputs],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def classifier(op: str, classes: int, **attributes: Any) -> onnx.ModelProto:
+    """A model with labels and scores."""
+    outputs = [("label", TensorProto.INT64, (ROWS,)), ("scores", TensorProto.FLOAT, (ROWS, classes))]
+    return model_of(op, outputs, **attributes)
+
+
+def forest(
+    rng: np.random.Generator, prefix: str, targets: int, *, positive: bool = False, trees: int = 7
+) -> dict[str, Any]:
+    """Random trees of up to four levels, with nodes of all modes; `prefix` begins the names of weights."""
+    facts: dict[str, list[Any]] = {}
+
+    def add(**columns: Any) -> None:
+        for name, value in columns.items():
+            facts.setdefault(name, []).append(value)
+
+    for tree in range(trees):
+        count, waiting = 1, [(0, 0)]
+        while waiting:
+            node, depth = waiting.pop(0)
+            leaf = depth == 4 or (depth > 0 and rng.uniform() < 0.3)
+            add(
+                nodes_treeids=tree,
+                nodes_nodeids=node,
+                nodes_featureids=0 if leaf else int(rng.integers(WIDTH)),
+                nodes_values=0.0 if leaf else float(np.float32(rng.normal())),
+                nodes_modes="LEAF" if leaf else str(rng.choice(MODES)),
+                nodes_truenodeids=0 if leaf else count,
+                nodes_falsenodeids=0 if leaf else count + 1,
+                nodes_missing_value_tracks_true=int(rng.integers(2)),
+            )
+            if not leaf:
+                waiting += [(count, depth + 1), (count + 1, depth + 1)]
+                count += 2
+                continue
+            for target in range(targets):
+                weight = float(np.float32(rng.normal()))
+                entry = {"treeids": tree, "nodeids": node, "ids": target}
+                entry["weights"] = abs(weight) / trees if positive else weight
+                add(**{f"{prefix}_{name}": value for name, value in entry.items()})
+    return facts
+
+
+def values(model: onnx.ModelProto, seed: int) -> dict[str, NDArray[np.float32]]:
+    """Random rows, with values that equal thresholds, and one that is none."""
+    x = normal(np.random.default_rng(seed), (ROWS, WIDTH))
+    thresholds = next((it.floats for it in model.graph.node[0].attribute if it.name == "nodes_values"), ())
+    if thresholds:
+        x[1] = thresholds[:WIDTH]
+        x[2, 3] = np.nan
+    return {"x": x}
+
+
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])
+@pytest.mark.parametrize("base", [False, True])
+@pytest.mark.parametrize("how", ["SUM", "AVERAGE"])
+def test_regression_by_trees(transform: str, base: bool, how: str) -> None:
+    facts = forest(np.random.default_rng(1), "target", 3)
+    if base:
+        facts["base_values"] = [0.5, -1.0, 2.0]
+    outputs = [("y", TensorProto.FLOAT, (ROWS, 3))]
+    model = model_of(
+        "TreeEnsembleRegressor",
+        outputs,
+        n_targets=3,
+        post_transform=transform,
+        aggregate_function=how,
+        **facts,
+    )
+    check_against_onnx(model, values(model, 1))
+
+
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])
+@pytest.mark.parametrize("labels", [[0, 1, 2], [7, -3, 20]])
+def test_classes_by_trees(transform: str, labels: list[int]) -> None:
+    facts = forest(np.random.default_rng(2), "class", 3)
+    model = classifier(
+        "TreeEnsembleClassifier", 3, classlabels_int64s=labels, post_transform=transform, **facts
+    )
+    check_against_onnx(model, values(model, 3))
+
+
+@pytest.mark.parametrize(("positive", "transform"), [(True, "NONE"), (False, "NONE"), (False, "LOGISTIC")])
+@pytest.mark.parametrize("labels", [[0, 1], [5, 4]])
+def test_one_weighed_class(positive: bool, transform: str, labels: list[int]) -> None:
+    facts = forest(np.random.default_rng(4), "class", 1, positive=positive)
+    model = classifier(
+        "TreeEnsembleClassifier", 2, classlabels_int64s=labels, post_transform=transform, **facts
+    )
+    for seed in range(4):
+        check_against_onnx(model, values(model, seed))
+
+
+@pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
+def test_norms(norm: str) -> None:
+    model = model_of("Normalizer", [("y", TensorProto.FLOAT, (ROWS, WIDTH))], norm=norm)
+    given = values(model, 5)
+    given["x"][2] = 0
+    check_against_onnx(model, given)
+
+
+@pytest.mark.parametrize("count", [1, WIDTH])
+def test_scales_and_thresholds(count: int) -> None:
+    output = [("y", TensorProto.FLOAT, (ROWS, WIDTH))]
+    drawn = np.random.default_rng(6).normal(size=(2, count)).astype(np.float32)
+    model = model_of("Scaler", output, offset=drawn[0].tolist(), scale=drawn[1].tolist())
+    check_against_onnx(model, values(model, 7))
+    model = model_of("Binarizer", output, threshold=0.3)
+    check_against_onnx(model, values(model, 8))
+
+
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])
+def test_linear_models(transform: str) -> None:
+    rng = np.random.default_rng(9)
+    facts = {"coefficients": rng.normal(size=3 * WIDTH).tolist(), "intercepts": rng.normal(size=3).tolist()}
+    model = classifier(
+        "LinearClassifier", 3, classlabels_ints=[4, 5, 9], post_transform=transform, multi_class=1, **facts
+    )
+    check_against_onnx(model, values(model, 10))
+    model = model_of("LinearRegressor", [("y", TensorProto.FLOAT, (ROWS, 3))], targets=3, **facts)
+    check_against_onnx(model, values(model, 11))
+
+
+def refusal(model: onnx.ModelProto, folder: Path) -> str:
+    """Why the only node is refused."""
+    path = folder / "model.onnx"
+    onnx.save(model, path)
+    with pytest.raises(ModelError) as caught:
+        load(path)
+    return " ".join(problem.reason for problem in caught.value.problems)
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    facts = forest(np.random.default_rng(12), "class", 3)
+    model = classifier("TreeEnsembleClassifier", 3, classlabels_int64s=[0, 1, 2], **facts)
+    model.graph.node[0].attribute.append(helper.make_attribute("post_transform", "PROBIT"))
+    assert "PROBIT" in refusal(model, tmp_path)
+    facts["nodes_modes"][0] = "BRANCH_EQ"
+    model = classifier("TreeEnsembleClassifier", 3, classlabels_int64s=[0, 1, 2], **facts)
+    assert "BRANCH_EQ" in refusal(model, tmp_path)
+    model = model_of("SVMRegressor", [("y", TensorProto.FLOAT, (ROWS, 1))])
+    assert "hummingbird-ml" in refusal(model, tmp_path)
