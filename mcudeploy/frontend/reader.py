@@ -34,6 +34,8 @@ from mcudeploy.frontend.passes.folding import Folder
 from mcudeploy.frontend.passes.sparse import write_out
 from mcudeploy.frontend.passes.versions import drop_equal_versions, modern, require_versions, version_notes
 
+_MOST_ROUNDS = 8
+"""Limit of the number of times that rules are applied, while they replace further nodes."""
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 
 
@@ -179,8 +181,13 @@ def _expanded(plain: ModelProto) -> tuple[Single, dict[str, str]]:
     by label, why nodes remain.
     """
     require_all_bounded(_infos(plain))
-    expanded, refusals = expand(plain, opset_of(plain), _infos(plain))
-    expanded = plain if expanded is plain else _checked(expanded)
+    expanded, refusals = plain, dict[str, str]()
+    for _ in range(_MOST_ROUNDS):  # rules need shapes that follow from what other rules write
+        before = refusals
+        made, refusals = expand(expanded, opset_of(expanded), _infos(expanded))
+        expanded = expanded if made is expanded else _checked(made)
+        if not refusals or refusals == before:
+            break
     single = by_entry(expanded, _infos(expanded))
     if single.proto is expanded:
         return single, refusals

@@ -78,7 +78,6 @@ def test_other_domains(tmp_path: Path) -> None:
             {"k": np.array([0, 0, 6, 0, 0, 0, 0, 0])},
             "reflect more than",
         ),
-        (node("Concat", "x k x", "y", axis=1), {"k": X}, "constant operand"),
         (node("Cast", "x", "y", to=3), {}, "casting"),
         (node("Gather", "x k", "y", axis=2), {"k": np.array([0, 9, 4])}, "outside an axis of 6"),
         (

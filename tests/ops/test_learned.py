@@ -10,7 +10,7 @@ import onnx
 import pytest
 from harness import check_against_onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from single_node import normal
 
 from mcudeploy.common.errors import ModelError
@@ -155,6 +155,37 @@ def test_linear_models(transform: str) -> None:
     check_against_onnx(model, values(model, 10))
     model = model_of("LinearRegressor", [("y", TensorProto.FLOAT, (ROWS, 3))], targets=3, **facts)
     check_against_onnx(model, values(model, 11))
+
+
+def pipeline(*nodes: onnx.NodeProto, constants: dict[str, Any]) -> onnx.ModelProto:
+    """Nodes between x and the outputs label and y, whose inner shapes ONNX does not infer."""
+    graph = helper.make_graph(
+        list(nodes),
+        "pipeline",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (ROWS, WIDTH))],
+        [
+            helper.make_tensor_value_info("label", TensorProto.INT64, (1, ROWS)),
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, (ROWS, 3)),
+        ],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def test_a_pipeline_and_labels_from_a_table() -> None:
+    rng = np.random.default_rng(14)
+    domain = {"domain": "ai.onnx.ml"}
+    facts = {"coefficients": rng.normal(size=3 * WIDTH).tolist(), "targets": 3}
+    nodes = [
+        helper.make_node("Scaler", ["x"], ["scaled"], "scaler", offset=[0.5], scale=[2.0], **domain),
+        helper.make_node("Normalizer", ["scaled"], ["normal"], "norm", norm="L2", **domain),
+        helper.make_node("LinearRegressor", ["normal"], ["y"], "linear", **facts, **domain),
+        helper.make_node("ArgMax", ["y"], ["place"], "max", axis=1, keepdims=0),
+        helper.make_node("ArrayFeatureExtractor", ["labels", "place"], ["label"], "label", **domain),
+    ]
+    model = pipeline(*nodes, constants={"labels": np.array([7, -20, 1 << 20])})
+    check_against_onnx(model, values(model, 15))
 
 
 def refusal(model: onnx.ModelProto, folder: Path) -> str:

@@ -186,6 +186,7 @@ MICROSOFT_RULES: dict[str, Rule] = {
 
 
 ML_RULES: dict[str, Rule] = {
+    "ArrayFeatureExtractor": learned_rules.feature_extractor,
     "Binarizer": learned_rules.binarizer,
     "LinearClassifier": learned_rules.linear_classifier,
     "LinearRegressor": learned_rules.linear_regressor,

@@ -53,6 +53,19 @@ def normalizer(node: NodeProto, make: Maker) -> bool:
     return True
 
 
+def feature_extractor(node: NodeProto, make: Maker) -> bool:
+    """Replace ArrayFeatureExtractor: elements along the last axis; those of a vector become a row."""
+    x, indices = node.input
+    shape, count = make.sizes(x), int(np.prod(make.sizes(indices)))
+    flat = make.reshaped(indices, [count])
+    if len(shape) == 1:
+        found = make.add("Gather", x, flat, axis=0)
+        make.reshaped(found, [1, count], out=node.output[0])
+    else:
+        make.add("Gather", x, flat, out=node.output[0], axis=len(shape) - 1)
+    return True
+
+
 def linear_regressor(node: NodeProto, make: Maker) -> bool:
     """Replace LinearRegressor: a dense layer."""
     make.require_float()

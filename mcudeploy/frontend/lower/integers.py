@@ -7,6 +7,7 @@ from math import prod
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import finish, follow, fused_nodes
@@ -28,6 +29,9 @@ from mcudeploy.ops.unary import Unary
 
 _FLOAT, _INT8, _INT16, _INT32, _INT64, _BOOL, _HALF, _DOUBLE, _UINT32 = 1, 3, 5, 6, 7, 9, 10, 11, 12
 """Element types of TensorProto.DataType."""
+
+_EXACT, _INT32_BYTES = 1 << 24, 4
+"""The largest integer up to which float32 has all integers; bytes of the shortest integers of a table."""
 
 
 def cast(builder: Builder, node: Node) -> None:
@@ -156,13 +160,19 @@ def _placed(indices: OnnxValue, rest: tuple[int, ...], axis: int) -> IndexArray:
 
 def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
     """Lower a Gather of rows of a constant table, which is quantised as the result is."""
-    if constant.value.dtype != np.float32:
-        raise Unsupported(f"a table of {constant.value.dtype} is not supported; float32 is")
+    integers = constant.value.dtype.kind == "i" and constant.value.itemsize >= _INT32_BYTES
+    if integers and np.abs(constant.value).max(initial=0) > _EXACT:
+        raise Unsupported(f"a table of integers beyond {_EXACT:,} is not supported")
+    if constant.value.dtype != np.float32 and not integers:
+        raise Unsupported(f"a table of {constant.value.dtype} is not supported; float32, int32 and int64 are")
     indices, vector = _indices(builder, node)
     axis = axis_of(node, constant.value.ndim)
     moved = np.moveaxis(constant.value, axis, 0)
     rest = moved.shape[1:]
     table = np.ascontiguousarray(moved.reshape(moved.shape[0], 1, prod(rest)), np.float32)
+    if integers:
+        builder.define(node.output, _integer_rows(builder, node, table, vector, _placed(indices, rest, axis)))
+        return
     ending = follow(builder, node.output)
     quantization = None if ending.clips else ending.quantization
     quantized = quantization is not None
@@ -182,6 +192,18 @@ def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
         finish(builder, ending, made, quantized=True)
     else:
         builder.define(node.output, made)
+
+
+def _integer_rows(
+    builder: Builder, node: Node, table: NDArray[np.float32], vector: str, index: IndexArray
+) -> OnnxValue:
+    """Rows of a table of integers, which float32 holds exactly; `vector` has their numbers."""
+    shape = (builder.shape_of(vector)[2], 1, table.shape[2])
+    rows = builder.emit(
+        GatherRows(table.shape[2]), (vector,), shape, DType.FLOAT32, constants={"table": table}, nodes=(node,)
+    )
+    made = builder.emit(Cast(), (rows,), shape, DType.INT32, nodes=(node,))
+    return OnnxValue(made, index, real=False)
 
 
 def _gathered(builder: Builder, node: Node, table: OnnxValue) -> OnnxValue:
