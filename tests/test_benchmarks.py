@@ -22,7 +22,15 @@ from flat_files import FlatFile
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 PATIENCE_S = 300.0
 
-PARTS = {"cost_cases", "coverage_text", "fleet_boards", "generated", "one_operator", "signal_cases"}
+PARTS = {
+    "cost_cases",
+    "coverage_text",
+    "fleet_boards",
+    "generated",
+    "int16_cases",
+    "one_operator",
+    "signal_cases",
+}
 """Files of the folder that others import or start."""
 
 ON_M4 = ["--board", "mps2-an386"]
