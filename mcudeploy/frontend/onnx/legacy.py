@@ -20,7 +20,10 @@ _INITIALIZERS_ALONE = 4
 _NORMALIZES_FROM, _NORMALIZED_IN = 17, 11
 """First opset with LayerNormalization, and the first in whose models ONNX Runtime is asked for it."""
 _ASIDE = "mcudeploy.aside"
-_ONNX_FAULTS = (RuntimeError, ValueError, TypeError, IndexError, ConvertError)
+_ONNX_FAULTS = (
+    *(RuntimeError, ValueError, TypeError, LookupError),
+    *(ConvertError, shape_inference.InferenceError),
+)
 
 
 def put_right(proto: ModelProto) -> ModelProto:

@@ -101,17 +101,6 @@ def test_options_that_do_not_fit(change: dict[str, object], said: str, tmp_path:
     assert problem.node.endswith("SignalRfft") and said in problem.reason
 
 
-def test_every_second_sample_of_int16_is_refused(tmp_path: Path) -> None:
-    file = SignalFile(20, 1)
-    masks = dict.fromkeys(("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask"), 0)
-    ends = [file.flat.constant(values) for values in ([0, 0], [1, 20], [1, 2])]
-    made = file.window()
-    file.outputs[:] = [file.flat.operator("STRIDED_SLICE", [made, *ends], file.short(1, 10), **masks)]
-    with pytest.raises(ModelError) as refused:
-        load(saved(file, tmp_path))
-    assert "does not take int16 values" in str(refused.value.problems[0])
-
-
 def test_sums_of_64_bits_stay_inside(tmp_path: Path) -> None:
     file = SignalFile(20, 1)
     energy = file.flat.operator(
