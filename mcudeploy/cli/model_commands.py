@@ -21,6 +21,7 @@ from mcudeploy.cli.options import (
 )
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.pages import Pages, page_options
+from mcudeploy.cli.parameter_types import Finite
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import FitError, ModelError, UsageError
@@ -38,6 +39,14 @@ if TYPE_CHECKING:
 @before_option
 @board_option(required=False)
 @planning_options(*READING)
+@click.option(
+    "--period",
+    "period_ms",
+    metavar="MS",
+    type=Finite(min=0, min_open=True),
+    help="State the work if a run begins every MS milliseconds: MACs a second and, with a board, the "
+    "estimated time of a run.",
+)
 @output_options
 @click.pass_context
 def check(
@@ -46,12 +55,13 @@ def check(
     model: Path,
     board: Board | None,
     options: Options,
+    period_ms: float | None,
     output: Output,
 ) -> None:
     """List which operators are unsupported, and why, and the model's sizes."""
     from mcudeploy.commands import checking
 
-    report = output.result(checking.check_model(model, board, options), tables.check)
+    report = output.result(checking.check_model(model, board, options, period_ms), tables.check)
     if not report["supported"]:
         context.exit(ModelError.exit_code)
     if not report.get("fits", True):

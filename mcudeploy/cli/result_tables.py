@@ -26,13 +26,12 @@ def check(console: Console, report: Values) -> None:
         for cause in causes(Problem(**problem) for problem in report["problems"]):
             table.add_row(cell(cause.where), cell(cause.op), cell(cause.reason))
         console.print(table)
-    known = [("parameters", _count(report, "parameters")), ("MACs", _count(report, "macs"))]
+    known = [("parameters", _count(report, "parameters")), ("MACs", _macs(report))]
     known += [("weights", _bytes(report, "weights_bytes")), ("left out", _left_out(report))]
     if "plans" in report:
         way = {"streamed": "streamed (--stream-input)"}
         known += [
-            (f"arena, {way.get(name, name)}", _fit(report["board"], found))
-            for name, found in report["plans"].items()
+            (f"arena, {way.get(name, name)}", _fit(report, found)) for name, found in report["plans"].items()
         ]
     else:
         known += [("arena, unsplit", _bytes(report, "arena_bytes"))]
@@ -62,8 +61,16 @@ def _left_out(report: Values) -> str:
     return f"{channels}: {found['macs']:,} MACs, {found['weight_bytes']:,} B of weights"
 
 
-def _fit(board: str, found: Values) -> str:
-    return f"{found['arena_bytes']:,} B: {'fits' if found['fits'] else 'does not fit'} {plain(board)}"
+def _macs(report: Values) -> str:
+    per_second = report.get("macs_per_second")
+    return _count(report, "macs") + (f" a run, {per_second:,.0f} a second" if per_second else "")
+
+
+def _fit(report: Values, found: Values) -> str:
+    fits = "fits" if found["fits"] else "does not fit"
+    text = f"{found['arena_bytes']:,} B: {fits} {plain(report['board'])}"
+    latency = found.get("latency")
+    return text + (f"; {milliseconds_text(latency)} of {report['period_ms']:g} ms" if latency else "")
 
 
 def plan(console: Console, report: Values) -> None:

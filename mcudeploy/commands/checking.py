@@ -24,8 +24,11 @@ _CHECK_S = 3.0
 """Seconds that `check` searches for a split plan, and for one with streamed input."""
 
 
-def check_model(path: Path, board: Board | None, options: Options) -> Checked:
-    """Return a model's sizes, or its unsupported nodes; with a board, the plans of short searches."""
+def check_model(path: Path, board: Board | None, options: Options, period_ms: float | None = None) -> Checked:
+    """Return a model's sizes, or its unsupported nodes; with a board, the plans of short searches.
+
+    `period_ms`: the milliseconds between runs.
+    """
     try:
         model = read_model(path, options, isa=Isa.ANY if board is None else board.isa)
     except ModelError as error:
@@ -36,7 +39,7 @@ def check_model(path: Path, board: Board | None, options: Options) -> Checked:
     if board is None:
         schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
         plan = unsplit_plan(model, load_board("host"), schedule)
-        return Checked(model, parameters, plan.layout.arena_bytes)
+        return Checked(model, parameters, plan.layout.arena_bytes, period_ms=period_ms)
     from mcudeploy.device.known import known_times  # noqa: PLC0415
     from mcudeploy.planner.planner import search_plans  # noqa: PLC0415
 
@@ -53,7 +56,8 @@ def check_model(path: Path, board: Board | None, options: Options) -> Checked:
             least = search_plans(model.keeping({}), board, options, known=known)
             best["input kept"] = least, least.choices[0]
     plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
-    return Checked(model, parameters, split.baseline.layout.arena_bytes, board, plans)
+    arena, unit = split.baseline.layout.arena_bytes, options.unit_on(board)
+    return Checked(model, parameters, arena, board, plans, unit=unit, period_ms=period_ms)
 
 
 def fit_model(path: Path, boards: Sequence[Board], options: Options, progress: Progress = SILENT) -> Fitted:

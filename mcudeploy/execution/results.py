@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mcudeploy.codegen.program import Program
     from mcudeploy.codegen.selftest import SelfTest
     from mcudeploy.common.errors import Problem
+    from mcudeploy.cost.estimate import Unit
     from mcudeploy.execution.counted import Timing
     from mcudeploy.execution.cycles.plugin import Counts
     from mcudeploy.execution.cycles.profile import Profile
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checked:
-    """Sizes of a model, and plans for a board by name; or, without a model, its unsupported nodes."""
+    """Sizes of a model, and plans for a board by name; or, without a model, its unsupported nodes.
+
+    `period_ms`: the milliseconds between runs, if the user states them; `unit`: that of the plans' times.
+    """
 
     model: Model | None = None
     parameters: int = 0
@@ -36,6 +40,8 @@ class Checked:
     board: Board | None = None
     plans: Mapping[str, tuple[Plan, Model]] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+    unit: Unit = "instructions"
+    period_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

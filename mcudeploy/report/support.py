@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.execution.results import Checked
+from mcudeploy.ir.clock import MODEL_UNIT, latency_object
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan
-from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.tape.footprint import missing, weights_bytes
 
 JsonObject = dict[str, Any]
@@ -35,7 +34,9 @@ def check(found: Checked) -> JsonObject:
         "operators": len(model.calls),
         "states": states_of(model.graph),
     }
-    return report if found.board is None else report | _fits(found.board, found.plans)
+    if found.period_ms is not None:
+        report |= {"period_ms": found.period_ms, "macs_per_second": model.macs * 1000 / found.period_ms}
+    return report if found.board is None else report | _fits(found.board, found)
 
 
 def states_of(graph: Graph) -> list[JsonObject]:
@@ -52,11 +53,12 @@ def removed_channels(graph: Graph) -> JsonObject | None:
     return None if graph.trimmed is None else asdict(graph.trimmed)
 
 
-def _fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
-    """Return the arena of each plan, and whether it fits the board.
+def _fits(board: Board, found: Checked) -> JsonObject:
+    """Return the arena of each plan, whether it fits the board, and its latency if runs have a period.
 
     If none fits, `missing` lists the shortage of the plan with the least arena.
     """
+    plans = found.plans
     short = {name: missing(plan, model.calls, board, None) for name, (plan, model) in plans.items()}
     arenas = {name: plan.layout.arena_bytes for name, (plan, _) in plans.items()}
     some = not all(short.values())
@@ -64,5 +66,16 @@ def _fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
         "board": board.name,
         "fits": some,
         "missing": [] if some else short[min(arenas, key=arenas.__getitem__)],
-        "plans": {name: {"arena_bytes": arenas[name], "fits": not short[name]} for name in plans},
+        "plans": {
+            name: {"arena_bytes": arenas[name], "fits": not short[name]} | _latency(board, found, plan)
+            for name, (plan, _) in plans.items()
+        },
     }
+
+
+def _latency(board: Board, found: Checked, plan: Plan) -> JsonObject:
+    """Return the estimated latency of a plan; nothing without a period, or on a host."""
+    if found.period_ms is None or board.is_host:
+        return {}
+    unit = MODEL_UNIT if found.unit == "cycles" else found.unit
+    return {"latency": latency_object(round(plan.estimate.ticks), unit, board.clock_hz)}

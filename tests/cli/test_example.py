@@ -38,6 +38,15 @@ def test_check(call: Call) -> None:
     assert (report["supported"], report["fits"], report["macs"]) == (True, True, 3766476)
 
 
+def test_check_of_a_model_that_runs_again_and_again(call: Call) -> None:
+    report = _report(call("check", MODEL, "--board", "stm32f405", "--period", "200", "--json"))
+    assert (report["period_ms"], report["macs_per_second"]) == (200, 5 * 3766476)
+    latency = report["plans"]["unsplit"]["latency"]
+    assert latency["milliseconds"] == 1000 * latency["value"] / latency["clock_hz"]
+    assert " ms of 200 ms" in call("check", MODEL, "--board", "stm32f405", "--period", "200").stdout
+    assert call("check", MODEL, "--period", "nan").exit_code == 2
+
+
 def test_a_board_that_is_too_small_is_told_by_how_much(call: Call) -> None:
     report = _report(call("plan", MODEL, "--board", "stm32f100", "--time-limit", "0.5", "--json"), 5)
     assert "too many" in report["error"]["message"]
