@@ -18,7 +18,14 @@ _MOST_ELEMENTS = 1024
 
 
 def sliced(operator: TfliteOperator, source: Integers, limits: Sequence[Integers]) -> Integers:
-    """The part that STRIDED_SLICE takes; `limits` are the begins, ends and steps."""
+    """The part that STRIDED_SLICE takes; `limits` are the begins, ends and steps.
+
+    Raises ValueError for new axes, an ellipsis, ends counted from the begins, and a begin that is left out of
+    an axis that goes.
+    """
+    unusual = any(map(operator.flag, ("EllipsisMask", "NewAxisMask", "Offset")))
+    if unusual or operator.integer("BeginMask") & operator.integer("ShrinkAxisMask"):
+        raise ValueError("a part that is not folded")
     begins, ends, steps = (each.tolist() for each in limits)
     index: list[int | slice] = []
     for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):

@@ -6,16 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mcudeploy.common.text import count_text
+from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.constant_folding import folded
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.tensor_lists import TensorLists
 
 _MOST_OPERATORS = 1 << 14
+_MOST_TENSORS = 1 << 19
 _DEEPEST = 16
 _CONTROL = ("IF", "WHILE")
-_STATEFUL = ("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE")
-_FAULTS = (ArithmeticError, LookupError, TypeError, ValueError)
-"""Exceptions of numpy for options and shapes that do not fit."""
+_STATEFUL = (
+    *("ASSIGN_VARIABLE", "CALL", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"),
+    *("SignalDelay", "SignalFilterBankSpectralSubtraction", "SignalFramer", "SignalOverlapAdd"),
+    "SignalStacker",
+)
+"""Operators with a state outside of variable tensors, which all rounds share: copies would each have one."""
+_FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, Unsupported)
+"""Exceptions for options and shapes that do not fit."""
 
 
 class _UnknownError(Exception):
@@ -46,6 +53,8 @@ class _Draft:
     operators: list[TfliteOperator] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     same: dict[int, int] = field(default_factory=dict)
+    copied: int = 0
+    """Number of tensors of all subgraphs that were added, also of those that were dropped again."""
     lists: TensorLists = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,14 +77,15 @@ class _Draft:
             self.operators.append(operator)
 
     def _append(self, operator: TfliteOperator) -> None:
-        if len(self.operators) >= _MOST_OPERATORS:
-            raise _UnknownError
         constant = self._folded(operator)
         if constant is not None and constant.index not in self.contents.outputs:
             self.tensors[constant.index] = constant
             self.operators.append(operator)
             return
-        made, same = self.lists.replaced(operator)
+        try:
+            made, same = self.lists.replaced(operator)
+        except _FAULTS:
+            made, same = [operator], None
         self.operators += made
         if same is not None:
             self._settle(operator.outputs, [same])
@@ -145,13 +155,15 @@ class _Draft:
 
     def _body(self, number: int) -> Contents:
         body = self.contents.bodies[number]
-        if any(operator.op in _STATEFUL for operator in body.operators):
+        stateful = any(operator.op in _STATEFUL for operator in body.operators)
+        if stateful or any(tensor.variable for tensor in body.tensors):
             raise _UnknownError
         return body
 
     def _inline(self, body: Contents, given: Sequence[int], depth: int, results: Sequence[int]) -> list[int]:
         """Add the operators of a subgraph; return the numbers of its outputs, `results` where possible."""
-        if depth > _DEEPEST or len(given) != len(body.inputs):
+        self.copied += len(body.tensors)
+        if self.copied > _MOST_TENSORS or depth > _DEEPEST or len(given) != len(body.inputs):
             raise _UnknownError
         numbers = dict(zip(body.inputs, given, strict=True))
         made = {number for operator in body.operators for number in operator.outputs}
@@ -164,6 +176,8 @@ class _Draft:
             numbers[tensor.index] = len(self.tensors)
             self.tensors.append(replace(tensor, index=len(self.tensors)))
         for operator in body.operators:
+            if len(self.operators) >= _MOST_OPERATORS:
+                raise _UnknownError
             self.add(_renumbered(operator, numbers), depth + 1)
         return [self.same.get(numbers[number], numbers[number]) for number in body.outputs]
 

@@ -34,7 +34,7 @@ class TensorLists:
 
         Sets the shape of the result as far as it follows from constants.
         """
-        if len(operator.outputs) != 1:
+        if len(operator.outputs) != 1 or not operator.inputs:
             return [operator], None
         if operator.op == "CONCATENATION":
             return self._concatenation(operator)

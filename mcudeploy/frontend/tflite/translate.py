@@ -150,7 +150,7 @@ _RECURRENT = (
 )
 _VARIABLE = "its variable is none that VAR_HANDLE names, or operators of variables do not fit together"
 _CONTROL = (
-    "the number of its rounds, or the shapes of its results, are known in a run only, or it runs variables: "
+    "the number of its rounds, or the shapes of its results, are known in a run only, or it keeps a state: "
     "convert the model with the loop unrolled, or with the branch that is meant"
 )
 

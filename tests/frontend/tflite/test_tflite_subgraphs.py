@@ -191,3 +191,41 @@ def test_loops_and_branches_that_a_run_decides(tmp_path: Path) -> None:
         (problem,) = caught.value.problems
         assert problem.node.endswith(op)
         assert "known in a run only" in problem.reason
+
+
+def test_an_endless_loop(tmp_path: Path) -> None:
+    """A body without operators reaches no limit of operators."""
+    f, condition = FlatFile(), FlatFile()
+    x, y = f.add(1, 6), f.add(1, 6)
+    given, true = condition.add(1, 6), condition.constant(np.bool_(True), np.bool_)
+    numbers = f.body(condition, [given], [true]), f.body(*same())
+    f.operator("WHILE", [x], y, CondSubgraphIndex=numbers[0], BodySubgraphIndex=numbers[1])
+    with pytest.raises(ModelError) as caught:
+        load(f.save(tmp_path, [x], [y]))
+    assert "known in a run only" in caught.value.problems[0].reason
+
+
+def test_a_variable_beside_a_choice(tmp_path: Path) -> None:
+    """VAR_HANDLE, which has no input, stays as it is."""
+    f = FlatFile()
+    x, kept, total, y = (f.add(1, 6) for _ in range(4))
+    variable, true = f.variable("total"), f.constant(np.bool_(True), np.bool_)
+    f.operator("READ_VARIABLE", [variable], kept)
+    f.operator("ADD", [x, kept], total, FusedActivationFunction=NONE)
+    f.operator("ASSIGN_VARIABLE", [variable, total], [])
+    number = f.body(*scaled(-3))
+    f.operator("IF", [true, total], y, ThenSubgraphIndex=number, ElseSubgraphIndex=number)
+    wanted = -3 * np.cumsum(X, axis=0)
+    assert np.allclose(results(f.save(tmp_path, [x], [y]), X), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_state_in_a_branch(tmp_path: Path) -> None:
+    """A branch that is not taken must keep its state, although both branches would run."""
+    branch = FlatFile()
+    x, y, state = branch.add(1, 6), branch.add(1, 6), branch.add(1, 18, variable=True)
+    features, times = (branch.constant(np.ones((6, size)), np.float32) for size in (6, 3))
+    inputs = [x, features, times, -1, state]
+    branch.operator("SVDF", inputs, y, Rank=1, AsymmetricQuantizeInputs=False, FusedActivationFunction=NONE)
+    with pytest.raises(ModelError) as caught:
+        load(chosen((branch, [x], [y]), tmp_path))
+    assert "keeps a state" in caught.value.problems[0].reason
