@@ -207,3 +207,18 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert "BRANCH_EQ" in refusal(model, tmp_path)
     model = model_of("SVMRegressor", [("y", TensorProto.FLOAT, (ROWS, 1))])
     assert "hummingbird-ml" in refusal(model, tmp_path)
+
+
+def test_trees_that_are_none(tmp_path: Path) -> None:
+    """Features that a row lacks, and two nodes of one number."""
+    facts = forest(np.random.default_rng(12), "target", 1)
+    output = [("y", TensorProto.FLOAT, (ROWS, 1))]
+    root = facts["nodes_featureids"][0]
+    for feature in (-1, WIDTH, (1 << 15) + 1):
+        facts["nodes_featureids"][0] = feature
+        model = model_of("TreeEnsembleRegressor", output, n_targets=1, **facts)
+        assert "beyond the 5 of a row" in refusal(model, tmp_path)
+    facts["nodes_featureids"][0] = root
+    facts["nodes_nodeids"][-1] = facts["nodes_nodeids"][-2]
+    model = model_of("TreeEnsembleRegressor", output, n_targets=1, **facts)
+    assert "two of one number" in refusal(model, tmp_path)

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import ML_DOMAIN
 
@@ -36,7 +37,7 @@ def binarizer(node: NodeProto, make: Maker) -> bool:
 def normalizer(node: NodeProto, make: Maker) -> bool:
     """Replace Normalizer: rows divided by their largest value or their norm, unless that is 0."""
     make.require_float()
-    x, norm = node.input[0], make.attributes.get("norm", b"MAX").decode("ascii", "replace")
+    x, norm = node.input[0], _text(make, "norm", b"MAX")
     axes = [len(make.sizes(x)) - 1]
     match norm:
         case "MAX":
@@ -94,7 +95,8 @@ def tree_regressor(node: NodeProto, make: Maker) -> bool:
     attributes = dict(make.attributes)
     base, transform = attributes.pop("base_values", []), _transform(make)
     attributes.pop("post_transform", None)
-    how = attributes.pop("aggregate_function", b"SUM").decode("ascii", "replace")
+    attributes.pop("aggregate_function", None)
+    how = _text(make, "aggregate_function", b"SUM")
     if how not in ("SUM", "AVERAGE"):
         raise Unsupported(f"the aggregation {how} is not supported; SUM and AVERAGE are")
     make.require_float()
@@ -212,7 +214,11 @@ def _transformed(make: Maker, name: str, transform: str, out: str) -> None:
 
 
 def _transform(make: Maker) -> str:
-    return str(make.attributes.get("post_transform", b"NONE").decode("ascii", "replace"))
+    return _text(make, "post_transform", b"NONE")
+
+
+def _text(make: Maker, name: str, default: bytes) -> str:
+    return printable(make.attributes.get(name, default).decode("ascii", "replace"))
 
 
 def _require_lists(make: Maker) -> None:

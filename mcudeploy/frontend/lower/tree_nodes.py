@@ -62,6 +62,9 @@ def tree_regressor(builder: Builder, node: Node) -> None:
     count = node.integer("n_targets", 1)
     if width > _MOST_FEATURES or not 1 <= count <= _MOST_TARGETS:
         raise Unsupported(f"{width} values and {count} targets are too many")
+    nodes = zip(_column(node, "nodes_modes"), _column(node, "nodes_featureids"), strict=False)
+    if any(mode != _LEAF and not 0 <= feature < width for mode, feature in nodes):
+        raise Unsupported(f"a node compares a value beyond the {width} of a row")
     tables = _Tables()
     lengths: list[int] = []
     roots = _added(node, tables, lengths)
@@ -82,6 +85,8 @@ def _added(node: Node, tables: _Tables, lengths: list[int]) -> list[int]:
     for tree, leaf, target, weight in zip(*entries, strict=True):
         weights.setdefault((tree, leaf), []).append((target, weight))
     facts = _Facts.of(node)
+    if not len(places) == len(columns[0]) == len(facts.modes) > 0:
+        raise Unsupported("it has no nodes, two of one number, or lists of nodes that differ in length")
     followed = {
         (key[0], number)
         for key, at in places.items()
