@@ -49,6 +49,8 @@ class TwiceScale:
         return {f"{prefix}multiplier": self.multiplier, f"{prefix}exponent": self.exponent}
 
 
+_MOST_EXPONENT = 15
+"""Exponent of a scale by which a 16-bit value certainly fits an int32."""
 IDENTITY = TwiceScale(1 << 30, 1)
 
 
@@ -150,11 +152,16 @@ class RescaleInt16(PlainOperator):
         return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """rescale_s16."""
+        """rescale_s16. Raises ValueError for factors by which a difference could overflow."""
         (source,) = inputs
         types = {source.dtype, output.dtype}
         if not types <= {DType.INT8, DType.INT16}:
             raise ValueError(f"{operator.name}: from {source.dtype} to {output.dtype}")
+        if max(self.above.exponent, self.below.exponent) > _MOST_EXPONENT:
+            raise ValueError(
+                f"{operator.name}: the scale of its result is too small: a factor of 2^{_MOST_EXPONENT} and "
+                "more overflows"
+            )
         params: dict[str, ParamValue] = {
             "row_elements": output.shape[1] * output.shape[2],
             "in_bytes": source.dtype.size_bytes,

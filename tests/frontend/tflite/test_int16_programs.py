@@ -139,3 +139,13 @@ def test_a_batch(tmp_path: Path) -> None:
         return [x], [y]
 
     assert "the batch is 2; with int16 activations it must be 1" in refused(make, tmp_path)
+
+
+def test_a_scale_that_is_too_small(tmp_path: Path) -> None:
+    """The differences times the factor would not fit an int32."""
+    f = FlatFile()
+    x, y = int16(f, 1, 8, scale=1.0), int16(f, 1, 8, scale=1e-6)
+    f.operator("QUANTIZE", [x], y)
+    with pytest.raises(ModelError) as caught:
+        reports.run_model(f.save(tmp_path, [x], [y]), HOST, QUICK, inputs=[], expected=[])
+    assert "the scale of its result is too small" in caught.value.problems[0].reason
