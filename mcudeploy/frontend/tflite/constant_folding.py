@@ -12,27 +12,29 @@ from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 
 Integers = NDArray[np.int64]
 Fold = Callable[[TfliteOperator, Sequence[Integers]], NDArray[np.int64] | NDArray[np.bool_]]
+_MASKS = ("Begin", "End", "NewAxis", "ShrinkAxis")
 _INTEGERS = ("BOOL", "INT32", "INT64")
 _MOST_ELEMENTS = 1024
 """Limit of the elements that are folded: shapes are short."""
 
 
 def sliced(operator: TfliteOperator, source: Integers, limits: Sequence[Integers]) -> Integers:
-    """The part that STRIDED_SLICE takes; `limits` are the begins, ends and steps.
-
-    Raises ValueError for new axes, an ellipsis, ends counted from the begins, and a begin that is left out of
-    an axis that goes.
+    """The part that STRIDED_SLICE takes; `limits` are the begins, ends and steps. Raises ValueError for an
+    ellipsis.
     """
-    unusual = any(map(operator.flag, ("EllipsisMask", "NewAxisMask", "Offset")))
-    if unusual or operator.integer("BeginMask") & operator.integer("ShrinkAxisMask"):
-        raise ValueError("a part that is not folded")
+    if operator.flag("EllipsisMask"):
+        raise ValueError("an ellipsis in a slice of integers")
     begins, ends, steps = (each.tolist() for each in limits)
-    index: list[int | slice] = []
+    index: list[int | slice | None] = []
     for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
-        bit = 1 << axis
-        first = None if operator.integer("BeginMask") & bit else begin
-        last = None if operator.integer("EndMask") & bit else end
-        index.append(begin if operator.integer("ShrinkAxisMask") & bit else slice(first, last, step))
+        first, last, new, gone = (operator.integer(f"{name}Mask") >> axis & 1 for name in _MASKS)
+        if new:
+            index.append(None)
+        elif gone:
+            index.append(0 if first else begin)
+        else:
+            past = begin + end if operator.flag("Offset") else end
+            index.append(slice(None if first else begin, None if last else past, step))
     return source[tuple(index)]
 
 

@@ -117,6 +117,9 @@ class TensorLists:
             return [operator], None
         whole = zip(source.shape, begins, sizes, strict=True)
         shape = tuple(have - begin if size == -1 else size for have, begin, size in whole)
+        bounds = zip(source.shape, begins, shape, strict=True)
+        if any(not 0 <= begin <= begin + size <= have for have, begin, size in bounds):
+            return [operator], None
         self._shape(result, shape)
         if 0 in shape:
             return [], None
@@ -142,7 +145,8 @@ class TensorLists:
         source = self.tensors[operator.inputs[0]]
         limits = [self._values(operator, position) for position in (1, 2, 3)]
         rows = source.shape[0] if source.shape else 0
-        if source.index not in self.parts or None in limits or not operator.integer("ShrinkAxisMask") & 1:
+        plain = operator.integer("ShrinkAxisMask") & ~operator.integer("BeginMask") & 1
+        if source.index not in self.parts or None in limits or not plain or operator.flag("NewAxisMask"):
             return operator
         begins, *others = [list(each or ()) for each in limits]
         row = begins[0] % rows

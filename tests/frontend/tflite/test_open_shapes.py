@@ -6,10 +6,11 @@ from pathlib import Path
 
 import flat_further_cases  # noqa: F401 - it enters its cases
 import numpy as np
+import pytest
 from evaluate import kinds
 from flat_cases import CASES
-from flat_files import NONE, FlatFile
-from programs import HOST, QUICK
+from flat_files import NONE, FlatFile, litert
+from programs import HOST, QUICK, results
 
 from mcudeploy.frontend import load
 from tests import reports
@@ -60,3 +61,34 @@ def test_an_open_size_that_fits_no_operator(tmp_path: Path) -> None:
     f.operator("ADD", [x, rows], y := f.add(4, 3), FusedActivationFunction=NONE)
     report = reports.run_model(f.save(tmp_path, [x], [y]), HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
+
+
+@pytest.mark.parametrize(
+    ("options", "limits", "shape"),
+    [
+        ({"NewAxisMask": 1}, (1, 2), (1, 2)),
+        ({"ShrinkAxisMask": 1}, (-1, 0), ()),
+        ({"ShrinkAxisMask": 1, "BeginMask": 1}, (1, 2), ()),
+        ({"NewAxisMask": 1, "ShrinkAxisMask": 1}, (1, 2), (1, 2)),
+        ({"Offset": True}, (1, 1), (1,)),
+    ],
+    ids=str,
+)
+def test_a_slice_of_a_shape(
+    options: dict[str, int], limits: tuple[int, int], shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    f = FlatFile()
+    x, sizes, part = f.add(1, 5), f.add(2, kind="INT32"), f.add(*shape, kind="INT32")
+    real, total, y = f.add(*shape), f.add(), f.add(*shape)
+    f.operator("SHAPE", [x], sizes, OutType=2)
+    masks = {f"{name}Mask": 0 for name in ("Begin", "End", "Ellipsis", "NewAxis", "ShrinkAxis")}
+    f.operator(
+        "STRIDED_SLICE", [sizes, *(f.constant([each]) for each in (*limits, 1))], part, **masks | options
+    )
+    f.operator("CAST", [part], real)
+    f.operator("SUM", [x, f.constant([0, 1])], total, KeepDims=False)
+    f.operator("ADD", [real, total], y, FusedActivationFunction=NONE)
+    path = f.save(tmp_path, [x], [y])
+    drawn = np.random.default_rng(4).normal(0, 1, (3, 1, 5)).astype(np.float32)
+    wanted = np.array([litert(path, [each])[0] for each in drawn])
+    assert np.allclose(results(path, drawn), wanted, rtol=1e-5, atol=1e-6)
