@@ -84,8 +84,10 @@ def floor_division(writer: Writer, operator: TfliteOperator) -> None:
     if kinds == {"INT32"}:
         x, y = (writer.raw(tensor) for tensor in tensors)
         made = writer.node("Mod", [x, y], main=operator.op == "FLOOR_MOD")
-        if operator.op == "FLOOR_DIV":
-            made = writer.node("Div", [writer.node("Sub", [x, made], main=False), y])
+        if operator.op == "FLOOR_DIV":  # x less the remainder may overflow
+            towards_zero = writer.node("Mod", [x, y], main=False, fmod=1)
+            beyond = writer.node("Div", [writer.node("Sub", [towards_zero, made], main=False), y], main=False)
+            made = writer.node("Add", [writer.node("Div", [x, y]), beyond], main=False)
         writer.keep(result, made)
         return
     if kinds != {"FLOAT32"}:

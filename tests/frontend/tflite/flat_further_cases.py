@@ -305,6 +305,15 @@ for op in ("FLOOR_DIV", "FLOOR_MOD"):
             f.operator("CAST", [z], y := f.add(1, 30))
             return [x], [y]
 
+    for divisor in (3 << 29, -(3 << 29)):
+
+        @case(op, f"int32 of the whole range by {divisor}", oracle=False)
+        def _(f: FlatFile, op: str = op, divisor: int = divisor) -> Any:
+            """A multiple of the divisor below a number may be out of range."""
+            x, y = f.add(1, 30, kind="INT32"), f.add(1, 30, kind="INT32")
+            f.operator(op, [x, f.constant(divisor)], y)
+            return [x], [y]
+
 
 @case("FULLY_CONNECTED", "int4", reference=False)
 def _(f: FlatFile) -> Any:
