@@ -58,6 +58,8 @@ def joined(front: Contents, model: Contents) -> Contents:
         raise UsageError(
             "the front end calls subgraphs, such as initial values of variables: --before does not join them"
         )
+    if front.bodies or model.bodies:
+        raise UsageError("--before joins no files with IF or WHILE: call both libraries")
     row, window = front.tensors[front.outputs[0]], model.tensors[model.inputs[0]]
     rows = _rows(row, window)
     if rows > 1 and _has_states(model):

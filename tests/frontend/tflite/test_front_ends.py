@@ -130,6 +130,18 @@ def test_models_that_do_not_fit(shape: tuple[int, ...], kind: str, said: str, tm
         joined_file(written(tmp_path), classifier(tmp_path, shape, kind))
 
 
+def test_control_flow_is_refused(tmp_path: Path) -> None:
+    """The numbers of its subgraphs would be those of other ones."""
+    f, body = FlatFile(), FlatFile()
+    x, y, inner, made = f.int8(1, 8), f.int8(1, 8), body.int8(1, 8), body.int8(1, 8)
+    body.operator("RELU", [inner], made)
+    number = f.body(body, [inner], [made])
+    true = f.constant(np.bool_(True), np.bool_)
+    f.operator("IF", [true, x], y, ThenSubgraphIndex=number, ElseSubgraphIndex=number)
+    with pytest.raises(UsageError, match="IF or WHILE"):
+        joined_file(written(tmp_path), f.save(tmp_path, [x], [y]))
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     model.write_bytes(b"not read")
