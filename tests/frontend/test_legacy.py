@@ -79,13 +79,13 @@ def test_layer_normalization_before_opset_17(tmp_path: Path) -> None:
     assert report["verified"], report["reason"]
 
 
-@pytest.mark.parametrize("opset", [1, 5, 6])
-def test_broadcasts_along_an_axis(opset: int, tmp_path: Path) -> None:
-    """Before opset 7 a node states from which axis on its second operand is broadcast."""
+@pytest.mark.parametrize(("opset", "axis"), [(1, 1), (5, 1), (6, 1), (6, -3)])
+def test_broadcasts_along_an_axis(opset: int, axis: int, tmp_path: Path) -> None:
+    """Before opset 7 a node states from which axis on its second operand is broadcast, also from the end."""
     held = {"d": np.float32(255), "b": np.array([1, -2, 3], np.float32), "r": np.arange(6, dtype=np.float32)}
     nodes = [
         node("Div", "x d", "scaled", broadcast=1),
-        node("Add", "scaled b", "sum", broadcast=1, axis=1),
+        node("Add", "scaled b", "sum", broadcast=1, axis=axis),
         node("Mul", "sum r", "y", broadcast=1),
     ]
     model = build([node("Relu", "x", "y")], {"x": X}, ["y"], held)

@@ -135,7 +135,9 @@ def _align_operands(proto: ModelProto) -> None:
         given = {item.name: item.i for item in node.attribute if item.name in ("axis", "broadcast")}
         if given.get("broadcast") and set(node.input[:2]) <= ranks.keys():
             first, second = (ranks[name] for name in node.input[:2])
-            extra = first - given["axis"] - second if "axis" in given else int(second == 0)
+            extra = int(second == 0)
+            if "axis" in given:
+                extra = first - given["axis"] % max(first, 1) - second
             if extra > 0:
                 name = f"{node.output[0]}/operand {number}"
                 axes = range(second, second + extra)
