@@ -13,7 +13,13 @@ from mcudeploy.codegen.kernelfiles import ON_UNIT
 from mcudeploy.codegen.library import c_files, finished
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import LibraryModel, render, render_readme
-from mcudeploy.codegen.wake_word import PAUSE_ROWS, WakeWord, detector_files, with_own_names
+from mcudeploy.codegen.wake_word import (
+    PAUSE_ROWS,
+    WakeWord,
+    detector_files,
+    require_free_name,
+    with_own_names,
+)
 from mcudeploy.common.errors import UsageError
 
 Kind = Literal["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "esphome", "rust"]
@@ -169,6 +175,7 @@ def export_files(
     }
     files = dict(layout.files)
     if wake_word is not None:
+        require_free_name(name)
         found = {path: _hidden_from_cpp(path, content, members) for path, content in found.items()}
         found |= {f"{folders['src']}/{file}": text for file, text in detector_files().items()}
         values |= {"word": wake_word, "rows": _rows(members, wake_word), "pause": PAUSE_ROWS}

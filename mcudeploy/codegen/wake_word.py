@@ -15,6 +15,15 @@ from mcudeploy.common.resources import resource_dir
 PAUSE_ROWS = 100
 """Rows of features with low probabilities that ESPHome awaits before each detection."""
 _MOST_ROWS = 255
+_CPP_KEYWORDS = """
+    alignas alignof and and_eq asm bitand bitor bool catch char8_t char16_t char32_t class co_await co_return
+    co_yield compl concept const_cast consteval constexpr constinit decltype delete dynamic_cast explicit
+    export false friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private
+    protected public reinterpret_cast requires static_assert static_cast template this thread_local throw
+    true try typeid typename using virtual wchar_t xor xor_eq
+"""
+_COMPONENTS = "esp32 esphome external_components i2s_audio logger microphone"
+"""Components of ESPHome that the example uses."""
 _SHARED_NAME = re.compile(r"\b(mcud|MCUD)_")
 
 
@@ -45,6 +54,13 @@ class WakeWord:
     def literal(self) -> str:
         """The phrase as a string in double quotes, for Python and YAML. It is printable text."""
         return json.dumps(self.phrase, ensure_ascii=False)
+
+
+def require_free_name(name: str) -> None:
+    """Raise UsageError if a component, which is also a namespace of C++, cannot have this name."""
+    for names, what in ((_CPP_KEYWORDS, "a keyword of C++"), (_COMPONENTS, "a component of ESPHome")):
+        if name in names.split():
+            raise UsageError(f"the component cannot be called {name}, which is {what}: choose another --name")
 
 
 def detector_files() -> dict[str, str]:

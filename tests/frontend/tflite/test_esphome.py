@@ -375,3 +375,11 @@ def test_manifests_are_for_esphome(tmp_path: Path) -> None:
     ]
     built = CliRunner().invoke(cli, [str(word) for word in words])
     assert built.exit_code == UsageError.exit_code and "--for esphome" in built.output
+
+
+@pytest.mark.parametrize("name", ["class", "microphone"])
+def test_names_that_the_component_cannot_have(name: str, tmp_path: Path) -> None:
+    manifest(tmp_path)
+    built = build(wake_word(tmp_path), "-o", tmp_path / "esphome", "--name", name)
+    assert built.exit_code == 2
+    assert f"cannot be called {name}" in built.output.replace("\n", " ")
