@@ -16,7 +16,7 @@ def written_out(contents: Contents) -> Contents:
     """The contents without calls, as far as they fit: calls that do not, and calls inside of calls, stay."""
     if all(it.op != "CALL" for it in contents.operators):
         return contents
-    draft = _Draft(list(contents.tensors))
+    draft = _CallDraft(list(contents.tensors))
     for operator in contents.operators:
         called = contents.called.get(_subgraph(operator)) if operator.op == "CALL" else None
         if called is not None and _fits(contents, operator, called):
@@ -51,7 +51,7 @@ def _fits(contents: Contents, call: TfliteOperator, called: Contents) -> bool:
 
 
 @dataclass(slots=True)
-class _Draft:
+class _CallDraft:
     """Tensors and operators so far; `first`: by subgraph, the first operator of its first call, and the
     numbers of its tensors that all calls share.
     """
