@@ -64,7 +64,7 @@ def read_manifest(path: Path) -> WakeWord:
     if not isinstance(content, dict) or content.get("type") != "micro":
         raise ConfigError(f'{path} is no manifest of a wake word of ESPHome: its "type" is not "micro"')
     version = content.get("version")
-    if version not in (1, 2):
+    if version not in (1, 2) or isinstance(version, bool):
         raise ConfigError(f'{path}: its "version" is {version!r}; 1 and 2 are supported')
     if version == 1 and isinstance(content.get("micro"), dict):
         content["micro"].setdefault("feature_step_size", _FIRST_STEP_MS)

@@ -39,7 +39,8 @@ def depth_to_space(wanted: IndexArray, shape: Shape) -> DepthToSpace | None:
     rows, cols, channels = coordinates(wanted, shape)
     corner = channels[0, 0]
     run = int(np.flatnonzero(np.diff(corner, append=-1) != 1)[0]) + 1
-    for block_rows in (rows for rows in range(1, pixels + 1) if pixels % rows == 0 and depth % run == 0):
+    divisors = [count for count in range(1, pixels + 1) if pixels % count == 0] if depth % run == 0 else []
+    for block_rows in divisors:
         block_cols = pixels // block_rows
         row, col = divmod(int(corner[0]) // run, block_cols)
         first = int(rows[0, 0, 0]) * block_rows + row, int(cols[0, 0, 0]) * block_cols + col

@@ -82,10 +82,16 @@ class TensorLists:
         shape = list(shapes[0])
         shape[axis] = sum(each[axis] for each in shapes)
         self._shape(result, tuple(shape))
-        if axis or operator.options.get("FusedActivationFunction", 0):
+        meanings = {self._meaning(number) for number in (*kept, result)}
+        if axis or operator.options.get("FusedActivationFunction", 0) or len(meanings) > 1:
             return [replace(operator, inputs=kept)], None
         parts = tuple(part for number in kept for part in self.parts.get(number, (number,)))
         return self._joined(operator, parts)
+
+    def _meaning(self, number: int) -> tuple[object, ...]:
+        """What the stored values of a tensor mean."""
+        tensor = self.tensors[number]
+        return tensor.kind, tensor.scales
 
     def _joined(
         self, operator: TfliteOperator, parts: tuple[int, ...]
