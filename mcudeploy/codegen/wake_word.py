@@ -24,6 +24,8 @@ _CPP_KEYWORDS = """
 """
 _COMPONENTS = "esp32 esphome external_components i2s_audio logger microphone"
 """Components of ESPHome that the example uses."""
+_SOURCES = "automation mic std wake_word"
+"""Names of the component's own sources, of its example, and of the library of C++."""
 _SHARED_NAME = re.compile(r"\b(mcud|MCUD)_")
 
 
@@ -58,7 +60,11 @@ class WakeWord:
 
 def require_free_name(name: str) -> None:
     """Raise UsageError if a component, which is also a namespace of C++, cannot have this name."""
-    for names, what in ((_CPP_KEYWORDS, "a keyword of C++"), (_COMPONENTS, "a component of ESPHome")):
+    for names, what in (
+        (_CPP_KEYWORDS, "a keyword of C++"),
+        (_COMPONENTS, "a component of ESPHome"),
+        (_SOURCES, "a name that its sources use"),
+    ):
         if name in names.split():
             raise UsageError(f"the component cannot be called {name}, which is {what}: choose another --name")
 

@@ -23,7 +23,7 @@ from mcudeploy.frontend.tflite.sparse_constants import Sparsity, TreeLevel
 
 try:
     import tflite
-    from flatbuffers import flexbuffers  # tflite depends on it
+    from flatbuffers import flexbuffers, number_types  # tflite depends on it
 except ImportError:  # an extra of mcudeploy
     tflite = None
 
@@ -36,6 +36,8 @@ _MOST_DIMENSIONS = 16
 _MOST_OPTIONS = 4096
 _MOST_NAME = 200
 _HALF_BYTES = "INT4"
+_BUILTIN_CODE = 10
+"""Place of the field `builtin_code` in the table of an operator code."""
 _BODIES = ("ThenSubgraphIndex", "ElseSubgraphIndex", "CondSubgraphIndex", "BodySubgraphIndex")
 """Options that name the subgraphs of an operator."""
 _SHARED = 4
@@ -288,7 +290,10 @@ class _TfliteFile:
 
     def _code(self, at: int) -> tuple[str, bool]:
         code = self._model.OperatorCodes(at)
-        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        # The accessor of the package `tflite` returns the older field for all codes that fit it.
+        at_field = code._tab.Offset(_BUILTIN_CODE)
+        newer = code._tab.Get(number_types.Int32Flags, at_field + code._tab.Pos) if at_field else 0
+        number = max(newer, code.DeprecatedBuiltinCode())
         if number == tflite.BuiltinOperator.CUSTOM:
             return self._text(code.CustomCode()) or "CUSTOM", True
         return _names("BuiltinOperator").get(number, f"BUILTIN_{number}"), False

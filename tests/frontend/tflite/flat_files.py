@@ -213,8 +213,7 @@ def _code(b: Any, op: str) -> int:
     number = getattr(tflite.BuiltinOperator, op, tflite.BuiltinOperator.CUSTOM)
     custom = b.CreateString(op) if number == tflite.BuiltinOperator.CUSTOM else None
     tflite.OperatorCodeStart(b)
-    tflite.OperatorCodeAddBuiltinCode(b, number)
-    tflite.OperatorCodeAddDeprecatedBuiltinCode(b, min(number, 127))
+    tflite.OperatorCodeAddBuiltinCode(b, number)  # and not the older field, as some quantisers write it
     if custom is not None:
         tflite.OperatorCodeAddCustomCode(b, custom)
     tflite.OperatorCodeAddVersion(b, _VERSIONS.get(op, 1))

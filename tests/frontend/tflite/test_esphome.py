@@ -377,7 +377,7 @@ def test_manifests_are_for_esphome(tmp_path: Path) -> None:
     assert built.exit_code == UsageError.exit_code and "--for esphome" in built.output
 
 
-@pytest.mark.parametrize("name", ["class", "microphone"])
+@pytest.mark.parametrize("name", ["class", "microphone", "wake_word"])
 def test_names_that_the_component_cannot_have(name: str, tmp_path: Path) -> None:
     manifest(tmp_path)
     built = build(wake_word(tmp_path), "-o", tmp_path / "esphome", "--name", name)
