@@ -89,7 +89,7 @@ class TensorLists:
         return self._joined(operator, parts)
 
     def _meaning(self, number: int) -> tuple[object, ...]:
-        """What the stored values of a tensor mean."""
+        """The type and scales of a tensor."""
         tensor = self.tensors[number]
         return tensor.kind, tensor.scales
 
