@@ -16,6 +16,7 @@ from mcudeploy.frontend.onnx.quantization import activation_parameters, quantize
 from mcudeploy.frontend.onnx.scalar_functions import clip_bounds
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions, is_storage_order
 from mcudeploy.ir.graph import Quantization
+from mcudeploy.ops.host_io import is_channels_last
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,8 +112,13 @@ def finish(builder: Builder, ending: Ending, value: OnnxValue, *, quantized: boo
 
 
 def _in_blocks(builder: Builder, ending: Ending, value: OnnxValue) -> OnnxValue | None:
-    """The image that the views and slices make of blocks of pixels in the channels; None for others."""
+    """The image that the views and slices make of an image with blocks of pixels in its channels.
+
+    None for other values.
+    """
     index = value.index
+    if not is_channels_last(value.shape, index):
+        return None
     for node in ending.nodes:
         if node.op in VIEWS:
             index = view_index(builder.constants, node, index)
