@@ -13,15 +13,15 @@ static int32_t interpolated(const uint16_t *table, int32_t magnitude, int32_t bi
 static int32_t logistic(const uint16_t *table, int32_t value)
 {
     const int32_t magnitude = value < 0 ? -value : value;
-    const int32_t found = magnitude >> 9 >= LAST ? 0x7fff << 10 : interpolated(table, magnitude, 9);
-    return (value < 0 ? (1 << 25) - found + (1 << 9) - 1 : found + (1 << 9)) >> 10;
+    const int32_t result = magnitude >> 9 >= LAST ? 0x7fff << 10 : interpolated(table, magnitude, 9);
+    return (value < 0 ? (1 << 25) - result + (1 << 9) - 1 : result + (1 << 9)) >> 10;
 }
 
 static int32_t tangent(const uint16_t *table, int32_t value)
 {
     const int32_t magnitude = value < 0 ? -value : value;
-    const int32_t found = magnitude >> 8 >= LAST ? 0xffff << 8 : interpolated(table, magnitude, 8);
-    return (value < 0 ? (1 << 23) - found + (1 << 7) - 1 : found - (1 << 23) + (1 << 7)) >> 8;
+    const int32_t result = magnitude >> 8 >= LAST ? 0xffff << 8 : interpolated(table, magnitude, 8);
+    return (value < 0 ? (1 << 23) - result + (1 << 7) - 1 : result - (1 << 23) + (1 << 7)) >> 8;
 }
 
 void mcud_sigmoid_s16(const mcud_op *op, int32_t first_row, int32_t end_row)

@@ -60,8 +60,8 @@ def feature_extractor(node: NodeProto, make: Maker) -> bool:
     shape, count = make.sizes(x), int(np.prod(make.sizes(indices)))
     flat = make.reshaped(indices, [count])
     if len(shape) == 1:
-        found = make.add("Gather", x, flat, axis=0)
-        make.reshaped(found, [1, count], out=node.output[0])
+        chosen = make.add("Gather", x, flat, axis=0)
+        make.reshaped(chosen, [1, count], out=node.output[0])
     else:
         make.add("Gather", x, flat, out=node.output[0], axis=len(shape) - 1)
     return True
@@ -192,8 +192,8 @@ def _label(make: Maker, place: str, labels: list[int]) -> None:
     if labels == list(range(len(labels))):
         make.add("Identity", place, out=make.output(0))
         return
-    found = make.add("Gather", make.constant(labels), place, axis=0)
-    make.add("Cast", found, out=make.output(0), to=TensorProto.INT64)
+    label = make.add("Gather", make.constant(labels), place, axis=0)
+    make.add("Cast", label, out=make.output(0), to=TensorProto.INT64)
 
 
 def _scores(make: Maker, scores: str, transform: str) -> None:

@@ -175,8 +175,8 @@ def _mean(builder: Builder, node: Node) -> None:
         index = regrown(value.index, shape, axes, dimensions, builder.shape_of(tensor))
     else:
         tensor, index = _emitted(builder, node, RescaleInt16(scale, scale), (value.tensor,)), value.index
-    made = _result_shape(builder, node, index.shape)
-    builder.define(node.output, OnnxValue(tensor, index.reshape(made), real=False))
+    result = _result_shape(builder, node, index.shape)
+    builder.define(node.output, OnnxValue(tensor, index.reshape(result), real=False))
 
 
 def _resize(builder: Builder, node: Node) -> None:

@@ -202,8 +202,8 @@ def _integer_rows(
     rows = builder.emit(
         GatherRows(table.shape[2]), (vector,), shape, DType.FLOAT32, constants={"table": table}, nodes=(node,)
     )
-    made = builder.emit(Cast(), (rows,), shape, DType.INT32, nodes=(node,))
-    return OnnxValue(made, index, real=False)
+    integers = builder.emit(Cast(), (rows,), shape, DType.INT32, nodes=(node,))
+    return OnnxValue(integers, index, real=False)
 
 
 def _gathered(builder: Builder, node: Node, table: OnnxValue) -> OnnxValue:

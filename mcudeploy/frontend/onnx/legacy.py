@@ -96,15 +96,15 @@ def _runnable(proto: ModelProto) -> ModelProto:
     """Convert an operator set that ONNX Runtime does not run; the model itself if that fails."""
     if not proto.opset_import or opset_of(proto) >= _RUN_FROM:
         return proto
-    made = ModelProto()
-    made.CopyFrom(proto)
+    converted = ModelProto()
+    converted.CopyFrom(proto)
     with suppress(*_ONNX_FAULTS):
-        del made.graph.value_info[:]
-        made = version_converter.convert_version(shape_inference.infer_shapes(made), _RUN_FROM - 1)
-        _align_operands(made)
-        made = version_converter.convert_version(shape_inference.infer_shapes(made), _RUN_FROM)
-        _as_initializers(made)
-        return made
+        del converted.graph.value_info[:]
+        converted = version_converter.convert_version(shape_inference.infer_shapes(converted), _RUN_FROM - 1)
+        _align_operands(converted)
+        converted = version_converter.convert_version(shape_inference.infer_shapes(converted), _RUN_FROM)
+        _as_initializers(converted)
+        return converted
     return proto
 
 
@@ -155,25 +155,25 @@ def _with_normalizations(proto: ModelProto) -> ModelProto:
     """Convert a model with LayerNormalization, which ONNX Runtime has in every opset, to one that has it."""
     if opset_of(proto) not in range(_NORMALIZED_IN, _NORMALIZES_FROM):
         return proto
-    made = ModelProto()
-    made.CopyFrom(proto)
-    aside = [node for node in made.graph.node if _normalizes(node, ONNX_DOMAINS)]
+    converted = ModelProto()
+    converted.CopyFrom(proto)
+    aside = [node for node in converted.graph.node if _normalizes(node, ONNX_DOMAINS)]
     if not aside:
         return proto
     for node in aside:  # the converter leaves nodes of other domains alone
         node.domain = _ASIDE
-    made.opset_import.append(helper.make_opsetid(_ASIDE, 1))
+    converted.opset_import.append(helper.make_opsetid(_ASIDE, 1))
     try:
-        made = version_converter.convert_version(made, _NORMALIZES_FROM)
+        converted = version_converter.convert_version(converted, _NORMALIZES_FROM)
     except _ONNX_FAULTS:
         return proto
-    for node in made.graph.node:
+    for node in converted.graph.node:
         if _normalizes(node, (_ASIDE,)):
             node.domain = ""
-    kept = [entry for entry in made.opset_import if entry.domain != _ASIDE]
-    del made.opset_import[:]
-    made.opset_import.extend(kept)
-    return made
+    kept = [entry for entry in converted.opset_import if entry.domain != _ASIDE]
+    del converted.opset_import[:]
+    converted.opset_import.extend(kept)
+    return converted
 
 
 def _normalizes(node: NodeProto, domains: Sequence[str]) -> bool:
