@@ -40,7 +40,7 @@ def twice_kernel(
         }
         scratch = (kernel_rows + 1) * OFFSET_BYTES + kernel_rows * kernel_cols * _POINTER_BYTES
         params = arrays | fields | numbers
-        return KernelCall("dwconv2d_s8_twice", params, scratch, counts=_depthwise_counts(fields))
+        return KernelCall("dwconv2d_s8_twice", params, scratch, counts=depthwise_counts(fields))
     group_inputs = channels // conv.groups
     one_run = in_one_run(conv) and conv.pads[1] == conv.pads[3] == 0
     row_runs, run_values = (1, kernel_cols * group_inputs) if one_run else (kernel_cols, group_inputs)
@@ -84,7 +84,8 @@ def _counts(conv: Conv2d, fields: Mapping[str, Any]) -> CountsOf:
     return counts
 
 
-def _depthwise_counts(fields: Mapping[str, Any]) -> CountsOf:
+def depthwise_counts(fields: Mapping[str, Any]) -> CountsOf:
+    """Count the loops of a depthwise kernel that lists taps and sums four channels at a time."""
     taps = fields["window.kernel_rows"] * fields["window.kernel_cols"]
     fours, rest = divmod(fields["dims.channels"], FOUR)
 

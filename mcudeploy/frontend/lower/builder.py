@@ -354,18 +354,18 @@ class Builder:
     def arranged(self, tensor: str, wanted: IndexArray, nodes: Sequence[Node] = ()) -> str:
         """Return a tensor of shape wanted.shape whose elements are `tensor` at those positions.
 
-        The result is the tensor itself, a view, a transposition, or else a table-driven selection.
+        The result is the tensor itself, a view, pixels out of its channels, a transposition, or else a
+        table-driven selection.
         """
         shape = (wanted.shape[0], wanted.shape[1], wanted.shape[2])
         source = self.tensors[tensor]
         whole = prod(shape) == source.elements
         if whole and is_storage_order(wanted):
             return self.viewed(tensor, shape)
-        op: OperatorDef | None = depth_to_space(wanted, source.shape) if whole else None
-        found = permutation(wanted) if whole and op is None else None
-        if found is not None:
-            op = Transpose(found.dims, found.perm, shape)
-        op = op or taking(wanted, source.shape)
+        op: OperatorDef | None = depth_to_space(wanted, source.shape)
+        if op is None:
+            order = permutation(wanted) if whole else None
+            op = taking(wanted, source.shape) if order is None else Transpose(order.dims, order.perm, shape)
         key = (tensor, op)
         if key not in self._made:
             self._made[key] = self.emit(op, (tensor,), shape, source.dtype, source.quantization, nodes=nodes)

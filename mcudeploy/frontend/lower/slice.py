@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.picking import axis_of, picked
-from mcudeploy.frontend.lower.taking import Selection, separated, taking
+from mcudeploy.frontend.lower.taking import Selection, depth_to_space, separated, taking
 from mcudeploy.frontend.onnx.constants import Constant, integers_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import (
@@ -142,7 +142,8 @@ def _table_of(value: OnnxValue, index: IndexArray, stored: Shape) -> tuple[Selec
         if found is not None:
             return *found, shape
     made, places = default_layout(index.shape)
-    return taking(np.asarray(scattered(places, made, index), np.int32), stored), places, stored
+    wanted = np.asarray(scattered(places, made, index), np.int32)
+    return depth_to_space(wanted, stored) or taking(wanted, stored), places, stored
 
 
 def regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:

@@ -14,7 +14,7 @@ Selection = Take | DepthToSpace | Gather
 Coordinates = tuple[NDArray[np.intp], ...]
 
 
-def taking(wanted: IndexArray, shape: Shape) -> Selection:
+def taking(wanted: IndexArray, shape: Shape) -> Take | Gather:
     """The operator that selects the positions `wanted` of a tensor of `shape`; `wanted` has the stored output
     shape.
     """
@@ -23,9 +23,6 @@ def taking(wanted: IndexArray, shape: Shape) -> Selection:
     if all(varying[axis] <= {axis} for axis in range(3)):
         rows, cols, channels = (_table(places[axis], [axis]) for axis in range(3))
         return Take(rows, cols, channels)
-    in_blocks = depth_to_space(wanted, shape)
-    if in_blocks is not None:
-        return in_blocks
     rows_cols_channels = wanted.shape[0], wanted.shape[1], wanted.shape[2]
     return Gather(tuple(wanted.reshape(-1).tolist()), rows_cols_channels)
 
