@@ -16,7 +16,7 @@ from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.cli.transfer_tables import cores_facts, memory_facts, stall_facts
 from mcudeploy.common.errors import Problem, causes
 from mcudeploy.common.text import agree, count_text
-from mcudeploy.report.wording import operators_text, outputs_text, steps_text
+from mcudeploy.report.wording import litert_text, operators_text, outputs_text, steps_text
 
 
 def check(console: Console, report: Values) -> None:
@@ -235,6 +235,8 @@ def _verdict(console: Console, report: Values, verified: str) -> None:
     if report.get("tflm_runs") and report["verified"]:
         runs = count_text(report["tflm_runs"], "run")
         console.print(Text(f"TensorFlow Lite Micro has the same bits in {runs}"), soft_wrap=True)
+    if litert := report.get("litert"):
+        console.print(Text(litert_text(litert)), soft_wrap=True)
 
 
 def _allowed(report: Values) -> str:

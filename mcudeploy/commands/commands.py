@@ -27,6 +27,7 @@ from mcudeploy.execution.cycles.profile import profile
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import Flashed, Measured, VerifiedRun
 from mcudeploy.execution.running import Ran, known_within_limit, run_within_limit
+from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.planner import planfile
 from mcudeploy.planner.hop_plans import find_hop_plans, smallest_choice
@@ -41,6 +42,7 @@ from mcudeploy.report.outputs import read_labels, require_labels
 from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.ports import attached_by, find_port
+from mcudeploy.verify.litert import compare_with_litert
 from mcudeploy.verify.micro import micro_reasons, require_micro
 from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
 from mcudeploy.verify.samples import Sample, ValueSource, drawn_samples, load_samples
@@ -177,12 +179,18 @@ def save_chart(made: Deployment, path: Path) -> None:
 
 def verdict_on_host(made: Deployment, samples: list[Sample], progress: Progress) -> Verdict:
     """Return the verdict on a program that runs on this computer, for any board."""
+    model = made.model
     progress.stage("checking every operator against the reference")
-    if made.model.window is not None:
-        return window_verdict(made, made.model.window, samples, progress)
+    if model.window is not None:
+        return window_verdict(made, model.window, samples, progress)
     host = Target(load_board("host"))
     with open_device(host, made.build(host), made.patience_s) as machine:
-        return judge(machine, made.plan, made.model.path, samples, progress, choices=made.model.choices)
+        verdict = judge(machine, made.plan, model.path, samples, progress, choices=model.choices)
+    if not is_tflite(model.path):
+        return verdict
+    progress.stage("running LiteRT")
+    graph = made.plan.graph
+    return verdict.with_litert(compare_with_litert(model, graph, samples, verdict.host))
 
 
 def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> Flashed:
@@ -231,7 +239,8 @@ def measure_model(
     """Time every operator of a model on the device; the input is drawn from the seed.
 
     Unless a plan is given, kernel variants without a time are timed first, and the plan uses the fastest.
-    Raises ConfigError if the target does not support this `timing`.
+    Raises ConfigError if the
+    target does not support this `timing`.
     """
     options = _counted(options, timing, target)
     require_port(target)
@@ -340,8 +349,7 @@ def run_model(
     verdict = verdict.with_device(results)
     if micro:
         progress.stage("running TensorFlow Lite Micro")
-        model = ran.made.model
-        reasons = micro_reasons(model.path, ran.made.plan.graph, samples, results)
+        reasons = micro_reasons(ran.made.model.path, ran.made.plan.graph, samples, results)
         verdict = replace(verdict, reasons=(*verdict.reasons, *reasons), micro_runs=len(samples))
     return VerifiedRun(_measured(ran, timing, target, samples[0], progress), verdict, classes)
 

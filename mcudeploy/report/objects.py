@@ -37,6 +37,7 @@ from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import StackBound, stack_bound
 from mcudeploy.verify.difference import FLOAT_FLOOR, OUTPUT_LSB, operator_stands, output_share
+from mcudeploy.verify.litert import LiteRtVerdict
 from mcudeploy.verify.verdict import Verdict
 
 JsonObject = dict[str, Any]
@@ -319,6 +320,13 @@ def measurement(ran: Ran) -> JsonObject:
     }
 
 
+def _litert(found: LiteRtVerdict | None) -> JsonObject | None:
+    """Report the comparison with LiteRT; None if the file is not .tflite."""
+    if found is None:
+        return None
+    return {"runs": found.runs, "share_of_range": found.share, "not_run": found.not_run}
+
+
 def verdict(made: Deployment, found: Verdict) -> JsonObject:
     """Report whether the outputs match, and the error of each operator against the reference."""
     graph = found.plan.graph
@@ -353,5 +361,6 @@ def verdict(made: Deployment, found: Verdict) -> JsonObject:
         "max_abs_error_resolved": found.resolved.worst,
         "operator_checks": checks,
         "tflm_runs": found.micro_runs,
+        "litert": _litert(found.litert),
         "reason": "\n".join(found.reasons) or None,
     }

@@ -33,6 +33,18 @@ def outputs_text(report: Values, *, resolved: bool) -> str:
     return f"{wrong:,} {agree(wrong, 'differs', 'differ')} from the reference, largest error {worst:g}{unit}"
 
 
+def litert_text(litert: Values) -> str:
+    """Describe the comparison of the outputs of a .tflite file with LiteRT."""
+    if litert["not_run"]:
+        return f"not compared with LiteRT: {litert['not_run']}"
+    if not litert["share_of_range"]:
+        return f"LiteRT's reference kernels have equal outputs in {count_text(litert['runs'], 'run')}"
+    return (
+        f"LiteRT's reference kernels differ by at most {litert['share_of_range']:.2g} of an output's range "
+        f"in {count_text(litert['runs'], 'run')}"
+    )
+
+
 def operators_text(checks: Mapping[str, Values]) -> str:
     """Return the number of operators within tolerance, and the largest errors.
 

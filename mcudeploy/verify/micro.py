@@ -1,23 +1,18 @@
-"""TensorFlow Lite Micro as a second reference, by the interpreter of the package `tflite-micro`.
-
-It runs in a separate process, because an operator that it lacks ends the process.
-As a program: MODEL INPUTS.npz OUTPUTS.npz, with arrays named by run and position.
-"""
+"""TensorFlow Lite Micro as a second reference, by the interpreter of the package `tflite-micro`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, TimeoutExpired
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.common.errors import ConfigError, ModelError, UsageError
-from mcudeploy.common.programs import empty_folder, python_module, start
+from mcudeploy.common.errors import ConfigError, UsageError
 from mcudeploy.common.text import count_text
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.parsing import is_tflite
@@ -25,9 +20,9 @@ from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.verify.interpreter import Interpreter, read_runs, write_runs
 from mcudeploy.verify.samples import Sample
 
-_PATIENCE_S = 600
 Array = NDArray[Any]
 
 
@@ -77,51 +72,31 @@ def micro_reasons(
 def _run(model: Path, graph: Graph, samples: Sequence[Sample]) -> list[list[Array]]:
     """The outputs of successive runs."""
     names = [border.name for border in graph.own_inputs()]
-    with empty_folder() as folder:
-        given, made = Path(folder) / "inputs.npz", Path(folder) / "outputs.npz"
-        arrays = {
-            f"{run}_{place}": sample.inputs[name]
-            for run, sample in enumerate(samples)
-            for place, name in enumerate(names)
-        }
-        np.savez(given, **arrays)  # type: ignore[arg-type]
-        command = [*python_module(__name__), str(model.resolve()), str(given), str(made)]
-        pipes = {"stdin": DEVNULL, "stdout": DEVNULL, "stderr": PIPE}
-        with start(command, folder, None, **pipes) as process:
-            try:
-                _, said = process.communicate(timeout=_PATIENCE_S)
-            except TimeoutExpired as error:
-                process.kill()
-                raise ModelError(f"TensorFlow Lite Micro has no result after {_PATIENCE_S} s") from error
-        if process.returncode:
-            last = (said.decode(errors="replace").strip() or "no reason").splitlines()[-1]
-            raise ModelError(f"TensorFlow Lite Micro does not run {model.name}: {printable(last)}")
-        with np.load(made) as outputs:
-            places = range(len(graph.own_outputs()))
-            return [[outputs[f"{at}_{place}"] for place in places] for at in range(len(samples))]
+    inputs = [[sample.inputs[name] for name in names] for sample in samples]
+    return Interpreter("TensorFlow Lite Micro", __name__).run(model, inputs, len(graph.own_outputs()))
 
 
-def _main(model: str, given: str, made: str) -> None:
+def _main(model: str, inputs: str, outputs: str) -> None:
     from tflite_micro.python.tflite_micro import (  # type: ignore[import-untyped]  # noqa: PLC0415 - only here
         runtime,
     )
 
     interpreter = runtime.Interpreter.from_file(model)
-    outputs: dict[str, Array] = {}
-    with np.load(given) as inputs:
-        places = 1 + max(int(name.partition("_")[2]) for name in inputs)
-        for run in range(len(inputs) // places):
-            for place in range(places):
-                interpreter.set_input(inputs[f"{run}_{place}"], place)
-            interpreter.invoke()
-            at = 0
-            while True:
-                try:
-                    outputs[f"{run}_{at}"] = interpreter.get_output(at).copy()
-                except (IndexError, ValueError, RuntimeError):
-                    break
-                at += 1
-    np.savez(made, **outputs)  # type: ignore[arg-type]
+    results: list[list[Array]] = []
+    for values in read_runs(inputs):
+        for place, value in enumerate(values):
+            interpreter.set_input(value, place)
+        interpreter.invoke()
+        results.append(list(_outputs(interpreter)))
+    write_runs(outputs, results)
+
+
+def _outputs(interpreter: Any) -> Iterator[Array]:
+    for place in count():
+        try:
+            yield interpreter.get_output(place).copy()
+        except (IndexError, ValueError, RuntimeError):  # there is no function for their number
+            return
 
 
 if __name__ == "__main__":

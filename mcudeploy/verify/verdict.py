@@ -40,6 +40,7 @@ from mcudeploy.verify.difference import (
     output_stands,
     range_of,
 )
+from mcudeploy.verify.litert import LiteRtVerdict
 from mcudeploy.verify.reference import Reference
 from mcudeploy.verify.samples import Sample
 
@@ -66,6 +67,7 @@ class Verdict:
 
     `resolved` are the judged `outputs` of the host build, in samples that needed the reference's choice at
     `ties_resolved` ties. `micro_runs`: the runs that were compared with TensorFlow Lite Micro, if any.
+    `litert`: the comparison with LiteRT, for a .tflite file.
     """
 
     plan: Plan
@@ -78,6 +80,7 @@ class Verdict:
     reasons: tuple[str, ...]
     runs: Sequence[Outputs] = ()
     micro_runs: int | None = None
+    litert: LiteRtVerdict | None = None
 
     def with_device(self, device: Sequence[Outputs]) -> Verdict:
         """Add the device's outputs to the verdict, one mapping per sample: they must equal the host
@@ -95,6 +98,10 @@ class Verdict:
                         f"{_allowed(tolerances.get(name))}"
                     )
         return replace(self, outputs=_compare(self.plan, device, self.expected), reasons=tuple(reasons))
+
+    def with_litert(self, litert: LiteRtVerdict) -> Verdict:
+        """Add the comparison with LiteRT."""
+        return replace(self, litert=litert, reasons=(*self.reasons, *litert.reasons))
 
 
 def device_share(graph: Graph) -> float:

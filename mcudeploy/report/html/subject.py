@@ -22,7 +22,7 @@ from mcudeploy.report.html.curve import FLASH, RAM, Curve, curve_picture
 from mcudeploy.report.html.output_picture import output_picture
 from mcudeploy.report.output_curves import output_curves
 from mcudeploy.report.times import StepTimes, latency_text, step_times
-from mcudeploy.report.wording import error_text, operators_text, outputs_text, steps_text
+from mcudeploy.report.wording import error_text, litert_text, operators_text, outputs_text, steps_text
 
 View = dict[str, Any]
 Report = Mapping[str, Any]
@@ -203,6 +203,8 @@ def _verdict(report: Report) -> View | None:
             f"with {count_text(ties, 'rounding tie')} resolved {outputs_text(report, resolved=True)}"
         )
     lines += [visible(line) for line in (report["reason"] or "").splitlines()]
+    if litert := report.get("litert"):
+        lines.append(visible(litert_text(litert)))
     differing = [
         {
             "name": visible(name),

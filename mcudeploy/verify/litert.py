@@ -1,0 +1,126 @@
+"""LiteRT's reference kernels as a second judge of the outputs of a .tflite file, if LiteRT is installed.
+
+The first reference is ONNX Runtime on our translation of the file: it cannot see a wrong translation. LiteRT
+can. It rounds some operators otherwise, so a difference counts if no rounding explains it: a quarter of the
+range of an output, and more than 4 LSB. Integers without a scale are indices, which one rounding decides.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.ir.graph import Graph, GraphIO
+from mcudeploy.ops.host_io import from_device
+from mcudeploy.ops.requantize import dequantize
+from mcudeploy.planner.model.model import Model
+from mcudeploy.verify.difference import FLOAT_FLOOR, OUTPUT_LSB, difference, range_of
+from mcudeploy.verify.interpreter import Interpreter, read_runs, write_runs
+from mcudeploy.verify.samples import Sample
+
+Array = NDArray[Any]
+
+
+SHARE_OF_RANGE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class LiteRtVerdict:
+    """Outputs beside LiteRT's. `share`: the largest difference, as a share of its output's range.
+
+    `runs` were compared; if none, `not_run` says why. `reasons`: the outputs that no rounding explains.
+    """
+
+    runs: int = 0
+    share: float = 0.0
+    reasons: tuple[str, ...] = ()
+    not_run: str | None = None
+
+
+def compare_with_litert(
+    model: Model,
+    graph: Graph,
+    samples: Sequence[Sample],
+    outputs: Sequence[Mapping[str, Array]],
+) -> LiteRtVerdict:
+    """Compare the outputs of a program for a .tflite file, by tensor, with LiteRT's."""
+    if model.choices.states or model.choices.constants:
+        return LiteRtVerdict(not_run="it runs files without --state and --bind")
+    if find_spec("ai_edge_litert") is None:
+        return LiteRtVerdict(not_run="pip install 'mcudeploy[litert]'")
+    inputs = [[_in_file(it, sample.inputs[it.name]) for it in graph.own_inputs()] for sample in samples]
+    borders = graph.own_outputs()
+    try:
+        wanted = Interpreter("LiteRT", __name__).run(model.path, inputs, len(borders))
+    except ModelError as error:
+        return LiteRtVerdict(not_run=str(error))
+    shares, reasons = [0.0], []
+    for place, border in enumerate(borders):
+        expected = [_as_here(border, run[place]) for run in wanted]
+        own = [from_device(border, graph.tensors[border.tensor], run[border.tensor]) for run in outputs]
+        extent = range_of(expected)
+        worst = max(difference(*pair).worst for pair in zip(own, expected, strict=True))
+        if worst > FLOAT_FLOOR:
+            shares.append(worst / extent if extent else 1.0)
+        if worst > _allowed(border, extent):
+            reasons.append(
+                f"output {printable(border.name)!r} differs from LiteRT's reference kernels by {worst:g}; "
+                f"its range is {extent:g}"
+            )
+    return LiteRtVerdict(len(samples), max(shares), tuple(reasons))
+
+
+def _in_file(border: GraphIO, values: Array) -> Array:
+    """An input as the file declares it: see `GraphIO.declared`."""
+    if border.declared is None:
+        return values
+    stated, limits = border.declared.quantization, np.iinfo(border.declared.dtype)
+    integers = np.rint(values / np.float32(stated.scale)) + stated.zero_point
+    return np.asarray(np.clip(integers, limits.min, limits.max), border.declared.dtype)
+
+
+def _as_here(border: GraphIO, values: Array) -> Array:
+    """An output of LiteRT as the program has it."""
+    if border.declared is None:
+        return values
+    return dequantize(values.astype(np.int64), border.declared.quantization)
+
+
+def _allowed(border: GraphIO, extent: float) -> float:
+    if border.dtype in ("int32", "int64", "bool"):
+        return inf
+    return max(SHARE_OF_RANGE * extent, FLOAT_FLOOR if border.dtype.startswith("float") else OUTPUT_LSB)
+
+
+def _main(model: str, inputs: str, outputs: str) -> None:
+    from ai_edge_litert import (  # type: ignore[import-untyped]  # noqa: PLC0415 - only in this program
+        interpreter as runtime,
+    )
+
+    kernels = runtime.OpResolverType.BUILTIN_REF
+    interpreter = runtime.Interpreter(model_path=model, experimental_op_resolver_type=kernels)
+    results: list[list[Array]] = []
+    for values in read_runs(inputs):
+        places = interpreter.get_input_details()
+        if not results:
+            for place, value in zip(places, values, strict=True):
+                interpreter.resize_tensor_input(place["index"], value.shape)
+            interpreter.allocate_tensors()
+        for place, value in zip(places, values, strict=True):
+            interpreter.set_tensor(place["index"], value)
+        interpreter.invoke()
+        results.append([interpreter.get_tensor(it["index"]) for it in interpreter.get_output_details()])
+    write_runs(outputs, results)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -1,0 +1,61 @@
+"""LiteRT beside the outputs of every `.tflite` file, which sees what our own translation cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from flat_cases import network
+from flat_files import NONE, FlatFile
+from programs import HOST, QUICK
+
+from mcudeploy.cli.main import cli
+from mcudeploy.common.errors import OutputsDifferError
+from mcudeploy.frontend.tflite import elementwise
+from mcudeploy.verify import litert
+from tests import reports
+
+Report = reports.Report
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Path:
+    f = FlatFile()
+    x, y = f.int8(1, 40, scale=0.1, zero=-20), f.int8(1, 40, scale=0.08, zero=30)
+    z = f.int8(1, 40, scale=0.7, zero=-10)
+    f.operator("MUL", [x, y], z, FusedActivationFunction=NONE)
+    return f.save(tmp_path, [x, y], [z])
+
+
+def test_litert_has_the_outputs_of_a_network(tmp_path: Path) -> None:
+    f = FlatFile()
+    report = _run(f.save(tmp_path, *network(f)))
+    assert report["verified"], report["reason"]
+    assert report["litert"]["runs"] == 1 and report["litert"]["share_of_range"] < 0.05
+    assert report["litert"]["not_run"] is None
+
+
+def test_a_wrong_translation_is_seen(product: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _run(product)["verified"]
+    monkeypatch.setitem(elementwise._BINARY, "MUL", "Sub")
+    report = _run(product)
+    assert not report["verified"]
+    assert "differs from LiteRT's reference kernels by" in report["reason"]
+    command = ["build", str(product), "--board", "stm32f405", "-o", str(tmp_path / "lib"), "--library-only"]
+    result = CliRunner().invoke(cli, [*command, "--time-limit", "0.3"])
+    assert result.exit_code == OutputsDifferError.exit_code and not (tmp_path / "lib").exists()
+
+
+def test_a_program_without_a_second_judge_says_so(product: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(litert, "find_spec", lambda _: None)
+    report = _run(product)
+    assert report["verified"] and report["litert"]["runs"] == 0
+    assert report["litert"]["not_run"] == "pip install 'mcudeploy[litert]'"
+    result = CliRunner().invoke(cli, ["run", str(product), "--board", "host", "--time-limit", "0.3"])
+    assert "not compared with LiteRT: pip install 'mcudeploy[litert]'" in result.stdout
+
+
+def _run(path: Path) -> Report:
+    pytest.importorskip("ai_edge_litert.interpreter")
+    return reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
