@@ -157,9 +157,14 @@ def text() -> str:
     ]
     lines += ["scales, zero points and biases, and channels first.", ""]
     lines += ["## Of the domain ai.onnx.ml", "", ", ".join(sorted(ML_RULES)) + ": on float32. Trees have"]
-    lines += ["nodes that compare by order, weights that are added or averaged, and labels that are numbers;"]
-    lines += ["linear classifiers have coefficients for each class. Scores become probabilities by LOGISTIC"]
-    lines += ["or SOFTMAX. Export without ZipMap: `options={'zipmap': False}` in skl2onnx.", ""]
+    lines += ["nodes that compare by order, weights that are added or averaged, and texts as labels become"]
+    lines += [
+        "the place of the class, and ZipMap a row of probabilities; linear classifiers have coefficients"
+    ]
+    lines += [
+        "for each class. Scores become probabilities by LOGISTIC or SOFTMAX. Support vectors take one row"
+    ]
+    lines += ["vectors take one row a run, without iterated probabilities: train with `probability=False`.", ""]
     return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ from onnx import FunctionProto, ModelProto
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.formats import way_in
+from mcudeploy.frontend.onnx.class_names import with_numbers
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.legacy import put_right
 from mcudeploy.frontend.onnx.named_states import amend
@@ -61,9 +62,11 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
         raise ModelError(f"{path} is not an ONNX file, or it is truncated: {fault}{way_in(path)}") from fault
     if not proto.graph.node and not proto.graph.output:
         raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one{way_in(path)}")
+    notes = with_numbers(proto)
     proto = put_right(proto)
     amended = amend(proto, choices)
-    return Parsed(proto, states=amended.states, functions=amended.functions, notes=amended.notes)
+    notes += amended.notes
+    return Parsed(proto, states=amended.states, functions=amended.functions, notes=notes)
 
 
 def with_data(path: Path, choices: InputChoices = AS_IN_FILE) -> ModelProto:
@@ -71,7 +74,9 @@ def with_data(path: Path, choices: InputChoices = AS_IN_FILE) -> ModelProto:
     operator or a function.
     """
     if not is_tflite(path):
-        proto = put_right(onnx.load(path))
+        proto = onnx.load(path)
+        with_numbers(proto)
+        proto = put_right(proto)
         proto.functions.extend(amend(proto, choices).functions)
         return proto
     parsed = parse(path, choices)

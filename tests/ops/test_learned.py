@@ -205,7 +205,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     facts["nodes_modes"][0] = "BRANCH_EQ"
     model = classifier("TreeEnsembleClassifier", 3, classlabels_int64s=[0, 1, 2], **facts)
     assert "BRANCH_EQ" in refusal(model, tmp_path)
-    model = model_of("SVMRegressor", [("y", TensorProto.FLOAT, (ROWS, 1))])
+    model = model_of("FeatureVectorizer", [("y", TensorProto.FLOAT, (ROWS, WIDTH))])
     assert "hummingbird-ml" in refusal(model, tmp_path)
 
 

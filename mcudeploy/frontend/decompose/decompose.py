@@ -12,7 +12,7 @@ from contextlib import suppress
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
-from mcudeploy.frontend.decompose import learned_rules
+from mcudeploy.frontend.decompose import learned_rules, support_vector_rules
 from mcudeploy.frontend.decompose.attention_rules import attention
 from mcudeploy.frontend.decompose.conv_rules import conv_transpose
 from mcudeploy.frontend.decompose.gelu_rules import fast_gelu, gelu, quick_gelu
@@ -192,6 +192,8 @@ ML_RULES: dict[str, Rule] = {
     "LinearRegressor": learned_rules.linear_regressor,
     "Normalizer": learned_rules.normalizer,
     "Scaler": learned_rules.scaler,
+    "SVMClassifier": support_vector_rules.svm_classifier,
+    "SVMRegressor": support_vector_rules.svm_regressor,
     "TreeEnsembleClassifier": learned_rules.tree_classifier,
     "TreeEnsembleRegressor": learned_rules.tree_regressor,
 }

@@ -37,7 +37,7 @@ def binarizer(node: NodeProto, make: Maker) -> bool:
 def normalizer(node: NodeProto, make: Maker) -> bool:
     """Replace Normalizer: rows divided by their largest value or their norm, unless that is 0."""
     make.require_float()
-    x, norm = node.input[0], _text(make, "norm", b"MAX")
+    x, norm = node.input[0], text_of(make, "norm", b"MAX")
     axes = [len(make.sizes(x)) - 1]
     match norm:
         case "MAX":
@@ -70,8 +70,8 @@ def feature_extractor(node: NodeProto, make: Maker) -> bool:
 def linear_regressor(node: NodeProto, make: Maker) -> bool:
     """Replace LinearRegressor: a dense layer."""
     make.require_float()
-    if _transform(make) != "NONE":
-        raise Unsupported(f"the transformation {_transform(make)} is not supported; NONE is")
+    if transform_of(make) != "NONE":
+        raise Unsupported(f"the transformation {transform_of(make)} is not supported; NONE is")
     _dense(node, make, make.integer("targets", 1), node.output[0])
     return True
 
@@ -79,24 +79,24 @@ def linear_regressor(node: NodeProto, make: Maker) -> bool:
 def linear_classifier(node: NodeProto, make: Maker) -> bool:
     """Replace LinearClassifier with coefficients of each class: a dense layer and its largest value."""
     make.require_float()
-    labels = _labels(make, "classlabels_ints")
+    labels = class_labels(make, "classlabels_ints")
     count = len(labels)
     width = make.sizes(node.input[0])[-1]
     if len(make.attributes.get("coefficients", ())) != count * width:
         raise Unsupported(f"it has no row of coefficients for each of {count} classes, which is needed")
     scores = _dense(node, make, count, "")
-    _label(make, make.add("ArgMax", scores, axis=1, keepdims=0), labels)
-    _scores(make, scores, _transform(make))
+    choose_label(make, make.add("ArgMax", scores, axis=1, keepdims=0), labels)
+    _scores(make, scores, transform_of(make))
     return True
 
 
 def tree_regressor(node: NodeProto, make: Maker) -> bool:
     """Replace base values, means and transformations of TreeEnsembleRegressor; sums of weights stay."""
     attributes = dict(make.attributes)
-    base, transform = attributes.pop("base_values", []), _transform(make)
+    base, transform = attributes.pop("base_values", []), transform_of(make)
     attributes.pop("post_transform", None)
     attributes.pop("aggregate_function", None)
-    how = _text(make, "aggregate_function", b"SUM")
+    how = text_of(make, "aggregate_function", b"SUM")
     if how not in ("SUM", "AVERAGE"):
         raise Unsupported(f"the aggregation {how} is not supported; SUM and AVERAGE are")
     make.require_float()
@@ -118,7 +118,7 @@ def tree_classifier(node: NodeProto, make: Maker) -> bool:
     """Replace TreeEnsembleClassifier: sums of weights, and the class of the largest."""
     make.require_float()
     _require_lists(make)
-    labels, base = _labels(make, "classlabels_int64s"), list(make.attributes.get("base_values", []))
+    labels, base = class_labels(make, "classlabels_int64s"), list(make.attributes.get("base_values", []))
     ids = make.attributes.get("class_ids", [])
     single = len(labels) == 2 and len(set(ids)) == 1
     count = 1 if single else len(labels)
@@ -137,8 +137,8 @@ def tree_classifier(node: NodeProto, make: Maker) -> bool:
         if len(base) != count:
             raise Unsupported(f"it has {len(base)} base values for {count} classes")
         sums = make.add("Add", sums, make.constant(base))
-    _label(make, make.add("ArgMax", sums, axis=1, keepdims=0), labels)
-    _scores(make, sums, _transform(make))
+    choose_label(make, make.add("ArgMax", sums, axis=1, keepdims=0), labels)
+    _scores(make, sums, transform_of(make))
     return True
 
 
@@ -151,12 +151,12 @@ def _one_score(make: Maker, sums: str, labels: list[int], base: list[float]) -> 
     if base:
         sums = make.add("Add", sums, make.constant(base))
     positive = min(make.attributes.get("class_weights", [0.0])) >= 0
-    transform = _transform(make)
+    transform = transform_of(make)
     if transform not in ("NONE", "LOGISTIC") or (positive and transform == "LOGISTIC"):
         raise Unsupported(f"the transformation {transform} of one weighed class is not supported")
     above = make.add("Less", make.constant(_HALF if positive else 0.0), sums)
     flat = make.reshaped(above, [make.sizes(make.inputs[0])[0]])
-    _label(make, make.add("Cast", flat, to=TensorProto.INT64), labels)
+    choose_label(make, make.add("Cast", flat, to=TensorProto.INT64), labels)
     other = make.add("Sub", make.constant(1.0), sums) if positive else make.add("Neg", sums)
     _scores(make, make.add("Concat", other, sums, axis=1), transform)
 
@@ -171,8 +171,8 @@ def _dense(node: NodeProto, make: Maker, count: int, out: str) -> str:
     return make.add("Gemm", node.input[0], weights, make.constant(intercepts), out=out, transB=1)
 
 
-def _labels(make: Maker, name: str) -> list[int]:
-    """The numbers of the classes. Raises Unsupported for texts that are an output."""
+def class_labels(make: Maker, name: str) -> list[int]:
+    """Return the numbers of the classes. Raises Unsupported for texts that are an output."""
     texts = make.attributes.get("classlabels_strings", ())
     if texts and make.output(0) and make.is_read(make.output(0)):
         raise Unsupported(
@@ -185,8 +185,8 @@ def _labels(make: Maker, name: str) -> list[int]:
     return labels
 
 
-def _label(make: Maker, place: str, labels: list[int]) -> None:
-    """The label at a place, an int64 vector."""
+def choose_label(make: Maker, place: str, labels: list[int]) -> None:
+    """Add the output of the label at a place, an int64 vector."""
     if not make.output(0):
         return
     if labels == list(range(len(labels))):
@@ -213,11 +213,13 @@ def _transformed(make: Maker, name: str, transform: str, out: str) -> None:
     make.add(op, name, out=out, **attributes)
 
 
-def _transform(make: Maker) -> str:
-    return _text(make, "post_transform", b"NONE")
+def transform_of(make: Maker) -> str:
+    """Return the transformation of the scores."""
+    return text_of(make, "post_transform", b"NONE")
 
 
-def _text(make: Maker, name: str, default: bytes) -> str:
+def text_of(make: Maker, name: str, default: bytes) -> str:
+    """Return a text attribute."""
     return printable(make.attributes.get(name, default).decode("ascii", "replace"))
 
 

@@ -1,0 +1,99 @@
+"""Classes in files of scikit-learn: names become numbers, and maps of probabilities tensors.
+
+skl2onnx writes labels as texts and probabilities as a sequence of maps (ZipMap) unless told otherwise. A
+program has neither: its label is the place of the class, its probabilities are a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.frontend.onnx.protos import ML_DOMAIN, ONNX_DOMAINS
+
+_NUMBERS = {
+    "LinearClassifier": "classlabels_ints",
+    "SVMClassifier": "classlabels_ints",
+    "TreeEnsembleClassifier": "classlabels_int64s",
+}
+"""The attribute for numbers as labels, by classifier."""
+_MOST_NAMES = 8
+
+
+def with_numbers(proto: ModelProto) -> tuple[str, ...]:
+    """Change the model in place; return notes that state the order of the classes.
+
+    Texts that something else than a label needs stay, and are refused when the file is checked.
+    """
+    graph = proto.graph
+    learned = {entry.domain for entry in proto.opset_import}
+    if ML_DOMAIN not in learned:
+        return ()
+    names = _numbered(graph)
+    names = _unzipped(graph) or names
+    if not names:
+        return ()
+    shown = ", ".join(f"{at} {printable(name)}" for at, name in enumerate(names[:_MOST_NAMES]))
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return (f"classes are in the order of the file: {shown}{more}",)
+
+
+def _unzipped(graph: GraphProto) -> tuple[str, ...]:
+    """Replace ZipMaps that are outputs; return the names of their classes."""
+    outputs = {value.name: value for value in graph.output}
+    names: tuple[str, ...] = ()
+    for node in graph.node:
+        if node.op_type != "ZipMap" or node.domain != ML_DOMAIN or node.output[0] not in outputs:
+            continue
+        labels = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+        texts = [text.decode("utf-8", "replace") for text in labels.get("classlabels_strings", ())]
+        names = tuple(texts or map(str, labels.get("classlabels_int64s", ())))
+        name = node.output[0]
+        node.CopyFrom(helper.make_node("Identity", node.input[:1], [name], node.name))
+        outputs[name].CopyFrom(helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, len(names)]))
+    return names
+
+
+def _numbered(graph: GraphProto) -> tuple[str, ...]:
+    """Replace texts as labels by their numbers; return the texts."""
+    names: tuple[str, ...] = ()
+    read = _first_inputs(graph.node, "ArrayFeatureExtractor")
+    for tensor in graph.initializer:
+        if tensor.data_type == TensorProto.STRING and tensor.name in read:
+            names = tuple(text.decode("utf-8", "replace") for text in tensor.string_data)
+            numbers = np.arange(len(names)).reshape(tuple(tensor.dims))
+            tensor.CopyFrom(numpy_helper.from_array(numbers, tensor.name))
+    for node in graph.node:
+        if node.domain == ML_DOMAIN and node.op_type in _NUMBERS:
+            names = _labelled(node) or names
+    if not names:
+        return ()
+    for node in graph.node:
+        if node.op_type == "Cast" and node.domain in ONNX_DOMAINS:
+            for item in node.attribute:
+                if item.name == "to" and item.i == TensorProto.STRING:
+                    item.i = TensorProto.INT64
+    for value in (*graph.output, *graph.value_info):
+        if value.type.tensor_type.elem_type == TensorProto.STRING:
+            value.type.tensor_type.elem_type = TensorProto.INT64
+    return names
+
+
+def _first_inputs(nodes: Sequence[NodeProto], op: str) -> set[str]:
+    return {node.input[0] for node in nodes if node.op_type == op and node.domain == ML_DOMAIN and node.input}
+
+
+def _labelled(node: NodeProto) -> tuple[str, ...]:
+    """Give a classifier numbers as labels; return its texts, none if it has numbers already."""
+    texts = next((item for item in node.attribute if item.name == "classlabels_strings"), None)
+    if texts is None or not texts.strings:
+        return ()
+    names = tuple(text.decode("utf-8", "replace") for text in texts.strings)
+    others = [item for item in node.attribute if item.name not in (texts.name, _NUMBERS[node.op_type])]
+    numbers = helper.make_attribute(_NUMBERS[node.op_type], range(len(names)), attr_type=AttributeProto.INTS)
+    del node.attribute[:]
+    node.attribute.extend((*others, numbers))
+    return names
