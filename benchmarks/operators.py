@@ -157,14 +157,10 @@ def text() -> str:
     ]
     lines += ["scales, zero points and biases, and channels first.", ""]
     lines += ["## Of the domain ai.onnx.ml", "", ", ".join(sorted(ML_RULES)) + ": on float32. Trees have"]
-    lines += ["nodes that compare by order, weights that are added or averaged, and texts as labels become"]
-    lines += [
-        "the place of the class, and ZipMap a row of probabilities; linear classifiers have coefficients"
-    ]
-    lines += [
-        "for each class. Scores become probabilities by LOGISTIC or SOFTMAX. Support vectors take one row"
-    ]
-    lines += ["vectors take one row a run, without iterated probabilities: train with `probability=False`.", ""]
+    lines += ["nodes that compare by order, and weights that are added or averaged. Linear classifiers have"]
+    lines += ["coefficients for each class. Scores become probabilities by LOGISTIC or SOFTMAX. Texts as labels"]
+    lines += ["become the place of the class, and ZipMap a row of probabilities. Support vectors take one row a"]
+    lines += ["run, without iterated probabilities: train with `probability=False`.", ""]
     return "\n".join(lines)
 
 
