@@ -19,11 +19,13 @@ from tests import reports
 Report = reports.Report
 
 
-@pytest.fixture
-def product(tmp_path: Path) -> Path:
+@pytest.fixture(params=["int8", "float32"])
+def product(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     f = FlatFile()
-    x, y = f.int8(1, 40, scale=0.1, zero=-20), f.int8(1, 40, scale=0.08, zero=30)
-    z = f.int8(1, 40, scale=0.7, zero=-10)
+    x, y, z = (f.add(1, 40) for _ in range(3))
+    if request.param == "int8":
+        x, y = f.int8(1, 40, scale=0.1, zero=-20), f.int8(1, 40, scale=0.08, zero=30)
+        z = f.int8(1, 40, scale=0.7, zero=-10)
     f.operator("MUL", [x, y], z, FusedActivationFunction=NONE)
     return f.save(tmp_path, [x, y], [z])
 
