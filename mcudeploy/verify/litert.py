@@ -2,9 +2,9 @@
 
 The first reference is ONNX Runtime on our translation of the file: it cannot see a wrong translation. LiteRT
 can. A file of floats has its outputs within 1e-3 of their range. In a quantised file LiteRT rounds some
-operators in another way, which noise as input amplifies to 0.3 of the range in the worst network tried: there a
-difference counts beyond half of the range and beyond 4 LSB. Integers without a scale are indices, which one
-rounding decides.
+operators in another way, which noise as input amplifies to 0.3 of the range in the worst network tried:
+there a difference counts beyond half of the range and beyond 4 LSB. Integers without a scale are indices,
+which one rounding decides.
 """
 
 from __future__ import annotations
