@@ -119,9 +119,16 @@ def _main(model: str, inputs: str, outputs: str) -> None:
 
     operators = contents_of(Path(model).read_bytes(), model).operators
     wrong_sums = any(operator.op == "SUM" for operator in operators)  # of int8, in LiteRT 2.3.0
-    resolvers = runtime.OpResolverType
-    kernels = resolvers.BUILTIN_WITHOUT_DEFAULT_DELEGATES if wrong_sums else resolvers.BUILTIN_REF
-    interpreter = runtime.Interpreter(model_path=model, experimental_op_resolver_type=kernels)
+    usual, kernels = (
+        runtime.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+        runtime.OpResolverType.BUILTIN_REF,
+    )
+    try:
+        interpreter = runtime.Interpreter(
+            model, experimental_op_resolver_type=usual if wrong_sums else kernels
+        )
+    except ValueError:  # some operators have usual kernels alone
+        interpreter = runtime.Interpreter(model, experimental_op_resolver_type=usual)
     results: list[list[Array]] = []
     for values in read_runs(inputs):
         places = interpreter.get_input_details()

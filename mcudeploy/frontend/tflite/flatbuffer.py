@@ -38,6 +38,7 @@ _MOST_NAME = 200
 _HALF_BYTES = "INT4"
 _BUILTIN_CODE = 10
 """Place of the field `builtin_code` in the table of an operator code."""
+_COMPOSITE = tflite.BuiltinOptions2.StableHLOCompositeOptions
 _BODIES = ("ThenSubgraphIndex", "ElseSubgraphIndex", "CondSubgraphIndex", "BodySubgraphIndex")
 """Options that name the subgraphs of an operator."""
 _SHARED = 4
@@ -280,8 +281,19 @@ class _TfliteFile:
             raise self._fault(f"operator {index} is of kind {number}; it names {len(self._codes)}")
         op, custom = self._codes[number]
         inputs, outputs = self._integers(table, "Inputs"), self._integers(table, "Outputs")
+        if op == "STABLEHLO_COMPOSITE":
+            return TfliteOperator(index, "CALL", custom, inputs, outputs, self._decomposition(table))
         options = self._custom_options(table) if custom else self._options(op, table)
         return TfliteOperator(index, op, custom, inputs, outputs, options)
+
+    def _decomposition(self, table: Any) -> dict[str, Option]:
+        """The options of a CALL of the subgraph that a composite operator stands for."""
+        found = table.BuiltinOptions2()
+        if found is None or table.BuiltinOptions2Type() != _COMPOSITE:
+            return {}
+        options = tflite.StableHLOCompositeOptions()
+        options.Init(found.Bytes, found.Pos)
+        return {"Subgraph": int(options.DecompositionSubgraphIndex())}
 
     @cached_property
     def _codes(self) -> tuple[tuple[str, bool], ...]:

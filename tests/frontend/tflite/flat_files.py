@@ -224,6 +224,7 @@ _OPTIONS = {op: kind for op, (kind, _) in OPTIONS.items()} | {
     "SHAPE": "ShapeOptions",
     "SPLIT": "SplitOptions",
     "SPLIT_V": "SplitVOptions",
+    "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions",
 }
 
 
@@ -242,6 +243,7 @@ def _operator(
     elif kind is not None:
         texts = {name: b.CreateString(value) for name, value in options.items() if isinstance(value, str)}
         options |= texts
+        options |= {name: b.CreateByteVector(it) for name, it in options.items() if isinstance(it, bytes)}
         getattr(tflite, f"{kind}Start")(b)
         for name, value in options.items():
             getattr(tflite, f"{kind}Add{name}")(b, value)
@@ -254,7 +256,10 @@ def _operator(
         tflite.OperatorAddIntermediates(b, between)
     if custom is not None:
         tflite.OperatorAddCustomOptions(b, custom)
-    if kind is not None:
+    if kind is not None and op.startswith("STABLEHLO"):
+        tflite.OperatorAddBuiltinOptions2Type(b, getattr(tflite.BuiltinOptions2, kind))
+        tflite.OperatorAddBuiltinOptions2(b, table)
+    elif kind is not None:
         tflite.OperatorAddBuiltinOptionsType(b, getattr(tflite.BuiltinOptions, kind))
         tflite.OperatorAddBuiltinOptions(b, table)
     return int(tflite.OperatorEnd(b))

@@ -205,6 +205,19 @@ def test_an_endless_loop(tmp_path: Path) -> None:
     assert "known in a run only" in caught.value.problems[0].reason
 
 
+def test_a_composite_is_its_decomposition(tmp_path: Path) -> None:
+    f = FlatFile()
+    x, between, y = f.add(1, 6), f.add(1, 6), f.add(1, 6)
+    number = f.body(*scaled(3))
+    for source, result in ((x, between), (between, y)):
+        options = {"Name": "test.scaled", "Version": 1, "DecompositionSubgraphIndex": number}
+        options["CompositeAttributes"] = b""
+        f.operator("STABLEHLO_COMPOSITE", [source], result, **options)
+    path = f.save(tmp_path, [x], [y])
+    check(path)
+    assert np.allclose(litert(path, [X[0]])[0], 9 * X[0])
+
+
 def test_a_variable_beside_a_choice(tmp_path: Path) -> None:
     """VAR_HANDLE, which has no input, stays as it is."""
     f = FlatFile()
