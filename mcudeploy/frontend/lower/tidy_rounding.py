@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from mcudeploy.common.errors import ModelError, Problem
-from mcudeploy.ir.graph import DType, Graph, Operator, Shape
+from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePool
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.requantize import Rounding, quantization_of, requantized_twice
+from mcudeploy.ops.softmax import Softmax
 
 _MOVES = frozenset(
     (
@@ -30,8 +31,11 @@ _MOVES = frozenset(
     )
 )
 """Kinds of operators that leave int8 values as they are, or take none."""
-_TABLES = ("LOGISTIC", "QUANTIZE")
+_TABLES = ("ELU", "EXP", "GELU", "LOG", "LOGISTIC", "QUANTIZE", "RSQRT", "TANH")
 """Operators of .tflite files whose tables are those of TFLite."""
+
+_PROBABILITIES = Quantization(1 / 256, -128)
+"""The scale of TFLite's softmax. Its fixed-point arithmetic rounds to the nearest value, as ours does."""
 
 
 def rounded(graph: Graph, rounding: Rounding | None, by_default: Rounding) -> Graph:
@@ -52,6 +56,9 @@ def rounded(graph: Graph, rounding: Rounding | None, by_default: Rounding) -> Gr
     if lacking:
         kinds = ", ".join(dict.fromkeys(operator.op.kind for operator in lacking))
         note = f"int8 results are rounded once, not twice as in TFLite, because of {kinds}"
+        return replace(graph, notes=(*graph.notes, note))
+    if rounding is None and any(isinstance(operator.op, Softmax) for operator in operators):
+        note = "int8 results are rounded once, which is faster; --rounding tflite has the bits of TFLite"
         return replace(graph, notes=(*graph.notes, note))
     return replace(graph, operators=tuple(replacements.get(it.name) or it for it in graph.operators))
 
@@ -79,6 +86,8 @@ def _twice(graph: Graph, operator: Operator) -> Operator | None:
             axes = _whole_axes(pool, graph.input_tensors(operator)[0].shape)
             return replace(operator, op=Reduce(axes, rounding="tflite")) if axes else None
         case AveragePool():
+            return operator
+        case Softmax() if output.quantization == _PROBABILITIES:
             return operator
     if operator.op.kind in ("Concat", "ConcatChannels"):
         alike = all(it.quantization == output.quantization for it in graph.input_tensors(operator))

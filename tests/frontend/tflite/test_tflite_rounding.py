@@ -53,6 +53,19 @@ def logistic(f: FlatFile) -> Any:
     return [x], [unsigned]
 
 
+def softmax(f: FlatFile, *, scale: float) -> Any:
+    """Of 5 groups of 60, whose results have any size."""
+    x, y = f.int8(1, 5, 60, scale=scale), f.int8(1, 5, 60, scale=1 / 256, zero=-128)
+    f.operator("SOFTMAX", [x], y, Beta=1.0)
+    return [x], [y]
+
+
+def function(f: FlatFile, *, op: str, scale: float, zero: int) -> Any:
+    x, y = f.int8(1, 256, scale=0.03, zero=-20), f.int8(1, 256, scale=scale, zero=zero)
+    f.operator(op, [x], y)
+    return [x], [y]
+
+
 def two_operands(f: FlatFile, *, op: str, constant: str = "", activation: int = NONE) -> Any:
     """Of the input and a convolution of it, a constant of its shape, or one for each channel."""
     x, y = f.int8(1, 5, 4, 8, scale=0.07, zero=4), f.int8(1, 5, 4, 8, scale=0.11, zero=-9)
@@ -103,6 +116,10 @@ def change_of_scale(f: FlatFile, *, scale: float) -> Any:
         (depthwise, {"multiplier": 3}),
         (dense, {}),
         (logistic, {}),
+        (softmax, {"scale": 0.02}),
+        (softmax, {"scale": 0.08}),
+        (function, {"op": "TANH", "scale": 1 / 128, "zero": 0}),
+        (function, {"op": "ELU", "scale": 0.03, "zero": -90}),
         (mixed_kernels, {}),
     ],
 )
@@ -134,13 +151,19 @@ def test_kernels_that_remain_apart(reason: str, tmp_path: Path) -> None:
     assert sum(isinstance(operator.op, Conv2d) for operator in graph.operators) == 2
 
 
-def test_rounding_of_a_network_with_an_operator_that_lacks_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("zero", [-128, 0])
+def test_rounding_of_a_network_with_softmax(zero: int, tmp_path: Path) -> None:
+    """It rounds once unless asked; another scale than 1/256 from -128 on is refused."""
     file = FlatFile()
     (x,), (y,) = dense(file)
-    made = file.operator("SOFTMAX", [y], file.int8(1, 11, scale=1 / 256, zero=-128), Beta=1.0)
+    made = file.operator("SOFTMAX", [y], file.int8(1, 11, scale=1 / 256, zero=zero), Beta=1.0)
     path = file.save(tmp_path, [x], [made])
-    graph = load(path)
-    assert any("because of Softmax" in note for note in graph.notes)
+    notes = load(path).notes
+    if zero == -128:
+        assert any("--rounding tflite has the bits" in note for note in notes)
+        assert _roundings(path) == {"once"} and _roundings(path, rounding="tflite") == {"tflite"}
+        return
+    assert any("because of Softmax" in note for note in notes)
     assert _roundings(path) == {"once"}
     with pytest.raises(ModelError) as refused:
         load(path, rounding="tflite")
