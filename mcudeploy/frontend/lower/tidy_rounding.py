@@ -35,7 +35,9 @@ _TABLES = ("ELU", "EXP", "GELU", "LOG", "LOGISTIC", "QUANTIZE", "RSQRT", "TANH")
 """Operators of .tflite files whose tables are those of TFLite."""
 
 _PROBABILITIES = Quantization(1 / 256, -128)
-"""The scale of TFLite's softmax. Its fixed-point arithmetic rounds to the nearest value, as ours does."""
+"""The scale of TFLite's softmax. Its fixed-point arithmetic rounds to the nearest value, as ours does, but
+for one in some 10,000 values near a tie.
+"""
 
 
 def rounded(graph: Graph, rounding: Rounding | None, by_default: Rounding) -> Graph:
