@@ -6,7 +6,7 @@ static int32_t rescaled(const mcud_rescale_s16_params *p, int32_t value)
 {
     const int32_t steps = value - p->in_zero_point;
     const int32_t scaled = steps >= 0 ? mcud_scale_twice(steps, p->multiplier, p->exponent)
-                                      : p->below_sign * mcud_scale_twice(steps, p->below_multiplier, p->below_exponent);
+                                      : mcud_scale_twice(p->below_sign * steps, p->below_multiplier, p->below_exponent);
     return mcud_clamp(p->out_zero_point + scaled, p->act.min, p->act.max);
 }
 

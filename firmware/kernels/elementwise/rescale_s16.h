@@ -20,7 +20,7 @@ typedef struct {
     int32_t exponent;
     int32_t below_multiplier; /* of values below it */
     int32_t below_exponent;
-    int32_t below_sign; /* 1, or -1 */
+    int32_t below_sign; /* 1, or -1 for their magnitudes */
     mcud_act_s16 act;
 } mcud_rescale_s16_params;
 
