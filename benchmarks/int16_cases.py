@@ -20,6 +20,9 @@ from mcudeploy.ops.int16 import (
     SoftmaxInt16,
     TwiceScale,
 )
+from mcudeploy.ops.integer import IntegerBinary
+from mcudeploy.ops.lut_int16 import LutInt16, interpolated_function
+from mcudeploy.ops.matmul_int16 import MatMulInt16
 from mcudeploy.ops.pool import PoolInt16
 from mcudeploy.ops.resize_int16 import ResizedInt16, ResizeInt16
 
@@ -50,6 +53,25 @@ def int16_cases() -> Iterator[Graph]:
             yield _convolution(Conv2dInt16(channels), (1, 1, depth))
             yield _convolution(Conv2dInt16(channels, left_shift=1), (1, 1, depth))
     yield _convolution(Conv2dInt16(5, (3, 4)), (3, 4, 20))
+    yield from _products()
+
+
+def _products() -> Iterator[Graph]:
+    """Products of (lines, heads, depth) and (depth, heads, columns), the second one also transposed."""
+    for lines, heads, depth, columns in (
+        (8, 1, 16, 8),
+        (3, 2, 40, 5),
+        (12, 4, 9, 12),
+        (1, 1, 64, 30),
+        (20, 1, 3, 21),
+    ):
+        for transposed in (False, True):
+            for batched in (False, True):
+                first = (heads, lines, depth) if batched else (lines, heads, depth)
+                matrix = (columns, depth) if transposed else (depth, columns)
+                second = (heads, *matrix) if batched else (matrix[0], heads, matrix[1])
+                op = MatMulInt16(1 << 30, 50, 0, batched, transposed)
+                yield mixed_operator(op, [(first, _SHORT), (second, _SHORT)], _SHORT)
 
 
 def _convolution(op: Conv2dInt16, shape: Shape) -> Graph:
@@ -119,6 +141,9 @@ def _by_element(shape: Shape) -> Iterator[Graph]:
     for function in functions:
         for inputs in (one * 2, row):
             yield mixed_operator(BinaryInt16(function, _HALF, _HALF, _HALF), inputs, _SHORT)
+    yield mixed_operator(IntegerBinary("max"), one * 2, _SHORT)
+    table: dict[str, ConstantArray] = {"table": interpolated_function("exp", 0.0003, 0.0005)}
+    yield mixed_operator(LutInt16(), one, _SHORT, table)
     for source, made in ((_SHORT, _SHORT), (_SHORT, _BYTE), (_BYTE, _SHORT)):
         yield mixed_operator(RescaleInt16(_HALF, _HALF), [(shape, source)], made)
     for tangent in (False, True):

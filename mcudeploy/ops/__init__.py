@@ -26,7 +26,9 @@ from mcudeploy.ops.int16 import (
     SoftmaxInt16,
 )
 from mcudeploy.ops.integer import IntegerBinary
+from mcudeploy.ops.lut_int16 import LutInt16
 from mcudeploy.ops.matmul import MatMul
+from mcudeploy.ops.matmul_int16 import MatMulInt16
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool, PoolInt16
@@ -89,7 +91,9 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Invalidate,
     LayerNorm,
     Lut,
+    LutInt16,
     MatMul,
+    MatMulInt16,
     MaxPool,
     MaxPoolIndices,
     MeanInt16,

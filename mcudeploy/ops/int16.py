@@ -135,7 +135,7 @@ class BinaryInt16(PlainOperator):
 class RescaleInt16(PlainOperator):
     """y = clip(zero_point + (x - its zero point) * above), with the factor `below` for negative differences.
 
-    `negated`: the factor of these is negative. Input and output are int16 or int8, at least one is int16.
+    `negated`: their magnitudes are scaled. Input and output are int16 or int8, at least one is int16.
     """
 
     kind: ClassVar[str] = "RescaleInt16"

@@ -26,7 +26,7 @@ _FUNCTIONS: tuple[IntegerFunction, ...] = get_args(IntegerFunction)
 
 @dataclass(frozen=True, slots=True)
 class IntegerBinary(PlainOperator):
-    """A function of two operands of int8 or int32 each; the result is int8 or int32.
+    """A function of two operands of int8, int16 or int32 each; the result is of one of these types.
 
     It has two inputs, or one input and constants["constant"] (int32, 3-D) as operand `constant_operand`. Each
     dimension of an operand is the output's or 1. `offsets` are added to the stored bytes of the operands and

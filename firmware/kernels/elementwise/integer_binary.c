@@ -135,7 +135,10 @@ static const void *row_of(const int32_t *constant, const mcud_tensor *tensor, in
 
 static int32_t element(const void *row, int32_t at, int32_t bytes, int32_t offset)
 {
-    return bytes == 1 ? ((const int8_t *)row)[at] + offset : ((const int32_t *)row)[at];
+    if (bytes == 1) {
+        return ((const int8_t *)row)[at] + offset;
+    }
+    return bytes == 2 ? ((const int16_t *)row)[at] : ((const int32_t *)row)[at];
 }
 
 static void one_row(const mcud_integer_binary_params *params, const void *a, const void *b, void *out)
@@ -150,6 +153,8 @@ static void one_row(const mcud_integer_binary_params *params, const void *a, con
                                           element(b, b_at, params->b_bytes, params->b_offset));
             if (params->out_bytes == 1) {
                 ((int8_t *)out)[at] = (int8_t)(uint8_t)sub(made, params->out_offset);
+            } else if (params->out_bytes == 2) {
+                ((int16_t *)out)[at] = (int16_t)(uint16_t)made;
             } else {
                 ((int32_t *)out)[at] = made;
             }

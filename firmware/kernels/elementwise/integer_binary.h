@@ -1,7 +1,7 @@
 /* Functions of two integers, element by element. What does not fit the result wraps around.
  *
- * in       the operands that are not constants, in order: int8_t or int32_t [...][...][...]
- * out      int8_t or int32_t [rows][cols][channels]; may be an operand of its type that does not broadcast
+ * in       the operands that are not constants, in order: int8_t, int16_t or int32_t [...][...][...]
+ * out      int8_t, int16_t or int32_t [rows][cols][channels]; may be an operand of its type that does not broadcast
  *
  * An element of one byte stands for what is stored plus an offset, which is 128 for uint8.
  */
@@ -16,7 +16,7 @@ typedef struct {
     const int32_t *b; /* constant operand, or NULL */
     mcud_broadcast broadcast;
     int32_t function;       /* its place in the table of integer_binary.c */
-    int32_t a_bytes;        /* of an element: 1 or 4 */
+    int32_t a_bytes;        /* of an element: 1, 2 or 4 */
     int32_t b_bytes;
     int32_t out_bytes;
     int32_t a_offset;

@@ -1,14 +1,7 @@
 #include "softmax_s16.h"
 
 #include "mcud_quant.h"
-
-/* The entry of a table for the upper 9 bits of a value, and the part of the way to the next one that the others say. */
-static int32_t interpolated(const int16_t *table, int32_t value)
-{
-    const int16_t *entry = table + 256 + (value >> 7);
-    const int32_t slope = entry[1] - entry[0];
-    return entry[0] + ((slope * (value & 0x7f) + 64) >> 7);
-}
+#include "mcud_table_s16.h"
 
 /* The number of zero bits before the first one; value > 0. */
 static int32_t leading_zeros(int32_t value)
@@ -29,14 +22,14 @@ static void softmax(const mcud_softmax_s16_params *params, const int16_t *x, int
     int32_t sum = 0; /* of values of at most 32767; with 16 bits of integers */
     for (int32_t i = 0; i < params->count; i++) {
         const int32_t scaled = mcud_scale_twice(x[i] - largest, params->multiplier, params->exponent);
-        const int32_t value = interpolated(params->exponentials, mcud_clamp(scaled + INT16_MAX, INT16_MIN, INT16_MAX));
+        const int32_t value = mcud_interpolate_s16(params->exponentials, mcud_clamp(scaled + INT16_MAX, INT16_MIN, INT16_MAX));
         y[i] = (int16_t)value;
         sum += value;
     }
     const int32_t zeros = leading_zeros(sum);
     const int32_t normal = (int32_t)((((int64_t)sum << (zeros - 1)) + (1 << 13)) >> 14); /* 1 to 2 in 2^-16 */
     const int32_t above = mcud_clamp(normal - (1 << 16) - (1 << 15), INT16_MIN, INT16_MAX);
-    const int32_t reciprocal = interpolated(params->reciprocals, above);
+    const int32_t reciprocal = mcud_interpolate_s16(params->reciprocals, above);
     const int32_t shift = 31 - zeros;
     for (int32_t i = 0; i < params->count; i++) {
         const int32_t result = (int32_t)(((int64_t)y[i] * reciprocal + ((int64_t)1 << (shift - 1))) >> shift);

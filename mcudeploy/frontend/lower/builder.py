@@ -59,6 +59,9 @@ _SIGNAL = (
 _INT16 = (
     "BinaryInt16",
     "Conv2dInt16",
+    "IntegerBinary",
+    "LutInt16",
+    "MatMulInt16",
     "MeanInt16",
     "PoolInt16",
     "QuantizeInt16",
@@ -389,6 +392,8 @@ _STEMS = {
     "Conv2dInt16": "conv",
     "DepthToSpace": "depth_to_space",
     "MaxPool": "max_pool",
+    "LutInt16": "lut",
+    "MatMulInt16": "matmul",
     "MeanInt16": "mean",
     "PoolInt16": "pool",
     "QuantizeInt16": "quantize",

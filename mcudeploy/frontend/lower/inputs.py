@@ -33,10 +33,10 @@ _IMAGE_OPS = frozenset(
 _STORAGE_ORDER_OPS = frozenset({"Gemm", "GridSample", "MatMul"})
 _IMAGE_NODES = frozenset({"ConvInt16", "PoolInt16", "ResizeInt16"})
 """Nodes of .tflite files whose input is an image [1, H, W, C]."""
-_ORDERED_NODES = frozenset({"DenseInt16", "MeanInt16", "PadInt16", "SoftmaxInt16"})
+_ORDERED_NODES = frozenset({"DenseInt16", "MatMulInt16", "MeanInt16", "PadInt16", "SoftmaxInt16"})
 _SAME_LAYOUT = frozenset(
     {"QuantizeLinear", "DequantizeLinear", *FUNCTIONS, *OPERATIONS}
-    | {"BinaryInt16", "QuantizeInt16", "RescaleInt16", "SigmoidInt16"}
+    | {"BinaryInt16", "ExtremumInt16", "LutInt16", "QuantizeInt16", "RescaleInt16", "SigmoidInt16"}
 )
 """Operators that keep the layout of their input; of two operands, if the result is no larger."""
 _MAX_NODES_AHEAD = 64
@@ -150,7 +150,7 @@ def by_time(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
 
 
 def _keeps_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:
-    if node.op not in OPERATIONS and node.op != "BinaryInt16":
+    if node.op not in OPERATIONS and node.op not in ("BinaryInt16", "ExtremumInt16"):
         return True
     info = builder.model.infos.get(node.output)
     return info is not None and info.shape == shape

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.elementwise import broadcast_positions, common_layout
-from mcudeploy.frontend.lower.linear import read_matrix
+from mcudeploy.frontend.lower.linear import read_matrix, read_product
 from mcudeploy.frontend.lower.move import dimensions_of, pad, regrown
 from mcudeploy.frontend.lower.signal_nodes import Lowering
 from mcudeploy.frontend.lower.softmax import along
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import OnnxValue, positions
+from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, positions
 from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.conv_int16 import Conv2dInt16, SumTies
@@ -32,6 +33,9 @@ from mcudeploy.ops.int16 import (
     SoftmaxInt16,
     TwiceScale,
 )
+from mcudeploy.ops.integer import IntegerBinary, IntegerFunction
+from mcudeploy.ops.lut_int16 import LutInt16
+from mcudeploy.ops.matmul_int16 import MatMulInt16
 from mcudeploy.ops.pool import PoolInt16
 from mcudeploy.ops.resize_int16 import ResizedInt16, ResizeInt16
 
@@ -92,12 +96,43 @@ def _constants(
 
 
 def _binary(builder: Builder, node: Node) -> None:
+    function: Int16Function = _one_of(node, "function", get_args(Int16Function))
+    a, b, result = (_scale(node, name) for name in ("a", "b", "result"))
+    operands = _operands(builder, node)
+    op = BinaryInt16(
+        function, a, b, result, _bounds(node), operands.constant_operand, operands.constant_shape
+    )
+    constants = {name: array.astype(np.int16) for name, array in operands.constants.items()}
+    tensor = _emitted(builder, node, op, operands.inputs, constants)
+    builder.define(node.output, OnnxValue(tensor, operands.index, real=False))
+
+
+def _extremum(builder: Builder, node: Node) -> None:
+    operands = _operands(builder, node)
+    function: IntegerFunction = "min" if node.integer("least", 0) else "max"
+    op = IntegerBinary(function, operands.constant_operand, operands.constant_shape)
+    tensor = _emitted(builder, node, op, operands.inputs, operands.constants)
+    builder.define(node.output, OnnxValue(tensor, operands.index, real=False))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Operands:
+    """Two operands in the layout of their result, whose positions are `index`; one may be a constant."""
+
+    inputs: Sequence[str]
+    constants: Mapping[str, NDArray[np.int32]]
+    index: IndexArray
+    constant_operand: int | None
+    constant_shape: Shape | None
+
+
+def _operands(builder: Builder, node: Node) -> _Operands:
     """Bring both operands into one layout, that of the larger one."""
     operands = _operand(builder, node.inputs[0]), _operand(builder, node.inputs[1])
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
     stored, index = common_layout(builder, operands, shape)
     inputs: list[str] = []
-    constants: dict[str, ConstantArray] = {}
+    constants: dict[str, NDArray[np.int32]] = {}
     position: int | None = None
     constant_shape: Shape | None = None
     for place, operand in enumerate(operands):
@@ -106,14 +141,10 @@ def _binary(builder: Builder, node: Node) -> None:
             inputs.append(builder.arranged(operand.tensor, wanted, (node,)))
             continue
         wanted = broadcast_positions(positions(operand.shape), shape, index, stored)
-        array = operand.value.astype(np.int16).reshape(-1)[wanted]
+        array = operand.value.astype(np.int32).reshape(-1)[wanted]
         position, constants = place, {"constant": array}
         constant_shape = (array.shape[0], array.shape[1], array.shape[2])
-    function: Int16Function = _one_of(node, "function", get_args(Int16Function))
-    a, b, result = (_scale(node, name) for name in ("a", "b", "result"))
-    op = BinaryInt16(function, a, b, result, _bounds(node), position, constant_shape)
-    tensor = _emitted(builder, node, op, inputs, constants)
-    builder.define(node.output, OnnxValue(tensor, index, real=False))
+    return _Operands(inputs, constants, index, position, constant_shape)
 
 
 def _operand(builder: Builder, name: str) -> OnnxValue | Constant:
@@ -136,6 +167,21 @@ def _rescale(builder: Builder, node: Node) -> None:
     tensor = _emitted(builder, node, op, (value.tensor,), dtype=dtype)
     meaning = builder.tensors[tensor].quantization
     builder.define(node.output, OnnxValue(tensor, value.index, real=False, quantization=meaning))
+
+
+def _lookup(builder: Builder, node: Node) -> None:
+    value = builder.integers(node.inputs[0])
+    constants = {"table": np.array(node.integers("table") or (), np.int16)}
+    tensor = _emitted(builder, node, LutInt16(), (value.tensor,), constants)
+    builder.define(node.output, replace(value, tensor=tensor))
+
+
+def _matmul(builder: Builder, node: Node) -> None:
+    reading = read_product(builder, *(builder.integers(name) for name in node.inputs[:2]))
+    multiplier, shift, left_shift = (node.integer(name, 0) for name in ("multiplier", "shift", "left_shift"))
+    op = MatMulInt16(multiplier, shift, left_shift, reading.op.batched, reading.op.transpose_b)
+    tensor = _emitted(builder, node, op, reading.inputs)
+    builder.define(node.output, OnnxValue(tensor, reading.index, real=False))
 
 
 def _quantize(builder: Builder, node: Node) -> None:
@@ -259,6 +305,9 @@ INT16_NODES: dict[str, Lowering] = {
     "BinaryInt16": _binary,
     "ConvInt16": _conv,
     "DenseInt16": _dense,
+    "ExtremumInt16": _extremum,
+    "LutInt16": _lookup,
+    "MatMulInt16": _matmul,
     "MeanInt16": _mean,
     "PadInt16": pad,
     "PoolInt16": _pool,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -225,6 +225,24 @@ def _emit_product(
 ) -> OnnxValue:
     if a.index.ndim < 2 or b.index.ndim < 2:
         raise Unsupported("a product of vectors is not supported")
+    reading = read_product(builder, a, b)
+    shape = reading.op.loops(tuple(map(builder.shape_of, reading.inputs))).output_shape()
+    dtype = DType.FLOAT32 if quantization is None else DType.INT8
+    tensor = builder.emit(reading.op, reading.inputs, shape, dtype, quantization, nodes=nodes)
+    return OnnxValue(tensor, reading.index, real=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductRead:
+    """How a product reads its two matrices, and the positions of its results."""
+
+    inputs: tuple[str, str]
+    op: MatMul
+    index: IndexArray
+
+
+def read_product(builder: Builder, a: OnnxValue, b: OnnxValue) -> ProductRead:
+    """Arrange both matrices, or batches of equal size. Raises Unsupported if they do not fit."""
     (rows, depth), cols = a.shape[-2:], b.shape[-1]
     batch = prod(a.shape[:-2])
     if b.shape[-2] != depth or prod(b.shape[:-2]) != batch:
@@ -237,12 +255,9 @@ def _emit_product(
     if not op.batched:
         left, right = np.swapaxes(left, 0, 1), np.swapaxes(right, 0, 1)
         result = np.swapaxes(positions((rows, batch, cols)), 0, 1)
-    first, second = builder.arranged(a.tensor, left), builder.arranged(b.tensor, right)
-    shape = op.loops((builder.shape_of(first), builder.shape_of(second))).output_shape()
-    dtype = DType.FLOAT32 if quantization is None else DType.INT8
-    tensor = builder.emit(op, (first, second), shape, dtype, quantization, nodes=nodes)
+    inputs = builder.arranged(a.tensor, left), builder.arranged(b.tensor, right)
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return OnnxValue(tensor, result.reshape(*lead, rows, cols), real=True)
+    return ProductRead(inputs, op, result.reshape(*lead, rows, cols))
 
 
 def _heads_in_rows(builder: Builder, *operands: tuple[str, IndexArray]) -> bool:

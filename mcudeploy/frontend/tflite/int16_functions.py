@@ -139,7 +139,7 @@ def binary(
 
 @dataclass(frozen=True, slots=True)
 class Rescaling:
-    """Factors of differences from the zero point, and of negative ones, which `negated` makes positive."""
+    """Factors of differences from the zero point, and of negative ones or, if `negated`, their magnitudes."""
 
     above: TwiceScale
     below: TwiceScale
@@ -151,8 +151,8 @@ class Rescaling:
 def rescaled(f: Formula, what: Rescaling, dtype: str) -> Expression:
     """Input x, int16 or int8."""
     steps = f.given("x") - what.zero_points[0]
-    above, below = _scaled(f, steps, what.above), _scaled(f, steps, what.below)
-    made = (steps < 0).choose(-below if what.negated else below, above)
+    above, below = _scaled(f, steps, what.above), _scaled(f, -steps if what.negated else steps, what.below)
+    made = (steps < 0).choose(below, above)
     return _clipped(f, made + what.zero_points[1], what.bounds, dtype)
 
 
@@ -211,6 +211,22 @@ def means(f: Formula, window: dict[str, Any], channels: int, counts: ArrayLike) 
     negative = sums < 0
     made = (negative.choose(-sums, sums) + count // 2) // count
     return f.cast(negative.choose(-made, made), "int16")
+
+
+def extremum(f: Formula, *, least: bool) -> Expression:
+    """Inputs a and b."""
+    return f.cast(f.node("Min" if least else "Max", f.given("a"), f.given("b")), "int16")
+
+
+def looked_up(f: Formula, table: np.ndarray[Any, np.dtype[np.int16]]) -> Expression:
+    """Input x."""
+    return f.cast(_interpolated(f, table, f.given("x")), "int16")
+
+
+def matrix_product(f: Formula, scales: SumScales, shape: Sequence[int]) -> Expression:
+    """Inputs a [..., M, K] and b [..., K, N]."""
+    sums = f.node("MatMul", f.given("a"), f.given("b")) * (1 << scales.left_shift)
+    return _clipped(f, _rounded_up(f, sums, scales), UNBOUNDED).reshaped(*shape)
 
 
 def mean(f: Formula, axes: Sequence[int], scale: TwiceScale, shape: Sequence[int]) -> Expression:

@@ -18,7 +18,13 @@ from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.elementwise import CLIPS
 from mcudeploy.frontend.tflite.formula import Formula, formula_node
 from mcudeploy.frontend.tflite.int16_functions import Rescaling
-from mcudeploy.frontend.tflite.int16_products import conv, depthwise, fully_connected, transpose_conv
+from mcudeploy.frontend.tflite.int16_products import (
+    batch_matmul,
+    conv,
+    depthwise,
+    fully_connected,
+    transpose_conv,
+)
 from mcudeploy.frontend.tflite.int16_tensors import bounds_of, meaning_of, require_one_image, scale_of
 from mcudeploy.frontend.tflite.scales import fused
 from mcudeploy.frontend.tflite.variable_states import Translation
@@ -26,10 +32,12 @@ from mcudeploy.frontend.tflite.windows import pool_attributes
 from mcudeploy.frontend.tflite.writer import Writer
 from mcudeploy.ops.conv import window_positions
 from mcudeploy.ops.int16 import IDENTITY, INT16, Bounds, Int16Function, SigmoidInt16, TwiceScale
+from mcudeploy.ops.lut_int16 import TableFunction, interpolated_function
 from mcudeploy.ops.requantize import mean_multiplier
 from mcudeploy.ops.resize_int16 import ResizedInt16
 
 _BINARY: dict[str, Int16Function] = {"ADD": "add", "SUB": "sub", "MUL": "mul"}
+_TABLES: dict[str, TableFunction] = {"EXP": "exp", "LOG": "log", "RSQRT": "rsqrt"}
 _LEAST_INTEGER_BITS = 3
 """Bits of the integers of the argument of a function that a table has."""
 _TABLE_UNIT = 3 * 4096.0
@@ -85,6 +93,38 @@ def clip(writer: Writer, operator: TfliteOperator) -> None:
     scale = TwiceScale.of(_float_quotient([scale_of(source)], scale_of(result)))
     bounds = bounds_of(CLIPS[operator.op], result)
     _rescaled(writer, source, result, Rescaling(scale, scale, bounds=bounds))
+
+
+def absolute(writer: Writer, operator: TfliteOperator) -> None:
+    """ABS."""
+    source, result = writer.input(operator, 0), writer.output(operator)
+    scales = scale_of(source), scale_of(result)
+    scale = IDENTITY if scales[0] == scales[1] else TwiceScale.of(scales[0] / scales[1])
+    _rescaled(writer, source, result, Rescaling(scale, scale, negated=True))
+
+
+def lookup(writer: Writer, operator: TfliteOperator) -> None:
+    """EXP, LOG and RSQRT, by tables that are interpolated."""
+    source, result = writer.input(operator, 0), writer.output(operator)
+    table = interpolated_function(_TABLES[operator.op], scale_of(source), scale_of(result))
+    f = Formula()
+    f.result("y", functions.looked_up(f, table))
+    inputs = {"x": writer.raw(source)}
+    writer.keep(result, formula_node(writer, "LutInt16", inputs, f, table=table.tolist()))
+
+
+def extremum(writer: Writer, operator: TfliteOperator) -> None:
+    """MAXIMUM and MINIMUM, with broadcasting. TFLite compares stored integers, whatever their scales."""
+    sources, result = [writer.input(operator, at) for at in (0, 1)], writer.output(operator)
+    if all(source.data is not None for source in sources):
+        raise Unsupported("all its operands are constant")
+    if any(scale_of(source) != scale_of(result) for source in sources):
+        raise Unsupported("the scales of its operands and its result differ, which TFLite ignores")
+    least = operator.op == "MINIMUM"
+    f = Formula()
+    f.result("y", functions.extremum(f, least=least))
+    inputs = {name: writer.raw(source) for name, source in zip("ab", sources, strict=True)}
+    writer.keep(result, formula_node(writer, "ExtremumInt16", inputs, f, least=int(least)))
 
 
 def leaky_relu(writer: Writer, operator: TfliteOperator) -> None:
@@ -227,11 +267,8 @@ def _counts(window: dict[str, Any], size: tuple[int, ...]) -> NDArray[np.int64]:
 
 def mean(writer: Writer, operator: TfliteOperator) -> None:
     """MEAN over constant axes."""
-    source, axes, result = (
-        writer.input(operator, 0),
-        writer.integers(operator, 1, "the axes"),
-        writer.output(operator),
-    )
+    source, result = writer.input(operator, 0), writer.output(operator)
+    axes = writer.integers(operator, 1, "the axes")
     rank = len(source.shape)
     if any(not -rank <= axis < rank for axis in axes):
         raise Unsupported(f"axes {axes} are outside {rank} dimensions")
@@ -241,10 +278,7 @@ def mean(writer: Writer, operator: TfliteOperator) -> None:
     scale = TwiceScale(multiplier, exponent)
     f = Formula()
     f.result("y", functions.mean(f, along, scale, result.shape))
-    facts: dict[str, Any] = {
-        "axes": along,
-        "scale": [multiplier, exponent],
-    }
+    facts: dict[str, Any] = {"axes": along, "scale": [multiplier, exponent]}
     writer.keep(result, formula_node(writer, "MeanInt16", {"x": writer.raw(source)}, f, **facts))
 
 
@@ -296,7 +330,10 @@ def resize(writer: Writer, operator: TfliteOperator) -> None:
 
 INT16_TRANSLATIONS: dict[str, Translation] = {
     **dict.fromkeys(_BINARY, binary),
+    **dict.fromkeys(_TABLES, lookup),
+    "ABS": absolute,
     "AVERAGE_POOL_2D": pool,
+    "BATCH_MATMUL": batch_matmul,
     "CONCATENATION": concatenation,
     "CONV_2D": conv,
     "DEPTHWISE_CONV_2D": depthwise,
@@ -304,8 +341,10 @@ INT16_TRANSLATIONS: dict[str, Translation] = {
     "FULLY_CONNECTED": fully_connected,
     "LEAKY_RELU": leaky_relu,
     "LOGISTIC": sigmoid,
+    "MAXIMUM": extremum,
     "MAX_POOL_2D": pool,
     "MEAN": mean,
+    "MINIMUM": extremum,
     "PAD": pad,
     "QUANTIZE": convert,
     "RELU": clip,

@@ -20,6 +20,7 @@ from mcudeploy.frontend.tflite.upsampling import filters_of_places, placed, upsa
 from mcudeploy.frontend.tflite.windows import window_attributes
 from mcudeploy.frontend.tflite.writer import Writer
 from mcudeploy.ops.conv_int16 import SumScales, SumTies
+from mcudeploy.ops.int16 import INT16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,6 +114,38 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
     made = formula_node(writer, "ConvInt16", _operands(writer, product, finish), f, **facts)
     writer.known(made, (1, rows.blocks, cols.blocks, len(filters)), "int16")
     writer.keep(result, placed(writer, made, result, rows, cols))
+
+
+def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
+    """BATCH_MATMUL of two activations over their last two axes."""
+    tensors, result = [writer.input(operator, at) for at in (0, 1)], writer.output(operator)
+    for tensor in tensors:
+        if tensor.data is not None:
+            raise Unsupported(f"its operand {tensor.label} is constant: convert it as FULLY_CONNECTED")
+    factor = np.array([scale_of(tensors[0]) * scale_of(tensors[1]) / scale_of(result)])
+    depth = tensors[0].shape[-2 if operator.flag("AdjX") else -1]
+    if factor[0] * depth * INT16.min**2 >= 2**31:
+        raise Unsupported(
+            f"the scale of its result, {scale_of(result):g}, is too small: TFLite's results of 32 bits could "
+            "overflow"
+        )
+    scales = SumScales.of(factor, "up")
+    names = []
+    for tensor, flag in zip(tensors, ("AdjX", "AdjY"), strict=True):
+        name, rank = writer.raw(tensor), len(tensor.shape)
+        if operator.flag(flag):
+            perm = [*range(rank - 2), rank - 1, rank - 2]
+            name = writer.node("Transpose", [name], main=False, perm=perm)
+        names.append(name)
+    f = Formula()
+    f.result("y", functions.matrix_product(f, scales, result.shape))
+    facts: dict[str, Any] = {
+        "multiplier": int(scales.multipliers[0]),
+        "shift": int(scales.shifts[0]),
+        "left_shift": scales.left_shift,
+    }
+    inputs = dict(zip("ab", names, strict=True))
+    writer.keep(result, formula_node(writer, "MatMulInt16", inputs, f, **facts))
 
 
 def _int8(weights: TfliteTensor) -> NDArray[np.int8]:

@@ -138,7 +138,7 @@ def functions() -> None:
                 return [x], [y]
 
             case(op, f"int16-power-of-two{name}", lsb=0, oracle=False)(of_power)
-    for alpha in (0.1, -0.3):
+    for alpha in (0.1, -0.3, -0.5):
 
         def leaky(f: FlatFile, alpha: float = alpha) -> Any:
             x, y = int16(f, 1, 9, 40), int16(f, 1, 9, 40, scale=0.0011)
@@ -347,3 +347,81 @@ def _(f: FlatFile) -> Any:
     x, y = int16(f, 1, 300, 300, scale=0.000_018_922_412), int16(f, 1, 300, 300, scale=0.000_014_670_368)
     f.operator("LEAKY_RELU", [x], y, Alpha=0.37)
     return [x], [y]
+
+
+def magnitudes() -> None:
+    for name, scale in (("", 0.001), ("-scaled", 0.0008), ("-halved", 0.002)):
+
+        def absolute(f: FlatFile, scale: float = scale) -> Any:
+            x, y = int16(f, 1, 9, 40), int16(f, 1, 9, 40, scale=scale)
+            f.operator("ABS", [x], y)
+            return [x], [y]
+
+        case("ABS", f"int16{name}", lsb=0, oracle=False)(absolute)
+
+
+magnitudes()
+
+
+def tables() -> None:
+    for op, scales in (("EXP", (0.0003, 0.0005)), ("LOG", (0.0004, 0.0003)), ("RSQRT", (0.02, 0.0005))):
+
+        def table(f: FlatFile, op: str = op, scales: Any = scales) -> Any:
+            """LiteRT computes LOG and RSQRT of values that are not negative."""
+            x, y = int16(f, 1, 60, 70, scale=scales[0]), int16(f, 1, 60, 70, scale=scales[1])
+            if op == "EXP":
+                f.operator(op, [x], y)
+                return [x], [y]
+            f.operator("ABS", [x], z := int16(f, 1, 60, 70, scale=scales[0]))
+            f.operator(op, [z], y)
+            return [x], [y]
+
+        case(op, "int16", lsb=0, oracle=False)(table)
+
+
+tables()
+
+
+def extremes() -> None:
+    for op in ("MAXIMUM", "MINIMUM"):
+        for name, other in (("", (1, 4, 5, 6)), ("-broadcast", (1, 1, 5, 1))):
+
+            def extremum(f: FlatFile, op: str = op, other: Any = other) -> Any:
+                a, b, y = int16(f, 1, 4, 5, 6), int16(f, *other), int16(f, 1, 4, 5, 6)
+                f.operator(op, [a, b], y)
+                return [a, b], [y]
+
+            case(op, f"int16{name}", lsb=0, oracle=False)(extremum)
+
+        def constant(f: FlatFile, op: str = op) -> Any:
+            array = f.random.integers(-32768, 32768, (1, 1, 6))
+            a, b = int16(f, 1, 4, 5, 6), f.constant(array, np.int16, scale=(0.001,), zero_point=(0,))
+            f.operator(op, [a, b], y := int16(f, 1, 4, 5, 6))
+            return [a], [y]
+
+        case(op, "int16-constant", lsb=0, oracle=False)(constant)
+
+
+extremes()
+
+
+def products() -> None:
+    for name, x, y, scale in (
+        ("", (1, 6, 8), (1, 8, 5), 0.000_5),
+        ("-heads", (1, 3, 6, 8), (1, 3, 8, 5), 0.000_5),
+        ("-transposed", (1, 8, 6), (1, 5, 8), 0.000_5),
+        ("-transposed-heads", (1, 3, 6, 80), (1, 3, 5, 80), 0.000_05),
+    ):
+
+        def product(f: FlatFile, name: str = name, args: Any = (x, y, scale)) -> Any:
+            x, y, scale = args
+            swapped, second = name == "-transposed", "transposed" in name
+            shape = (*x[:-2], x[-1] if swapped else x[-2], y[-2] if second else y[-1])
+            a, b, c = int16(f, *x), int16(f, *y, scale=0.0007), int16(f, *shape, scale=scale)
+            f.operator("BATCH_MATMUL", [a, b], c, AdjX=swapped, AdjY=second)
+            return [a, b], [c]
+
+        case("BATCH_MATMUL", f"int16{name}", lsb=0, oracle=False)(product)
+
+
+products()

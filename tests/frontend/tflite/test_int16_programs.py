@@ -149,3 +149,21 @@ def test_a_scale_that_is_too_small(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         reports.run_model(f.save(tmp_path, [x], [y]), HOST, QUICK, inputs=[], expected=[])
     assert "the scale of its result is too small" in caught.value.problems[0].reason
+
+
+def test_products_whose_scale_is_too_small(tmp_path: Path) -> None:
+    def make(f: FlatFile) -> Any:
+        a, b, y = int16(f, 1, 6, 8), int16(f, 1, 8, 5), int16(f, 1, 6, 5, scale=1e-7)
+        f.operator("BATCH_MATMUL", [a, b], y)
+        return [a, b], [y]
+
+    assert "the scale of its result, 1e-07, is too small" in refused(make, tmp_path)
+
+
+def test_extremes_of_several_scales(tmp_path: Path) -> None:
+    def make(f: FlatFile) -> Any:
+        a, b, y = int16(f, 1, 8), int16(f, 1, 8, scale=0.002), int16(f, 1, 8)
+        f.operator("MAXIMUM", [a, b], y)
+        return [a, b], [y]
+
+    assert "the scales of its operands and its result differ" in refused(make, tmp_path)

@@ -1,0 +1,18 @@
+/* A function of 16-bit values: a table of 513 entries, between which values are interpolated as by TFLite.
+ *
+ * in[0]    int16_t [rows][row_elements]
+ * out      int16_t [rows][row_elements]; may be the input
+ */
+#ifndef MCUD_LUT_S16_H
+#define MCUD_LUT_S16_H
+
+#include "mcud.h"
+
+typedef struct {
+    const int16_t *table; /* [513]: results for -32768, -32640, ... 32640, 32767 */
+    int32_t row_elements;
+} mcud_lut_s16_params;
+
+mcud_kernel mcud_lut_s16;
+
+#endif
