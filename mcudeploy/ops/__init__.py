@@ -26,6 +26,8 @@ from mcudeploy.ops.int16 import (
     SoftmaxInt16,
 )
 from mcudeploy.ops.integer import IntegerBinary
+from mcudeploy.ops.lstm_int8 import LstmInt8
+from mcudeploy.ops.lstm_int16 import LstmInt16
 from mcudeploy.ops.lut_int16 import LutInt16
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.matmul_int16 import MatMulInt16
@@ -90,6 +92,8 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     IntegerBinary,
     Invalidate,
     LayerNorm,
+    LstmInt8,
+    LstmInt16,
     Lut,
     LutInt16,
     MatMul,

@@ -27,7 +27,7 @@ from mcudeploy.frontend.lower.pool import (
     reduce,
 )
 from mcudeploy.frontend.lower.quantized import dequantize_linear, quantize_linear, real_view, view
-from mcudeploy.frontend.lower.recurrent import recurrent, sequence_lstm
+from mcudeploy.frontend.lower.recurrent import integer_lstm, recurrent, sequence_lstm
 from mcudeploy.frontend.lower.resize import real_resize, resize
 from mcudeploy.frontend.lower.roi import roi_align
 from mcudeploy.frontend.lower.scatter import scatter
@@ -100,6 +100,8 @@ LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
     **signal_nodes.SIGNAL,
     "BoxSelection": box_selection,
     "Load": load,
+    "LstmInt8": integer_lstm,
+    "LstmInt16": integer_lstm,
     "QuantizedSVDF": quantized_svdf,
     "Queue": queue,
     "SVDF": svdf,

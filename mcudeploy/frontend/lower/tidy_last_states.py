@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.ir.graph import GraphIO, Operator
+from mcudeploy.ops.lstm_int8 import LstmInt8
+from mcudeploy.ops.lstm_int16 import LstmInt16
 from mcudeploy.ops.move import Slice
 from mcudeploy.ops.recurrent import Recurrent
 
@@ -28,7 +30,7 @@ def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[G
         if operator.output in slices:
             continue
         if operator.output in slices.values():
-            assert isinstance(operator.op, Recurrent)
+            assert isinstance(operator.op, Recurrent | LstmInt8 | LstmInt16)
             operator = replace(operator, op=replace(operator.op, result="last"))  # noqa: PLW2901
         inputs = tuple(slices.get(name, name) for name in operator.inputs)
         operators.append(replace(operator, inputs=inputs))
@@ -43,8 +45,12 @@ def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[G
 
 def _is_last(part: Slice, source: Operator | None, builder: Builder) -> bool:
     """Whether a slice selects the state after the last step of a recurrent operator."""
-    if source is None or not isinstance(source.op, Recurrent) or source.op.result != "steps":
+    if (
+        source is None
+        or not isinstance(source.op, Recurrent | LstmInt8 | LstmInt16)
+        or source.op.result != "steps"
+    ):
         return False
     _, steps, hidden = builder.shape_of(source.output)
-    last = 0 if source.op.reverse else steps - 1
+    last = 0 if isinstance(source.op, Recurrent) and source.op.reverse else steps - 1
     return part.out_shape == (1, 1, hidden) and part.start == (0, last, 0)

@@ -99,6 +99,8 @@ class TfliteOperator:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: Mapping[str, Option]
+    intermediates: tuple[Scales | None, ...] = ()
+    """Scales of values that it computes on its way."""
 
     @property
     def label(self) -> str:

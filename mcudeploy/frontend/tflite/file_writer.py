@@ -57,8 +57,18 @@ class _File:
 
     def _subgraph(self, contents: Contents) -> int:
         b = self._builder
-        tensors = self._tables([self._tensor(each) for each in contents.tensors])
-        operators = self._tables([self._operator(each) for each in contents.operators])
+        made = [self._tensor(each) for each in contents.tensors]
+        between: list[tuple[int, ...]] = []
+        for operator in contents.operators:
+            first = len(made)
+            made += [
+                self._tensor(TfliteTensor(0, "", (0,), "INT8", None, it)) for it in operator.intermediates
+            ]
+            between.append(tuple(range(first, len(made))))
+        tensors = self._tables(made)
+        operators = self._tables(
+            [self._operator(*each) for each in zip(contents.operators, between, strict=True)]
+        )
         inputs, outputs = self._integers(contents.inputs), self._integers(contents.outputs)
         name = b.CreateString(contents.name)
         tflite.SubGraphStart(b)
@@ -131,10 +141,12 @@ class _File:
         tflite.OperatorCodeAddVersion(b, 1)
         return int(tflite.OperatorCodeEnd(b))
 
-    def _operator(self, operator: TfliteOperator) -> int:
+    def _operator(self, operator: TfliteOperator, between: Sequence[int]) -> int:
+        """`between` are the numbers of its intermediate tensors."""
         b = self._builder
         code = self._codes.setdefault((operator.op, operator.custom), len(self._codes))
         inputs, outputs = self._integers(operator.inputs), self._integers(operator.outputs)
+        intermediates = self._integers(between) if between else None
         custom = table = None
         if operator.custom:
             custom = b.CreateByteVector(bytes(flexbuffers.Dumps(dict(operator.options))))
@@ -144,6 +156,8 @@ class _File:
         tflite.OperatorAddOpcodeIndex(b, code)
         tflite.OperatorAddInputs(b, inputs)
         tflite.OperatorAddOutputs(b, outputs)
+        if intermediates is not None:
+            tflite.OperatorAddIntermediates(b, intermediates)
         if custom is not None:
             tflite.OperatorAddCustomOptions(b, custom)
         if table is not None:

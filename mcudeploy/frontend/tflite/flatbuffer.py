@@ -6,7 +6,7 @@ read in full here, once, inside one guard, and never more elements than the file
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -106,7 +106,7 @@ class _TfliteFile:
         graph = self._model.Subgraphs(number)
         tensors = self._each("tensors", graph.TensorsLength(), lambda at: self._tensor(at, graph.Tensors(at)))
         operators = self._each(
-            "operators", graph.OperatorsLength(), lambda at: self._operator(at, graph.Operators(at))
+            "operators", graph.OperatorsLength(), lambda at: self._operator(at, graph.Operators(at), tensors)
         )
         inputs, outputs = self._integers(graph, "Inputs"), self._integers(graph, "Outputs")
         for numbers, what, least in (
@@ -275,7 +275,7 @@ class _TfliteFile:
             raise self._fault(f"tensor {called} has {len(scale)} scales but {len(zero_point)} zero points")
         return Scales(scale, zero_point, int(table.QuantizedDimension()))
 
-    def _operator(self, index: int, table: Any) -> TfliteOperator:
+    def _operator(self, index: int, table: Any, tensors: Sequence[TfliteTensor]) -> TfliteOperator:
         number = table.OpcodeIndex()
         if not 0 <= number < len(self._codes):
             raise self._fault(f"operator {index} is of kind {number}; it names {len(self._codes)}")
@@ -284,7 +284,12 @@ class _TfliteFile:
         if op == "STABLEHLO_COMPOSITE":
             return TfliteOperator(index, "CALL", custom, inputs, outputs, self._decomposition(table))
         options = self._custom_options(table) if custom else self._options(op, table)
-        return TfliteOperator(index, op, custom, inputs, outputs, options)
+        numbers = self._integers(table, "Intermediates")
+        strange = [it for it in numbers if not 0 <= it < len(tensors)]
+        if strange:
+            raise self._fault(f"operator {index} computes tensor {strange[0]}; there are {len(tensors)}")
+        between = tuple(tensors[it].scales for it in numbers)
+        return TfliteOperator(index, op, custom, inputs, outputs, options, between)
 
     def _decomposition(self, table: Any) -> dict[str, Option]:
         """The options of a CALL of the subgraph that a composite operator stands for."""

@@ -85,16 +85,16 @@ def _finished(f: Formula, sums: Expression, finish: Finish) -> Expression:
     """int16 of sums [..., K]."""
     scales = finish.scales
     if finish.ties == "twice":
-        return _clipped(f, _rounded_twice(f, sums, scales.multipliers, scales.shifts), finish.bounds)
+        return _clipped(f, rounded_twice(f, sums, scales.multipliers, scales.shifts), finish.bounds)
     sums = sums * (1 << scales.left_shift)
     if finish.ties == "up":
-        return _clipped(f, _rounded_up(f, sums, scales), finish.bounds)
+        return _clipped(f, rounded_up(f, sums, scales), finish.bounds)
     negative = sums < 0
-    made = _rounded_up(f, negative.choose(-sums, sums), scales)
+    made = rounded_up(f, negative.choose(-sums, sums), scales)
     return _clipped(f, negative.choose(-made, made), finish.bounds)
 
 
-def _rounded_up(f: Formula, sums: Expression, scales: SumScales) -> Expression:
+def rounded_up(f: Formula, sums: Expression, scales: SumScales) -> Expression:
     """Sums * multiplier / 2^shift, halves rounded up; the product by halves of 32 bits."""
     multipliers = f.constant(scales.multipliers.astype(np.int64))
     low = sums % _WORD
@@ -107,7 +107,13 @@ def _powers(bits: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dty
     return np.asarray(np.left_shift(np.int64(1), bits))
 
 
-def _rounded_twice(f: Formula, value: Expression, multiplier: ArrayLike, exponent: ArrayLike) -> Expression:
+def divided(f: Formula, value: Expression, bits: int) -> Expression:
+    """Value / 2^bits, halves away from zero; bits >= 1."""
+    below = (value < 0).choose(f.constant(-1), 0)
+    return (value + (1 << (bits - 1)) + below) >> bits
+
+
+def rounded_twice(f: Formula, value: Expression, multiplier: ArrayLike, exponent: ArrayLike) -> Expression:
     """Value * multiplier * 2^exponent / 2^31, see mcud_scale_twice; a number, or one by channel."""
     exponents = np.asarray(exponent, np.int64)
     left, right = np.maximum(exponents, 0), np.maximum(-exponents, 0)
@@ -119,7 +125,7 @@ def _rounded_twice(f: Formula, value: Expression, multiplier: ArrayLike, exponen
 
 
 def _scaled(f: Formula, value: Expression, scale: TwiceScale) -> Expression:
-    return _rounded_twice(f, value, scale.multiplier, scale.exponent)
+    return rounded_twice(f, value, scale.multiplier, scale.exponent)
 
 
 def _clipped(f: Formula, value: Expression, bounds: Bounds, dtype: str = "int16") -> Expression:
@@ -158,8 +164,13 @@ def rescaled(f: Formula, what: Rescaling, dtype: str) -> Expression:
 
 def sigmoid(f: Formula, op: SigmoidInt16) -> Expression:
     """Input x."""
+    return f.cast(sigmoid_of(f, f.given("x"), op), "int16")
+
+
+def sigmoid_of(f: Formula, x: Expression, op: SigmoidInt16) -> Expression:
+    """Values of one dimension or more."""
     half = 1 << (op.shift - 1) if op.shift else 0
-    value = (f.given("x") * op.multiplier + half) >> op.shift
+    value = (x * op.multiplier + half) >> op.shift
     bits, limit = (8, 0xFFFF << 8) if op.tangent else (9, 0x7FFF << 10)
     negative = value < 0
     magnitude = negative.choose(-value, value)
@@ -170,10 +181,10 @@ def sigmoid(f: Formula, op: SigmoidInt16) -> Expression:
     if op.tangent:
         half = 1 << 7
         made = negative.choose(-made + ((1 << 23) + half - 1), made - ((1 << 23) - half))
-        return f.cast(made >> 8, "int16")
+        return made >> 8
     half = 1 << 9
     made = negative.choose(-made + ((1 << 25) + half - 1), made + half)
-    return f.cast(made >> 10, "int16")
+    return made >> 10
 
 
 def softmax(f: Formula, scale: TwiceScale) -> Expression:
@@ -226,7 +237,7 @@ def looked_up(f: Formula, table: np.ndarray[Any, np.dtype[np.int16]]) -> Express
 def matrix_product(f: Formula, scales: SumScales, shape: Sequence[int]) -> Expression:
     """Inputs a [..., M, K] and b [..., K, N]."""
     sums = f.node("MatMul", f.given("a"), f.given("b")) * (1 << scales.left_shift)
-    return _clipped(f, _rounded_up(f, sums, scales), UNBOUNDED).reshaped(*shape)
+    return _clipped(f, rounded_up(f, sums, scales), UNBOUNDED).reshaped(*shape)
 
 
 def mean(f: Formula, axes: Sequence[int], scale: TwiceScale, shape: Sequence[int]) -> Expression:

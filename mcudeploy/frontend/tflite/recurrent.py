@@ -8,8 +8,9 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, ValueInf
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
-from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.scales import parameters, reals
+from mcudeploy.frontend.tflite.contents import TfliteOperator
+from mcudeploy.frontend.tflite.lstm_integers import integer_lstm
+from mcudeploy.frontend.tflite.scales import reals
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
 
 SEQUENCE_LSTM = "SequenceLSTM"
@@ -19,14 +20,13 @@ _TANH = 4
 _GATES = (0, 3, 1, 2)
 """ONNX's order input, output, forget, cell among the file's input, forget, cell, output."""
 _WEIGHTS, _RECURRENT, _BIAS, _PEEPHOLES, _PROJECTION, _H, _C, _NORMS = 1, 5, 12, 9, 16, 18, 19, 20
-_INT16_MOST = 32767
 _NO_LIMIT = float(np.finfo(np.float32).max)
 _AT_SPLIT = 4
 """Order of the gates within a step."""
 
 
 def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
-    """UNIDIRECTIONAL_SEQUENCE_LSTM: [batch, steps, inputs], or the steps first. int8 is computed in float."""
+    """UNIDIRECTIONAL_SEQUENCE_LSTM: [batch, steps, inputs], or the steps first."""
     source, result = writer.input(operator, 0), writer.output(operator)
     _require_plain(writer, operator)
     if len(source.shape) != 3:
@@ -35,9 +35,12 @@ def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
     steps, batch = source.shape[:2] if by_time else source.shape[1::-1]
     if batch != 1:
         raise Unsupported(f"the batch is {batch}, only 1 is supported")
+    if source.kind in ("INT8", "INT16"):
+        integer_lstm(writer, operator)
+        return
     weights, recurrent = (_stacked(writer, operator, first) for first in (_WEIGHTS, _RECURRENT))
     hidden = recurrent.shape[1]
-    bias = _bias(writer, operator, source, hidden)
+    bias = _bias(writer, operator, hidden)
     if weights.shape != (4 * hidden, source.shape[2]) or recurrent.shape != (4 * hidden, hidden):
         raise Unsupported(f"its weights do not fit {source.shape[2]} inputs and {hidden} cells")
     clip = _cell_clip(writer, operator)
@@ -81,38 +84,29 @@ def _stacked(writer: Writer, operator: TfliteOperator, first: int) -> NDArray[np
     return np.concatenate(parts)
 
 
-def _bias(writer: Writer, operator: TfliteOperator, source: TfliteTensor, hidden: int) -> NDArray[np.float32]:
-    """The biases of the input and of the state: all are the first; int32 in units of both scales."""
+def _bias(writer: Writer, operator: TfliteOperator, hidden: int) -> NDArray[np.float32]:
+    """The biases of the input and of the state: all are the first."""
     parts = []
     for gate in _GATES:
         bias = writer.input(operator, _BIAS + gate)
-        units = 1.0
-        if bias.kind == "INT32":
-            weights = parameters(writer.input(operator, _WEIGHTS + gate))
-            units = float(np.float32(parameters(source).scale[0]) * np.float32(weights.scale[0]))
-        elif bias.kind != "FLOAT32":
-            raise Unsupported(f"the bias is {bias.kind}; constants of INT32 and FLOAT32 are supported")
-        values = bias.array().astype(np.float64).reshape(-1) * units
+        if bias.kind != "FLOAT32":
+            raise Unsupported(f"the bias is {bias.kind}; with float inputs it must be FLOAT32")
+        values = bias.array().astype(np.float32).reshape(-1)
         if values.size != hidden:
             raise Unsupported(f"a bias has {values.size} values; there are {hidden} cells")
-        parts.append(values.astype(np.float32))
+        parts.append(values)
     return np.concatenate([*parts, np.zeros(4 * hidden, np.float32)])
 
 
 def _cell_clip(writer: Writer, operator: TfliteOperator) -> float:
-    """The limit of the cell state: the file's clip, or the range of int16."""
+    """The limit of the cell state."""
     if operator.number("ProjClip") != 0 and writer.given(operator, _PROJECTION) is not None:
         raise Unsupported("a clipped projection is not supported")
-    given = operator.number("CellClip")
-    limits = [given] if given > 0 else []
     cell = writer.input(operator, _C)
-    if cell.kind == "INT16":
-        if cell.scales is None or not cell.scales.single:
-            raise Unsupported(f"tensor {cell.label}, its cell state, has no scale")
-        limits.append(_INT16_MOST * cell.scales.scale[0])
-    elif cell.kind != "FLOAT32":
-        raise Unsupported(f"its cell state is {cell.kind}; FLOAT32 and INT16 are supported")
-    return min(limits, default=_NO_LIMIT)
+    if cell.kind != "FLOAT32":
+        raise Unsupported(f"its cell state is {cell.kind}; with float inputs it must be FLOAT32")
+    given = operator.number("CellClip")
+    return given if given > 0 else _NO_LIMIT
 
 
 def lstm_function() -> FunctionProto:

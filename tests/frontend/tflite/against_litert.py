@@ -17,6 +17,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.frontend.tflite.contents import names_of
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
+from mcudeploy.ir.graph import State
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import Storage, check_operators, merge_all, run_once
@@ -63,9 +64,11 @@ class LiteRt:
         self._interpreter.invoke()
         return {self._names[number]: self._interpreter.get_tensor(number) for number in self._computed}
 
-    def real(self, name: str) -> Array:
-        """The value of a tensor after a run, as float32: a variable tensor's value for the next run."""
-        number = self._names.index(name)
+    def kept(self, state: State) -> Array:
+        """The value of a variable tensor after a run: stored integers, or float32."""
+        number = self._names.index(state.before.name)
+        if state.initial.dtype != np.float32:
+            return self._interpreter.get_tensor(number)
         scale, zero_point = self._interpreter.get_tensor_details()[number]["quantization"]
         value = self._interpreter.get_tensor(number).astype(np.float32)
         return (value - zero_point) * np.float32(scale) if scale else value
@@ -106,7 +109,7 @@ def rounding(path: Path, samples: int, given: Sequence[Array] = (), *, time_limi
             )
             run_once(machine, storage, {**stored, **ours})
             for state in graph.states:
-                theirs[state.tensor] = litert.real(state.before.name).reshape(state.initial.shape)
+                theirs[state.tensor] = litert.kept(state).reshape(state.initial.shape)
                 ours[state.tensor] = storage.get_tensor(machine, state.tensor)
             for border in graph.own_outputs():
                 own = storage.get_tensor(machine, border.tensor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,25 +14,79 @@ TANH = 4
 
 def lstm(f: FlatFile, *, int8: bool = False, by_time: bool = False, clip: float = 0.0) -> Any:
     """UNIDIRECTIONAL_SEQUENCE_LSTM over 5 steps of 4 inputs, with 6 cells."""
-    steps = (STEPS, 1) if by_time else (1, STEPS)
     if int8:
-        x, y = f.int8(*steps, INPUTS, scale=0.02), f.int8(*steps, CELLS, scale=1 / 128, zero=0)
-        weights = [f.weights(CELLS, depth, axis=None, scale=0.008) for depth in [INPUTS] * 4 + [CELLS] * 4]
-        biases = [f.bias(x, each, CELLS) for each in weights[:4]]
-        h = f.int8(1, CELLS, scale=1 / 128, zero=0, variable=True)
-        c = f.add(1, CELLS, kind="INT16", scale=(2.0**-12,), zero_point=(0,), variable=True)
-        between = [*(f.add(0) for _ in range(4)), f.int8(0, scale=1 / 128, zero=0)]
-    else:
-        x, y = f.add(*steps, INPUTS), f.add(*steps, CELLS)
-        shapes = [(CELLS, INPUTS)] * 4 + [(CELLS, CELLS)] * 4 + [(CELLS,)] * 4
-        made = [f.constant(f.random.normal(0, 0.5, shape), np.float32) for shape in shapes]
-        weights, biases = made[:8], made[8:]
-        h, c = (f.add(1, CELLS, variable=True) for _ in range(2))
-        between = []
+        return integer_lstm(f, IntegerLstm(by_time=by_time, clip=clip))
+    steps = (STEPS, 1) if by_time else (1, STEPS)
+    x, y = f.add(*steps, INPUTS), f.add(*steps, CELLS)
+    shapes = [(CELLS, INPUTS)] * 4 + [(CELLS, CELLS)] * 4 + [(CELLS,)] * 4
+    made = [f.constant(f.random.normal(0, 0.5, shape), np.float32) for shape in shapes]
+    h, c = (f.add(1, CELLS, variable=True) for _ in range(2))
+    inputs = [x, *made[:8], -1, -1, -1, *made[8:], -1, -1, h, c, -1, -1, -1, -1]
+    f.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, y, **_options(clip, by_time=by_time))
+    return [x], [y]
+
+
+@dataclass(frozen=True)
+class IntegerLstm:
+    """An LSTM of int8 whose cell state is int16: sizes, and scales with zero points."""
+
+    steps: int = STEPS
+    inputs: int = INPUTS
+    cells: int = CELLS
+    by_time: bool = False
+    clip: float = 0.0
+    source: tuple[float, int] = (0.02, -3)
+    weights: float = 0.008
+    state: tuple[float, int] = (1 / 128, 0)
+    hidden: tuple[float, int] = (1 / 128, 0)
+    """In which the state is computed; TFLite takes its integers for those of the state."""
+    cell: float = 2.0**-12
+
+
+def integer_lstm(f: FlatFile, of: IntegerLstm) -> Any:
+    """UNIDIRECTIONAL_SEQUENCE_LSTM."""
+    steps = (of.steps, 1) if of.by_time else (1, of.steps)
+    x = f.int8(*steps, of.inputs, scale=of.source[0], zero=of.source[1])
+    y = f.int8(*steps, of.cells, scale=of.state[0], zero=of.state[1])
+    depths = [of.inputs] * 4 + [of.cells] * 4
+    weights = [f.weights(of.cells, depth, axis=None, scale=of.weights) for depth in depths]
+    biases = [f.bias(x, each, of.cells) for each in weights[:4]]
+    h = f.int8(1, of.cells, scale=of.state[0], zero=of.state[1], variable=True)
+    c = f.add(1, of.cells, kind="INT16", scale=(of.cell,), zero_point=(0,), variable=True)
+    between = [*(f.add(0) for _ in range(4)), f.int8(0, scale=of.hidden[0], zero=of.hidden[1])]
     inputs = [x, *weights, -1, -1, -1, *biases, -1, -1, h, c, -1, -1, -1, -1]
-    options = {"FusedActivationFunction": TANH, "CellClip": clip, "ProjClip": 0.0, "TimeMajor": by_time}
+    options = _options(of.clip, by_time=of.by_time)
     f.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, y, intermediates=between, **options)
     return [x], [y]
+
+
+def int16_lstm(f: FlatFile, of: IntegerLstm) -> Any:
+    """UNIDIRECTIONAL_SEQUENCE_LSTM of int16, as TFLite Micro has it; zero points of `of` do not count."""
+
+    def int16(*shape: int, scale: float, **facts: Any) -> int:
+        return f.add(*shape, kind="INT16", scale=(scale,), zero_point=(0,), **facts)
+
+    steps = (of.steps, 1) if of.by_time else (1, of.steps)
+    x, y = int16(*steps, of.inputs, scale=of.source[0]), int16(*steps, of.cells, scale=of.state[0])
+    depths = [of.inputs] * 4 + [of.cells] * 4
+    weights = [f.weights(of.cells, depth, axis=None, scale=of.weights) for depth in depths]
+    units = [of.source[0] * f.tensors[each].scale[0] for each in weights[:4]]
+    arrays = [f.random.integers(-100_000, 100_000, of.cells) for _ in units]
+    biases = [
+        f.constant(array, np.int64, scale=[unit], zero_point=[0])
+        for array, unit in zip(arrays, units, strict=True)
+    ]
+    h = int16(1, of.cells, scale=of.state[0], variable=True)
+    c = int16(1, of.cells, scale=of.cell, variable=True)
+    between = [*(f.add(0) for _ in range(4)), int16(0, scale=of.state[0])]
+    inputs = [x, *weights, -1, -1, -1, *biases, -1, -1, h, c, -1, -1, -1, -1]
+    options = _options(of.clip, by_time=of.by_time)
+    f.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, y, intermediates=between, **options)
+    return [x], [y]
+
+
+def _options(clip: float, *, by_time: bool) -> dict[str, Any]:
+    return {"FusedActivationFunction": TANH, "CellClip": clip, "ProjClip": 0.0, "TimeMajor": by_time}
 
 
 def svdf(

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from against_litert import rounding
-from flat_files import FlatFile
-from flat_recurrent import lstm
+from flat_files import FlatFile, drawn
+from flat_recurrent import IntegerLstm, int16_lstm, integer_lstm, lstm
+from micro import run_micro
+from programs import HOST, QUICK, results
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError
@@ -18,13 +21,56 @@ from mcudeploy.planner.plan_options import Options
 from tests import reports
 
 
-@pytest.mark.parametrize("options", [{}, {"clip": 0.3}, {"by_time": True}, {"int8": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"clip": 0.3}, {"by_time": True}], ids=str)
 def test_inferences_go_on_from_each_other_as_in_litert(options: dict[str, Any], tmp_path: Path) -> None:
     file = FlatFile()
     path = file.save(tmp_path, *lstm(file, **options))
     found = rounding(path, 8)
-    assert found.outputs.worst <= (1 if "int8" in options else 1e-6 * found.outputs.range)
+    assert found.outputs.worst <= 1e-6 * found.outputs.range
     assert found.outputs.range > 0
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        IntegerLstm(steps=400),
+        IntegerLstm(steps=400, inputs=13, cells=9, clip=0.5, by_time=True),
+        IntegerLstm(steps=400, cells=4, state=(0.0071, 5), hidden=(0.009, 3), source=(0.031, 20)),
+        IntegerLstm(steps=400, inputs=8, weights=0.03, cell=2.0**-9, hidden=(0.0051, -11)),
+        IntegerLstm(steps=400, inputs=1, cells=3, weights=0.02, cell=2.0**-15),
+    ],
+    ids=range(5),
+)
+def test_integers_have_the_bits_of_litert_in_long_sequences(of: IntegerLstm, tmp_path: Path) -> None:
+    file = FlatFile()
+    found = rounding(file.save(tmp_path, *integer_lstm(file, of)), 3)
+    assert found.outputs.worst == 0
+    assert found.outputs.range > 50
+    assert "LstmInt8" in found.kinds.values()
+    assert all(each.worst == 0 for each in found.operators.values())
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        IntegerLstm(steps=200, source=(0.0002, 0), state=(2.0**-15, 0)),
+        IntegerLstm(steps=200, inputs=13, cells=9, clip=0.5, source=(0.0003, 0), state=(0.000_029, 0)),
+        IntegerLstm(steps=10, inputs=600, cells=8, cell=2.0**-9, source=(0.0001, 0), state=(0.000_031, 0)),
+        IntegerLstm(
+            steps=200, inputs=1, cell=2.0**-15, source=(0.0009, 0), state=(0.000_03, 0), by_time=True
+        ),
+    ],
+    ids=range(4),
+)
+def test_int16_has_the_bits_of_tflite_micro_in_long_sequences(of: IntegerLstm, tmp_path: Path) -> None:
+    """LiteRT has no such LSTM."""
+    file = FlatFile()
+    (x,), outputs = int16_lstm(file, of)
+    path = file.save(tmp_path, [x], outputs)
+    inputs = np.stack([drawn(file, x) for _ in range(2)])
+    wanted = run_micro(path, inputs)
+    assert np.ptp(wanted.astype(np.int32)) > 10_000
+    np.testing.assert_array_equal(results(path, inputs), wanted)
 
 
 def test_a_program_of_an_lstm_is_verified_and_keeps_its_state(tmp_path: Path) -> None:
@@ -34,7 +80,41 @@ def test_a_program_of_an_lstm_is_verified_and_keeps_its_state(tmp_path: Path) ->
         options = Options(time_limit=1, stateful=stateful)
         report = reports.run_model(path, Target(load_board("host")), options, inputs=[], expected=[])
         assert report["verified"], report["reason"]
-        assert report["state_bytes"] == 2 * 4 * 6
+        assert report["state_bytes"] == (1 + 2) * 6
+
+
+@pytest.mark.parametrize("make", [integer_lstm, int16_lstm])
+def test_a_program_of_an_lstm_of_integers_is_verified_operator_by_operator(make: Any, tmp_path: Path) -> None:
+    file = FlatFile()
+    path = file.save(tmp_path, *make(file, IntegerLstm(steps=30, cells=7)))
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert report["mismatches"] == 0
+
+
+@pytest.mark.parametrize(
+    ("of", "words"),
+    [
+        (IntegerLstm(cell=0.0003), "the scale of its cell state is 0.0003; TFLite needs 2^-15"),
+        (IntegerLstm(cell=2.0**-8), "the scale of its cell state"),
+    ],
+)
+def test_cell_states_of_integers_that_are_not_supported(of: IntegerLstm, words: str, tmp_path: Path) -> None:
+    for make in (integer_lstm, int16_lstm):
+        file = FlatFile()
+        with pytest.raises(ModelError) as refused:
+            load(file.save(tmp_path, *make(file, of)))
+        assert words in refused.value.problems[0].reason
+
+
+def test_a_file_without_the_scale_of_the_state(tmp_path: Path) -> None:
+    file = FlatFile()
+    inputs, outputs = integer_lstm(file, IntegerLstm())
+    op, read, made, options = file.operators[0]
+    file.operators[0] = (op, read, made, {**options, "intermediates": ()})
+    with pytest.raises(ModelError) as refused:
+        load(file.save(tmp_path, inputs, outputs))
+    assert "the file lacks the scale in which its state is computed" in refused.value.problems[0].reason
 
 
 @pytest.mark.parametrize(
