@@ -21,6 +21,8 @@ from mcudeploy.ops.int16 import (
     TwiceScale,
 )
 from mcudeploy.ops.integer import IntegerBinary
+from mcudeploy.ops.lstm_int8 import LSTM_GATES, LstmInt8
+from mcudeploy.ops.lstm_int16 import LstmInt16
 from mcudeploy.ops.lut_int16 import LutInt16, interpolated_function
 from mcudeploy.ops.matmul_int16 import MatMulInt16
 from mcudeploy.ops.pool import PoolInt16
@@ -54,6 +56,36 @@ def int16_cases() -> Iterator[Graph]:
             yield _convolution(Conv2dInt16(channels, left_shift=1), (1, 1, depth))
     yield _convolution(Conv2dInt16(5, (3, 4)), (3, 4, 20))
     yield from _products()
+    for steps, depth, hidden in ((1, 16, 8), (6, 5, 12), (3, 40, 30), (12, 13, 7), (1, 64, 64), (28, 28, 20)):
+        yield _lstm(steps, depth, hidden)
+        yield _lstm_int16(steps, depth, hidden)
+
+
+def _lstm(steps: int, depth: int, hidden: int) -> Graph:
+    rng = np.random.default_rng(0)
+    op = LstmInt8(hidden, (TwiceScale.of(0.3),) * (2 * LSTM_GATES), TwiceScale.of(2.0**-23), 0, (3, 3), 3)
+    rows = LSTM_GATES * hidden
+    constants: dict[str, ConstantArray] = {
+        "weights": rng.integers(-127, 128, (rows, depth)).astype(np.int8),
+        "recurrent": rng.integers(-127, 128, (rows, hidden)).astype(np.int8),
+        "bias": rng.integers(-9999, 9999, rows).astype(np.int32),
+    }
+    inputs = [((1, steps, depth), _BYTE), ((1, 1, hidden), _BYTE), ((1, 1, hidden), _SHORT)]
+    return mixed_operator(op, inputs, _BYTE, constants)
+
+
+def _lstm_int16(steps: int, depth: int, hidden: int) -> Graph:
+    rng = np.random.default_rng(0)
+    gates = 2 * LSTM_GATES
+    op = LstmInt16(hidden, (1 << 30,) * gates, (40,) * gates, 0, TwiceScale.of(2.0**-15), 3)
+    rows = LSTM_GATES * hidden
+    constants: dict[str, ConstantArray] = {
+        "weights": rng.integers(-127, 128, (rows, depth)).astype(np.int8),
+        "recurrent": rng.integers(-127, 128, (rows, hidden)).astype(np.int8),
+        "bias": np.zeros((2, rows), np.int32),
+    }
+    inputs = [((1, steps, depth), _SHORT), ((1, 1, hidden), _SHORT), ((1, 1, hidden), _SHORT)]
+    return mixed_operator(op, inputs, _SHORT, constants)
 
 
 def _products() -> Iterator[Graph]:
