@@ -51,9 +51,11 @@ TYPES = {
     "a quantisation, at 8 bits",
     "float16, bfloat16, float64": "stored and computed as float32, inputs and outputs too (`float` in C); "
     "verified against ONNX Runtime in float32, and loosely in the types of the file",
-    "int16, uint16 activations (16x8); 4 or 2 bits": "float32, rounded and clipped to the integers of the "
-    "file: 4 bytes of RAM for each element, no integer kernels; `.tflite` files with int16 activations are "
-    "[computed in integers](tflite.md#int16-activations)",
+    "int16 activations with zero points of 0 and int8 weights (16x8)": "computed in integers: convolutions, "
+    "matrix products, sums, products, means over whole images, maxima, ReLU, moves; other operators in "
+    "float32. `quantize --activations int16` makes such files, and LiteRT [those of .tflite](tflite.md#int16-activations)",
+    "int16 activations with zero points, uint16 ones; 4 or 2 bits": "float32, rounded and clipped to the "
+    "integers of the file: 4 bytes of RAM for each element, no integer kernels",
     "int4, uint4, int2, uint2 weights": "int8, with one scale for a tensor or an output channel",
     "weights quantised in blocks, com.microsoft::MatMulNBits": "float32: 4 bytes of flash for each weight",
     "weights with a zero point": "int8 if weight minus zero point fits (uint8 around 128), else the layer "

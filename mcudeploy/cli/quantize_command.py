@@ -1,4 +1,4 @@
-"""`quantize`: convert a float model to int8."""
+"""`quantize`: convert a float model to int8, or int16 with int8 weights."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from mcudeploy.planner.plan_options import Options
     metavar="FILE.onnx",
     type=NewFile(),
     required=True,
-    help="Write the int8 model to this file.",
+    help="Write the quantised model to this file.",
 )
 @click.option(
     "--labels",
@@ -64,6 +64,13 @@ from mcudeploy.planner.plan_options import Options
     multiple=True,
     help="Nodes that stay float, by name (globs) or operator; the table names the worst.",
 )
+@click.option(
+    "--activations",
+    type=click.Choice(("int8", "int16")),
+    default="int8",
+    show_default=True,
+    help="Integers of activations. int16 is more exact, and takes twice the RAM and more time.",
+)
 @planning_options("shapes")
 @click.option(
     "--seed",
@@ -84,11 +91,12 @@ def quantize(
     method: Literal["auto", "minmax", "entropy", "percentile"],
     samples: int,
     keep_float: tuple[str, ...],
+    activations: Literal["int8", "int16"],
     options: Options,
     seed: int,
     output: Output,
 ) -> None:
-    """Quantise a float model to int8, and report the loss of every layer."""
+    """Quantise a float model to integers, and report the loss of every layer."""
     from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model
     from mcudeploy.report.quantization_report import quantized
 
@@ -97,7 +105,7 @@ def quantize(
     if destination.resolve().parent == data.resolve() or same_file(destination, data):
         raise UsageError(f"--output {destination} is among the samples of --data: choose another file")
     kept = tuple(name.strip() for text in keep_float for name in text.split(",") if name.strip())
-    request = QuantizeRequest(data, labels, method, samples, seed, kept, dict(options.shapes))
+    request = QuantizeRequest(data, labels, method, samples, seed, kept, activations, dict(options.shapes))
     with output.progress() as progress:
         result = quantize_model(model, request, destination, progress)
         interrupts.close()

@@ -24,6 +24,7 @@ from mcudeploy.report import as_json
 
 _Timing = Literal["instructions", "cycles-model", "traffic"]
 _Method = Literal["auto", "minmax", "entropy", "percentile"]
+_Activations = Literal["int8", "int16"]
 
 
 @with_keywords
@@ -87,10 +88,11 @@ def quantize(
     method: _Method = "auto",
     samples: int = 200,
     keep_float: Sequence[str] = (),
+    activations: _Activations = "int8",
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     seed: int = 0,
 ) -> Report:
-    """Turn a float model into int8, calibrated with the samples of `data`, and write it to `output`: the
+    """Turn a float model into integers, calibrated with the samples of `data`, and write it to `output`: the
     object of `quantize --json`.
     """
     # ONNX Runtime's quantiser loads slowly
@@ -98,10 +100,11 @@ def quantize(
     from mcudeploy.report.quantization_report import quantized  # noqa: PLC0415
 
     checked("method", method, _Method)
+    checked("activations", activations, _Activations)
     checked("samples", samples, PositiveInt)
     checked("seed", seed, NonNegativeInt)
     classes = None if labels is None else Path(labels)
     request = QuantizeRequest(
-        Path(data), classes, method, samples, seed, tuple(keep_float), dict(shapes or {})
+        Path(data), classes, method, samples, seed, tuple(keep_float), activations, dict(shapes or {})
     )
     return quantized(quantize_model(Path(model), request, Path(output)))

@@ -71,6 +71,7 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
         states=states.states,
         declared=parsed.declared,
         roundings=parsed.roundings,
+        near=found.near,
     )
 
 

@@ -94,7 +94,8 @@ class GraphIO:
     flattened tensor of element i of the flattened ONNX tensor; it is -1 for elements of removed channels (see
     `RemovedChannels`). A uint8 ONNX tensor is stored as int8 (see `UNSIGNED_OFFSET`), an int64 or uint32 one
     as int32, a bool one as int8 (0 or 1). A float32 one may be stored quantised (see `Tensor.quantization`).
-    `declared` describes the integers that the file stores instead of float32.
+    `declared` describes the integers that the file stores instead of float32. `near`: integers that the
+    reference computes in float32, so that values may be one step off.
     """
 
     tensor: str
@@ -103,6 +104,7 @@ class GraphIO:
     dtype: str
     order: NDArray[np.int32]
     declared: Declared | None = None
+    near: bool = False
 
     def stored(self, values: NDArray[Any]) -> NDArray[Any]:
         """Reorder the flattened ONNX tensor's values to the elements and positions of the tensor."""

@@ -46,7 +46,10 @@ levels; more than 256 bins take minutes.
 _PERCENTILE = 99.99
 _LEVELS = 128
 _WARNING, _FATAL = 2, 4
-_OPTIONS = {"ActivationSymmetric": False, "WeightSymmetric": True}
+Activations = Literal["int8", "int16"]
+"""Integers of activations: int8 with zero points, int16 without."""
+
+_TYPES: dict[Activations, QuantType] = {"int8": QuantType.QInt8, "int16": QuantType.QInt16}
 PRODUCER = "mcudeploy"
 """Producer name in files written here, by which they are recognised."""
 
@@ -155,9 +158,11 @@ class Calibration:
         return collector
 
 
-def insert(prepared: Path, ranges: TensorsData, excluded: Sequence[str]) -> ModelProto:
-    """Insert QuantizeLinear and DequantizeLinear around activations, int8 and asymmetric; weights become
-    int8, symmetric and per channel.
+def insert(
+    prepared: Path, ranges: TensorsData, excluded: Sequence[str], activations: Activations = "int8"
+) -> ModelProto:
+    """Insert QuantizeLinear and DequantizeLinear around activations, int8 and asymmetric or int16 and
+    symmetric; weights become int8, symmetric and per channel.
 
     The nodes `excluded` stay float. Raises ModelError if ONNX Runtime fails.
     """
@@ -168,12 +173,12 @@ def insert(prepared: Path, ranges: TensorsData, excluded: Sequence[str]) -> Mode
                 True,
                 False,
                 QuantType.QInt8,
-                QuantType.QInt8,
+                _TYPES[activations],
                 ranges,
                 [],
                 list(excluded),
                 list(QUANTIZED_OPS),
-                dict(_OPTIONS),
+                {"ActivationSymmetric": activations == "int16", "WeightSymmetric": True},
             )
             quantizer.quantize_model()
             quantizer.model.topological_sort()

@@ -34,7 +34,7 @@ from mcudeploy.quantization.float_model import (
     float_nodes,
     read_float,
 )
-from mcudeploy.quantization.ort_quantizer import METHODS, Calibration, Method
+from mcudeploy.quantization.ort_quantizer import METHODS, Activations, Calibration, Method
 
 _FEWEST = 8
 """Number of samples below which none are held out."""
@@ -55,6 +55,7 @@ class QuantizeRequest:
     samples: int = 200
     seed: int = 0
     keep_float: tuple[str, ...] = ()
+    activations: Activations = "int8"
     shapes: Shapes = field(default_factory=dict)
 
 
@@ -200,7 +201,7 @@ class _Work:
             ranges = calibration.ranges(method, self._staged(f"calibrating: {method}", self.calibration))
             if method not in wanted:
                 continue
-            proto = library.insert(prepared, ranges, kept)
+            proto = library.insert(prepared, ranges, kept, asked.activations)
             path = self.folder / f"{method}.onnx"
             onnx.save(proto, path)
             if not made:  # report unsupported operators before the other methods take their time

@@ -3,9 +3,9 @@
 An int8 operator, on the reference's own inputs, must have at least 99.5 % equal elements and none more than 1
 LSB off; end to end the largest output keeps its index and no element is off by more than 4 LSB. A float32
 tensor must be within 1e-4 of the reference's range over all samples, or within 2^-22 if that is less;
-int16 and int32 tensors must be equal. If activations are rounded to int16 in float32, outputs must be within
-2e-3 of the range: a rounding in the other direction affects all later values. Rounded values may be one step
-off.
+int16 and int32 tensors must be equal. If activations are rounded to int16 in float32, by the program or by
+the reference alone, outputs must be within 2e-3 of the range: a rounding in the other direction affects all
+later values. Rounded values may be one step off.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Tolerance:
 class Difference:
     """Difference of a tensor from its reference. `worst` is in LSB for int8, absolute for float32.
 
-    `ties` counts the mismatches that are off by one at a tie of the reference.
+    `ties` counts the mismatches that are off by one at a tie of the reference; `least` is the least
+    tolerance of floats and wide integers.
     """
 
     elements: int
@@ -133,20 +134,24 @@ def operator_stands(diff: Difference, dtype: DType) -> bool:
     if dtype is DType.FLOAT32:
         return diff.worst <= diff.tolerance.allowed
     if dtype in EXACT:
-        return diff.mismatches == 0
+        return diff.worst <= diff.least
     return diff.worst <= OPERATOR_LSB and diff.mismatches - diff.ties <= (1 - EQUAL_SHARE) * diff.elements
 
 
 def output_share(graph: Graph) -> float:
     """Tolerance of float32 outputs of the whole model, as a share of the reference's range."""
     borders = (*graph.references.values(), *graph.inputs, *graph.outputs)
-    floats = (it for it in borders if graph.tensors[it.tensor].dtype is DType.FLOAT32)
-    return GRID_SHARE_OF_RANGE if any(map(_on_grid, floats)) else FLOAT_SHARE_OF_RANGE
+    rounded = (
+        it.near or (_on_grid(it) and graph.tensors[it.tensor].dtype is DType.FLOAT32) for it in borders
+    )
+    return GRID_SHARE_OF_RANGE if any(rounded) else FLOAT_SHARE_OF_RANGE
 
 
 def least_tolerance(border: GraphIO | None) -> float:
-    """The least tolerance of a float32 tensor, in stored units; `border`: its tensor of the model, if any."""
-    return GRID_STEP if border is not None and _on_grid(border) else FLOAT_FLOOR
+    """The least tolerance of a float32 tensor, or of integers that the reference rounds, in stored units;
+    `border`: its tensor of the model, if any.
+    """
+    return GRID_STEP if border is not None and (border.near or _on_grid(border)) else FLOAT_FLOOR
 
 
 def _on_grid(border: GraphIO) -> bool:
@@ -154,7 +159,7 @@ def _on_grid(border: GraphIO) -> bool:
 
 
 def output_stands(found: Array, expected: Array, dtype: DType, tolerance: Tolerance | None) -> bool:
-    """Whether an output of the whole model is right; float32 has a `tolerance`."""
+    """Whether an output of the whole model is right; some have a `tolerance`."""
     diff = difference(found, expected)
     if tolerance is not None:
         return diff.worst <= tolerance.allowed

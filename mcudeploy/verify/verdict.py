@@ -235,13 +235,15 @@ def _same(found: Array, expected: Array, tolerance: Tolerance | None) -> bool:
 
 
 def _tolerances(graph: Graph, share: float, expected: Sequence[Outputs]) -> dict[str, Tolerance]:
-    """Tolerance of each float32 output, by tensor name, over all samples."""
+    """Tolerance of each output of float32, or of integers that the reference rounds, by tensor name, over all
+    samples.
+    """
     return {
         border.tensor: Tolerance(
             share, range_of(values[border.tensor] for values in expected), least_tolerance(border)
         )
         for border in graph.outputs
-        if graph.tensors[border.tensor].dtype is DType.FLOAT32
+        if border.near or graph.tensors[border.tensor].dtype is DType.FLOAT32
     }
 
 

@@ -10,7 +10,7 @@ enum {
     NARROW = -14,         /* with HALF a division by 2^15 */
     HALF = 1 << 30,
     GATE_BITS = 3,        /* of integers of a gate's sum, which the table expects */
-    GROUPS_AT_A_TIME = 127, /* sums of so many groups of four products fit 32 bits */
+    GROUPS_AT_A_TIME = 127, /* sums of 4 * 127 products fit 32 bits */
 };
 
 /* sums[4] += the products of x[4 * groups] by the weights of four cells; returns what follows these. */

@@ -177,7 +177,8 @@ class Builder:
         """Describe the relation of the value's tensor to the ONNX value of this name."""
         order = np.ascontiguousarray(value.index.reshape(-1), np.int32)
         stated = self.model.file_types.get(name, dtype)
-        return GraphIO(value.tensor, name, value.shape, stated, order, self.model.declared.get(name))
+        declared, near = self.model.declared.get(name), name in self.model.near
+        return GraphIO(value.tensor, name, value.shape, stated, order, declared, near)
 
     def dequantized(self, node: Node) -> OnnxValue:
         """Lower DequantizeLinear of an activation: the stored values seen through a table."""

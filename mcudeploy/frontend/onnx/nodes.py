@@ -118,7 +118,8 @@ class OnnxModel:
     `file_types`: by name, the element types in the file of values that are computed in another type;
     `states`: tensors kept between runs; `entries`: by name, values that are entries of batches; `declared`:
     by name, inputs and outputs in the file that are floats here; `roundings`: by label, rounding of the file
-    that ONNX leaves to a QuantizeLinear.
+    that ONNX leaves to a QuantizeLinear; `near`: names of values of int16 that the reference computes in
+    float32.
     """
 
     name: str
@@ -137,6 +138,7 @@ class OnnxModel:
     entries: Mapping[str, BatchEntry] = field(default_factory=dict)
     declared: Mapping[str, Declared] = field(default_factory=dict)
     roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
+    near: frozenset[str] = frozenset()
 
     def dtype_of(self, name: str) -> str:
         """The element type of a value, a numpy name. Raises Unsupported if nothing states it."""

@@ -9,17 +9,19 @@ from onnx import ModelProto
 
 from mcudeploy.frontend.passes.floats import OTHERS, floats_note, in_float32, other_floats
 from mcudeploy.frontend.passes.grids import grids_note, in_bytes, on_grids
+from mcudeploy.frontend.passes.qdq_int16 import has_int16, in_integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Typed:
     """A model in supported element types. `types`: by name, the type in the file of values whose type
-    changed.
+    changed; `near`: values of int16 that operators on integers make, where the file rounds floats.
     """
 
     proto: ModelProto
     types: Mapping[str, str]
     notes: tuple[str, ...]
+    near: frozenset[str] = frozenset()
 
 
 def typed(proto: ModelProto) -> Typed:
@@ -34,7 +36,12 @@ def typed(proto: ModelProto) -> Typed:
         name: OTHERS[kind] for name, kind in borders.items() if OTHERS.get(kind, "bfloat16") != "bfloat16"
     }
     notes = [floats_note(kinds)] if kinds else []
-    gridded = on_grids(in_float32(proto))
+    plain = in_float32(proto)
+    gridded = on_grids(plain)
+    if gridded.types and has_int16(plain):
+        made = in_integers(plain, gridded)
+        near = frozenset(name for node in made.graph.node for name in node.output)
+        return Typed(in_bytes(made), types, tuple(notes), near)
     if gridded.types:
         notes.append(grids_note(gridded.types.values()))
     return Typed(in_bytes(gridded.proto), types | dict(gridded.types), tuple(notes))

@@ -89,7 +89,8 @@ def grids_note(kinds: Iterable[str]) -> str:
     names = " and ".join(dict.fromkeys(kinds))
     return (
         f"{names} activations are computed in float32 and rounded to the integers of the file: 4 bytes of "
-        "RAM for each element. Quantise with int8 activations for the integer kernels"
+        "RAM for each element. Integer kernels need int8 activations, or int16 ones with zero points of 0 "
+        "(ActivationSymmetric)"
     )
 
 

@@ -140,7 +140,7 @@ def _require_types(tensors: _LstmTensors) -> None:
 
 
 def _lstm_int8(operator: TfliteOperator, tensors: _LstmTensors) -> LstmInt8:
-    """The scales as TFLite computes them, in float32. h is computed in a scale of its own."""
+    """The scales as TFLite computes them, in float32. h is computed in a separate scale."""
     given = operator.intermediates[LSTM_GATES:]
     if len(given) != 1 or given[0] is None or not given[0].single:
         raise Unsupported("the file lacks the scale in which its state is computed; convert the model again")
@@ -175,7 +175,7 @@ def _lstm_int16(operator: TfliteOperator, tensors: _LstmTensors) -> LstmInt16:
 
 
 def _products(tensors: _LstmTensors) -> list[tuple[TfliteTensor, TfliteTensor]]:
-    """What every gate multiplies: x, then h, by weights."""
+    """The operands of every gate: x, then h, and their weights."""
     return [(tensors.source, it) for it in tensors.weights] + [(tensors.h, it) for it in tensors.recurrent]
 
 
