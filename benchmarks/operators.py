@@ -53,7 +53,8 @@ TYPES = {
     "verified against ONNX Runtime in float32, and loosely in the types of the file",
     "int16 activations with zero points of 0 and int8 weights (16x8)": "computed in integers: convolutions, "
     "matrix products, sums, products, means over whole images, maxima, ReLU, moves; other operators in "
-    "float32. `quantize --activations int16` makes such files, and LiteRT [those of .tflite](tflite.md#int16-activations)",
+    "float32. `quantize --activations int16` makes such files; for `.tflite` see "
+    "[16x8](tflite.md#int16-activations)",
     "int16 activations with zero points, uint16 ones; 4 or 2 bits": "float32, rounded and clipped to the "
     "integers of the file: 4 bytes of RAM for each element, no integer kernels",
     "int4, uint4, int2, uint2 weights": "int8, with one scale for a tensor or an output channel",

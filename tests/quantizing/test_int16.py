@@ -25,7 +25,7 @@ from tests import reports
 HOST, QUICK = Target(load_board("host")), Options(time_limit=1)
 
 
-class Draft:
+class QdqGraph:
     """A QDQ graph under construction; names of real values are those that DequantizeLinear makes."""
 
     def __init__(self, kind: Any = np.int16, zero: int = 0) -> None:
@@ -76,29 +76,29 @@ class Draft:
         return path
 
 
-def reals(draft: Draft, *shape: int) -> NDArray[np.float32]:
+def reals(draft: QdqGraph, *shape: int) -> NDArray[np.float32]:
     return draft.random.normal(0, 0.4, shape).astype(np.float32)
 
 
-def conv(d: Draft) -> str:
+def conv(d: QdqGraph) -> str:
     bias = d.constant(reals(d, 8), np.float32)
     x = d.quantized("image", 0.0001)
     made = d.node("Conv", [x, d.weights(8, 3, 3, 3), bias], pads=[1, 0, 0, 1], strides=[2, 1])
     return d.quantized(d.node("Relu", [made]), 0.0007)
 
 
-def groups(d: Draft) -> str:
+def groups(d: QdqGraph) -> str:
     x = d.quantized("image", 0.0001)
     made = d.node("Conv", [x, d.weights(6, 1, 3, 3)], group=3, dilations=[2, 2])
     return d.quantized(made, 0.0003)
 
 
-def line(d: Draft) -> str:
+def line(d: QdqGraph) -> str:
     x = d.quantized(d.node("Reshape", ["image", d.constant([1, 3, 80], np.int64)]), 0.0001)
     return d.quantized(d.node("Conv", [x, d.weights(4, 3, 5)], strides=[2], pads=[2, 2]), 0.0004)
 
 
-def dense(d: Draft) -> str:
+def dense(d: QdqGraph) -> str:
     x = d.quantized(d.node("Reshape", ["image", d.constant([1, 240], np.int64)]), 0.0001)
     unit = d.constant(0.002, np.float32)
     bias = d.node("DequantizeLinear", [d.constant(d.random.integers(-99, 99, 7), np.int32), unit])
@@ -109,14 +109,14 @@ def dense(d: Draft) -> str:
     return d.quantized(d.node("MatMul", [second, d.weights(7, 5, axis=None)]), 0.001)
 
 
-def product(d: Draft) -> str:
+def product(d: QdqGraph) -> str:
     x = d.quantized(d.node("Reshape", ["image", d.constant([1, 3, 8, 10], np.int64)]), 0.0001)
     other = d.node("Transpose", [x], perm=[0, 1, 3, 2])
     other = d.quantized(other, 0.0001)
     return d.quantized(d.node("MatMul", [x, other]), 0.0005)
 
 
-def sums(d: Draft) -> str:
+def sums(d: QdqGraph) -> str:
     x = d.quantized("image", 0.0001)
     y = d.quantized(d.node("Add", [x, d.stored(d.random.integers(-9999, 9999, (3, 1, 1)), 0.0002)]), 0.00015)
     y = d.quantized(d.node("Sub", [y, x]), 0.0001)
@@ -124,34 +124,34 @@ def sums(d: Draft) -> str:
     return d.quantized(d.node("Relu", [d.node("Add", [y, x])]), 0.0002)
 
 
-def pools(d: Draft) -> str:
+def pools(d: QdqGraph) -> str:
     x = d.quantized("image", 0.0001)
     y = d.node("MaxPool", [x], kernel_shape=[3, 3], strides=[1, 2], pads=[1, 1, 1, 1])
     y = d.quantized(y, 0.000_09)
     return d.quantized(d.node("GlobalAveragePool", [y]), 0.000_05)
 
 
-def means(d: Draft) -> str:
+def means(d: QdqGraph) -> str:
     x = d.quantized("image", 0.0001)
     y = d.quantized(d.node("AveragePool", [x], kernel_shape=[8, 10]), 0.000_02)
     z = d.quantized(d.node("ReduceMean", [x, d.constant([2, 3], np.int64)], keepdims=1), 0.000_02)
     return d.quantized(d.node("Concat", [y, z], axis=1), 0.000_03)
 
 
-def moves(d: Draft) -> str:
+def moves(d: QdqGraph) -> str:
     x = d.quantized("image", 0.0001)
     y = d.quantized(d.node("Transpose", [x], perm=[0, 2, 1, 3]), 0.0001)
     y = d.quantized(d.node("Reshape", [y, d.constant([1, 8, 30], np.int64)]), 0.0002)
     return d.quantized(d.node("Concat", [y, y], axis=2), 0.0002)
 
 
-def in_float(d: Draft) -> str:
+def in_float(d: QdqGraph) -> str:
     x = d.quantized("image", 0.0001)
     y = d.quantized(d.node("Sigmoid", [x]), 0.000_03)
     return d.quantized(d.node("Mul", [x, y]), 0.0001)
 
 
-CASES: dict[Callable[[Draft], str], set[str]] = {
+CASES: dict[Callable[[QdqGraph], str], set[str]] = {
     conv: {"Conv2dInt16"},
     groups: {"Conv2dInt16"},
     line: {"Conv2dInt16"},
@@ -166,8 +166,8 @@ CASES: dict[Callable[[Draft], str], set[str]] = {
 
 
 @pytest.mark.parametrize("make", CASES, ids=lambda it: it.__name__)
-def test_operators_are_within_a_step_of_onnx_runtime(make: Callable[[Draft], str], tmp_path: Path) -> None:
-    draft = Draft()
+def test_operators_are_within_a_step_of_onnx_runtime(make: Callable[[QdqGraph], str], tmp_path: Path) -> None:
+    draft = QdqGraph()
     path = draft.save(tmp_path / "m.onnx", {"image": (1, 3, 8, 10)}, make(draft))
     graph = frontend.load(path)
     assert {it.op.kind for it in graph.operators} >= CASES[make]
@@ -187,7 +187,7 @@ def test_operators_are_within_a_step_of_onnx_runtime(make: Callable[[Draft], str
 
 @pytest.mark.parametrize(("kind", "zero"), [(np.int16, 7), (np.uint16, 32768)])
 def test_zero_points_are_computed_in_float(kind: Any, zero: int, tmp_path: Path) -> None:
-    draft = Draft(kind, zero)
+    draft = QdqGraph(kind, zero)
     path = draft.save(tmp_path / "m.onnx", {"image": (1, 3, 8, 10)}, conv(draft))
     graph = frontend.load(path)
     assert "Conv2d" in {it.op.kind for it in graph.operators}
