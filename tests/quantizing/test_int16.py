@@ -171,7 +171,8 @@ def test_operators_are_within_a_step_of_onnx_runtime(make: Callable[[QdqGraph], 
     path = draft.save(tmp_path / "m.onnx", {"image": (1, 3, 8, 10)}, make(draft))
     graph = frontend.load(path)
     assert {it.op.kind for it in graph.operators} >= CASES[make]
-    assert not graph.notes
+    said = ("between int16 activations Sigmoid is computed in float32",) if make is in_float else ()
+    assert tuple(it for it in graph.notes if "Reshape" not in it) == said
     if make is not in_float:
         assert {it.op.kind for it in graph.operators} <= {
             *CASES[make],

@@ -40,8 +40,8 @@ def typed(proto: ModelProto) -> Typed:
     gridded = on_grids(plain)
     if gridded.types and has_int16(plain):
         made = in_integers(plain, gridded)
-        near = frozenset(name for node in made.graph.node for name in node.output)
-        return Typed(in_bytes(made), types, tuple(notes), near)
+        near = frozenset(name for node in made.proto.graph.node for name in node.output)
+        return Typed(in_bytes(made.proto), types, (*notes, *made.notes), near)
     if gridded.types:
         notes.append(grids_note(gridded.types.values()))
     return Typed(in_bytes(gridded.proto), types | dict(gridded.types), tuple(notes))

@@ -82,6 +82,7 @@ class QdqDraft:
         self.values: list[ValueInfoProto] = []
         self.nodes: list[NodeProto] = []
         self.label = ""
+        self.floats: set[str] = set()
         self._constants = constants_of(graph)
         self._makers = {name: node for node in graph.node for name in node.output}
         values = (*graph.value_info, *graph.input, *graph.output)

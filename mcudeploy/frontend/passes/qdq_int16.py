@@ -6,11 +6,14 @@ Weights are int8 with zero point 0. What has no such operator is computed in flo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, shape_inference
 
+from mcudeploy.common.text import agree
+from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, live
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.passes.grids import Gridded
@@ -45,8 +48,26 @@ def has_int16(proto: ModelProto) -> bool:
     return count > 0
 
 
-def in_integers(proto: ModelProto, gridded: Gridded) -> ModelProto:
-    """The model with operators on stored integers; requires has_int16.
+@dataclass(frozen=True, slots=True, eq=False)
+class IntegerModel:
+    """A model with operators on stored integers; `floats` are operators between conversions."""
+
+    proto: ModelProto
+    floats: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The note to the user about operators in float32."""
+        if not self.floats:
+            return ()
+        ops = ", ".join(self.floats)
+        return (
+            f"between int16 activations {ops} {agree(len(self.floats), 'is', 'are')} computed in float32",
+        )
+
+
+def in_integers(proto: ModelProto, gridded: Gridded) -> IntegerModel:
+    """Replace operators of a model; requires has_int16.
 
     `gridded` is the same model in float32, from which shapes follow: inference knows no 16-bit operators of
     ONNX Runtime.
@@ -71,7 +92,7 @@ def in_integers(proto: ModelProto, gridded: Gridded) -> ModelProto:
     result.graph.value_info.extend(draft.values)
     if DOMAIN not in {entry.domain for entry in result.opset_import}:
         result.opset_import.append(helper.make_opsetid(DOMAIN, 1))
-    return result
+    return IntegerModel(result, tuple(sorted(draft.floats)))
 
 
 def _replaced(draft: QdqDraft, node: NodeProto) -> list[NodeProto]:
@@ -94,6 +115,8 @@ def _replaced(draft: QdqDraft, node: NodeProto) -> list[NodeProto]:
         factor = draft.constant(np.array(scale, np.float32))
         draft.nodes = []
         draft.node("QuantizeInt16", [node.input[0], factor], node.output[0])
+        maker = draft.maker(node.input[0])
+        draft.floats |= set() if maker is None else {printable(maker.op_type)}
     return draft.nodes
 
 
