@@ -40,7 +40,7 @@ class StoredWeights:
 
 @dataclass(frozen=True, slots=True)
 class Int16Result:
-    """What a QuantizeLinear makes: its name, scale and bounds by stored integers, after an activation."""
+    """The result of a QuantizeLinear: its name, scale and bounds by stored integers, after an activation."""
 
     name: str
     scale: float

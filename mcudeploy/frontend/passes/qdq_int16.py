@@ -25,7 +25,7 @@ from mcudeploy.frontend.passes.qdq_graph import (
     single_scale,
     stored_type,
 )
-from mcudeploy.frontend.passes.qdq_operators import INT16_OPERATORS
+from mcudeploy.frontend.passes.qdq_operators import INT16_OPERATORS, MOVED
 from mcudeploy.ops.int16 import INT16, UNBOUNDED, Bounds
 
 
@@ -116,7 +116,8 @@ def _replaced(draft: QdqDraft, node: NodeProto) -> list[NodeProto]:
         draft.nodes = []
         draft.node("QuantizeInt16", [node.input[0], factor], node.output[0])
         maker = draft.maker(node.input[0])
-        draft.floats |= set() if maker is None else {printable(maker.op_type)}
+        if maker is not None and maker.op_type not in MOVED:
+            draft.floats.add(printable(maker.op_type))
     return draft.nodes
 
 

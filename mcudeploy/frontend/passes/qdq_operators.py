@@ -198,7 +198,7 @@ def _mean(draft: QdqDraft, source: StoredInt16, axes: list[int], result: Int16Re
 
 def _move(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     """Integers of one scale are moved as they are; of another one, and clipped, after a change."""
-    sources = [draft.integers(name) for name in node.input[: _MOVED.get(node.op_type, len(node.input))]]
+    sources = [draft.integers(name) for name in node.input[: MOVED.get(node.op_type, len(node.input))]]
     same = result.bounds == UNBOUNDED
     names = []
     for source in sources:
@@ -236,12 +236,12 @@ def _max_pool(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     _channels_second(draft, name, result.name, made)
 
 
-_MOVED = {"Flatten": 1, "Gather": 1, "Reshape": 1, "Slice": 1, "Squeeze": 1, "Transpose": 1, "Unsqueeze": 1}
+MOVED = {"Flatten": 1, "Gather": 1, "Reshape": 1, "Slice": 1, "Squeeze": 1, "Transpose": 1, "Unsqueeze": 1}
 """Numbers of inputs that are moved; all of other operators."""
 
 INT16_OPERATORS: dict[str, Callable[[QdqDraft, NodeProto, Int16Result], None]] = {
     **dict.fromkeys(("Add", "Sub", "Mul"), _binary),
-    **dict.fromkeys((*_MOVED, "Concat"), _move),
+    **dict.fromkeys((*MOVED, "Concat"), _move),
     "AveragePool": _average_pool,
     "Conv": _conv,
     "Gemm": _gemm,
