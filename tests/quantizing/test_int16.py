@@ -186,6 +186,18 @@ def test_operators_are_within_a_step_of_onnx_runtime(make: Callable[[QdqGraph], 
     assert checks and all(it["max_abs_error"] <= 1 for it in checks)
 
 
+@pytest.mark.parametrize("make", [conv, pools, sums], ids=lambda it: it.__name__)
+def test_images_in_a_batch_are_computed_in_float_where_they_must(
+    make: Callable[[QdqGraph], str], tmp_path: Path
+) -> None:
+    draft = QdqGraph()
+    path = draft.save(tmp_path / "m.onnx", {"image": (2, 3, 8, 10)}, make(draft))
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    said = "between int16 activations Conv is computed in float32"
+    assert (said in frontend.load(path).notes) == (make is conv)
+
+
 @pytest.mark.parametrize(("kind", "zero"), [(np.int16, 7), (np.uint16, 32768)])
 def test_zero_points_are_computed_in_float(kind: Any, zero: int, tmp_path: Path) -> None:
     draft = QdqGraph(kind, zero)

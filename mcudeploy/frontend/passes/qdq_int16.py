@@ -28,6 +28,9 @@ from mcudeploy.frontend.passes.qdq_graph import (
 from mcudeploy.frontend.passes.qdq_operators import INT16_OPERATORS, MOVED
 from mcudeploy.ops.int16 import INT16, UNBOUNDED, Bounds
 
+_ACTIVATIONS = ("Relu", "Clip")
+"""Operators that are bounds of the operator before them."""
+
 
 def has_int16(proto: ModelProto) -> bool:
     """Whether all 16-bit activations of the model are int16 with one scale and zero point 0, and there are
@@ -116,6 +119,8 @@ def _replaced(draft: QdqDraft, node: NodeProto) -> list[NodeProto]:
         draft.nodes = []
         draft.node("QuantizeInt16", [node.input[0], factor], node.output[0])
         maker = draft.maker(node.input[0])
+        if maker is not None and maker.op_type in _ACTIVATIONS:
+            maker = draft.maker(maker.input[0]) or maker
         if maker is not None and maker.op_type not in MOVED:
             draft.floats.add(printable(maker.op_type))
     return draft.nodes
@@ -126,7 +131,7 @@ def _operator(draft: QdqDraft, node: NodeProto, scale: float) -> None:
     maker, bounds = draft.maker(node.input[0]), UNBOUNDED
     if maker is None:
         raise UnfitError
-    if maker.op_type in ("Relu", "Clip") and maker.domain in ONNX_DOMAINS:
+    if maker.op_type in _ACTIVATIONS and maker.domain in ONNX_DOMAINS:
         bounds = _clipped(draft, maker, scale)
         inner = draft.maker(maker.input[0])
         if inner is None:

@@ -189,9 +189,10 @@ def _reduce_mean(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
 
 
 def _mean(draft: QdqDraft, source: StoredInt16, axes: list[int], result: Int16Result) -> None:
-    count = prod(draft.shape(source.name)[axis] for axis in axes)
+    shape = draft.shape(source.name)
+    count = prod(shape[axis] for axis in axes)
     scale = mean_multiplier(source.scale / result.scale, count)
-    if result.bounds != UNBOUNDED:
+    if result.bounds != UNBOUNDED or shape[0] != 1:
         raise UnfitError
     draft.node("MeanInt16", [source.name], result.name, axes=axes, scale=list(scale))
 
