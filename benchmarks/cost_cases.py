@@ -35,7 +35,7 @@ from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.queue import Queue
-from mcudeploy.ops.recurrent import GATES, Recurrent
+from mcudeploy.ops.recurrent import GATES, SCALED, Recurrent
 from mcudeploy.ops.reduce import Reduce, Reduction
 from mcudeploy.ops.resample import Filter, Resample, resize_taps
 from mcudeploy.ops.resize import Resize, ResizedAxis, resize_samples
@@ -152,8 +152,7 @@ def _linear(dtype: DType) -> Iterator[Graph]:
         _depthwise(add)
         _larger_windows(add)
     yield from made
-    if dtype is DType.INT8:
-        yield from (_as_in_tflite(graph) for graph in made if isinstance(graph.operators[0].op, Conv2d))
+    yield from _variations(made, dtype)
     for rows, depth, cols in ((16, 16, 16), (8, 32, 20), (12, 24, 30), (5, 40, 8)):
         yield one_operator(MatMul(False, False), ((rows, 1, depth), (depth, 1, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, 1, depth), (cols, 1, depth)), dtype)
@@ -172,6 +171,27 @@ def _linear(dtype: DType) -> Iterator[Graph]:
     for rows, heads, depth, cols in ((20, 4, 16, 21), (21, 2, 30, 16), (12, 3, 8, 8)):
         yield one_operator(MatMul(False, False), ((rows, heads, depth), (depth, heads, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, heads, depth), (cols, heads, depth)), dtype)
+
+
+def _variations(graphs: list[Graph], dtype: DType) -> Iterator[Graph]:
+    """Yield the graphs of convolutions with other weights, or with results that are rounded twice."""
+    if dtype is DType.FLOAT32:
+        yield from (_of_int8_weights(graph) for graph in graphs)
+    if dtype is DType.INT8:
+        yield from (_as_in_tflite(graph) for graph in graphs if isinstance(graph.operators[0].op, Conv2d))
+
+
+def _of_int8_weights(graph: Graph) -> Graph:
+    """Return the graph of a convolution or a recurrent network of floats whose weights are int8."""
+    (operator,) = graph.operators
+    constants = dict(operator.constants)
+    for name, scale in (("weights", "weight_scale"), ("recurrent", "recurrent_scale")):
+        if name in constants:
+            constants |= {
+                name: np.rint(constants[name] / 0.02).astype(np.int8),
+                scale: np.full(len(constants[name]), 0.02, np.float32),
+            }
+    return replace(graph, operators=(replace(operator, constants=constants),))
 
 
 def _as_in_tflite(graph: Graph) -> Graph:
@@ -341,9 +361,16 @@ def _vectors(shape: Shape) -> dict[str, ConstantArray]:
     return dict.fromkeys(("scale", "bias"), np.full(shape[2], 0.7, np.float32))
 
 
+_SEQUENCES = (
+    *((4, 8, 8), (9, 12, 5), (3, 20, 16), (12, 4, 12), (2, 33, 30), (1, 64, 32), (2, 16, 24), (5, 40, 20)),
+    *((1, 7, 3), (3, 9, 11), (2, 24, 36), (7, 5, 2), (1, 50, 7), (8, 3, 17)),
+)
+"""Steps, inputs and cells of recurrent networks."""
+
+
 def _recurrent() -> Iterator[Graph]:
     """Yield networks over sequences, of each cell."""
-    for steps, depth, hidden in ((4, 8, 8), (9, 12, 5), (3, 20, 16), (12, 4, 12), (2, 33, 30)):
+    for steps, depth, hidden in _SEQUENCES:
         for cell, gates in GATES.items():
             shapes = {
                 "weights": (gates * hidden, depth),
@@ -358,7 +385,10 @@ def _recurrent() -> Iterator[Graph]:
             }
             for after in (False, True) if cell == "gru" else (False,):
                 op = Recurrent(cell, hidden, reset_after=after)
-                yield one_operator(op, ((1, steps, depth),), DType.FLOAT32, constants)
+                graph = one_operator(op, ((1, steps, depth),), DType.FLOAT32, constants)
+                yield graph
+                if cell in SCALED:
+                    yield _of_int8_weights(graph)
 
 
 def _svdf(dtype: DType) -> Iterator[Graph]:

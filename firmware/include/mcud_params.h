@@ -122,4 +122,18 @@ typedef struct {
     float max;
 } mcud_act_f32;
 
+/* How a recurrent network of floats walks through time, and what its cells do. */
+typedef struct {
+    int32_t steps;
+    int32_t inputs;
+    int32_t hidden;
+    int32_t reverse; /* 0 or 1 */
+    int32_t result;  /* 0: h of every step; 1: the last h; 2: the last c */
+    int32_t reset_after; /* 0 or 1: the reset gate applies to the product with h */
+    int32_t states;      /* 0; 1: in[1] is the first h; 2: and in[2] the first c */
+    int32_t keeps;       /* 0 or 1: they are left there as they are after the last step */
+    float cell_clip; /* c stays in [-cell_clip, cell_clip] */
+    int32_t saturates; /* 0 or 1: a gate that is NaN or beyond FLT_MAX is FLT_MAX to its function */
+} mcud_cell_f32;
+
 #endif

@@ -15,19 +15,20 @@ from mcudeploy.ops.packing import EIGHT
 
 BY_WINDOWS = frozenset({
     "conv2d_s8", "conv2d_s8_deep", "conv2d_s8_first_wide", "conv2d_s8_wide",
-    "conv2d_f32", "conv2d_f32_gathered",
+    "conv2d_f32", "conv2d_f32_gathered", "conv2d_f32_s8w",
     "dwconv2d_s8", "dwconv2d_s8_pairs", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied", "dwconv2d_f32",
+    "dwconv2d_f32_s8w",
 })  # fmt: skip
 """Kernels whose windows begin `pad_left` to the left of an input row."""
 _BY_PAIRS = frozenset({"conv2d_s8_1x1", "conv2d_s8_1x1_wide"})
 """Kernels whose records have two output channels, not four."""
 _BY_EIGHTS = frozenset({"conv2d_s8_1x1_dual"})
 """Kernels whose records have eight output channels."""
-BY_PIXELS = _BY_PAIRS | _BY_EIGHTS | {"conv2d_s8_1x1_direct", "conv2d_f32_1x1"}
+BY_PIXELS = _BY_PAIRS | _BY_EIGHTS | {"conv2d_s8_1x1_direct", "conv2d_f32_1x1", "conv2d_f32_1x1_s8w"}
 """Kernels that advance by `pixel_step` values between pixels of an input row."""
-_BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full"}
+_BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full", "conv2d_f32_full_s8w"}
 """Kernels whose constants are stored by blocks of output channels, in sequence."""
-_BLOCKED = ("packed_weights", "weights", "bias")
+_BLOCKED = ("packed_weights", "weights", "scale", "bias")
 
 
 def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:

@@ -29,9 +29,10 @@ class Conv2d(PlainOperator):
     """y[oh, ow, Kg*g + k] = clip(bias + sum over r, s, c of x[..., Cg*g + c] * w[Kg*g + k, r, s, c]).
 
     x (H, W, C) -> y (OH, OW, K). Pairs are (rows, cols); pads are (top, left, bottom, right). Constants:
-    `weights` int8 or float32 [K, kh, kw, C/groups]; `bias` int32 (scale sx * sw[k]) or float32 [K]; for int8
-    also `weight_scale` float32 [K], the weights' zero point being 0. If the model's bias is not a multiple of
-    sx * sw[k], `bias_rounding` float32 [K] is its rounding error, in that unit.
+    `weights` int8 or float32 [K, kh, kw, C/groups]; `bias` int32 (scale sx * sw[k]) of an int8 input or
+    float32 [K]; with int8 weights `weight_scale` sw float32 [K], their zero point being 0. If the bias of
+    the model is not a multiple of sx * sw[k], `bias_rounding` float32 [K] is its rounding error, in that
+    unit. A float input may have int8 weights: they stand for float32 products of integer and scale.
 
     `rounding`: int8 results are rounded once, halves up, or twice, as by TFLite's reference kernels.
 

@@ -19,6 +19,7 @@ from mcudeploy.ops.packing import (
     pack_records,
     pack_row_pairs,
     pack_taps,
+    scaled_weights,
 )
 
 if TYPE_CHECKING:
@@ -32,14 +33,16 @@ FOUR = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvConstants:
-    """The unpacked constants of a convolution; float32 ones have no multipliers. Rounded twice, results also
-    have exponents.
+    """The unpacked constants of a convolution. Rounded twice, results also have exponents.
+
+    Convolutions of floats have no multipliers; int8 weights of these have a scale for each channel.
     """
 
     weights: NDArray[Any]
     bias: NDArray[Any]
     multipliers: NDArray[np.int32] | None = None
     exponents: NDArray[np.int8] | None = None
+    scale: NDArray[np.float32] | None = None
 
     def same_as(self, other: ConvConstants) -> bool:
         """Whether all arrays are equal."""
@@ -60,9 +63,22 @@ class ConvConstants:
         """int8, in records of `block` output channels; see pack_blocks."""
         return self._records(pack_blocks(self.weights, groups, runs, block), groups, block)
 
+    def reals(self) -> NDArray[np.float32]:
+        """The weights of a convolution of floats, as float32."""
+        return self.weights if self.scale is None else scaled_weights(self.weights, self.scale)
+
     def packed_floats(self, groups: int = 1) -> dict[str, ParamValue]:
         """float32, in blocks of four channels; see pack_fours."""
-        return {"weights": pack_fours(self.weights, groups), "bias": pack_fours(self.bias, groups)}
+        return {"weights": pack_fours(self.reals(), groups), "bias": pack_fours(self.bias, groups)}
+
+    def packed_scaled(self, groups: int = 1) -> dict[str, ParamValue]:
+        """int8 weights with their scale and a float32 bias, in blocks of four channels; see pack_fours."""
+        assert self.scale is not None
+        return {
+            "weights": pack_fours(self.weights, groups),
+            "scale": pack_fours(self.scale, groups),
+            "bias": pack_fours(self.bias, groups),
+        }
 
     def packed_taps(self) -> dict[str, ParamValue]:
         """int8, depthwise, in records of four channels; see pack_taps."""
@@ -96,6 +112,9 @@ def check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
         raise ValueError(f"{operator.name}: weights {list(weights.shape)} instead of {list(needed)}")
     if bias.shape != needed[:1]:
         raise ValueError(f"{operator.name}: bias needs {needed[0]} values")
+    scale = operator.constants.get("weight_scale")
+    if (scale is None) != (weights.dtype != np.int8) or (scale is not None and scale.shape != needed[:1]):
+        raise ValueError(f"{operator.name}: int8 weights need {needed[0]} scales, and others none")
 
 
 def numbers_of(
@@ -110,9 +129,11 @@ def numbers_of(
         raise ValueError(f"{operator.name}: a convolution from {source.dtype} to {output.dtype}")
     if source.dtype is graph.DType.FLOAT32:
         low, high = conv.low, conv.high
+        scale = operator.constants.get("weight_scale")
         floats = ConvConstants(
-            np.ascontiguousarray(operator.constants["weights"], np.float32),
+            np.ascontiguousarray(operator.constants["weights"], np.float32 if scale is None else np.int8),
             np.ascontiguousarray(operator.constants["bias"], np.float32),
+            scale=None if scale is None else np.ascontiguousarray(scale, np.float32),
         )
         return floats, {"act.min": low, "act.max": high}
     read, made = requantize.quantization_of(source), requantize.quantization_of(output)

@@ -84,12 +84,12 @@ def patches(fields: Fields) -> CountsOf:
     return counts
 
 
-def depthwise(fields: Fields) -> CountsOf:
-    """dwconv2d_f32: eight channels at a time, the last ones singly, as are all with a multiplier."""
+def depthwise(fields: Fields, *, eights: bool) -> CountsOf:
+    """dwconv2d_f32: `eights`, channels eight at a time and the last ones singly, or all singly."""
     windows = Windows(fields)
     channels = fields["dims.input_channels"]
     blocks = {"ones": fields["dims.output_channels"]}
-    if fields["multiplier"] == 1:
+    if eights:
         blocks = {"eights": channels // 8, "ones": channels % 8}
     taps_in_row = int(windows.cols.sum())
 

@@ -124,15 +124,9 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
     channels = source.shape[2]
     constants, numbers = numbers_of(conv, operator, source, output)
     if is_depthwise(conv, channels):
-        arrays = constants.arrays() | {"weights": by_tap(constants.weights)}
-        multiplier = conv.out_channels // channels
-        fields = window_fields(conv, source, output) | {"multiplier": multiplier}
-        scratch = conv.kernel_shape[0] * OFFSET_BYTES
-        form = "multiplied" if multiplier > 1 else ""  # it takes another path
-        params, counts = arrays | fields | numbers, conv_counts_f32.depthwise(fields)
-        return KernelCall("dwconv2d_f32", params, scratch, form=form, counts=counts)
+        return _float_depthwise(conv, constants, numbers, source, output)
     if _is_pointwise(conv):
-        fields = {
+        pixels = {
             "dims.input_channels": channels,
             "dims.output_cols": output.shape[1],
             "dims.output_channels": conv.out_channels,
@@ -140,30 +134,62 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
             "pixel_step": conv.stride[1] * channels,
             "rows_join": int(conv.stride == (1, 1)),
         }
-        params, counts = constants.packed_floats() | fields | numbers, conv_counts_f32.pointwise(fields)
-        return KernelCall("conv2d_f32_1x1", params, counts=counts)
+        call = KernelCall("conv2d_f32_1x1", pixels | numbers, counts=conv_counts_f32.pointwise(pixels))
+        return _with_weights(call, constants)
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
-        params = constants.packed_floats() | _full_fields(conv, source) | numbers
-        scratch, counts = source.shape[0] * OFFSET_BYTES, conv_counts_f32.full(params)
-        return KernelCall("conv2d_f32_full", params, scratch, counts=counts)
+        full = _full_fields(conv, source)
+        scratch, counts = source.shape[0] * OFFSET_BYTES, conv_counts_f32.full(full)
+        call = KernelCall("conv2d_f32_full", full | numbers, scratch, counts=counts)
+        return _with_weights(call, constants)
     group_inputs = channels // conv.groups
     fields = window_fields(conv, source, output) | {
         "groups": conv.groups,
         "group_inputs": group_inputs,
         "group_outputs": conv.out_channels // conv.groups,
     }
-    arrays = constants.packed_floats(conv.groups)
     offsets = conv.kernel_shape[0] * OFFSET_BYTES
     one_run = in_one_run(conv)
+    general_fields = fields | {"one_run": int(one_run)}
+    counts = conv_counts_f32.general(general_fields)
+    general = KernelCall("conv2d_f32", general_fields | numbers, offsets, counts=counts)
+    general = _with_weights(general, constants, conv.groups)
     run = group_inputs * (conv.kernel_shape[1] if one_run else 1)
     patch = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
-    if run <= _SHORT_RUN and patch <= _MOST_GATHERED:
-        fields |= {"patch_values": patch}
-        scratch = offsets + FOUR * patch * source.dtype.size_bytes
-        params, counts = arrays | fields | numbers, conv_counts_f32.patches(fields)
-        return KernelCall("conv2d_f32_gathered", params, scratch, counts=counts)
-    params = arrays | fields | {"one_run": int(one_run)} | numbers
-    return KernelCall("conv2d_f32", params, offsets, counts=conv_counts_f32.general(params))
+    if run > _SHORT_RUN or patch > _MOST_GATHERED:
+        return general
+    fields |= {"patch_values": patch}
+    scratch = offsets + FOUR * patch * source.dtype.size_bytes
+    params = constants.packed_floats(conv.groups) | fields | numbers
+    counts = conv_counts_f32.patches(fields)
+    return KernelCall("conv2d_f32_gathered", params, scratch, counts=counts, others=general.others)
+
+
+def _float_depthwise(
+    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+) -> KernelCall:
+    """The float32 kernels of depthwise convolutions."""
+    multiplier = conv.out_channels // source.shape[2]
+    fields = window_fields(conv, source, output) | {"multiplier": multiplier}
+    scratch = conv.kernel_shape[0] * OFFSET_BYTES
+    form = "multiplied" if multiplier > 1 else ""  # it takes another path
+    arrays: dict[str, ParamValue] = {"weights": by_tap(constants.reals()), "bias": constants.bias}
+    counts = conv_counts_f32.depthwise(fields, eights=multiplier == 1)
+    call = KernelCall("dwconv2d_f32", arrays | fields | numbers, scratch, form=form, counts=counts)
+    if constants.scale is None:
+        return call
+    arrays = {"weights": by_tap(constants.weights), "scale": constants.scale, "bias": constants.bias}
+    counts = conv_counts_f32.depthwise(fields, eights=False)
+    other = KernelCall("dwconv2d_f32_s8w", arrays | fields | numbers, scratch, counts=counts)
+    return replace(call, others=(other,))
+
+
+def _with_weights(call: KernelCall, constants: ConvConstants, groups: int = 1) -> KernelCall:
+    """The call of a float kernel with its weights; int8 ones are widened here, or by a variant as it runs."""
+    plain = replace(call, params=constants.packed_floats(groups) | dict(call.params))
+    if constants.scale is None:
+        return plain
+    params = constants.packed_scaled(groups) | dict(call.params)
+    return replace(plain, others=(replace(call, kernel=f"{call.kernel}_s8w", params=params),))
 
 
 def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
@@ -174,9 +200,9 @@ def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, outpu
     outputs = padded(conv.out_channels, FOUR)
     fields: dict[str, ParamValue] = {"row_values": cols * channels, "output_channels": conv.out_channels}
     if source.dtype is graph.DType.FLOAT32:
-        floats = constants.packed_floats() | fields | numbers
-        counts = conv_counts_f32.by_rows(fields, rows)
-        return KernelCall("conv2d_f32_by_rows", floats, state_bytes=outputs * SUM_BYTES, counts=counts)
+        counts, state = conv_counts_f32.by_rows(fields, rows), outputs * SUM_BYTES
+        call = KernelCall("conv2d_f32_by_rows", fields | numbers, state_bytes=state, counts=counts)
+        return _with_weights(call, constants)
     arrays = constants.packed(runs=rows, block=FOUR)
     numbers = {"padded_outputs": outputs} | numbers
     vectors = conv_mve.by_rows(constants, numbers, fields, rows)
@@ -193,11 +219,8 @@ def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, outpu
     constants, numbers = numbers_of(conv, operator, source, output)
     fields: dict[str, ParamValue] = {"input_channels": channels, "row_channels": conv.channels}
     if source.dtype is graph.DType.FLOAT32:
-        params, counts = (
-            constants.packed_floats(conv.rows) | fields | numbers,
-            conv_counts_f32.to_rows(fields),
-        )
-        return KernelCall("conv2d_f32_to_rows", params, counts=counts)
+        call = KernelCall("conv2d_f32_to_rows", fields | numbers, counts=conv_counts_f32.to_rows(fields))
+        return _with_weights(call, constants, conv.rows)
     arrays = constants.packed(runs=1, block=FOUR, groups=conv.rows)
     record_words = FOUR * (2 + -(-channels // GROUP))
     fields["row_words"] = -(-conv.channels // FOUR) * record_words

@@ -7,10 +7,14 @@ mcud_dot_vector_s8.h.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.opdef import ConstantArray
+
+_Number = TypeVar("_Number", np.int8, np.float32)
 
 GROUP = 4
 """Values in a group."""
@@ -80,8 +84,8 @@ def pack_vector_fours(
     return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
 
 
-def pack_fours(values: NDArray[np.float32], groups: int) -> NDArray[np.float32]:
-    """float32 [K, ...] -> [groups][fours of channels][depth][4], K being `groups` groups of channels.
+def pack_fours(values: NDArray[_Number], groups: int) -> NDArray[_Number]:
+    """[K, ...] -> [groups][fours of channels][depth][4], K being `groups` groups of channels.
 
     Incomplete fours of a group are filled with 0. Biases have depth 1.
     """
@@ -89,7 +93,13 @@ def pack_fours(values: NDArray[np.float32], groups: int) -> NDArray[np.float32]:
     missing = padded(by_group.shape[1], 4) - by_group.shape[1]
     full = np.pad(by_group, ((0, 0), (0, missing), (0, 0)))
     fours = full.reshape(groups, -1, 4, full.shape[2]).transpose(0, 1, 3, 2)
-    return np.ascontiguousarray(fours, np.float32)
+    return np.ascontiguousarray(fours)
+
+
+def scaled_weights(integers: NDArray[np.int8], scale: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The float32 values of int8 weights [K, ...] with a scale for each channel [K]."""
+    along = (-1,) + (1,) * (integers.ndim - 1)
+    return np.asarray(integers.astype(np.float32) * scale.reshape(along), np.float32)
 
 
 def pack_taps(weights: NDArray[np.int8]) -> NDArray[np.int32]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -22,7 +22,7 @@ from mcudeploy.ir.opdef import (
     PlainOperator,
 )
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
-from mcudeploy.ops.packing import pack_fours, padded
+from mcudeploy.ops.packing import pack_fours, padded, scaled_weights
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -32,6 +32,9 @@ Result = Literal["steps", "last", "cell"]
 
 GATES: dict[Cell, int] = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1, "rnn_sigmoid": 1}
 STATES: dict[Cell, int] = {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1, "rnn_sigmoid": 1}
+SCALED: tuple[Cell, ...] = ("lstm", "gru")
+"""Cells whose weights may be int8."""
+_SCALES = {"weights": "weight_scale", "recurrent": "recurrent_scale"}
 _FLOAT_BYTES = 4
 
 
@@ -46,7 +49,8 @@ class Recurrent(PlainOperator):
     Its result is (1, steps, hidden), h of every step, or (1, 1, hidden), the last h or cell state. Constants,
     float32, gate by gate: "weights" [gates * hidden, inputs], "recurrent" [gates * hidden, hidden], "bias"
     [gates * hidden], "candidate_bias" [hidden] of a GRU that resets after the product; "initial" [2 *
-    hidden], h and the cell state; an LSTM may have "peepholes" [3 * hidden].
+    hidden], h and the cell state; an LSTM may have "peepholes" [3 * hidden]. Weights of an LSTM or GRU may
+    both be int8, with "weight_scale" and "recurrent_scale" [gates * hidden].
     """
 
     kind: ClassVar[str] = "Recurrent"
@@ -87,7 +91,9 @@ class Recurrent(PlainOperator):
         return LoopNest(axes, reads, (Index.of(row=1), col, Index.of(ch=1)), multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """lstm_f32, gru_f32, rnn_tanh_f32, rnn_relu_f32 or rnn_sigmoid_f32. Raises ValueError for int8."""
+        """lstm_f32, gru_f32, rnn_tanh_f32, rnn_relu_f32 or rnn_sigmoid_f32. Raises ValueError for int8
+        tensors, and for constants that do not fit.
+        """
         require_same_dtype(*inputs, output)
         if is_int8(output):
             raise ValueError("a recurrent network is for float32 only")
@@ -96,36 +102,57 @@ class Recurrent(PlainOperator):
         self._require_fitting(constants, depth)
         if ("initial" in constants) != (len(inputs) == 1):
             raise ValueError("the first states are either constants or inputs")
-        recurrent = constants["recurrent"]
-        candidate: ConstantArray | None = None
-        if self.cell == "gru":
-            recurrent, candidate = recurrent[: 2 * hidden], _packed(recurrent[2 * hidden :])
-        params: dict[str, ParamValue] = {
-            "input_weights": _packed(constants["weights"]),
-            "recurrent_weights": _packed(recurrent),
-            "candidate_weights": candidate,
+        cell: dict[str, ParamValue] = {
+            "cell.steps": steps,
+            "cell.inputs": depth,
+            "cell.hidden": hidden,
+            "cell.reverse": int(self.reverse),
+            "cell.result": ("steps", "last", "cell").index(self.result),
+            "cell.reset_after": int(self.reset_after),
+            "cell.states": len(inputs) - 1,
+            "cell.keeps": int(self.keeps),
+            "cell.cell_clip": self.cell_clip,
+            "cell.saturates": int(self.saturates),
+        }
+        arrays: dict[str, ParamValue] = {
             "bias": _filled(constants["bias"]),
             "candidate_bias": _filled(constants["candidate_bias"]) if self.reset_after else None,
             "peepholes": constants.get("peepholes"),
             "initial": constants.get("initial"),
-            "steps": steps,
-            "inputs": depth,
-            "hidden": hidden,
-            "reverse": int(self.reverse),
-            "result": ("steps", "last", "cell").index(self.result),
-            "reset_after": int(self.reset_after),
-            "states": len(inputs) - 1,
-            "keeps": int(self.keeps),
-            "act.min": -inf,
-            "act.max": inf,
-            "cell_clip": self.cell_clip,
-            "saturates": int(self.saturates),
         }
         copied = 2 - (len(inputs) - 1 if self.keeps else 0)
-        scratch = copied * padded(hidden, 4) + padded(GATES[self.cell] * hidden, 4) + 4
-        return KernelCall(
-            f"{self.cell}_f32", params, _FLOAT_BYTES * scratch, counts=self._counts(steps, depth)
-        )
+        scratch = _FLOAT_BYTES * (copied * padded(hidden, 4) + padded(GATES[self.cell] * hidden, 4) + 4)
+        name, counts = f"{self.cell}_f32", self._counts(steps, depth)
+        params = self._weights(_real_weights(constants)) | arrays | cell
+        call = KernelCall(name, params, scratch, counts=counts)
+        if "weight_scale" not in constants:
+            return call
+        params = self._weights(constants) | self._scales(constants) | arrays | cell
+        return replace(call, others=(KernelCall(f"{name}_s8w", params, scratch, counts=counts),))
+
+    def _weights(self, constants: Mapping[str, ConstantArray]) -> dict[str, ParamValue]:
+        """The packed weights; those of a GRU's candidate are separate."""
+        recurrent, candidate = self._gates(constants["recurrent"])
+        return {
+            "input_weights": _packed(constants["weights"]),
+            "recurrent_weights": _packed(recurrent),
+            "candidate_weights": None if candidate is None else _packed(candidate),
+        }
+
+    def _scales(self, constants: Mapping[str, ConstantArray]) -> dict[str, ParamValue]:
+        """The scales of int8 weights."""
+        recurrent, candidate = self._gates(constants["recurrent_scale"])
+        return {
+            "input_scale": _filled(constants["weight_scale"]),
+            "recurrent_scale": _filled(recurrent),
+            "candidate_scale": None if candidate is None else _filled(candidate),
+        }
+
+    def _gates(self, values: ConstantArray) -> tuple[ConstantArray, ConstantArray | None]:
+        """Values of all gates for those that h itself goes to, and for the others."""
+        if self.cell != "gru":
+            return values, None
+        return values[: 2 * self.hidden], values[2 * self.hidden :]
 
     def _require_fitting(self, constants: Mapping[str, ConstantArray], depth: int) -> None:
         hidden, rows = self.hidden, GATES[self.cell] * self.hidden
@@ -136,10 +163,17 @@ class Recurrent(PlainOperator):
             "candidate_bias": (hidden,),
             "initial": (2 * hidden,),
             "peepholes": (3 * hidden,),
+            "weight_scale": (rows,),
+            "recurrent_scale": (rows,),
         }
         for name, array in constants.items():
             if array.shape != shapes[name]:
                 raise ValueError(f"{name} need the shape {list(shapes[name])}, found {list(array.shape)}")
+        for name, scale in _SCALES.items():
+            if (scale in constants) != (constants[name].dtype == np.int8):
+                raise ValueError(f"{name} that are int8 need {scale}, and others none")
+        if "weight_scale" in constants and ("recurrent_scale" not in constants or self.cell not in SCALED):
+            raise ValueError("both weights of an LSTM or GRU are int8, or none")
 
     def _counts(self, steps: int, depth: int) -> CountsOf:
         gates, hidden = GATES[self.cell] * self.hidden, self.hidden
@@ -161,7 +195,19 @@ class Recurrent(PlainOperator):
         return lambda _: each
 
 
-def _packed(weights: ConstantArray) -> NDArray[np.float32]:
+def _real_weights(constants: Mapping[str, ConstantArray]) -> dict[str, ConstantArray]:
+    """The weights of both products as float32."""
+    return {
+        name: scaled_weights(constants[name].astype(np.int8), constants[scale].astype(np.float32))
+        if scale in constants
+        else constants[name].astype(np.float32)
+        for name, scale in _SCALES.items()
+    }
+
+
+def _packed(weights: ConstantArray) -> ConstantArray:
+    if weights.dtype == np.int8:
+        return pack_fours(weights.astype(np.int8), 1).reshape(-1)
     return pack_fours(weights.astype(np.float32), 1).reshape(-1)
 
 

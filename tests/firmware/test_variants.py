@@ -54,6 +54,7 @@ KERNELS = (
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_s8_rows_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
+    *("conv2d_f32_s8w", "conv2d_f32_1x1_s8w", "conv2d_f32_full_s8w", "dwconv2d_f32_s8w"),
     *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
     *("matmul_s8", "matmul_s8_bt", "matmul_s8_wide"),
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
@@ -240,7 +241,7 @@ def convolutions(draw: st.DrawFn, of: st.SearchStrategy[tuple[Conv2d, Shape]], l
 
 @st.composite
 def float_convolutions(draw: st.DrawFn) -> Work:
-    """A float32 convolution, with or without a clip."""
+    """A float32 convolution, with or without a clip, of float32 or int8 weights."""
     geometry, shape = draw(geometries(many=30))
     low = draw(st.sampled_from([-np.inf, 0.0]))
     conv = replace(geometry, low=low, high=draw(st.sampled_from([np.inf, 1.5])))
@@ -252,6 +253,11 @@ def float_convolutions(draw: st.DrawFn) -> Work:
         "weights": rng.normal(0, 1, weights).astype(np.float32),
         "bias": rng.normal(0, 1, conv.out_channels).astype(np.float32),
     }
+    if draw(st.booleans()):
+        constants |= {
+            "weights": rng.integers(-128, 128, weights).astype(np.int8),
+            "weight_scale": rng.uniform(0.001, 0.02, conv.out_channels).astype(np.float32),
+        }
     values = rng.normal(0, 1, shape).astype(np.float32).tobytes()
     height = draw(st.integers(1, y.shape[0]))
     return Work(Operator("conv", conv, ("x",), "y", constants), (x,), y, (values,), height)

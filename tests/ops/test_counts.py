@@ -99,7 +99,7 @@ def test_work_of_rows_adds_up_however_they_are_cut(shape: tuple[int, int, int, i
     for counts in (
         conv_counts.depthwise(known),
         conv_counts.multiplied(known),
-        conv_counts_f32.depthwise(known),
+        conv_counts_f32.depthwise(known, eights=True),
     ):
         whole, parts = counts(Interval(0, rows)), [counts(Interval(row, row + 1)) for row in range(rows)]
         summed = {name: sum(part[name] for part in parts) for name in whole}

@@ -40,7 +40,7 @@ from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.queue import Queue
-from mcudeploy.ops.recurrent import GATES, Recurrent
+from mcudeploy.ops.recurrent import GATES, SCALED, Recurrent
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resample import Resample, Taps
 from mcudeploy.ops.resize import Resize, resize_samples
@@ -139,7 +139,8 @@ def _call(
     return op.kernel(operator, inputs, output)
 
 
-def _convolutions(dtype: DType) -> Iterator[KernelCall]:
+def _convolutions(dtype: DType, stored: DType) -> Iterator[KernelCall]:
+    """Convolutions of activations of one type by weights of another."""
     shapes: dict[str, tuple[Conv2d | Conv2dByRows, int]] = {
         "general": (Conv2d(5, (3, 3), pads=(1, 1, 1, 1)), 4),
         "deep": (Conv2d(5, (3, 3), pads=(1, 1, 1, 1)), 40),
@@ -158,14 +159,16 @@ def _convolutions(dtype: DType) -> Iterator[KernelCall]:
     for conv, group_inputs in shapes.values():
         channels = group_inputs * (conv.groups if isinstance(conv, Conv2d) else 1)
         count = conv.out_channels
-        weights = np.ones((count, *conv.kernel_shape, group_inputs), dtype.value)
+        weights = np.ones((count, *conv.kernel_shape, group_inputs), stored.value)
         bias = np.zeros(count, np.int32 if dtype is DType.INT8 else np.float32)
-        constants = {"weights": weights, "bias": bias, "weight_scale": np.full(count, 0.01, np.float32)}
+        constants = {"weights": weights, "bias": bias}
+        if stored is DType.INT8:
+            constants["weight_scale"] = np.full(count, 0.01, np.float32)
         yield _call(conv, ((*IMAGE[:2], channels),), dtype, constants)
     constants = {name: array[:4] for name, array in constants.items()}
     constants = {name: array.repeat(2, axis=0)[:8] for name, array in constants.items()}
     yield _call(
-        Conv2dToRows(2, 4), ((1, 1, 9),), dtype, {**constants, "weights": np.ones((8, 1, 1, 9), dtype.value)}
+        Conv2dToRows(2, 4), ((1, 1, 9),), dtype, {**constants, "weights": np.ones((8, 1, 1, 9), stored.value)}
     )
 
 
@@ -210,7 +213,9 @@ def _of_type(dtype: DType) -> Iterator[KernelCall]:
     yield _call(MaxPool(*window), (IMAGE,), dtype)
     yield _call(AveragePool(*window, False), (IMAGE,), dtype)
     yield _call(AveragePoolByRows(), (IMAGE,), dtype)
-    yield from _convolutions(dtype)
+    yield from _convolutions(dtype, dtype)
+    if dtype is DType.FLOAT32:
+        yield from _convolutions(dtype, DType.INT8)
 
 
 def _call_of(graph: Graph) -> KernelCall:
@@ -239,6 +244,10 @@ def sample_calls() -> list[KernelCall]:
         }
         states = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
         calls.append(_call(Recurrent(cell, 5), ((1, 6, 4),), DType.FLOAT32, states))
+        if cell in SCALED:
+            scales = {f"{name}_scale": np.ones(5 * gates, np.float32) for name in ("weight", "recurrent")}
+            states |= {name: states[name].astype(np.int8) for name in ("weights", "recurrent")}
+            calls.append(_call(Recurrent(cell, 5), ((1, 6, 4),), DType.FLOAT32, states | scales))
     for dtype, bias in ((DType.INT8, np.int32), (DType.FLOAT32, np.float32)):
         kept = {"weights": np.ones((6, 4), dtype.value), "bias": np.ones(3, bias)}
         kept["weight_scale"] = np.ones(1, np.float32)

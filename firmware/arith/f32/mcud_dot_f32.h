@@ -27,14 +27,14 @@ static inline void mcud_begin_f32(const float bias[4], int32_t pixels, float *su
 }
 
 /* The sums of one pixel to its next four results, or to the `channels` that there are. */
-static inline void mcud_finish_f32(const mcud_channels_f32 *to, const float sums[4], int32_t channels, float *y)
+static inline void mcud_finish_f32(const mcud_act_f32 *act, const float sums[4], int32_t channels, float *y)
 {
     if (channels >= 4) {
-        mcud_clamp_4_f32(sums, to->act.min, to->act.max, y);
+        mcud_clamp_4_f32(sums, act->min, act->max, y);
         return;
     }
     for (int32_t c = 0; c < channels; c++) {
-        y[c] = mcud_clamp_f32(sums[c], to->act.min, to->act.max);
+        y[c] = mcud_clamp_f32(sums[c], act->min, act->max);
     }
 }
 
@@ -54,7 +54,7 @@ static inline void mcud_pixel_f32(const mcud_channels_f32 *to, const float *x, f
         float sums[4];
         mcud_begin_f32(to->bias + k, 1, sums);
         mcud_add_1x4_f32(x, w, to->depth, sums);
-        mcud_finish_f32(to, sums, to->channels - k, y + k);
+        mcud_finish_f32(&to->act, sums, to->channels - k, y + k);
     }
 }
 
@@ -68,7 +68,7 @@ static inline void mcud_pixels_f32(const mcud_channels_f32 *to, const float *x, 
         mcud_begin_f32(to->bias + k, 4, sums);
         mcud_add_4x4_f32(x, step, w, to->depth, sums);
         for (int32_t pixel = 0; pixel < 4; pixel++) {
-            mcud_finish_f32(to, sums + 4 * pixel, to->channels - k, y + pixel * pitch + k);
+            mcud_finish_f32(&to->act, sums + 4 * pixel, to->channels - k, y + pixel * pitch + k);
         }
     }
 }

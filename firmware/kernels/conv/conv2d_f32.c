@@ -40,7 +40,7 @@ static void convolve(const window *from, int32_t pixels, mcud_taps cols, int32_t
         }
         for (int32_t pixel = 0; pixel < pixels; pixel++) {
             float *const to = y + pixel * params->dims.output_channels + k;
-            mcud_finish_f32(&from->to, sums + 4 * pixel, from->to.channels - k, to);
+            mcud_finish_f32(&from->to.act, sums + 4 * pixel, from->to.channels - k, to);
         }
     }
 }

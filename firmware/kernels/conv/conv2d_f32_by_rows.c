@@ -30,6 +30,6 @@ void mcud_conv2d_f32_by_rows(const mcud_op *op, int32_t first_row, int32_t end_r
     }
     float *out = mcud_row(op->out, 0);
     for (int32_t k = 0; k < to.channels; k += 4) {
-        mcud_finish_f32(&to, sums + k, to.channels - k, out + k);
+        mcud_finish_f32(&to.act, sums + k, to.channels - k, out + k);
     }
 }

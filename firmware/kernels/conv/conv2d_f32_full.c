@@ -23,6 +23,6 @@ void mcud_conv2d_f32_full(const mcud_op *op, int32_t first_row, int32_t end_row)
             const void *x = op->in[0]->memory + offsets[r];
             mcud_add_1x4_f32(x, w, params->row_values, sums);
         }
-        mcud_finish_f32(&to, sums, to.channels - k, out + k);
+        mcud_finish_f32(&to.act, sums, to.channels - k, out + k);
     }
 }

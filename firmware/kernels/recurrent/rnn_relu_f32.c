@@ -7,7 +7,7 @@ static float relu(float x)
     return fmaxf(x, 0.0f);
 }
 
-static void step(const mcud_recurrent_f32_params *params, const float *x, float *h, float *c, float *gates)
+static void step(const void *params, const float *x, float *h, float *c, float *gates)
 {
     (void)c;
     mcud_plain_step_f32(params, x, h, gates, relu);
@@ -16,5 +16,6 @@ static void step(const mcud_recurrent_f32_params *params, const float *x, float 
 void mcud_rnn_relu_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     (void)end_row; /* there is one row */
-    mcud_recurrent_f32(op, first_row, step);
+    const mcud_recurrent_f32_params *params = op->params;
+    mcud_recurrent_f32(op, &params->cell, params->initial, first_row, step);
 }

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-static void step(const mcud_recurrent_f32_params *params, const float *x, float *h, float *c, float *gates)
+static void step(const void *params, const float *x, float *h, float *c, float *gates)
 {
     (void)c;
     mcud_plain_step_f32(params, x, h, gates, tanhf);
@@ -11,5 +11,6 @@ static void step(const mcud_recurrent_f32_params *params, const float *x, float 
 void mcud_rnn_tanh_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     (void)end_row; /* there is one row */
-    mcud_recurrent_f32(op, first_row, step);
+    const mcud_recurrent_f32_params *params = op->params;
+    mcud_recurrent_f32(op, &params->cell, params->initial, first_row, step);
 }

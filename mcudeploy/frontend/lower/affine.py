@@ -88,7 +88,7 @@ Reader = Callable[[OnnxValue, Constant], ConvRead]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantizedWeights:
-    """int8 weights [K, ...] of zero point 0 with one positive scale per output channel."""
+    """int8 weights [K, ...] of zero point 0 with one scale per output channel, none of them negative."""
 
     integers: NDArray[np.int8]
     scale: _Doubles
@@ -136,20 +136,25 @@ def _keeps_bias(linear: Linear, weights: QuantizedWeights, input_scale: float, o
 
 def emit_float(builder: Builder, node: Node, linear: Linear, reading: ConvRead, ending: Ending) -> OnnxValue:
     """Emit the Conv2d on floats and return its result; only views of the ending remain after it."""
-    along = (-1,) + (1,) * (reading.weights.value.ndim - 1)
-    weights = reading.weights.value
-    if np.any(linear.factor != 1):
-        weights = weights.astype(np.float64) * linear.factor.reshape(along)
-    constants: dict[str, ConstantArray] = {
-        "weights": np.ascontiguousarray(weights, np.float32),
-        "bias": linear.biases().astype(np.float32),
-    }
+    constants = _float_weights(linear, reading.weights) | {"bias": linear.biases().astype(np.float32)}
     nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=False)[1:])
     op = replace(reading.op, low=ending.low, high=ending.high)
     tensor = builder.emit(
         op, (reading.tensor,), reading.shape, DType.FLOAT32, constants=reading.ordered(constants), nodes=nodes
     )
     return OnnxValue(tensor, reading.index, real=True)
+
+
+def _float_weights(linear: Linear, weights: Constant) -> dict[str, ConstantArray]:
+    """The weights of a convolution of floats: int8 with their scale if the file has them so, else float32."""
+    stored = stored_weights(linear, weights)
+    if stored is not None:
+        return {"weights": stored.integers, "weight_scale": stored.scale.astype(np.float32)}
+    along = (-1,) + (1,) * (weights.value.ndim - 1)
+    values = weights.value
+    if np.any(linear.factor != 1):
+        values = values.astype(np.float64) * linear.factor.reshape(along)
+    return {"weights": np.ascontiguousarray(values, np.float32)}
 
 
 def _emit_int8(
@@ -190,8 +195,18 @@ def _emit_int8(
 
 def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> QuantizedWeights | None:
     """The int8 weights with the factors in their scales; None if they are not quantised this way, or if their
-    zero point makes them exceed int8.
+    zero point makes them exceed int8. A channel whose factor is 0 has a scale that suits its bias.
     """
+    stored = stored_weights(linear, weights)
+    if stored is None:
+        return None
+    silent = linear.factor == 0
+    smallest = np.maximum(np.abs(linear.biases()), 1e-6) / (input_scale * _SILENT_BIAS)
+    return replace(stored, scale=np.where(silent, smallest, stored.scale))
+
+
+def stored_weights(linear: Linear, weights: Constant) -> QuantizedWeights | None:
+    """Int8 weights as the file has them, with the factors in their scales: 0 for a factor of 0."""
     stored = weights.quantized
     if stored is None or stored.bits != 8:
         return None
@@ -207,9 +222,7 @@ def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> 
     if np.any(negative) and integers[negative].min() == -128:
         return None
     signed = np.where(silent.reshape(along), 0, np.where(negative.reshape(along), -integers, integers))
-    scale = np.abs(factor)
-    scale[silent] = np.maximum(np.abs(linear.biases()[silent]), 1e-6) / (input_scale * _SILENT_BIAS)
-    return QuantizedWeights(np.ascontiguousarray(signed, np.int8), scale)
+    return QuantizedWeights(np.ascontiguousarray(signed, np.int8), np.abs(factor))
 
 
 def fits_int8(integers: NDArray[np.int32]) -> bool:

@@ -11,6 +11,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.frontend.lower.affine import Linear, stored_weights
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.inputs import state_input
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
@@ -22,13 +23,13 @@ from mcudeploy.ops.int16 import TwiceScale
 from mcudeploy.ops.lstm_int8 import LstmInt8
 from mcudeploy.ops.lstm_int16 import LstmInt16
 from mcudeploy.ops.move import Slice
-from mcudeploy.ops.recurrent import GATES, STATES, Cell, Recurrent, Result
+from mcudeploy.ops.recurrent import GATES, SCALED, STATES, Cell, Recurrent, Result
 
 _Floats = NDArray[np.float32]
 _PLAIN: dict[str, Cell] = {"Tanh": "rnn_tanh", "Relu": "rnn_relu", "Sigmoid": "rnn_sigmoid"}
 _ACTIVATIONS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh")}
 _RESULTS: tuple[Result, ...] = ("steps", "last", "cell")
-_BIAS, _FIRST_H = 3, 5
+_WEIGHTS, _RECURRENT, _BIAS, _FIRST_H = 1, 2, 3, 5
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
@@ -42,7 +43,7 @@ class _Direction:
     hidden: int
     reverse: bool
     reset_after: bool
-    constants: Mapping[str, _Floats]
+    constants: Mapping[str, ConstantArray]
     states: tuple[str, ...] = ()
     keeps: bool = False
     cell_clip: float = inf
@@ -168,6 +169,8 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
     made = []
     for at, backwards in enumerate(reverse):
         constants = _constants(node, cell, hidden, [None if a is None else _along(a, at) for a in arrays])
+        if cell in SCALED:
+            constants = _with_stored_weights(builder, node, at, constants)
         if states:
             del constants["initial"]
         after = cell == "gru" and node.integer("linear_before_reset", 0) != 0
@@ -252,14 +255,33 @@ def _require_plain(builder: Builder, node: Node, steps: int) -> None:
             raise Unsupported(f"sequences shorter than the input's {steps} steps are not supported")
 
 
-def _constants(node: Node, cell: Cell, hidden: int, arrays: list[_Floats | None]) -> dict[str, _Floats]:
+def _with_stored_weights(
+    builder: Builder, node: Node, direction: int, constants: dict[str, ConstantArray]
+) -> dict[str, ConstantArray]:
+    """The constants with weights in int8, and their scales, if the file has both so."""
+    stored = []
+    for position in (_WEIGHTS, _RECURRENT):
+        matrix = builder.constants[node.input(position)].moved(lambda array: array[direction])
+        stored.append(stored_weights(Linear.of(matrix, None), matrix))
+    weights, recurrent = stored
+    if weights is None or recurrent is None:
+        return constants
+    return constants | {
+        "weights": weights.integers,
+        "weight_scale": weights.scale.astype(np.float32),
+        "recurrent": recurrent.integers,
+        "recurrent_scale": recurrent.scale.astype(np.float32),
+    }
+
+
+def _constants(node: Node, cell: Cell, hidden: int, arrays: list[_Floats | None]) -> dict[str, ConstantArray]:
     _, weights, recurrent, bias, _, first_h, first_c, peepholes = arrays
     gates = GATES[cell] * hidden
     if weights is None or recurrent is None or len(weights) != gates or recurrent.shape != (gates, hidden):
         raise Unsupported(f"its weights do not fit hidden_size {hidden}")
     both = np.zeros(2 * gates, np.float32) if bias is None else bias
     own, other = both[:gates].copy(), both[gates:].copy()
-    made: dict[str, _Floats] = {"weights": weights, "recurrent": recurrent}
+    made: dict[str, ConstantArray] = {"weights": weights, "recurrent": recurrent}
     if cell == "gru" and node.integer("linear_before_reset", 0) != 0:
         made["candidate_bias"] = other[2 * hidden :].copy()
         other[2 * hidden :] = 0

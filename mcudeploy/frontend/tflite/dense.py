@@ -12,9 +12,9 @@ from mcudeploy.frontend.tflite.writer import Writer
 
 _QUANTIZED = ("INT8", "UINT8")
 _DYNAMIC_RANGE = (
-    "weights are quantised and activations are not (dynamic range quantisation): the program stores these "
-    "weights as float32, 4 bytes each, and does not round activations to int8, as TFLite does; full integer "
-    "quantisation takes a quarter of the flash"
+    "weights are quantised and activations are not (dynamic range quantisation): the program computes in "
+    "float32 and does not round activations to int8, as TFLite does. Weights take 1 byte each if flash is "
+    "short, else 4 where that is faster; full integer quantisation is faster still, in a quarter of the RAM"
 )
 
 
@@ -70,7 +70,7 @@ def require_alike(image: TfliteTensor, kernel: TfliteTensor, axis: int) -> None:
 
 
 def note_dynamic_range(writer: Writer, source: TfliteTensor, weights: TfliteTensor) -> None:
-    """Report, once, that weights of a float input are stored as floats."""
+    """Report, once, that operators with quantised weights compute in floats."""
     if source.kind == "FLOAT32" and weights.kind in _QUANTIZED and _DYNAMIC_RANGE not in writer.notes:
         writer.notes.append(_DYNAMIC_RANGE)
         writer.journal(lambda: writer.notes.remove(_DYNAMIC_RANGE))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
-from mcudeploy.frontend.tflite.contents import TfliteOperator
+from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.lstm_integers import integer_lstm
-from mcudeploy.frontend.tflite.scales import reals
+from mcudeploy.frontend.tflite.scales import reals, scales_of
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
 
 SEQUENCE_LSTM = "SequenceLSTM"
@@ -38,17 +40,18 @@ def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
     if source.kind in ("INT8", "INT16"):
         integer_lstm(writer, operator)
         return
-    weights, recurrent = (_stacked(writer, operator, first) for first in (_WEIGHTS, _RECURRENT))
-    hidden = recurrent.shape[1]
+    weights, recurrent = (_Matrix.of(writer, operator, first) for first in (_WEIGHTS, _RECURRENT))
+    hidden = recurrent.values.shape[1]
     bias = _bias(writer, operator, hidden)
-    if weights.shape != (4 * hidden, source.shape[2]) or recurrent.shape != (4 * hidden, hidden):
+    shapes = weights.values.shape, recurrent.values.shape
+    if shapes != ((4 * hidden, source.shape[2]), (4 * hidden, hidden)):
         raise Unsupported(f"its weights do not fit {source.shape[2]} inputs and {hidden} cells")
     clip = _cell_clip(writer, operator)
     states = [writer.state(writer.input(operator, at), (1, 1, hidden)) for at in (_H, _C)]
     name = writer.real(source)
     if not by_time:
         name = writer.node("Transpose", [name], main=False, perm=[1, 0, 2])
-    constants = [writer.constant(array[None]) for array in (weights, recurrent, bias)]
+    constants = [weights.written(writer), recurrent.written(writer), writer.constant(bias[None])]
     made = writer.nodes(
         SEQUENCE_LSTM, [name, *constants, "", *states], 3, domain=DOMAIN, hidden_size=hidden, cell_clip=clip
     )
@@ -76,12 +79,36 @@ def _require_plain(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported("its activation is not tanh, which is not supported")
 
 
-def _stacked(writer: Writer, operator: TfliteOperator, first: int) -> NDArray[np.float32]:
-    """The matrices of all gates as real numbers, in ONNX's order."""
-    parts = [reals(writer.input(operator, first + gate)) for gate in _GATES]
-    if any(part.ndim != 2 for part in parts):
-        raise Unsupported("weights of its gates are no matrices")
-    return np.concatenate(parts)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Matrix:
+    """The matrices of all gates in ONNX's order: real numbers, or integers with the scale of each row."""
+
+    values: NDArray[np.float32] | NDArray[np.int8]
+    scale: NDArray[np.float32] | None = None
+
+    @classmethod
+    def of(cls, writer: Writer, operator: TfliteOperator, first: int) -> _Matrix:
+        """Read the gates' matrices from input `first` on; integers only if all are int8 around 0."""
+        gates = [writer.input(operator, first + gate) for gate in _GATES]
+        if any(len(gate.shape) != 2 for gate in gates):
+            raise Unsupported("weights of its gates are no matrices")
+        if not all(_is_symmetric(gate) for gate in gates):
+            return cls(np.concatenate([reals(gate) for gate in gates]))
+        scales = [np.full(gate.shape[0], scales_of(gate).scale[0], np.float32) for gate in gates]
+        return cls(np.concatenate([gate.array().astype(np.int8) for gate in gates]), np.concatenate(scales))
+
+    def written(self, writer: Writer) -> str:
+        """The name of the matrix [1, rows, columns] as real numbers."""
+        if self.scale is None:
+            return writer.constant(self.values[None])
+        inputs = [writer.constant(self.values), writer.constant(self.scale)]
+        made = writer.node("DequantizeLinear", inputs, main=False, axis=0)
+        return writer.node("Unsqueeze", [made, writer.int64([0])], main=False)
+
+
+def _is_symmetric(gate: TfliteTensor) -> bool:
+    scales = gate.scales
+    return gate.kind == "INT8" and scales is not None and scales.single and scales.zero_point[0] == 0
 
 
 def _bias(writer: Writer, operator: TfliteOperator, hidden: int) -> NDArray[np.float32]:

@@ -77,9 +77,8 @@ static const mcud_rnn_tanh_f32_params p_cell = {
     .candidate_bias = 0,
     .peepholes = 0,
     .initial = 0,
-    .steps = 2, .inputs = 3, .hidden = 4, .reverse = 0, .result = 0, .reset_after = 0, .states = 1, .keeps = 1,
-    .act = {.min = -INFINITY, .max = INFINITY},
-    .cell_clip = INFINITY, .saturates = 0,
+    .cell = {.steps = 2, .inputs = 3, .hidden = 4, .reverse = 0, .result = 0, .reset_after = 0, .states = 1,
+             .keeps = 1, .cell_clip = INFINITY, .saturates = 0},
 };
 static const mcud_tensor *const in_cell[] = {
     &t_x,

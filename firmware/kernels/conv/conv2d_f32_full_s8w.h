@@ -1,0 +1,28 @@
+/* Convolution whose kernel is as large as the input, float32, with int8 weights: one output pixel, no padding, one
+ * group. The bits are those of conv2d_f32_full.
+ *
+ * in[0]    float [input_rows][row_values]
+ * out      float [1][1][output_channels]
+ * scratch  uint32_t [input_rows]
+ *
+ * Reads the input row by row where it is, four output channels at a time. Channels are padded to fours.
+ */
+#ifndef MCUD_CONV2D_F32_FULL_S8W_H
+#define MCUD_CONV2D_F32_FULL_S8W_H
+
+#include "mcud.h"
+#include "mcud_params.h"
+
+typedef struct {
+    const int8_t *weights; /* [fours of channels][input_rows][row_values][4] */
+    const float *scale;    /* [fours of channels][4], of the weights */
+    const float *bias;     /* [fours of channels][4] */
+    int32_t input_rows;
+    int32_t row_values; /* input columns * input channels */
+    int32_t output_channels;
+    mcud_act_f32 act;
+} mcud_conv2d_f32_full_s8w_params;
+
+mcud_kernel mcud_conv2d_f32_full_s8w;
+
+#endif

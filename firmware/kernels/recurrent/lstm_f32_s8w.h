@@ -1,0 +1,18 @@
+/* Long short-term memory, float, with int8 weights: gates i, o, f and the candidate, in this order.
+ *
+ * in[0]    float [1][steps][inputs]
+ * in[1]    float [1][1][hidden], h, if it is no constant
+ * in[2]    the same, c
+ * scratch  see mcud_recurrent_f32.h
+ * out      float [1][steps][hidden], or [1][1][hidden]
+ */
+#ifndef MCUD_LSTM_F32_S8W_H
+#define MCUD_LSTM_F32_S8W_H
+
+#include "mcud_recurrent_s8w.h"
+
+typedef mcud_recurrent_s8w_params mcud_lstm_f32_s8w_params;
+
+mcud_kernel mcud_lstm_f32_s8w;
+
+#endif

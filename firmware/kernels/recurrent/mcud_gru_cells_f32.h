@@ -1,0 +1,43 @@
+/* What the cells of a GRU do with their gates: update, reset and the candidate. */
+#ifndef MCUD_GRU_CELLS_F32_H
+#define MCUD_GRU_CELLS_F32_H
+
+#include <math.h>
+
+#include "mcud_recurrent_f32.h"
+
+/* The sums of the update and the reset gate to their values, in place. */
+static inline void mcud_gru_gates_f32(const mcud_cell_f32 *cell, float *gates)
+{
+    for (int32_t k = 0; k < 2 * cell->hidden; k++) {
+        gates[k] = mcud_sigmoid(mcud_gate_f32(cell, gates[k]));
+    }
+}
+
+/* Adds the product with h, reset, to the candidate. */
+static inline void mcud_gru_reset_after_f32(const mcud_cell_f32 *cell, const float *product, float *gates)
+{
+    const int32_t hidden = cell->hidden;
+    for (int32_t k = 0; k < hidden; k++) {
+        gates[2 * hidden + k] += gates[hidden + k] * product[k];
+    }
+}
+
+/* h, reset, which the candidate's product takes. */
+static inline void mcud_gru_reset_before_f32(const mcud_cell_f32 *cell, const float *gates, const float *h, float *c)
+{
+    for (int32_t k = 0; k < cell->hidden; k++) {
+        c[k] = gates[cell->hidden + k] * h[k];
+    }
+}
+
+/* The next h. */
+static inline void mcud_gru_cells_f32(const mcud_cell_f32 *cell, const float *gates, float *h)
+{
+    const float *const candidate = gates + 2 * cell->hidden;
+    for (int32_t k = 0; k < cell->hidden; k++) {
+        h[k] = (1.0f - gates[k]) * tanhf(mcud_gate_f32(cell, candidate[k])) + gates[k] * h[k];
+    }
+}
+
+#endif

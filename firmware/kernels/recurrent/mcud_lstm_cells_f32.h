@@ -1,0 +1,34 @@
+/* What the cells of an LSTM do with their gates. */
+#ifndef MCUD_LSTM_CELLS_F32_H
+#define MCUD_LSTM_CELLS_F32_H
+
+#include <math.h>
+
+#include "mcud_clamp_f32.h"
+#include "mcud_recurrent_f32.h"
+
+/* The gates i, o, f and the candidate to the next h and c; `peepholes` may be NULL. */
+static inline void mcud_lstm_cells_f32(const mcud_cell_f32 *cell, const float *peepholes, const float *gates, float *h,
+                                       float *c)
+{
+    const int32_t hidden = cell->hidden;
+    for (int32_t k = 0; k < hidden; k++) {
+        float input = gates[k];
+        float output = gates[hidden + k];
+        float forget = gates[2 * hidden + k];
+        if (peepholes != NULL) {
+            input += peepholes[k] * c[k];
+            forget += peepholes[2 * hidden + k] * c[k];
+        }
+        input = mcud_sigmoid(mcud_gate_f32(cell, input));
+        forget = mcud_sigmoid(mcud_gate_f32(cell, forget));
+        const float next = forget * c[k] + input * tanhf(mcud_gate_f32(cell, gates[3 * hidden + k]));
+        c[k] = mcud_clamp_f32(next, -cell->cell_clip, cell->cell_clip);
+        if (peepholes != NULL) {
+            output += peepholes[hidden + k] * c[k];
+        }
+        h[k] = mcud_sigmoid(mcud_gate_f32(cell, output)) * tanhf(c[k]);
+    }
+}
+
+#endif
