@@ -18,6 +18,11 @@ from mcudeploy.common.errors import Problem, causes
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.report.wording import litert_text, operators_text, outputs_text, steps_text
 
+_NAMED = 3
+"""Operators that a row of the table of floats names."""
+_FLOAT_BYTES = 4
+"""Bytes of a float32 for one of an int8."""
+
 
 def check(console: Console, report: Values) -> None:
     """Print the `check` report."""
@@ -37,10 +42,33 @@ def check(console: Console, report: Values) -> None:
         known += [("arena, unsplit", _bytes(report, "arena_bytes"))]
     known += [("states", _states(report.get("states") or ()))]
     facts(console, known)
+    _in_float(console, report.get("in_float", ()))
     for line in (*report["notes"], *report.get("missing", ())):
         console.print(cell(line), soft_wrap=True)
     verdict = ("supported", "green") if report["supported"] else ("not supported", "bold red")
     console.print(Text(*verdict))
+
+
+def _in_float(console: Console, causes: Sequence[Values]) -> None:
+    """Print the operators of a quantised model that run in float32, by cause."""
+    if not causes:
+        return
+    table = table_of("runs in float32", "why", "weights>", "at least>", "largest result>", "as int8>")
+    for cause in causes:
+        names = cause["operators"]
+        first = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+        weights, least, result = (
+            cause[key] for key in ("weights_bytes", "least_weights_bytes", "largest_result_bytes")
+        )
+        table.add_row(
+            cell(f"{len(names)}: {first}"),
+            cell(cause["cause"]),
+            f"{weights:,} B",
+            f"{least:,} B" if least < weights else "-",
+            f"{result:,} B",
+            f"{result // _FLOAT_BYTES:,} B",
+        )
+    console.print(table)
 
 
 def _states(states: Sequence[Values]) -> str:

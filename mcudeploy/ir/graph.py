@@ -200,7 +200,8 @@ class Graph:
     `references` describes, for each tensor that exists in the ONNX model too, how to compare the two. Every
     state is among `inputs` and among `outputs`: it stays in memory permanently. `notes` lists assumptions of
     the front end that the user should confirm; `trimmed` lists removed channels; with `hop`, the input has
-    the new rows of a window. Raises ValueError if a tensor is missing, the order is invalid, or shapes do not
+    the new rows of a window; `float_causes`: why operators of a quantised file, by name, are computed in
+    float32. Raises ValueError if a tensor is missing, the order is invalid, or shapes do not
     match.
     """
 
@@ -214,6 +215,7 @@ class Graph:
     trimmed: RemovedChannels | None = None
     states: tuple[State, ...] = ()
     hop: Hop | None = None
+    float_causes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))

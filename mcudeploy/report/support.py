@@ -11,6 +11,7 @@ from mcudeploy.ir.clock import MODEL_UNIT, latency_object
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.tape.footprint import missing, weights_bytes
+from mcudeploy.report.in_float import in_float
 
 JsonObject = dict[str, Any]
 
@@ -33,6 +34,7 @@ def check(found: Checked) -> JsonObject:
         "arena_bytes": found.arena_bytes,
         "operators": len(model.calls),
         "states": states_of(model.graph),
+        "in_float": in_float(model),
     }
     if found.period_ms is not None:
         report |= {"period_ms": found.period_ms, "macs_per_second": model.macs * 1000 / found.period_ms}

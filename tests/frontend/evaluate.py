@@ -169,10 +169,12 @@ def _conv(op: Any, x: Array, constants: Mapping[str, Array], source: Tensor, out
     each_in, each_out = x.shape[2] // op.groups, op.out_channels // op.groups
     weights = constants["weights"].astype(np.float64)
     bias = constants["bias"].astype(np.float64)
-    if output.dtype is DType.INT8:
-        assert source.quantization is not None
+    if "weight_scale" in constants:
         scale = constants["weight_scale"].astype(np.float64)
-        weights, bias = weights * scale[:, None, None, None], bias * scale * source.quantization.scale
+        weights = weights * scale[:, None, None, None]
+        if output.dtype is DType.INT8:
+            assert source.quantization is not None
+            bias = bias * scale * source.quantization.scale
     grouped = weights.reshape(op.groups, each_out, *op.kernel_shape, each_in)
     total = np.zeros((rows, cols, op.groups, each_out))
     for r in range(op.kernel_shape[0]):

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes, sole_reader
 from mcudeploy.frontend.onnx.constants import Constant
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue
 from mcudeploy.ir.graph import DType, Shape
@@ -29,6 +28,11 @@ _FULL_ACCUMULATOR = 2.0**31 - 2.0**20
 """Limit of an accumulator; the rest is reserved for rounding of the file's scales."""
 _CROWDED_BIAS = 2.0**30
 """Limit of a 32-bit bias in a channel whose steps are made coarser for it."""
+
+_ASYMMETRIC = (
+    "weights less their zero points do not fit into int8. Quantise with symmetric weights (zero point 0, or "
+    "128 of uint8)"
+)
 
 _TELLING_ROUNDING = 1e-4
 """Output steps by which the rounding of a bias must move a result for the graph to state it."""
@@ -200,9 +204,8 @@ def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> 
     stored = stored_weights(linear, weights)
     if stored is None:
         return None
-    silent = linear.factor == 0
     smallest = np.maximum(np.abs(linear.biases()), 1e-6) / (input_scale * _SILENT_BIAS)
-    return replace(stored, scale=np.where(silent, smallest, stored.scale))
+    return replace(stored, scale=np.where(stored.scale == 0, smallest, stored.scale))
 
 
 def stored_weights(linear: Linear, weights: Constant) -> QuantizedWeights | None:
@@ -235,11 +238,7 @@ def _note_zero_point(builder: Builder, node: Node, weights: Constant) -> None:
     stored = weights.quantized
     if stored is None or stored.bits != 8 or fits_int8(stored.integers - stored.zero_point):
         return
-    builder.notes.append(
-        f"{printable(node.label)} ({node.op}) is computed in float32: its weights, less their zero point "
-        f"{int(stored.zero_point.reshape(-1)[0])}, do not fit into int8. Quantise with symmetric weights "
-        "(zero point 0, or 128 of uint8)"
-    )
+    builder.float_causes[node.label] = _ASYMMETRIC
 
 
 def fitted(

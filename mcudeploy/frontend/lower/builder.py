@@ -100,7 +100,10 @@ _TAKES_INT32 = frozenset(
 
 
 class Builder:
-    """State of the lowering; `tensors`, `operators` and `references` become the Graph."""
+    """State of the lowering; `tensors`, `operators` and `references` become the Graph.
+
+    `float_causes`: by label, why nodes that the file quantises are computed in float32.
+    """
 
     def __init__(self, model: OnnxModel, real_lowerings: Mapping[str, RealLowering]) -> None:
         self.model = model
@@ -111,6 +114,7 @@ class Builder:
         self.references: dict[str, GraphIO] = {}
         self.done: set[str] = set()
         self.notes: list[str] = []
+        self.float_causes: dict[str, str] = {}
         self.consumers = model.consumers()
         self.producers = model.producers()
         self.outputs = {info.name for info in model.outputs}

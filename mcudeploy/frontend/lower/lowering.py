@@ -12,6 +12,7 @@ from mcudeploy.frontend.lower.builder import Builder, RealLowering
 from mcudeploy.frontend.lower.elementwise import real_binary, real_unary
 from mcudeploy.frontend.lower.graph_outputs import output_border, with_a_step
 from mcudeploy.frontend.lower.grid_sample import grid_sample
+from mcudeploy.frontend.lower.float_causes import cause_notes, float_causes
 from mcudeploy.frontend.lower.inputs import declare, placeholder
 from mcudeploy.frontend.lower.integers import arg_extreme, cast, gather, real_cast, real_gather, top_k
 from mcudeploy.frontend.lower.linear import batch_normalization, conv, gemm, matmul
@@ -249,8 +250,9 @@ def _graph(
             inputs=inputs,
             outputs=tidied.outputs,
             references={name: border for name, border in tidied.references.items() if name in made},
-            notes=(*model.notes, *builder.notes),
+            notes=(*model.notes, *builder.notes, *cause_notes(builder.float_causes)),
             states=states,
+            float_causes=float_causes(builder, tidied.operators, builder.tensors),
         )
     except ValueError as fault:
         raise ModelError(f"the model cannot be put in order: {fault}") from fault

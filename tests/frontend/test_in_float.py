@@ -1,0 +1,92 @@
+"""Operators of a quantised file that are computed in float32, why, and what that costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from mcudeploy.frontend import load
+from mcudeploy.planner.plan_options import Options
+from tests import reports
+
+
+def dense(zero_points: list[int], *, quantised: bool = True, result: bool = True) -> onnx.ModelProto:
+    """Dense layers of uint8 weights with these zero points, between layers of int8; or of a float input."""
+    rng = np.random.default_rng(0)
+    constants: dict[str, NDArray[Any]] = {"s": np.float32(0.05), "z": np.int8(3)}
+    nodes = []
+    name = "x"
+    if quantised:
+        nodes.append(helper.make_node("QuantizeLinear", ["x", "s", "z"], ["x_q"], "q"))
+        nodes.append(helper.make_node("DequantizeLinear", ["x_q", "s", "z"], ["x_r"], "dq"))
+        name = "x_r"
+    for at, zero in enumerate(zero_points):
+        constants[f"w{at}_q"] = rng.integers(0, 256, (8, 8)).astype(np.uint8)
+        constants[f"w{at}_z"] = np.uint8(zero)
+        nodes += [
+            helper.make_node("DequantizeLinear", [f"w{at}_q", "s", f"w{at}_z"], [f"w{at}"], f"w{at}_real"),
+            helper.make_node("MatMul", [name, f"w{at}"], [f"y{at}"], f"dense{at}"),
+        ]
+        name = f"y{at}"
+        if result:
+            nodes.append(helper.make_node("QuantizeLinear", [name, "s", "z"], [f"{name}_q"], f"{name}_q"))
+            nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", "s", "z"], [f"{name}_r"], name))
+            name = f"{name}_r"
+    nodes.append(helper.make_node("Identity", [name], ["y"], "last"))
+    graph = helper.make_graph(
+        nodes,
+        "dense",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8])],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def causes(model: onnx.ModelProto, folder: Path) -> list[Any]:
+    path = folder / "m.onnx"
+    onnx.save(model, path)
+    report = reports.check_model(path, None, Options())
+    return report["in_float"]
+
+
+def test_weights_beyond_int8_are_one_cause_and_one_note(tmp_path: Path) -> None:
+    (cause,) = causes(dense([3, 4, 128, 5, 6]), tmp_path)
+    assert cause["operators"] == ["dense0", "dense1", "dense3", "dense4"]
+    assert "do not fit into int8" in cause["cause"]
+    assert cause["weights_bytes"] == 4 * (64 + 8) * 4 - 3 * 32  # the bias, zero, is stored once
+    assert cause["largest_result_bytes"] == 8 * 4
+    (note,) = load(tmp_path / "m.onnx").notes
+    assert note.startswith("4 operators are computed in float32 (dense0, dense1, dense3, ...): weights less")
+
+
+def test_quantised_weights_of_a_float_input(tmp_path: Path) -> None:
+    (cause,) = causes(dense([128], quantised=False), tmp_path)
+    assert cause["operators"] == ["dense0"]
+    assert cause["cause"] == "the file quantises its weights, not its input"
+    assert (cause["weights_bytes"], cause["least_weights_bytes"]) == (64 * 4 + 32, 64 + 32 + 32)
+
+
+def test_a_result_that_is_not_quantised(tmp_path: Path) -> None:
+    (cause,) = causes(dense([128], result=False), tmp_path)
+    assert cause["cause"] == "the file does not quantise its result"
+
+
+@pytest.mark.parametrize("zero", [128])
+def test_integers_and_floats_alone_have_none(zero: int, tmp_path: Path) -> None:
+    assert causes(dense([zero]), tmp_path) == []
+    floats = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], "dense")],
+        "floats",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8])],
+        [numpy_helper.from_array(np.ones((8, 8), np.float32), "w")],
+    )
+    model = helper.make_model(floats, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    assert causes(model, tmp_path) == []
