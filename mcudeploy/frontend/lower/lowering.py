@@ -10,9 +10,9 @@ from mcudeploy.frontend.lower import int16_nodes, signal_nodes
 from mcudeploy.frontend.lower.arithmetic import BITWISE, any_binary, any_unary, any_where
 from mcudeploy.frontend.lower.builder import Builder, RealLowering
 from mcudeploy.frontend.lower.elementwise import real_binary, real_unary
+from mcudeploy.frontend.lower.float_causes import cause_notes, float_causes
 from mcudeploy.frontend.lower.graph_outputs import output_border, with_a_step
 from mcudeploy.frontend.lower.grid_sample import grid_sample
-from mcudeploy.frontend.lower.float_causes import cause_notes, float_causes
 from mcudeploy.frontend.lower.inputs import declare, placeholder
 from mcudeploy.frontend.lower.integers import arg_extreme, cast, gather, real_cast, real_gather, top_k
 from mcudeploy.frontend.lower.linear import batch_normalization, conv, gemm, matmul
