@@ -65,6 +65,8 @@ SHAPES: tuple[Shape, ...] = (
     (3, 7, 5),
 )
 _DEPTHS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+_ASYMMETRIC = 150
+"""Convolutions that are measured by weights of nine bits too."""
 MOST_BYTES = 60_000
 """Maximum bytes of one operator's tensors and constants: a small board has no more, larger ones add nothing.
 """
@@ -178,7 +180,19 @@ def _variations(graphs: list[Graph], dtype: DType) -> Iterator[Graph]:
     if dtype is DType.FLOAT32:
         yield from (_of_int8_weights(graph) for graph in graphs)
     if dtype is DType.INT8:
-        yield from (_as_in_tflite(graph) for graph in graphs if isinstance(graph.operators[0].op, Conv2d))
+        convolutions = [graph for graph in graphs if isinstance(graph.operators[0].op, Conv2d)]
+        asymmetric = [_of_nine_bits(graph) for graph in convolutions[:_ASYMMETRIC]]
+        yield from map(_as_in_tflite, convolutions)
+        yield from asymmetric
+        yield from map(_as_in_tflite, asymmetric)
+
+
+def _of_nine_bits(graph: Graph) -> Graph:
+    """Return the graph of a convolution of integers with weights beyond int8."""
+    (operator,) = graph.operators
+    weights = operator.constants["weights"].astype(np.int16) + 100
+    constants = {**operator.constants, "weights": np.asarray(weights, np.int16)}
+    return replace(graph, operators=(replace(operator, constants=constants),))
 
 
 def _of_int8_weights(graph: Graph) -> Graph:

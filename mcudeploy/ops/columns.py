@@ -17,7 +17,7 @@ BY_WINDOWS = frozenset({
     "conv2d_s8", "conv2d_s8_deep", "conv2d_s8_first_wide", "conv2d_s8_wide",
     "conv2d_f32", "conv2d_f32_gathered", "conv2d_f32_s8w",
     "dwconv2d_s8", "dwconv2d_s8_pairs", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied", "dwconv2d_f32",
-    "dwconv2d_f32_s8w",
+    "dwconv2d_f32_s8w", "conv2d_s8_asymmetric", "dwconv2d_s8_asymmetric",
 })  # fmt: skip
 """Kernels whose windows begin `pad_left` to the left of an input row."""
 _BY_PAIRS = frozenset({"conv2d_s8_1x1", "conv2d_s8_1x1_wide"})

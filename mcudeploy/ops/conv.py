@@ -32,7 +32,8 @@ class Conv2d(PlainOperator):
     `weights` int8 or float32 [K, kh, kw, C/groups]; `bias` int32 (scale sx * sw[k]) of an int8 input or
     float32 [K]; with int8 weights `weight_scale` sw float32 [K], their zero point being 0. If the bias of
     the model is not a multiple of sx * sw[k], `bias_rounding` float32 [K] is its rounding error, in that
-    unit. A float input may have int8 weights: they stand for float32 products of integer and scale.
+    unit. A float input may have int8 weights: they stand for float32 products of integer and scale. Those
+    of an int8 input may be int16: nine bits, as uint8 less a zero point has.
 
     `rounding`: int8 results are rounded once, halves up, or twice, as by TFLite's reference kernels.
 

@@ -21,6 +21,7 @@ from mcudeploy.ops.packing import (
     pack_taps,
     scaled_weights,
 )
+from mcudeploy.ops.requantize import Integers
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Tensor
@@ -112,9 +113,8 @@ def check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
         raise ValueError(f"{operator.name}: weights {list(weights.shape)} instead of {list(needed)}")
     if bias.shape != needed[:1]:
         raise ValueError(f"{operator.name}: bias needs {needed[0]} values")
-    scale = operator.constants.get("weight_scale")
-    if (scale is None) != (weights.dtype != np.int8) or (scale is not None and scale.shape != needed[:1]):
-        raise ValueError(f"{operator.name}: int8 weights need {needed[0]} scales, and others none")
+    if weights.dtype.kind == "i" and operator.constants["weight_scale"].shape != needed[:1]:
+        raise ValueError(f"{operator.name}: weights of integers need {needed[0]} scales")
 
 
 def numbers_of(
@@ -129,15 +129,16 @@ def numbers_of(
         raise ValueError(f"{operator.name}: a convolution from {source.dtype} to {output.dtype}")
     if source.dtype is graph.DType.FLOAT32:
         low, high = conv.low, conv.high
-        scale = operator.constants.get("weight_scale")
+        stored = operator.constants["weights"]
+        has_scale = stored.dtype == np.int8
         floats = ConvConstants(
-            np.ascontiguousarray(operator.constants["weights"], np.float32 if scale is None else np.int8),
+            np.ascontiguousarray(stored, np.int8 if has_scale else np.float32),
             np.ascontiguousarray(operator.constants["bias"], np.float32),
-            scale=None if scale is None else np.ascontiguousarray(scale, np.float32),
+            scale=np.ascontiguousarray(operator.constants["weight_scale"]) if has_scale else None,
         )
         return floats, {"act.min": low, "act.max": high}
     read, made = requantize.quantization_of(source), requantize.quantization_of(output)
-    weights = np.ascontiguousarray(operator.constants["weights"], np.int8)
+    weights: Integers = np.ascontiguousarray(operator.constants["weights"])
     bias = fold_zero_point(operator.name, weights, operator.constants["bias"], read.zero_point)
     scales = operator.constants["weight_scale"].astype(np.float64) * read.scale / made.scale
     requantize.check_accumulator(operator.name, _largest_sums(weights, bias), scales)
@@ -156,9 +157,7 @@ def without(params: dict[str, ParamValue], *names: str) -> dict[str, ParamValue]
     return {name: value for name, value in params.items() if name not in names}
 
 
-def fold_zero_point(
-    name: str, weights: NDArray[np.int8], bias: ConstantArray, zero_point: int
-) -> NDArray[np.int32]:
+def fold_zero_point(name: str, weights: Integers, bias: ConstantArray, zero_point: int) -> NDArray[np.int32]:
     """bias[k] - zero_point * sum of weights[k], with which kernels multiply raw input values.
 
     Raises ValueError if the result does not fit an int32.
@@ -170,6 +169,6 @@ def fold_zero_point(
     return np.asarray(folded, np.int32)
 
 
-def _largest_sums(weights: NDArray[np.int8], bias: NDArray[np.int32]) -> NDArray[np.int64]:
+def _largest_sums(weights: Integers, bias: NDArray[np.int32]) -> NDArray[np.int64]:
     """The largest absolute value of any partial sum of a channel."""
     return requantize.largest_products(weights) + np.abs(bias.astype(np.int64))

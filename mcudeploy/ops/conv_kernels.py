@@ -9,6 +9,7 @@ from mcudeploy.ir import graph
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, conv_counts_f32, conv_dual, conv_mve, conv_wide, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
+from mcudeploy.ops.conv_asymmetric import asymmetric_kernel, is_asymmetric
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, check_constants, numbers_of, without
 from mcudeploy.ops.conv_twice import in_one_run, is_depthwise, twice_kernel
 from mcudeploy.ops.dwconv_kernels import depthwise_kernel
@@ -42,6 +43,8 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
     if source.dtype is graph.DType.FLOAT32:
         return _float_kernel(conv, operator, source, output)
     constants, numbers = numbers_of(conv, operator, source, output, conv.rounding)
+    if is_asymmetric(operator):
+        return asymmetric_kernel(conv, constants, numbers, source, output)
     if conv.rounding == "tflite":
         return twice_kernel(conv, constants, numbers, source, output)
     if is_depthwise(conv, channels):

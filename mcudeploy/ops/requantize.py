@@ -4,7 +4,7 @@ checks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from mcudeploy.ir.graph import Quantization, Tensor
     from mcudeploy.ir.opdef import ParamValue
 
+Integers = NDArray[np.signedinteger[Any]]
+"""Weights of int8, or of int16 that take nine bits."""
 Rounding = Literal["once", "tflite"]
 """How a sum becomes an int8 result: once, halves up, or twice, as TFLite's reference kernels do."""
 
@@ -116,14 +118,14 @@ def rounded_twice(sums: NDArray[np.int64], multiplier: int, exponent: int) -> ND
     return np.asarray(twice, np.int64)
 
 
-def largest_products(weights: NDArray[np.int8]) -> NDArray[np.int64]:
+def largest_products(weights: Integers) -> NDArray[np.int64]:
     """The largest absolute value of the sum of a channel's products, for weights [K, ...]."""
     sums = np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
     return np.asarray(_INT8_REACH * sums, np.int64)
 
 
 def exact_bias(
-    weights: NDArray[np.int8],
+    weights: Integers,
     bias: NDArray[np.int32],
     scales: NDArray[np.float64],
     multipliers: NDArray[np.int32],
@@ -141,8 +143,8 @@ def exact_bias(
 
 
 def settle_channels(
-    weights: NDArray[np.int8], bias: NDArray[np.int32], scales: NDArray[np.float64]
-) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.float64]]:
+    weights: Integers, bias: NDArray[np.int32], scales: NDArray[np.float64]
+) -> tuple[Integers, NDArray[np.int32], NDArray[np.float64]]:
     """Weights [K, ...], bias and scales in which channels with a constant result get a coarser scale if they
     need one.
 
@@ -156,7 +158,7 @@ def settle_channels(
     constant = (reach * scales < _NEGLIGIBLE) & lost
     results = np.clip(bias * scales, -_BEYOND_INT8, _BEYOND_INT8)
     return (
-        np.where(constant.reshape(-1, *[1] * (weights.ndim - 1)), 0, weights).astype(np.int8),
+        np.where(constant.reshape(-1, *[1] * (weights.ndim - 1)), 0, weights).astype(weights.dtype),
         np.where(constant, np.rint(results * 2.0**16), bias).astype(np.int32),
         np.where(constant, 2.0**-16, scales),
     )

@@ -55,6 +55,7 @@ KERNELS = (
     *("dwconv2d_s8_mve", "dwconv2d_s8_rows_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
     *("conv2d_f32_s8w", "conv2d_f32_1x1_s8w", "conv2d_f32_full_s8w", "dwconv2d_f32_s8w"),
+    *("conv2d_s8_asymmetric", "dwconv2d_s8_asymmetric"),
     *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
     *("matmul_s8", "matmul_s8_bt", "matmul_s8_wide"),
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
@@ -232,6 +233,8 @@ def convolutions(draw: st.DrawFn, of: st.SearchStrategy[tuple[Conv2d, Shape]], l
         "bias": rng.integers(-5000, 5000, outputs).astype(np.int32),
         "weight_scale": (spread * rng.uniform(0.1, 2, outputs)).astype(np.float32),
     }
+    if draw(st.integers(0, 3)) == 0:
+        constants["weights"] = rng.integers(0, 256, weights).astype(np.int16) - draw(st.sampled_from([0, 90]))
     if large and draw(st.booleans()):
         constants["weight_scale"][0] = draw(st.sampled_from([0.6, 9.0]))
     operator = Operator("conv", conv, ("x",), "y", constants)

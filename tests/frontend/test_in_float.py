@@ -56,14 +56,25 @@ def causes(model: onnx.ModelProto, folder: Path) -> list[Any]:
     return report["in_float"]
 
 
-def test_weights_beyond_int8_are_one_cause_and_one_note(tmp_path: Path) -> None:
-    (cause,) = causes(dense([3, 4, 128, 5, 6]), tmp_path)
+def test_weights_of_several_scales_are_one_cause_and_one_note(tmp_path: Path) -> None:
+    """Scales along the depth."""
+    model = dense([128] * 5)
+    for tensor in list(model.graph.initializer):
+        if tensor.name in ("w0_z", "w1_z", "w3_z", "w4_z"):
+            tensor.CopyFrom(numpy_helper.from_array(np.full(8, 128, np.uint8), tensor.name))
+    scales = np.linspace(0.01, 0.05, 8).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(scales, "scales"))
+    for node in model.graph.node:
+        if node.name in ("w0_real", "w1_real", "w3_real", "w4_real"):
+            node.input[1] = "scales"
+            node.attribute.append(helper.make_attribute("axis", 0))
+    (cause,) = causes(model, tmp_path)
     assert cause["operators"] == ["dense0", "dense1", "dense3", "dense4"]
-    assert "do not fit into int8" in cause["cause"]
+    assert cause["cause"] == "its weights are not 8 bits with one scale for each output channel"
     assert cause["weights_bytes"] == 4 * (64 + 8) * 4 - 3 * 32  # the bias, zero, is stored once
     assert cause["largest_result_bytes"] == 8 * 4
     (note,) = load(tmp_path / "m.onnx").notes
-    assert note.startswith("4 operators are computed in float32 (dense0, dense1, dense3, ...): weights less")
+    assert note.startswith("4 operators are computed in float32 (dense0, dense1, dense3, ...): its weights")
 
 
 def test_quantised_weights_of_a_float_input(tmp_path: Path) -> None:
@@ -78,7 +89,7 @@ def test_a_result_that_is_not_quantised(tmp_path: Path) -> None:
     assert cause["cause"] == "the file does not quantise its result"
 
 
-@pytest.mark.parametrize("zero", [128])
+@pytest.mark.parametrize("zero", [128, 3])
 def test_integers_and_floats_alone_have_none(zero: int, tmp_path: Path) -> None:
     assert causes(dense([zero]), tmp_path) == []
     floats = helper.make_graph(

@@ -63,22 +63,31 @@ def cases(draw: st.DrawFn, grouping: str = "any") -> Case:
 
 
 def quantized_model(
-    op: str, rng: np.random.Generator, x: Array, w: Array, attributes: dict[str, Any], activation: str = ""
+    op: str,
+    rng: np.random.Generator,
+    x: Array,
+    w: Array,
+    attributes: dict[str, Any],
+    activation: str = "",
+    zero: int = 0,
 ) -> onnx.ModelProto:
-    """DequantizeLinear of input, per-channel weights and bias; `op`; QuantizeLinear that uses its range."""
+    """DequantizeLinear of input, per-channel weights and bias; `op`; QuantizeLinear that uses its range.
+
+    `zero`: the zero point of the weights.
+    """
     dtype = x.dtype.type
     count = w.shape[0]
     scales = rng.uniform(0.002, 0.02, count).astype(np.float32)
     x_scale, x_zero = np.float32(rng.uniform(0.01, 0.1)), dtype(rng.integers(*_range(dtype)))
     bias = rng.integers(-20000, 20000, count).astype(np.int32)
     constants = {
-        "w": w.astype(np.float32) * scales.reshape(-1, *[1] * (w.ndim - 1)),
+        "w": (w.astype(np.float32) - zero) * scales.reshape(-1, *[1] * (w.ndim - 1)),
         "b": bias.astype(np.float32) * (scales * x_scale),
     }
     real_x = (x.astype(np.int32) - np.int32(x_zero)).astype(np.float32) * x_scale
     real = real_output(node(op, "x", "w", "b", constants=constants, **attributes), {"x": real_x})
     y_scale, y_zero = fitting(real, dtype)
-    zeros = np.zeros(count, np.int8)
+    zeros = np.full(count, zero, w.dtype)
     initializers = {
         "x_s": x_scale, "x_z": x_zero, "w_q": w, "w_s": scales, "w_z": zeros,
         "b_q": bias, "b_s": scales * x_scale, "y_s": np.float32(y_scale), "y_z": dtype(y_zero),
@@ -148,6 +157,25 @@ def _check_float(case: Case, seed: int) -> Graph:
 @bounded
 def test_int8(case: Case, dtype: type, relu: bool, seed: int) -> None:
     _check_quantized(case, seed, dtype, "Relu" if relu else "")
+
+
+@given(
+    case=st.one_of(cases(), cases("depthwise")),
+    dtype=st.sampled_from([np.int8, np.uint8]),
+    zero=st.sampled_from([0, 3, 100, 255]),
+    seed=seeds,
+)
+@bounded
+def test_weights_less_a_zero_point(case: Case, dtype: type, zero: int, seed: int) -> None:
+    """uint8 around another zero point than 128: the products are still integers."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(*_range(dtype), case.x).astype(dtype)
+    w = rng.integers(0, 256, case.w).astype(np.uint8)
+    w.reshape(len(w), -1)[:, 0] = 255 if zero < 128 else 0  # less the zero point it is not int8
+    model = quantized_model("Conv", rng, x, w, case.attributes, zero=zero)
+    graph = check_against_onnx(model, {"x_q": x}, seed=seed)
+    assert _kernels(graph) <= {"conv2d_s8_asymmetric", "dwconv2d_s8_asymmetric"}
+    assert graph.float_causes == {}
 
 
 @given(case=cases(), seed=seeds)
@@ -431,7 +459,8 @@ def test_scratch_holds_offsets_and_windows(dtype: DType, channels: int, patch_by
     constants = {
         "weights": np.ones((4, 3, 3, channels), dtype.value),
         "bias": np.zeros(4, np.int32 if dtype is DType.INT8 else np.float32),
-        "weight_scale": np.ones(4, np.float32),
     }
+    if dtype is DType.INT8:
+        constants["weight_scale"] = np.ones(4, np.float32)
     call = conv.kernel(Operator("conv", conv, ("x",), "y", constants), (x,), y)
     assert call.scratch_bytes == 3 * 4 + patch_bytes

@@ -162,7 +162,7 @@ def _convolutions(dtype: DType, stored: DType) -> Iterator[KernelCall]:
         weights = np.ones((count, *conv.kernel_shape, group_inputs), stored.value)
         bias = np.zeros(count, np.int32 if dtype is DType.INT8 else np.float32)
         constants = {"weights": weights, "bias": bias}
-        if stored is DType.INT8:
+        if stored is not DType.FLOAT32:
             constants["weight_scale"] = np.full(count, 0.01, np.float32)
         yield _call(conv, ((*IMAGE[:2], channels),), dtype, constants)
     constants = {name: array[:4] for name, array in constants.items()}
@@ -214,8 +214,7 @@ def _of_type(dtype: DType) -> Iterator[KernelCall]:
     yield _call(AveragePool(*window, False), (IMAGE,), dtype)
     yield _call(AveragePoolByRows(), (IMAGE,), dtype)
     yield from _convolutions(dtype, dtype)
-    if dtype is DType.FLOAT32:
-        yield from _convolutions(dtype, DType.INT8)
+    yield from _convolutions(dtype, DType.INT8 if dtype is DType.FLOAT32 else DType.INT16)
 
 
 def _call_of(graph: Graph) -> KernelCall:

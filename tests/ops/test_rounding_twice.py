@@ -43,15 +43,22 @@ def geometries(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
     return Conv2d(outputs, kernel, stride, dilation, pads, groups, low, rounding="tflite"), shape
 
 
-@given(geometry=geometries(), seed=seeds, growth=st.sampled_from([0.2, 1.0, 3.0, 500.0]))
+@given(
+    geometry=geometries(),
+    seed=seeds,
+    growth=st.sampled_from([0.2, 1.0, 3.0, 500.0]),
+    zero=st.sampled_from([128, 128, 0, 7, 255]),
+)
 @bounded
-def test_results_of_every_cut(geometry: tuple[Conv2d, Shape], seed: int, growth: float) -> None:
+def test_results_of_every_cut(geometry: tuple[Conv2d, Shape], seed: int, growth: float, zero: int) -> None:
+    """By weights of int8, or of uint8 less other zero points."""
     conv, shape = geometry
     rng = np.random.default_rng(seed)
-    weights = rng.integers(-128, 128, (conv.out_channels, *conv.kernel_shape, shape[2] // conv.groups))
+    shape_of_weights = conv.out_channels, *conv.kernel_shape, shape[2] // conv.groups
+    weights = rng.integers(0, 256, shape_of_weights) - zero
     depth = np.prod(weights.shape[1:])
     constants = {
-        "weights": weights.astype(np.int8),
+        "weights": weights.astype(np.int8 if zero == 128 else np.int16),
         "bias": rng.integers(-2000, 2000, conv.out_channels).astype(np.int32),
         "weight_scale": (growth / 128 / depth * rng.uniform(0.1, 3, conv.out_channels)).astype(np.float32),
     }

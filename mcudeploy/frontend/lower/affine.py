@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +30,8 @@ _FULL_ACCUMULATOR = 2.0**31 - 2.0**20
 _CROWDED_BIAS = 2.0**30
 """Limit of a 32-bit bias in a channel whose steps are made coarser for it."""
 
-_ASYMMETRIC = (
-    "weights less their zero points do not fit into int8. Quantise with symmetric weights (zero point 0, or "
-    "128 of uint8)"
-)
-
+_OTHER_WEIGHTS = "its weights are not 8 bits with one scale for each output channel"
+_LOSES_BIAS = "its bias, rounded to units of the sums, would move results by more than half a step"
 _TELLING_ROUNDING = 1e-4
 """Output steps by which the rounding of a bias must move a result for the graph to state it."""
 
@@ -92,9 +90,12 @@ Reader = Callable[[OnnxValue, Constant], ConvRead]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantizedWeights:
-    """int8 weights [K, ...] of zero point 0 with one scale per output channel, none of them negative."""
+    """Weights [K, ...] of zero point 0 with one scale per output channel, none of them negative.
 
-    integers: NDArray[np.int8]
+    They are int8, or int16 if they take nine bits, as uint8 less a zero point may.
+    """
+
+    integers: ConstantArray
     scale: _Doubles
 
 
@@ -109,20 +110,22 @@ def emit_linear(
     linear, name = fold_affine(builder, node.output, shape, axis, linear)
     ending = follow(builder, name)
     if ending.quantization is not None:
-        _note_zero_point(builder, node, linear.weights)
         value = builder.pure(source)
         if value is not None and value.quantization is not None:
             reading = reader(value, linear.weights)
             weights = quantized_weights(linear, reading.weights, value.quantization.scale)
+            cause = _OTHER_WEIGHTS
             if weights is not None:
                 scales = value.quantization.scale, ending.quantization.scale
                 weights = fitted(weights, linear.biases(), *scales)
+                cause = _LOSES_BIAS
                 if _keeps_bias(linear, weights, *scales):
                     made = _emit_int8(
                         builder, node, linear, reading, weights=weights, scale=scales[0], ending=ending
                     )
                     finish(builder, ending, made, quantized=True)
                     return
+            builder.float_causes[node.label] = cause
     reading = reader(builder.real(source), linear.weights)
     made = emit_float(builder, node, linear, reading, ending)
     finish(builder, ending, made, quantized=False)
@@ -152,7 +155,7 @@ def emit_float(builder: Builder, node: Node, linear: Linear, reading: ConvRead, 
 def _float_weights(linear: Linear, weights: Constant) -> dict[str, ConstantArray]:
     """The weights of a convolution of floats: int8 with their scale if the file has them so, else float32."""
     stored = stored_weights(linear, weights)
-    if stored is not None:
+    if stored is not None and stored.integers.dtype == np.int8:
         return {"weights": stored.integers, "weight_scale": stored.scale.astype(np.float32)}
     along = (-1,) + (1,) * (weights.value.ndim - 1)
     values = weights.value
@@ -198,8 +201,8 @@ def _emit_int8(
 
 
 def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> QuantizedWeights | None:
-    """The int8 weights with the factors in their scales; None if they are not quantised this way, or if their
-    zero point makes them exceed int8. A channel whose factor is 0 has a scale that suits its bias.
+    """The weights of 8 bits with the factors in their scales; None if they are not quantised this way. A
+    channel whose factor is 0 has a scale that suits its bias.
     """
     stored = stored_weights(linear, weights)
     if stored is None:
@@ -209,7 +212,7 @@ def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> 
 
 
 def stored_weights(linear: Linear, weights: Constant) -> QuantizedWeights | None:
-    """Int8 weights as the file has them, with the factors in their scales: 0 for a factor of 0."""
+    """Weights of 8 bits as the file has them, with the factors in their scales: 0 for a factor of 0."""
     stored = weights.quantized
     if stored is None or stored.bits != 8:
         return None
@@ -217,28 +220,23 @@ def stored_weights(linear: Linear, weights: Constant) -> QuantizedWeights | None
     if rows.shape[1] == 0 or not np.all(rows == rows[:, :1]):
         return None
     integers = stored.integers - stored.zero_point
-    if not fits_int8(integers):
-        return None
     along = (-1,) + (1,) * (integers.ndim - 1)
     factor = rows[:, 0].astype(np.float64) * linear.factor
     negative, silent = factor < 0, factor == 0
-    if np.any(negative) and integers[negative].min() == -128:
-        return None
     signed = np.where(silent.reshape(along), 0, np.where(negative.reshape(along), -integers, integers))
-    return QuantizedWeights(np.ascontiguousarray(signed, np.int8), np.abs(factor))
+    return QuantizedWeights(_narrowest(signed), np.abs(factor))
 
 
-def fits_int8(integers: NDArray[np.int32]) -> bool:
+def _narrowest(integers: NDArray[Any]) -> NDArray[np.int8] | NDArray[np.int16]:
+    """Whole numbers as int8, or as int16."""
+    if fits_int8(integers):
+        return np.ascontiguousarray(integers, np.int8)
+    return np.ascontiguousarray(integers, np.int16)
+
+
+def fits_int8(integers: NDArray[Any]) -> bool:
     """Whether all of these are numbers of int8."""
     return bool(integers.min() >= -128 and integers.max() <= 127)
-
-
-def _note_zero_point(builder: Builder, node: Node, weights: Constant) -> None:
-    """Report weights of 8 bits that no integer kernel supports."""
-    stored = weights.quantized
-    if stored is None or stored.bits != 8 or fits_int8(stored.integers - stored.zero_point):
-        return
-    builder.float_causes[node.label] = _ASYMMETRIC
 
 
 def fitted(
@@ -260,7 +258,7 @@ def fitted(
     moved = 255 * np.abs(ideal - coarse).sum(axis=1) * input_scale * scale / output_scale
     if np.any(moved > 0.5):
         raise Unsupported("a bias does not fit 32 bits in units of input scale * weight scale")
-    return QuantizedWeights(coarse.reshape(weights.integers.shape).astype(np.int8), scale)
+    return QuantizedWeights(_narrowest(coarse.reshape(weights.integers.shape)), scale)
 
 
 def quantized_bias(linear: Linear, scale: _Doubles) -> NDArray[np.int32]:

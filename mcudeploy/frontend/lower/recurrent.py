@@ -266,6 +266,8 @@ def _with_stored_weights(
     weights, recurrent = stored
     if weights is None or recurrent is None:
         return constants
+    if weights.integers.dtype != np.int8 or recurrent.integers.dtype != np.int8:
+        return constants
     return constants | {
         "weights": weights.integers,
         "weight_scale": weights.scale.astype(np.float32),

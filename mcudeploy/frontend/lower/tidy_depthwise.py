@@ -16,6 +16,7 @@ from mcudeploy.ir.graph import DType, Graph, Operator
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv_asymmetric import is_asymmetric
 from mcudeploy.ops.move import Slice
 
 _MOST_GROWTH = 2
@@ -61,6 +62,8 @@ def join_depthwise(graph: Graph) -> Graph:
 def _part(graph: Graph, producers: Mapping[str, Operator], name: str) -> _Part | None:
     operator = producers.get(name)
     if operator is None or not isinstance(operator.op, Conv2d) or any(operator.op.pads):
+        return None
+    if is_asymmetric(operator):
         return None
     conv, source, row, channel = operator.op, operator.inputs[0], 0, 0
     if not 1 < conv.groups == conv.out_channels == graph.tensors[source].shape[2]:

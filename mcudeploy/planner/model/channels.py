@@ -14,6 +14,7 @@ from mcudeploy.ir.graph import Graph, Operator, Shape
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.common import SUM_BYTES
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv_asymmetric import is_asymmetric
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.quantize import Dequantize, Quantize
@@ -139,6 +140,7 @@ def _is_dense(graph: Graph, operator: Operator) -> bool:
     op = operator.op
     return (
         isinstance(op, Conv2d)
+        and not is_asymmetric(operator)
         and op.rounding == "once"
         and (op.kernel_shape, op.pads, op.groups) == ((1, 1), (0, 0, 0, 0), 1)
         and graph.tensors[operator.inputs[0]].shape[:2] == (1, 1)

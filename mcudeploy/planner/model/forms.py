@@ -10,6 +10,7 @@ from dataclasses import replace
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv_asymmetric import is_asymmetric
 from mcudeploy.ops.depth_to_space import DepthToSpace
 from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.pool import AveragePool
@@ -74,7 +75,7 @@ def accumulate_rows(graph: Graph) -> Graph:
 
 
 def _accumulating(graph: Graph, operator: Operator) -> Operator:
-    if not isinstance(operator.op, Conv2d | AveragePool):
+    if not isinstance(operator.op, Conv2d | AveragePool) or is_asymmetric(operator):
         return operator
     by_rows = operator.op.by_rows(graph.tensors[operator.inputs[0]].shape)
     return operator if by_rows is None else replace(operator, op=by_rows)
