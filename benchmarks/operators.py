@@ -59,13 +59,16 @@ TYPES = {
     "integers of the file: 4 bytes of RAM for each element, no integer kernels",
     "int4, uint4, int2, uint2 weights": "int8, with one scale for a tensor or an output channel",
     "weights quantised in blocks, com.microsoft::MatMulNBits": "float32: 4 bytes of flash for each weight",
-    "weights with a zero point": "int8 if weight minus zero point fits (uint8 around 128), else the layer "
-    "is computed in float32",
+    "weights with a zero point": "int8 if weight minus zero point fits (uint8 around 128), else int8 and an "
+    "offset for each output channel, by kernels that are slower; float32 under float activations",
+    "int8 weights under float activations": "int8 if flash is short, else float32 where that is faster; so "
+    "are those of onnxruntime.quantization.quantize_dynamic, whose activations are not rounded",
     "sparse initializers": "written out",
 }
 TYPES_BELOW = """
 Each that costs memory is a note of every command. Scales and zero points are constant; those of a run
-(DynamicQuantizeLinear) are refused: quantise with fixed ones, `mcudeploy quantize`.
+(DynamicQuantizeLinear) are refused, except in products as quantize_dynamic writes them: quantise with
+fixed ones, `mcudeploy quantize`.
 """
 
 KERNELS = frozenset(

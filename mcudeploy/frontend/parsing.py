@@ -13,6 +13,7 @@ from onnx import FunctionProto, ModelProto
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.formats import way_in
+from mcudeploy.frontend.onnx import dynamic_ranges
 from mcudeploy.frontend.onnx.class_names import with_numbers
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.legacy import put_right
@@ -64,6 +65,7 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
         raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one{way_in(path)}")
     notes = with_numbers(proto)
     proto = put_right(proto)
+    notes += (dynamic_ranges.NOTE,) if dynamic_ranges.in_floats(proto) else ()
     amended = amend(proto, choices)
     notes += amended.notes
     return Parsed(proto, states=amended.states, functions=amended.functions, notes=notes)
@@ -77,6 +79,7 @@ def with_data(path: Path, choices: InputChoices = AS_IN_FILE) -> ModelProto:
         proto = onnx.load(path)
         with_numbers(proto)
         proto = put_right(proto)
+        dynamic_ranges.in_floats(proto)
         proto.functions.extend(amend(proto, choices).functions)
         return proto
     parsed = parse(path, choices)

@@ -26,10 +26,8 @@ def float_causes(
     builder: Builder, operators: Iterable[Operator], tensors: Mapping[str, Tensor]
 ) -> dict[str, str]:
     """Return, by operator, why a quantised file has it computed in float32; nothing for other files."""
-    operators = tuple(operators)
-    if not any(it.quantization is not None for it in tensors.values()) and not any(
-        "weight_scale" in operator.constants for operator in operators
-    ):
+    activations = any(it.quantization is not None for it in tensors.values())
+    if not activations and all(it.quantized is None for it in builder.constants.values()):
         return {}
     nodes = {node.label: node for node in builder.model.nodes}
     return {
@@ -62,7 +60,9 @@ def _cause(builder: Builder, operator: Operator, nodes: list[Node]) -> str:
         return _INPUT
     activations = [name for name in nodes[0].inputs if name in builder.values]
     if not all(_is_dequantised(builder, name) for name in activations):
-        return _WEIGHTS_ALONE if "weight_scale" in operator.constants else _INPUT
+        constants = (builder.constants.get(name) for name in nodes[0].inputs)
+        weights = any(it is not None and it.quantized is not None for it in constants)
+        return _WEIGHTS_ALONE if weights else _INPUT
     return _NO_KERNEL if _is_quantised(builder, nodes[-1].output) else _RESULT
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flat_files import NONE, RELU, RELU6, SAME, VALID, FlatFile
+from flat_files import NONE, RELU, RELU6, SAME, VALID, FlatFile, litert
 from flat_variables import CHANNELS, mixed_kernels
 from micro import run_micro
 from programs import results
@@ -180,3 +180,40 @@ def test_rounding_once_on_request(tmp_path: Path) -> None:
 def _roundings(path: Path, **options: Any) -> set[str]:
     operators = (operator.op for operator in load(path, **options).operators)
     return {op.rounding for op in operators if isinstance(op, Conv2d)}
+
+
+def _uint8(f: FlatFile, *shape: int, scale: float, zero: int) -> int:
+    return f.add(*shape, kind="UINT8", scale=(scale,), zero_point=(zero,))
+
+
+def _uint8_weights(f: FlatFile, *shape: int, zero: int) -> int:
+    values = f.random.integers(0, 256, shape)
+    return f.constant(values, np.uint8, scale=(0.015,), zero_point=(zero,))
+
+
+def unsigned_layers(f: FlatFile, *, zero: int) -> Any:
+    """Layers of uint8 as converters of TensorFlow 1 wrote them: weights around any zero point."""
+    x, a = _uint8(f, 1, 7, 6, 5, scale=0.05, zero=120), _uint8(f, 1, 7, 6, 8, scale=0.4, zero=90)
+    b, y = _uint8(f, 1, 7, 6, 8, scale=0.9, zero=131), _uint8(f, 1, 9, scale=8.0, zero=128)
+    first, second, third = (
+        _uint8_weights(f, *shape, zero=zero) for shape in ((8, 3, 3, 5), (1, 3, 3, 8), (9, 7 * 6 * 8))
+    )
+    same = {"Padding": SAME, **WINDOW}
+    f.operator("CONV_2D", [x, first, f.bias(x, first, 8)], a, FusedActivationFunction=RELU6, **same)
+    operands = [a, second, f.bias(a, second, 8)]
+    f.operator("DEPTHWISE_CONV_2D", operands, b, DepthMultiplier=1, FusedActivationFunction=NONE, **same)
+    f.operator("FULLY_CONNECTED", [b, third, f.bias(b, third, 9)], y, FusedActivationFunction=NONE)
+    return [x], [y]
+
+
+@pytest.mark.parametrize("zero", [3, 128, 151])
+def test_the_bits_of_litert_by_weights_of_uint8(zero: int, tmp_path: Path) -> None:
+    file = FlatFile()
+    path = file.save(tmp_path, *unsigned_layers(file, zero=zero))
+    graph = load(path)
+    assert graph.float_causes == {}
+    inputs = np.random.default_rng(0).integers(0, 256, (20, 1, 7, 6, 5), np.uint8)
+    wanted = np.stack([litert(path, [each])[0] for each in inputs])
+    found = results(path, inputs, Options(time_limit=1, rounding="tflite"))
+    assert np.array_equal(found.reshape(wanted.shape), wanted)
+    assert np.unique(wanted).size > 30

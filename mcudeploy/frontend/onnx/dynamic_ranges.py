@@ -1,0 +1,158 @@
+"""Files of onnxruntime.quantization.quantize_dynamic: int8 weights, and activations that every run scales.
+
+Their products of integers become products of floats by the weights that the integers stand for.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
+
+from mcudeploy.frontend.onnx.protos import opset_of
+
+NOTE = (
+    "weights are quantised and activations are scaled in every run (dynamic quantisation): the program "
+    "computes in float32 and does not round activations to int8, as ONNX Runtime does. Weights take 1 byte "
+    "each if flash is short, else 4 where that is faster; static quantisation is faster still, in a quarter "
+    "of the RAM"
+)
+_FLAT, _FLAT_NAME = np.array([-1], np.int64), "mcudeploy.flat"
+_AXES_FROM = 13
+"""First opset whose DequantizeLinear has an axis."""
+_PRODUCTS = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
+_LSTM = "DynamicQuantizeLSTM"
+_LSTM_INPUTS = 8
+"""Inputs of ONNX's LSTM; scales and zero points of both weights follow."""
+_LEFT_OVER = ("Cast", "DynamicQuantizeLinear", "Mul", *_PRODUCTS)
+
+
+def in_floats(proto: ModelProto) -> bool:
+    """Replace the products of integers by dynamic scales; return whether there were any.
+
+    A product in another form stays as it is.
+    """
+    if opset_of(proto) < _AXES_FROM:
+        return False
+    graph = proto.graph
+    rewriter = _Rewriter(graph)
+    made = {number: found for number, node in enumerate(graph.node) if (found := rewriter.replaced(node))}
+    if not made:
+        return False
+    nodes = [
+        new
+        for number, node in enumerate(graph.node)
+        for new in made.get(number, [node])
+        if number in made or rewriter.covered.isdisjoint(node.output)
+    ]
+    nodes = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(_without_unread(graph, nodes))
+    graph.initializer.extend(rewriter.constants)
+    return True
+
+
+class _Rewriter:
+    """Finds products by dynamic scales, and the nodes that replace them.
+
+    `covered`: results of other nodes that these replace too.
+    """
+
+    def __init__(self, graph: GraphProto) -> None:
+        self.shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+        self.makers = {name: node for node in graph.node for name in node.output if name}
+        self.readers: dict[str, list[NodeProto]] = {}
+        for node in graph.node:
+            for name in node.input:
+                self.readers.setdefault(name, []).append(node)
+        self.outputs = {value.name for value in graph.output}
+        self.covered: set[str] = set()
+        self.constants = [numpy_helper.from_array(_FLAT, _FLAT_NAME)]
+
+    def replaced(self, node: NodeProto) -> list[NodeProto]:
+        """The nodes instead of this one; none if it stays."""
+        if node.op_type in _PRODUCTS and not node.domain:
+            return self._product(node)
+        if node.op_type == _LSTM and node.domain == "com.microsoft":
+            return self._lstm(node)
+        return []
+
+    def _product(self, node: NodeProto) -> list[NodeProto]:
+        """A product, if it is cast and multiplied by the scales of both operands."""
+        source = self.makers.get(node.input[0])
+        cast = self._reader(node.output[0], "Cast")
+        scaled = None if cast is None else self._reader(cast.output[0], "Mul")
+        if source is None or source.op_type != "DynamicQuantizeLinear" or cast is None or scaled is None:
+            return []
+        if len(node.input) < 3 or node.input[2] != source.output[2]:
+            return []
+        scale = self._weight_scale(scaled, cast.output[0], source.output[1])
+        weights = node.input[1]
+        if scale is None or weights not in self.shapes:
+            return []
+        zero = node.input[3] if len(node.input) > 3 else ""
+        axis = len(self.shapes[weights]) - 1 if node.op_type == "MatMulInteger" else 0
+        if prod(self.shapes[scale]) not in (1, self.shapes[weights][axis]):
+            return []
+        real = f"{node.output[0]}.weights"
+        made = helper.make_node(_PRODUCTS[node.op_type], [source.input[0], real], scaled.output, node.name)
+        made.attribute.extend(node.attribute)
+        self.covered |= {cast.output[0], scaled.output[0]}
+        return [*self._dequantized((weights, scale, zero), real, axis), made]
+
+    def _reader(self, name: str, op: str) -> NodeProto | None:
+        """The single reader of a value, if it is this operator."""
+        readers = self.readers.get(name, [])
+        alone = len(readers) == 1 and name not in self.outputs and readers[0].op_type == op
+        return readers[0] if alone else None
+
+    def _weight_scale(self, scaled: NodeProto, product: str, source_scale: str) -> str | None:
+        """The constant that multiplies the scale of the activation and then the product."""
+        for name in scaled.input:
+            both = self.makers.get(name)
+            if name != product and both is not None and both.op_type == "Mul" and source_scale in both.input:
+                (other,) = [it for it in both.input if it != source_scale] or [""]
+                return other if other in self.shapes else None
+        return None
+
+    def _lstm(self, node: NodeProto) -> list[NodeProto]:
+        """An LSTM whose weights have a scale for each direction, or for each channel of the only one."""
+        inputs = [*node.input[:_LSTM_INPUTS]]
+        made = []
+        for position, parameters in ((1, node.input[8:10]), (2, node.input[10:12])):
+            weights, (scale, zero) = node.input[position], parameters
+            if weights not in self.shapes or scale not in self.shapes:
+                return []
+            shape, count = self.shapes[weights], prod(self.shapes[scale])
+            axes = {shape[0]: 0} | ({shape[2]: 2} if shape[0] == 1 else {})
+            if count not in axes:
+                return []
+            real = f"{node.output[0] or node.name}.weights{position}"
+            made += self._dequantized((weights, scale, zero), f"{real}.turned", axes[count])
+            made.append(
+                helper.make_node("Transpose", [f"{real}.turned"], [real], f"{real}.turn", perm=[0, 2, 1])
+            )
+            inputs[position] = real
+        made.append(helper.make_node("LSTM", inputs, node.output, node.name))
+        made[-1].attribute.extend(node.attribute)
+        return made
+
+    def _dequantized(self, stored: tuple[str, str, str], real: str, axis: int) -> list[NodeProto]:
+        """The real numbers of weights, by a scale and a zero point of any shape."""
+        weights, *parameters = stored
+        nodes, inputs = [], [weights]
+        for name in parameters:
+            if name:
+                flat = f"{real}.{'scale' if name == stored[1] else 'zero'}"
+                nodes.append(helper.make_node("Reshape", [name, _FLAT_NAME], [flat], flat))
+                inputs.append(flat)
+        nodes.append(helper.make_node("DequantizeLinear", inputs, [real], real, axis=axis))
+        return nodes
+
+
+def _without_unread(graph: GraphProto, nodes: list[NodeProto]) -> list[NodeProto]:
+    """The nodes without those that only served the products."""
+    read = {value.name for value in graph.output} | {name for node in nodes for name in node.input}
+    kept = [it for it in nodes if it.op_type not in _LEFT_OVER or not read.isdisjoint(it.output)]
+    return kept if len(kept) == len(nodes) else _without_unread(graph, kept)
