@@ -65,8 +65,8 @@ SHAPES: tuple[Shape, ...] = (
     (3, 7, 5),
 )
 _DEPTHS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-_ASYMMETRIC = 150
-"""Convolutions that are measured by weights of nine bits too."""
+_ASYMMETRIC = 3
+"""Step between convolutions that are measured by weights of nine bits too."""
 MOST_BYTES = 60_000
 """Maximum bytes of one operator's tensors and constants: a small board has no more, larger ones add nothing.
 """
@@ -181,7 +181,7 @@ def _variations(graphs: list[Graph], dtype: DType) -> Iterator[Graph]:
         yield from (_of_int8_weights(graph) for graph in graphs)
     if dtype is DType.INT8:
         convolutions = [graph for graph in graphs if isinstance(graph.operators[0].op, Conv2d)]
-        asymmetric = [_of_nine_bits(graph) for graph in convolutions[:_ASYMMETRIC]]
+        asymmetric = [_of_nine_bits(graph) for graph in convolutions[::_ASYMMETRIC]]
         yield from map(_as_in_tflite, convolutions)
         yield from asymmetric
         yield from map(_as_in_tflite, asymmetric)

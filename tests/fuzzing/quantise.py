@@ -74,7 +74,7 @@ def draw_style(draft: Draft, kind: str, *, wide: bool = False) -> Style:
         integer_borders=draft.chance(0.5),
         float_share=0.25 if kind == "mixed" else 0.0,
         float_bias_share=draft.pick((0.0, 0.0, 0.1, 1.0)),
-        asymmetric_weights=draft.chance(0.03),
+        asymmetric_weights=draft.chance(0.15),
         extreme_share=draft.pick((0.0, 0.0, 0.0, 0.05, 0.15)),
     )
 

@@ -8,8 +8,12 @@
 static int32_t sum_of(const int8_t *x, int32_t count)
 {
     int32_t sum = 0;
-    for (const int8_t *const end = x + count; x < end; x++) {
-        sum += *x;
+    int32_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        sum += x[i] + x[i + 1] + x[i + 2] + x[i + 3];
+    }
+    for (; i < count; i++) {
+        sum += x[i];
     }
     return sum;
 }
@@ -72,5 +76,7 @@ void mcud_conv2d_s8_asymmetric(const mcud_op *op, int32_t first_row, int32_t end
             }
         }
     }
-    mcud_clip_s8(out, (int32_t)(y - out), params->act.min, params->act.max);
+    if (params->exponents == NULL) {
+        mcud_clip_s8(out, (int32_t)(y - out), params->act.min, params->act.max);
+    }
 }

@@ -59,5 +59,7 @@ void mcud_dwconv2d_s8_asymmetric(const mcud_op *op, int32_t first_row, int32_t e
             out += params->dims.output_channels;
         }
     }
-    mcud_clip_s8(first, (int32_t)(out - first), params->act.min, params->act.max);
+    if (params->exponents == NULL) {
+        mcud_clip_s8(first, (int32_t)(out - first), params->act.min, params->act.max);
+    }
 }

@@ -36,7 +36,7 @@ def in_floats(proto: ModelProto) -> bool:
     if opset_of(proto) < _AXES_FROM:
         return False
     graph = proto.graph
-    rewriter = _Rewriter(graph)
+    rewriter = _DynamicProducts(graph)
     made = {number: found for number, node in enumerate(graph.node) if (found := rewriter.replaced(node))}
     if not made:
         return False
@@ -53,7 +53,7 @@ def in_floats(proto: ModelProto) -> bool:
     return True
 
 
-class _Rewriter:
+class _DynamicProducts:
     """Finds products by dynamic scales, and the nodes that replace them.
 
     `covered`: results of other nodes that these replace too.
