@@ -210,7 +210,7 @@ def unsigned_layers(f: FlatFile, *, zero: int) -> Any:
 
 @pytest.mark.parametrize("zero", [100, 128, 151])
 def test_the_results_of_litert_by_weights_of_uint8(zero: int, tmp_path: Path) -> None:
-    """LiteRT computes the multiplier of uint8 in float32: 6 of 10,800 results differ by a step."""
+    """In longer runs 6 of 10,800 results differ by a step."""
     file = FlatFile()
     path = file.save(tmp_path, *unsigned_layers(file, zero=zero))
     graph = load(path)
