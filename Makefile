@@ -20,7 +20,7 @@ demo: $(VENV)/.ready $(VENV)/.packages ## run a person detector on a picture, on
 	    --input $(EXAMPLE)/person.npy --expected $(EXAMPLE)/person_expected.npy
 
 .PHONY: test
-test: lint $(VENV)/.packages ## ruff, mypy, gcc -fanalyzer, and all tests on JOBS workers
+test: lint $(VENV)/.packages $(VENV)/.independent ## ruff, mypy, gcc -fanalyzer, and all tests on JOBS workers
 	$(BIN)/python benchmarks/analyse.py quick
 	$(BIN)/python -m pytest -n $(JOBS)
 
@@ -63,6 +63,10 @@ clean: ## remove everything that make made
 $(VENV)/.packages: .ci/packages
 	@.ci/packages
 	@mkdir -p $(VENV) && touch $@
+
+$(VENV)/.independent: .ci/independent | $(VENV)/.ready
+	@.ci/independent $(VENV)
+	@touch $@
 
 $(VENV)/.ready: pyproject.toml .ci/venv | $(VENV)/.packages
 	@PYTHON="$(PYTHON)" .ci/venv $(VENV)

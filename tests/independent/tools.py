@@ -1,0 +1,89 @@
+"""Chip emulators that others wrote, as boards at a port of this computer; `.ci/independent` installs them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mcudeploy.common.resources import resource_dir
+from tests.independent.upload import ask
+
+HERE = Path(__file__).parent
+TOOLS = Path(sys.prefix) / "independent"
+PYTHON = TOOLS / "python/bin/python"
+NODE = "node"
+_FLASHERS = re.compile(r"\[\[flasher\]\]\n(?:[^\[].*\n|\n)*")
+
+
+def require(tool: str) -> None:
+    """Skip the test, with the reason, if a tool is not installed."""
+    reason = TOOLS / f"{tool}.missing"
+    if reason.exists():
+        pytest.skip(reason.read_text(encoding="utf-8").strip())
+    if not TOOLS.is_dir():
+        pytest.skip(f"{TOOLS} is missing: .ci/independent {sys.prefix} makes it")
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """A running emulator: the port of its UART, and the one of its boot loader. `form`: what that takes."""
+
+    serial: int
+    loader: int
+    form: str
+
+    @property
+    def url(self) -> str:
+        """The serial line, as `--port` takes it."""
+        return f"socket://127.0.0.1:{self.serial}"
+
+    def status(self) -> dict[str, object]:
+        """Return what the emulator says of its chip."""
+        answer: dict[str, object] = json.loads(ask(self.loader, b"?"))
+        return answer
+
+    def board_file(self, name: str, folder: Path, patience: float = 1) -> Path:
+        """Write the file of a shipped board whose only flasher is the emulator's boot loader."""
+        text = (resource_dir("boards") / f"{name}.toml").read_text(encoding="utf-8")
+        words = [sys.executable, str(HERE / "upload.py"), self.form, str(self.loader), "{elf}"]
+        flasher = f'\n[[flasher]]\ntool = "command"\nline = {json.dumps(words)}\n'
+        path = folder / f"{name}.toml"
+        path.write_text(f"patience = {patience}\n{_FLASHERS.sub('', text)}{flasher}", encoding="utf-8")
+        return path
+
+
+@contextmanager
+def rp2040js() -> Iterator[Emulated]:
+    """rp2040js: its boot loader takes UF2 files for an RP2040."""
+    require("rp2040js")
+    with _started([NODE, str(HERE / "rp2040.mjs"), str(TOOLS)], "uf2") as emulated:
+        yield emulated
+
+
+@contextmanager
+def labwired(chip: str, uart: str = "", fragment: str = "") -> Iterator[Emulated]:
+    """labwired's model of a chip: its boot loader takes ELF files. `fragment`: see labwired_board.py."""
+    require("labwired")
+    with _started([str(PYTHON), str(HERE / "labwired_board.py"), chip, uart, fragment], "elf") as emulated:
+        yield emulated
+
+
+@contextmanager
+def _started(command: Sequence[str], form: str) -> Iterator[Emulated]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        serial, loader = map(int, process.stdout.readline().split())
+        yield Emulated(serial, loader, form)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
