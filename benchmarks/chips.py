@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mcudeploy.common.errors import FitError
 from mcudeploy.device.target import open_device
-from tests.chips.facts import BOARDS
+from tests.chips.facts import IN_UNICORN
 from tests.chips.programs import HOST, built, deployed, ran, started
 
 MODEL = Path(__file__).resolve().parents[1] / "examples/vww/model.onnx"
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=MODEL)
     options = parser.parse_args()
     print("| board | halfwords of code run, 10^6 | seconds here | equals the host |\n|---|---|---|---|")
-    for board in options.boards or BOARDS:
+    for board in options.boards or IN_UNICORN:
         try:
             made, (sample,) = deployed(board, options.model)
         except FitError:

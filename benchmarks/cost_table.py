@@ -57,8 +57,11 @@ BOARDS = {
     "cortex-m33": "mps2-an505",
     "cortex-m55": "mps3-an547",
     "rv32imafc": "riscv32-virt",
+    "rv32imc": "riscv32-virt",
 }
-"""The emulated board of each core; the code of a Cortex-M0 runs on a Cortex-M3, which has the memory."""
+"""The emulated board of each core. Code of a Cortex-M0 runs on a Cortex-M3, which has the memory, and code of
+an RV32IMC on a core with an FPU, which it does not use.
+"""
 
 CHECKED = (
     "model", "board", "predicted", "measured", "error %",
@@ -75,7 +78,11 @@ def board_of(core: str) -> Board:
     board = load_board(BOARDS[core])
     if board.core == core:
         return board
-    return board.model_copy(update={"core": core, "cpu_flags": (f"-mcpu={core}", "-mthumb")})
+    flags = {
+        "cortex-m0": ("-mcpu=cortex-m0", "-mthumb"),
+        "rv32imc": ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany"),
+    }
+    return board.model_copy(update={"core": core, "cpu_flags": flags[core]})
 
 
 def samples(board: Board, chosen: Collection[str] = ()) -> dict[str, list[Sample]]:

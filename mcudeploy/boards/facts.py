@@ -114,12 +114,21 @@ class BoardRegion(Facts):
 
 
 class Flash(BoardRegion):
-    """Flash of the program and its constants. `read_rate`: bytes per clock of the first unit without a cache;
-    None: as fast as the core asks. No plan uses it. `limit`: the most bytes of code and constants; None: all.
+    """Flash of the program and its constants. `constants_origin`: the address of its first byte for reads of
+    data; None if it is that of code. `read_rate`: bytes per clock of the first unit without a cache; None: as
+    fast as the core asks. No plan uses it. `limit`: the most bytes of code and constants; None: all.
     """
 
+    constants_origin: Address | None = None
     read_rate: Rate | None = None
     limit: Annotated[int, Field(gt=0)] | None = None
+
+    @property
+    def constants(self) -> BoardRegion:
+        """The flash where the program reads its constants."""
+        return BoardRegion(
+            origin=self.origin if self.constants_origin is None else self.constants_origin, bytes=self.bytes
+        )
 
 
 Alignment = Literal[1, 2, 4, 8, 16, 32, 64]

@@ -52,11 +52,14 @@ class StFlash(Facts):
 
 
 class EspTool(Facts):
-    """`address`: offset in the serial flash that the boot loader starts the program from."""
+    """`address`: offset in the serial flash that the boot loader starts the program from. `direct_boot`: the
+    boot ROM starts the plain content of the flash, else the image that `elf2image` makes.
+    """
 
     tool: Literal["esptool"]
     chip: Word
     address: Address
+    direct_boot: bool = False
 
 
 class PicoTool(Facts):

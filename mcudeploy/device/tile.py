@@ -70,7 +70,7 @@ class FlashRegion:
         """
         if board.is_host or board.framework is not None:
             return None
-        return cls(board.flash.origin + _FLASH_SKIP, board.flash.bytes - _FLASH_SKIP)
+        return cls(board.flash.constants.origin + _FLASH_SKIP, board.flash.bytes - _FLASH_SKIP)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,10 @@ class Firmware:
         return self.sizes.static_ram_bytes
 
 
+_NO_RAM = (".stack", ".skipped")
+"""Sections without content that reserve no RAM: the rest of it, and addresses of flash (data_bus.ld)."""
+
+
 def measure(elf: Path) -> Sizes:
     """Return the sizes of a linked program. Without .weights and .tables (host) they count as code."""
     loaded: dict[str, int] = {}
@@ -78,7 +82,7 @@ def measure(elf: Path) -> Sizes:
     for name, kind, size in _sections(elf):
         if kind != "SHT_NOBITS":
             loaded[name] = loaded.get(name, 0) + size
-        elif name != ".stack" and not name.startswith(".tbss"):
+        elif name not in _NO_RAM and not name.startswith(".tbss"):
             reserved += size
     weights, tables = loaded.get(".weights", 0), loaded.get(".tables", 0)
     data = sum(loaded.get(name, 0) for name in (".data", ".sdata"))

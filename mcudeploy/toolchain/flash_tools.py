@@ -18,6 +18,7 @@ from mcudeploy.toolchain import images
 from mcudeploy.toolchain.framework import PROJECT, run_command
 
 Lines = list[list[str]]
+_Form = Callable[[Flasher, bytes, int], bytes | str]
 _PROBE_ABSENT = "no probe is attached: connect the board, or its probe, by USB"
 _WIRES = "the probe does not reach the chip: check power and SWD wires, hold reset meanwhile"
 _HOLD_BOOT = "the chip is not in its boot loader"
@@ -51,7 +52,7 @@ class Tool:
     install: str
     lines: Callable[[Flasher, Board, Path, Attached], Lines]
     suffix: str = ".elf"
-    form: Callable[[Flasher, bytes, int], bytes | str] | None = None
+    form: _Form | None = None
     remedies: tuple[tuple[str, str], ...] = ()
     note: str = ""
     environment: Callable[[], dict[str, str]] | None = None
@@ -66,16 +67,25 @@ class Tool:
 def command_lines(flasher: Flasher, board: Board, elf: Path, attached: Attached) -> Lines:
     """Return the command lines that write, verify (if the tool can) and start a program, in this order."""
     tool = TOOLS[flasher.tool]
-    lines = tool.lines(flasher, board, elf.with_suffix(tool.suffix), attached)
+    suffix, _ = _image_form(flasher)
+    lines = tool.lines(flasher, board, elf.with_suffix(suffix), attached)
     name = tool.program
     return [[name if name and line[0] in tool.programs else line[0], *line[1:]] for line in lines]
 
 
 def make_image(flasher: Flasher, board: Board, elf: Path) -> None:
     """Write the flasher's image beside the ELF file, unless it takes the ELF file."""
+    suffix, form = _image_form(flasher)
+    if form is not None:
+        images.write_image(elf, board.flash, suffix, partial(form, flasher))
+
+
+def _image_form(flasher: Flasher) -> tuple[str, _Form | None]:
+    """Return the suffix of the file that a flasher takes, and what makes it of the flash's content."""
+    if isinstance(flasher, facts.EspTool) and flasher.direct_boot:
+        return ".bin", _plain
     tool = TOOLS[flasher.tool]
-    if tool.form is not None:
-        images.write_image(elf, board.flash, tool.suffix, partial(tool.form, flasher))
+    return tool.suffix, tool.form
 
 
 def drive_of(flasher: facts.Uf2) -> Path | None:
@@ -127,13 +137,13 @@ def _st_flash(_: Flasher, board: Board, image: Path, attached: Attached) -> Line
 
 def _esptool(flasher: Flasher, _: Board, image: Path, attached: Attached) -> Lines:
     assert isinstance(flasher, facts.EspTool)
-    written = image.with_suffix(".esp.bin")
     chip = ["--chip", flasher.chip]
     port = _optional("--port", attached.port)
-    return [
-        ["esptool", *chip, "elf2image", "-o", str(written), str(image)],
-        ["esptool", *chip, *port, "write_flash", f"{flasher.address:#x}", str(written)],
-    ]
+    written = image if flasher.direct_boot else image.with_suffix(".esp.bin")
+    write = ["esptool", *chip, *port, "write_flash", f"{flasher.address:#x}", str(written)]
+    if flasher.direct_boot:
+        return [write]
+    return [["esptool", *chip, "elf2image", "-o", str(written), str(image)], write]
 
 
 def _picotool(_: Flasher, __: Board, image: Path, attached: Attached) -> Lines:

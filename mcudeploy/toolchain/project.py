@@ -281,6 +281,7 @@ def memory_script(board: Board) -> str:
         f"  {name} ({access}) : ORIGIN = {region.origin:#010x}, LENGTH = {region.bytes:#x}"
         for name, access, region in (
             ("flash", "rx", board.flash),
+            *(() if board.flash.constants_origin is None else (("constants", "r", board.flash.constants),)),
             *((it.name, "rwx", it) for it in board.memories),
             *((f"{it.name}_stack", "rw", it.stack) for it in board.units if it.stack is not None),
         )
@@ -330,9 +331,10 @@ def _timer(board: Board, emulate: bool) -> Timer:
 
 
 def _platform(board: Board, firmware: Path) -> dict[str, str]:
+    script = "mcudeploy.ld" if board.flash.constants_origin is None else "data_bus.ld"
     files = {
         "platformio.ini": environments(read_source(firmware / "platformio.ini"), board),
-        "linker/mcudeploy.ld": read_source(firmware / "linker" / "mcudeploy.ld"),
+        "linker/mcudeploy.ld": read_source(firmware / "linker" / script),
         "linker/memory.ld": memory_script(board),
         "linker/arenas.ld": arena_script(board),
     }

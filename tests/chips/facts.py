@@ -10,11 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mcudeploy.boards.board import load_board
+
 FOLDER = Path(__file__).parent
 CHIPS = tuple(sorted(it.stem for it in FOLDER.glob("*.json")))
 CHIP_OF = {"nano33ble": "nrf52840", "stm32f746-disco": "stm32f746", "stm32l476-disco": "stm32l476"}
 """Boards that are not called like their chip."""
 BOARDS = (*CHIPS, *CHIP_OF)
+IN_UNICORN = tuple(it for it in BOARDS if load_board(it).core.startswith("cortex-"))
+"""tests/independent runs the others."""
 
 
 @dataclass(frozen=True)

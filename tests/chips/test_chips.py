@@ -11,7 +11,7 @@ import pytest
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.target import open_device
-from tests.chips.facts import BOARDS, CHIPS, Chip
+from tests.chips.facts import BOARDS, CHIPS, IN_UNICORN, Chip
 from tests.chips.machine import PAGE, Machine
 from tests.chips.models import small_model
 from tests.chips.programs import HOST, built, deployed, ran, started
@@ -89,7 +89,7 @@ def on_this_computer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, byte
         return ran(made, device, sample)[1]
 
 
-@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("board", IN_UNICORN)
 def test_the_measurer_starts_and_computes_what_the_host_computes(
     board: str, on_this_computer: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -1,8 +1,9 @@
-"""The `command` flasher of an emulated board: python upload.py FORM PORT ELF, with FORM elf or uf2."""
+"""The `command` flasher of an emulated board: python upload.py FORM PORT ELF; the forms are in `FORMS`."""
 
 from __future__ import annotations
 
 import socket
+import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 from mcudeploy.boards.board import load_board
 from mcudeploy.boards.flashers import Uf2
 from mcudeploy.toolchain.images import flash_content, uf2
+
+_ELF_HEADER, _ELF_SEGMENT = 52, 32
 
 
 def main() -> int:
@@ -34,7 +37,46 @@ def _rp2040_uf2(elf: Path) -> bytes:
     return uf2(flash_content(elf, board.flash), board.flash.origin, family)
 
 
-FORMS: dict[str, Callable[[Path], bytes]] = {"elf": Path.read_bytes, "uf2": _rp2040_uf2}
+def _esp32c3_direct_boot(elf: Path) -> bytes:
+    """Return the flash as the boot ROM maps it: the plain image, at both addresses, started after its mark.
+
+    As an ELF file, which labwired takes; nothing else of the program's own ELF file is in it.
+    """
+    flash = load_board("esp32c3").flash
+    content = flash_content(elf, flash)
+    if content[:8] != bytes.fromhex("1d04dbae") * 2:
+        raise ValueError("the boot ROM starts no image without its mark")
+    entry, windows = flash.origin + 8, (flash.origin, flash.constants.origin)
+    header = struct.pack(
+        "<16sHHIIIIIHHHHHH",
+        *(
+            b"\x7fELF\1\1\1",
+            2,
+            243,
+            1,
+            entry,
+            _ELF_HEADER,
+            0,
+            1,
+            _ELF_HEADER,
+            _ELF_SEGMENT,
+            len(windows),
+            0,
+            0,
+            0,
+        ),
+    )
+    start = _ELF_HEADER + len(windows) * _ELF_SEGMENT
+    size = len(content)
+    segments = (struct.pack("<8I", 1, start, address, address, size, size, 5, 4) for address in windows)
+    return header + b"".join(segments) + content
+
+
+FORMS: dict[str, Callable[[Path], bytes]] = {
+    "elf": Path.read_bytes,
+    "uf2": _rp2040_uf2,
+    "esp32c3": _esp32c3_direct_boot,
+}
 
 if __name__ == "__main__":
     sys.exit(main())
