@@ -28,7 +28,7 @@ from mcudeploy.common.errors import (
 )
 from mcudeploy.cost.estimate import load_costs
 from mcudeploy.device import target
-from mcudeploy.toolchain import framework
+from mcudeploy.toolchain import build_firmware, firmware_build, framework
 from mcudeploy.toolchain.doctor import checks
 from mcudeploy.toolchain.firmware import Firmware, Sizes
 from mcudeploy.toolchain.flash_tools import Attached
@@ -133,9 +133,9 @@ def test_a_damaged_manifest_names_its_file(core_folder: Path) -> None:
 
 
 def test_the_registry_knows_boards_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    brief = {"id": "bluepill_f103c8", "name": "BluePill", "platform": "ststm32", "mcu": "STM32F103C8T6"}
+    brief = {"id": "bluepill_f103c6", "name": "BluePill", "platform": "ststm32", "mcu": "STM32F103C8T6"}
     brief |= {"fcpu": 72000000, "ram": 20480, "rom": 65536, "frameworks": ["arduino", "mbed"]}  # type: ignore[dict-item]
-    listed = json.dumps([brief | {"id": "bluepill_f103c8_128k"}, brief])
+    listed = json.dumps([brief | {"id": "bluepill_f103c6_32k"}, brief])
     answers = [listed, listed, json.dumps([brief | {"id": "pico"}]), "no network"]
 
     def output_of(command: list[str], *_: object) -> bytes:
@@ -143,16 +143,18 @@ def test_the_registry_knows_boards_that_are_not_installed(monkeypatch: pytest.Mo
         return answers.pop(0).encode()
 
     monkeypatch.setattr(platformio, "output_of", output_of)
-    board = load_board("pio:bluepill_f103c8")
+    board = load_board("pio:bluepill_f103c6")
     assert (board.core, board.ram_bytes, board.flash_bytes) == ("cortex-m3", 20480, 65536)
     assert board.framework is not None and board.framework.platform == "ststm32"
     missing = [it for it in checks(board) if not it.ok and it.name == "platform ststm32"]
     assert missing[0].remedy.endswith("-m platformio pkg install -g -p ststm32")
-    with pytest.raises(BoardNotFoundError, match=r"nor its registry has this board. Is it bluepill_f103c8"):
-        load_board("pio:bluepil_f103c8")
+    with pytest.raises(
+        BoardNotFoundError, match=r"nor its registry has this board. Is it pio:bluepill_f103c6"
+    ):
+        load_board("pio:bluepil_f103c6")
     for why in ("installed boards only", "no list of boards"):  # "pico" is installed
-        with pytest.raises(BoardNotFoundError, match=rf"{why}.*`pio boards bluepill_f103c8` names.*`pio pkg"):
-            load_board("pio:bluepill_f103c8")
+        with pytest.raises(BoardNotFoundError, match=rf"{why}.*`pio boards bluepill_f103c6` names.*`pio pkg"):
+            load_board("pio:bluepill_f103c6")
 
 
 def test_platformio_uploads_what_was_built(tmp_path: Path) -> None:
@@ -207,3 +209,14 @@ def test_the_port_of_a_board_that_is_its_own_usb_device_may_come_late(
         return
     with pytest.raises(PortError, match="gone"):
         target._started(target.Target(board), "/dev/ttyACM0", firmware)
+
+
+def test_a_platform_that_cannot_be_installed_names_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(firmware_build, "run_logged", lambda *_: (1, "Installing all\nHTTPClientError: \n"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(
+        BuildError, match=r"registry did not answer.*`pio pkg install -g -p all`.*--library-only"
+    ):
+        build_firmware(load_board("pio:nucleo_f446re"), {"model.c": "", "main.c": ""}, [], emulate=False)

@@ -35,7 +35,8 @@ from mcudeploy.boards.facts import (
     Unit,
 )
 from mcudeploy.boards.flashers import Flasher, UsbId
-from mcudeploy.boards.platformio import is_pio, pio_facts
+from mcudeploy.boards.pioshipped import pio_boards, question_of
+from mcudeploy.boards.platformio import PREFIX, is_pio, pio_facts
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited
 from mcudeploy.common.resources import resource_dir
@@ -333,6 +334,19 @@ def list_boards() -> tuple[Board, ...]:
     return tuple(read_board(path) for path in sorted(resource_dir("boards").glob("*.toml")))
 
 
+@cache
+def catalogue() -> tuple[Board, ...]:
+    """Return the boards to buy: shipped ones that exist as hardware, and the `pio_boards`."""
+    own = (board for board in list_boards() if not (board.is_host or board.emulated_only))
+    return (*own, *(load_board(f"{PREFIX}{name}") for name in pio_boards()))
+
+
+def every_board() -> tuple[Board, ...]:
+    """Return the boards of `catalogue`, and those that exist in an emulator or on this computer only."""
+    others = (board for board in list_boards() if board not in catalogue())
+    return (*catalogue(), *others)
+
+
 def board_file(name: str) -> Path:
     """Return the TOML file of a board: a shipped one by its name, or the file at the path `name`."""
     if is_pio(name):
@@ -378,9 +392,10 @@ def _select(name: str, boards: Iterable[Board]) -> Board:
     for board in known:
         if board.family == name and board.family_default:
             return board
+    question = question_of(name, tuple(board.name for board in known))
     names = ", ".join(board.name for board in known)
     families = ", ".join(sorted({board.family for board in known}))
     raise BoardNotFoundError(
-        f"no board {name!r}. Boards: {names}. Families: {families}. A board file is named by its path, "
-        "a board of PlatformIO as pio:<id>."
+        f"no board {name!r}. {question}Boards: {names}. "
+        f"Families: {families}. A board file is named by its path, a board of PlatformIO as pio:<id>."
     )

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import difflib
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from mcudeploy.boards.piocores import core_of
+from mcudeploy.boards.pioshipped import pio_boards, question_of, source_of
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited
 from mcudeploy.common.programs import output_of, python_module
@@ -33,8 +34,8 @@ SETTINGS: Mapping[str, str] = {
 }
 """PlatformIO without telemetry and without automatic updates."""
 _USERS_OWN = ("CORE", "PLATFORMS", "PACKAGES", "CACHE", "GLOBALLIB")
+_LOG = logging.getLogger(__name__)
 _ASK_S = 20.0
-_ALIKE = 3
 _MOST_BYTES = 2**20
 _STACK_BYTES = 2048
 _CORE_BYTES = 4096
@@ -109,7 +110,7 @@ def pio_facts(name: str) -> dict[str, Any]:
         raise BoardNotFoundError(
             f"{name!r} names no board: write {PREFIX} and the id of one of `pio boards`."
         )
-    found = _installed(board) or _registered(board)
+    found = _installed(board) or _shipped(board) or _registered(board)
     build, upload = found.manifest.build, found.manifest.upload
     core = core_of(build.mcu, build.cpu, build.march)
     framework = _framework(name, asked, found.manifest.frameworks)
@@ -193,6 +194,14 @@ def _installed(board: str) -> _Found | None:
     return None
 
 
+def _shipped(board: str) -> _Found | None:
+    """Return the shipped facts of a board, whose platform is not installed."""
+    facts = pio_boards().get(board)
+    if facts is None:
+        return None
+    return _Found(_Manifest.model_validate(facts.manifest()), source_of(facts), facts.platform, "")
+
+
 def _installed_ids() -> set[str]:
     return {path.stem for path in _platforms().glob("*/boards/*.json")}
 
@@ -209,11 +218,11 @@ def _registered(board: str) -> _Found:
     if found is None:
         if all(it["id"] in _installed_ids() for it in listed):  # they are listed without a network, too
             raise _unreachable(board, "PlatformIO lists installed boards only")
-        close = difflib.get_close_matches(board, [it["id"] for it in listed], _ALIKE)
+        question = question_of(board, tuple(f"{PREFIX}{it['id']}" for it in listed))
         raise BoardNotFoundError(
             f"{PREFIX}{board}: neither an installed platform of PlatformIO nor its registry has this board. "
-            + (f"Is it {' or '.join(close)}? " if close else "")
-            + "`pio boards WORD` searches for boards; else write a board file: `mcudeploy boards --new`."
+            f"{question}`pio boards WORD` searches for boards; else write a board file: "
+            "`mcudeploy boards --new`."
         )
     brief = {
         "name": found.get("name"),
@@ -228,6 +237,7 @@ def _registered(board: str) -> _Found:
 def _listed(board: str) -> list[dict[str, Any]]:
     """Return all boards that PlatformIO lists, including the registry's if it is reachable."""
     command = [*python_module("platformio"), "boards", "--json-output"]
+    _LOG.warning("asking PlatformIO's registry for %s%s, for %g s at most", PREFIX, board, _ASK_S)
     try:
         output = output_of(command, _ASK_S, users_environment())
         return [{"id": str(it["id"]), "platform": it["platform"]} | it for it in json.loads(output)]
@@ -238,9 +248,10 @@ def _listed(board: str) -> list[dict[str, Any]]:
 
 
 def _unreachable(board: str, why: str) -> BoardNotFoundError:
+    question = question_of(board, tuple(f"{PREFIX}{it}" for it in _installed_ids()))
     return BoardNotFoundError(
         f"{PREFIX}{board}: no installed platform of PlatformIO has this board, and its registry could not be "
-        f"asked: {why}. Where there is a network, `pio boards {board}` names its platform and "
+        f"asked: {why}. {question}Where there is a network, `pio boards {board}` names its platform and "
         "`pio pkg install -g -p PLATFORM` installs it."
     )
 

@@ -25,10 +25,17 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", "destination", metavar="FILE.toml", type=NewFile(), help="File of the new board."
 )
+@click.option("--all", "emulated", is_flag=True, help="List also boards that exist in an emulator only.")
 @files_option
 @output_options
 def boards(
-    *, explain: str | None, new: str | None, like: str | None, destination: Path | None, output: Output
+    *,
+    explain: str | None,
+    new: str | None,
+    like: str | None,
+    destination: Path | None,
+    emulated: bool,
+    output: Output,
 ) -> None:
     """List the boards, explain one, or write the file of a new one."""
     if (new, like, destination) != (None, None, None):
@@ -38,7 +45,7 @@ def boards(
     elif explain is not None:
         output.result(_explained(explain), boardtables.explained)
     else:
-        output.result(_listed(), boardtables.boards)
+        output.result(_listed(emulated), boardtables.boards)
 
 
 def _new(name: str, like: str, destination: Path) -> dict[str, Any]:
@@ -70,8 +77,9 @@ def _explained(name: str) -> dict[str, Any]:
     }
 
 
-def _listed() -> dict[str, Any]:
-    from mcudeploy.boards.board import list_boards
+def _listed(emulated: bool) -> dict[str, Any]:
+    from mcudeploy.boards.board import catalogue, every_board
+    from mcudeploy.boards.pioshipped import radios
 
     return {
         "boards": [
@@ -97,8 +105,9 @@ def _listed() -> dict[str, Any]:
                 "hardware": bool(board.flashers) and not board.facts_only,
                 "flashers": [flasher.tool for flasher in board.flashers],
                 "emulator": board.emulator.machine if board.emulator else None,
+                "radio": radios(board.name),
             }
-            for board in list_boards()
+            for board in (every_board() if emulated else catalogue())
         ]
     }
 

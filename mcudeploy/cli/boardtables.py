@@ -10,7 +10,7 @@ from mcudeploy.cli.table_grids import facts, table_of
 
 def boards(console: Console, report: Values) -> None:
     """Print the `boards` report."""
-    table = table_of("board", "core", "flash>", "memories", "runs on")
+    table = table_of("board", "core", "flash>", "memories", "runs on", "radio")
     for board in report["boards"]:
         memories = ", ".join(f"{name} {_binary(size)}" for name, size in board["memories"].items())
         memories += "".join(f"; {link['engine']}" for link in board["links"])
@@ -18,7 +18,7 @@ def boards(console: Console, report: Values) -> None:
         ways = ["hardware"] * board["hardware"] + [board["emulator"]] * bool(board["emulator"])
         runs = ", ".join(ways) or ("library only" if board["facts_only"] else "this computer")
         core = f"{board['cores']} x {board['core']}" if board["cores"] > 1 else board["core"]
-        table.add_row(*map(cell, (board["name"], core, flash, memories, runs)))
+        table.add_row(*map(cell, (board["name"], core, flash, memories, runs, ", ".join(board["radio"]))))
     console.print(table)
 
 

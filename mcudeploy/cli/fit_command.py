@@ -34,6 +34,7 @@ _HOW = {
     metavar="NAME,NAME,...",
     help="Boards to compare, or files of boards; by default all that `mcudeploy boards` lists.",
 )
+@click.option("--all", "emulated", is_flag=True, help="Compare also boards that exist in an emulator only.")
 @planning_options("max_overhead", *READING)
 @output_options
 @click.pass_context
@@ -42,6 +43,7 @@ def fit(
     *,
     model: Path,
     boards: str | None,
+    emulated: bool,
     options: Options,
     output: Output,
 ) -> None:
@@ -53,18 +55,20 @@ def fit(
     from mcudeploy.commands import checking
 
     with output.progress() as progress:
-        fitted = checking.fit_model(model, _named(boards), options, progress)
+        fitted = checking.fit_model(model, _named(boards, emulated), options, progress)
     report = output.result(fitted, table)
     if not any(found["fits"] for found in report["boards"]):
         context.exit(FitError.exit_code)
 
 
-def _named(names: str | None) -> tuple[Board, ...]:
-    """The boards named in a list; all boards if there is no list."""
-    from mcudeploy.boards.board import list_boards, load_board
+def _named(names: str | None, emulated: bool) -> tuple[Board, ...]:
+    """The boards named in a list; without a list those to buy, or with `emulated` all."""
+    from mcudeploy.boards.board import catalogue, every_board, load_board
 
+    if names is not None and emulated:
+        raise UsageError("--boards and --all exclude each other")
     if names is None:
-        return list_boards()
+        return every_board() if emulated else catalogue()
     known = [name.strip() for name in names.split(",")]
     if not all(known):
         raise UsageError("--boards names boards, separated by commas")

@@ -31,6 +31,8 @@ COMPILER_PACKAGES = {
     "riscv64-unknown-elf": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
     "host": "gcc",
 }
+_UNREACHABLE = "HTTPClientError"
+"""PlatformIO's word for a registry that does not answer."""
 _TIMEOUT_S = 900
 _VERSION_S = 20.0
 _OVERFLOW = re.compile(r"region [`'](\w+)' overflowed by (\d+) bytes")
@@ -161,6 +163,14 @@ def _build_board(project: Project, sources: Path, ready: Path) -> Sizes:
 def _build_framework(project: Project, sources: Path, ready: Path) -> Sizes:
     command = framework.run_command(sources, "-j", str(os.cpu_count() or 1))
     status, log = run_logged(command, users_environment(), sources)
+    if status != 0 and _UNREACHABLE in log and project.board.framework is not None:
+        name, platform = project.board.name, project.board.framework.platform
+        raise BuildError(
+            f"the firmware for {name} needs PlatformIO's platform {platform} and its packages, and the "
+            "registry did not answer. Where there is a network, "
+            f"`pio pkg install -g -p {platform}` installs the platform; `mcudeploy build` with "
+            "--library-only or --for needs none."
+        )
     if status != 0:
         raise explain(project, log)
     return framework.keep(sources, ready, log, project.board)

@@ -179,6 +179,7 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
         "mcudeploy.boards.board.family", lambda name: (_board(name),) if name == "tiny" else family(name)
     )
     monkeypatch.setattr("mcudeploy.boards.board.list_boards", lambda: (_board("tiny"),))
+    monkeypatch.setattr("mcudeploy.boards.board.catalogue", lambda: (_board("tiny"),))
     checks = [
         Check("arm-none-eabi-gcc", True, "12.2", ""),
         Check("qemu-system-arm", True, "7.2", "", "emulator"),

@@ -88,6 +88,7 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
             "hardware": True,
             "flashers": ["openocd", "st-flash", "pyocd", "probe-rs", "dfu-util"],
             "emulator": "netduinoplus2",
+            "radio": [],
         }
     ]
 

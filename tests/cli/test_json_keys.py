@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).parent / "json_keys.txt"
 QUICK = "--time-limit 0.3"
 COMMANDS = (
     "quantize float.onnx --data samples.npz -o m.onnx",
-    "boards",
+    "boards --all",
     "boards --explain stm32f405",
     "doctor",
     "devices",

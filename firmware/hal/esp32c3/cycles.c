@@ -1,4 +1,4 @@
-/* The cycle counter of an ESP32-C3: the core lacks mcycle and has counters of its own. */
+/* The cycle counter of an ESP32-C3: the core lacks mcycle and has private counters. */
 #include <stdint.h>
 
 #include "hal_parts.h"

@@ -1,0 +1,116 @@
+"""Boards of PlatformIO whose facts are shipped, so that they need neither a platform nor a network.
+
+Their file is boards/platformio/boards.toml.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mcudeploy.common.resources import resource_dir
+
+_ALIKE = 3
+_CUTOFF = 0.75
+Bytes = Annotated[int, Field(gt=0)]
+
+
+class PioBoard(BaseModel):
+    """The used facts of a manifest. `ram` and `flash` are bytes, `clock` is Hz, `upload` is the uploader."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    platform: str
+    mcu: str
+    cpu: str = ""
+    clock: Annotated[int, Field(gt=0)]
+    ram: Bytes
+    flash: Bytes
+    frameworks: tuple[str, ...]
+    usb_ids: tuple[str, ...] = ()
+    upload: str = ""
+    needs_port: bool = False
+    radio: tuple[Literal["wifi", "bluetooth", "zigbee", "thread"], ...] = ()
+
+    def manifest(self) -> dict[str, Any]:
+        """Return the facts in the form of PlatformIO's manifests."""
+        return {
+            "name": self.name,
+            "frameworks": self.frameworks,
+            "build": {
+                "mcu": self.mcu,
+                "cpu": self.cpu,
+                "f_cpu": self.clock,
+                "hwids": [it.split(":") for it in self.usb_ids],
+            },
+            "upload": {
+                "maximum_ram_size": self.ram,
+                "maximum_size": self.flash,
+                "require_upload_port": self.needs_port,
+            },
+        }
+
+
+class _PioFile(BaseModel):
+    platforms: Mapping[str, str]
+    boards: Mapping[str, PioBoard]
+
+
+@cache
+def _file() -> _PioFile:
+    text = (resource_dir("boards") / "platformio" / "boards.toml").read_text("utf-8")
+    return _PioFile.model_validate(tomllib.loads(text))
+
+
+def pio_boards() -> Mapping[str, PioBoard]:
+    """Return the shipped boards by PlatformIO's id."""
+    return _file().boards
+
+
+def radios(name: str) -> tuple[str, ...]:
+    """Return the radios of the board `pio:<id>`; none for boards whose facts do not state them."""
+    board = pio_boards().get(name.removeprefix("pio:"))
+    return board.radio if board is not None and name.startswith("pio:") else ()
+
+
+def source_of(board: PioBoard) -> str:
+    """Return the origin of a board's facts."""
+    return f"manifest of PlatformIO's platform {board.platform} {_file().platforms[board.platform]}"
+
+
+def question_of(name: str, names: tuple[str, ...]) -> str:
+    """Return the question for an unknown name whether `nearest` boards are meant; empty if there are none."""
+    near = nearest(name, names)
+    return f"Is it {' or '.join(near)}? " if near else ""
+
+
+def nearest(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return up to three boards that an unknown name may mean: of `names`, or `pio:<id>`.
+
+    First a part of a board's name, then the start of a microcontroller's, or else names that are alike.
+    """
+    wanted = _plain(name.removeprefix("pio:").partition(":")[0])
+    if not wanted:
+        return ()
+    known: dict[str, tuple[str, ...]] = {it: (_plain(it.removeprefix("pio:")),) for it in names}
+    known |= {f"pio:{key}": (_plain(key), _plain(it.mcu)) for key, it in pio_boards().items()}
+    within = [it for it, (plain, *_) in known.items() if wanted in plain]
+    chips = [it for it, (_, *mcu) in known.items() if mcu and mcu[0].startswith(wanted)]
+    if within or chips:
+        return tuple(dict.fromkeys([*within, *chips]))[:_ALIKE]
+    plain = [word for words in known.values() for word in words]
+    close = difflib.get_close_matches(wanted, plain, _ALIKE, _CUTOFF)
+    alike = [it for word in close for it, words in known.items() if word in words]
+    return tuple(dict.fromkeys(alike))[:_ALIKE]
+
+
+def _plain(name: str) -> str:
+    """Return a name without case and signs."""
+    return re.sub("[^a-z0-9]", "", name.lower())
