@@ -26,13 +26,12 @@ STAND_INS = {
     "cortex-m0plus": "cortex-m0",
     "cortex-m23": "cortex-m0",
     "native": "rv32imafc",
-    "rv32imc": "rv32imafc",
     "xtensa-lx6": "rv32imafc",
     "xtensa-lx7": "rv32imafc",
 }
 """Cores without a table, and the core whose code is most similar.
 
-For the last four it is portable C with an FPU, which rv32imc lacks: its float32 takes longer.
+For the last three it is portable C with an FPU.
 """
 Unit = Literal["instructions", "cycles"]
 """The unit of times: executed instructions, or cycles of the core's cycle model."""
