@@ -14,7 +14,12 @@ from mcudeploy.boards.board import load_board
 
 FOLDER = Path(__file__).parent
 CHIPS = tuple(sorted(it.stem for it in FOLDER.glob("*.json")))
-CHIP_OF = {"nano33ble": "nrf52840", "stm32f746-disco": "stm32f746", "stm32l476-disco": "stm32l476"}
+CHIP_OF = {
+    "esp32c3-usb": "esp32c3",
+    "nano33ble": "nrf52840",
+    "stm32f746-disco": "stm32f746",
+    "stm32l476-disco": "stm32l476",
+}
 """Boards that are not called like their chip."""
 BOARDS = (*CHIPS, *CHIP_OF)
 IN_UNICORN = tuple(it for it in BOARDS if load_board(it).core.startswith("cortex-"))

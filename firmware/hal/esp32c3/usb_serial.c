@@ -1,0 +1,45 @@
+/* The USB serial port that an ESP32-C3 has in hardware (USB Serial/JTAG), in place of a UART. It has no baud rate.
+ *
+ * The port hands 64 bytes at a time to the host, or what it has when it is told that a message is complete: here at
+ * the zero that ends a frame.
+ */
+#include <stdint.h>
+
+#include "hal_parts.h"
+#include "registers.h"
+
+/* ESP32-C3 Technical Reference Manual: USB Serial/JTAG Controller */
+#define USB_DEVICE_EP1 0x0u
+#define USB_DEVICE_EP1_CONF 0x4u
+#define USB_DEVICE_EP1_CONF_WR_DONE (1u << 0)
+#define USB_DEVICE_EP1_CONF_SERIAL_IN_EP_DATA_FREE (1u << 1)
+#define USB_DEVICE_EP1_CONF_SERIAL_OUT_EP_DATA_AVAIL (1u << 2)
+
+void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
+{
+    (void)clock_hz;
+    (void)baud;
+    while (uart_receive_ready(base)) { /* what came before this program is no frame */
+        (void)uart_receive(base);
+    }
+}
+
+int32_t uart_receive_ready(uintptr_t base)
+{
+    return (reg_read(base + USB_DEVICE_EP1_CONF) & USB_DEVICE_EP1_CONF_SERIAL_OUT_EP_DATA_AVAIL) != 0u;
+}
+
+uint8_t uart_receive(uintptr_t base)
+{
+    return (uint8_t)reg_read(base + USB_DEVICE_EP1);
+}
+
+void uart_send(uintptr_t base, uint8_t byte)
+{
+    while ((reg_read(base + USB_DEVICE_EP1_CONF) & USB_DEVICE_EP1_CONF_SERIAL_IN_EP_DATA_FREE) == 0u) {
+    }
+    reg_write(base + USB_DEVICE_EP1, byte);
+    if (byte == 0u) {
+        reg_write(base + USB_DEVICE_EP1_CONF, USB_DEVICE_EP1_CONF_WR_DONE);
+    }
+}
