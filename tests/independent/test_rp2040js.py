@@ -22,7 +22,7 @@ UNMODELLED = {"SSI 0x10"}
 
 def ran(model: Path, emulated: Emulated, folder: Path) -> dict[str, Any]:
     """Return the report of a run on the emulated board."""
-    board = emulated.board_file("rp2040", folder)
+    board = emulated.board_file("rp2040", folder, patience=4)
     line = f"run {model} --board {board} --port {emulated.url} --trust-board --no-split --json"
     result = CliRunner().invoke(cli, line)
     assert result.exit_code == 0, result.output

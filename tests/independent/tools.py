@@ -60,7 +60,7 @@ class Emulated:
         answer: dict[str, object] = json.loads(ask(self.loader, b"?"))
         return answer
 
-    def board_file(self, name: str, folder: Path, patience: float = 1) -> Path:
+    def board_file(self, name: str, folder: Path, patience: float) -> Path:
         """Write the file of a shipped board whose only flasher is the emulator's boot loader."""
         text = (resource_dir("boards") / f"{name}.toml").read_text(encoding="utf-8")
         words = [sys.executable, str(HERE / "upload.py"), self.form, str(self.loader), "{elf}"]
