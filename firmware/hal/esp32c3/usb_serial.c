@@ -1,7 +1,7 @@
 /* The USB serial port that an ESP32-C3 has in hardware (USB Serial/JTAG), in place of a UART. It has no baud rate.
  *
  * The port hands 64 bytes at a time to the host, or what it has when it is told that a message is complete: here at
- * the zero that ends a frame.
+ * the zero that ends a frame, and at the end of a line.
  */
 #include <stdint.h>
 
@@ -39,7 +39,7 @@ void uart_send(uintptr_t base, uint8_t byte)
     while ((reg_read(base + USB_DEVICE_EP1_CONF) & USB_DEVICE_EP1_CONF_SERIAL_IN_EP_DATA_FREE) == 0u) {
     }
     reg_write(base + USB_DEVICE_EP1, byte);
-    if (byte == 0u) {
+    if (byte == 0u || byte == (uint8_t)'\n') {
         reg_write(base + USB_DEVICE_EP1_CONF, USB_DEVICE_EP1_CONF_WR_DONE);
     }
 }
