@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-import socket
 import subprocess
-import sys
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -14,15 +12,11 @@ from click.testing import CliRunner
 from mcudeploy.cli.main import cli
 from mcudeploy.ir.interval import Interval
 from mcudeploy.toolchain import flash_commands
-from mcudeploy.toolchain.firmware_build import platformio_environment
 from mcudeploy.toolchain.flash_tools import Attached
 from tests.chips.models import small_model
 from tests.chips.programs import built, deployed
 from tests.independent.tools import PYTHON, esp32c3, require
-from tests.independent.upload import FORMS, ask
 
-PRINTS_S = 60.0
-"""Seconds of this computer between two texts of the program."""
 COUNTED = 256
 """labwired's cycle counter adds this for each instruction."""
 
@@ -41,28 +35,6 @@ def test_a_network_runs_and_is_verified(tmp_path: Path) -> None:
     assert report["latency"]["value"] / COUNTED > report["macs"]
     assert 100 < report["stack_bytes"] < 4096
     assert report["arena_bytes"] < report["static_ram_bytes"] < 4096
-
-
-def test_the_project_of_init_passes_its_self_test(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    line = f"init {project} {small_model(tmp_path / 'small.onnx')} --board esp32c3 --no-split"
-    result = CliRunner().invoke(cli, line)
-    assert result.exit_code == 0, result.output
-    environment = platformio_environment(tmp_path / "core")
-    command = [sys.executable, "-m", "platformio", "run", "-d", project, "-e", "esp32c3"]
-    subprocess.run(command, check=True, capture_output=True, env=environment)
-    image = FORMS["esp32c3"](project / ".pio/build/esp32c3/firmware.elf")
-    with (
-        esp32c3(tmp_path) as emulated,
-        socket.create_connection(("127.0.0.1", emulated.serial)) as line_to_host,
-    ):
-        line_to_host.settimeout(PRINTS_S)
-        assert ask(emulated.loader, image) == "started"
-        line_to_host.sendall(b"x")  # the emulator runs while it owes an answer
-        printed = b""
-        while not printed.endswith(b" us\r\n"):
-            printed += line_to_host.recv(4096)
-    assert printed.startswith(b"small: self-test passed, 0 outputs differ\r\n"), printed
 
 
 def test_espressifs_tool_agrees_on_the_memories_and_takes_the_command_line(tmp_path: Path) -> None:
