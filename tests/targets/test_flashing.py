@@ -116,6 +116,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Board], Path]
         ("esp32s3", "esptool",
          ["esptool --chip esp32s3 elf2image -o DIR/firmware.esp.bin DIR/firmware.elf",
           "esptool --chip esp32s3 --port /dev/ttyACM1 write_flash 0x10000 DIR/firmware.esp.bin"]),
+        ("esp32c3", "esptool",
+         ["esptool --chip esp32c3 --port /dev/ttyACM1 write_flash 0x0 DIR/firmware.bin"]),
     ],
 )  # fmt: skip
 def test_command_lines(
