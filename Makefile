@@ -66,7 +66,7 @@ $(VENV)/.packages: .ci/packages
 
 $(VENV)/.independent: .ci/independent | $(VENV)/.ready
 	@.ci/independent $(VENV)
-	@touch $@
+	@ls $(VENV)/independent/*.missing >/dev/null 2>&1 || touch $@
 
 $(VENV)/.ready: pyproject.toml .ci/venv | $(VENV)/.packages
 	@PYTHON="$(PYTHON)" .ci/venv $(VENV)
