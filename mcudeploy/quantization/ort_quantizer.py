@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 import onnx
-from onnx import ModelProto
+from onnx import ModelProto, helper, numpy_helper
 
 from mcudeploy import __version__
 from mcudeploy.common.errors import DeployError, ModelError
@@ -68,6 +68,7 @@ def prepare(proto: ModelProto, folder: Path) -> Path:
     except Exception as error:  # onnxruntime has no common base of its errors
         raise ModelError(f"ONNX Runtime does not prepare the model: {_first_line(error)}") from error
     model = onnx.load(prepared)
+    _set_biases_apart(model)
     taken = {node.name for node in model.graph.node}
     for at, node in enumerate(model.graph.node):
         if not node.name:
@@ -79,6 +80,33 @@ def prepare(proto: ModelProto, folder: Path) -> Path:
             taken.add(node.name)
     onnx.save(model, prepared)
     return prepared
+
+
+def _set_biases_apart(model: ModelProto) -> None:
+    """Add the biases of transposed convolutions of groups by a separate Add.
+
+    ONNX Runtime's quantiser has a scale for each channel of a group, and fails at a bias for all channels.
+    """
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    for node in nodes:
+        model.graph.node.append(node)
+        groups = next((item.i for item in node.attribute if item.name == "group"), 1)
+        if node.op_type != "ConvTranspose" or groups == 1 or len(node.input) < 3:
+            continue
+        weights, bias = (constants.get(name) for name in node.input[1:3])
+        if weights is None or bias is None:
+            continue
+        apart = model.graph.node[-1]
+        output, name = apart.output[0], f"{apart.output[0]}/bias"
+        shaped = bias.reshape(-1, *(1,) * (weights.ndim - 2))
+        model.graph.initializer.append(numpy_helper.from_array(shaped, name))
+        del apart.input[2:]
+        apart.output[0] = f"{output}/without bias"
+        model.graph.node.append(
+            helper.make_node("Add", [apart.output[0], name], [output], f"{node.name}/bias")
+        )
 
 
 def _with_constants(proto: ModelProto) -> ModelProto:

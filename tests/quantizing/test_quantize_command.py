@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner, Result
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from small_floats import classifier, folder_of, images, two_inputs
 
 from mcudeploy import frontend
@@ -73,6 +73,30 @@ def test_a_float_model_runs_verified_in_int8(folder: Path) -> None:
     inputs = {"inputs": [folder / "x.npy"], "expected": []}
     np.save(folder / "x.npy", images(1))
     ran = reports.run_model(folder / "q.onnx", Target(load_board("host")), Options(time_limit=1), **inputs)
+    assert ran["verified"], ran["reason"]
+
+
+def test_a_transposed_convolution_of_groups_with_a_bias(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    weights, bias = rng.normal(size=(8, 2, 3, 3)), rng.normal(size=4)
+    node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], "up", group=2, strides=[2, 2])
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("x", (1, 8, 6, 6)), ("y", (1, 4, 13, 13)))
+    )
+    constants = [numpy_helper.from_array(it.astype(np.float32), n) for n, it in (("w", weights), ("b", bias))]
+    graph = helper.make_graph([node], "up", [x], [y], constants)
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        tmp_path / "f.onnx",
+    )
+    np.save(tmp_path / "x.npy", rng.normal(size=(20, 1, 8, 6, 6)).astype(np.float32))
+    paths = [str(tmp_path / name) for name in ("f.onnx", "x.npy", "q.onnx")]
+    report = report_of(f"{paths[0]} --data {paths[1]} -o {paths[2]}")
+    assert report["outputs"][0]["sqnr_db"] > 25
+    ran = reports.run_model(
+        tmp_path / "q.onnx", Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[]
+    )
     assert ran["verified"], ran["reason"]
 
 
