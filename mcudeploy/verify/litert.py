@@ -65,7 +65,7 @@ def compare_with_litert(
         return LiteRtVerdict(not_run="it runs files without --state and --bind")
     if find_spec("ai_edge_litert") is None:
         return LiteRtVerdict(not_run="pip install 'mcudeploy[litert]'")
-    inputs = [[_in_file(it, sample.inputs[it.name]) for it in graph.own_inputs()] for sample in samples]
+    inputs = [[as_in_file(it, sample.inputs[it.name]) for it in graph.own_inputs()] for sample in samples]
     borders = graph.own_outputs()
     try:
         wanted = Interpreter("LiteRT", __name__).run(model.path, inputs, len(borders))
@@ -78,7 +78,7 @@ def compare_with_litert(
     for place, border in enumerate(borders):
         if contents.outputs[place] in open_ended:
             continue
-        expected = [_as_here(border, run[place]) for run in wanted]
+        expected = [as_computed(border, run[place]) for run in wanted]
         own = [from_device(border, graph.tensors[border.tensor], run[border.tensor]) for run in outputs]
         extent = range_of(expected)
         worst = max(difference(*pair).worst for pair in zip(own, expected, strict=True))
@@ -92,8 +92,8 @@ def compare_with_litert(
     return LiteRtVerdict(len(samples), max(shares), tuple(reasons))
 
 
-def _in_file(border: GraphIO, values: Array) -> Array:
-    """An input as the file declares it: see `GraphIO.declared`."""
+def as_in_file(border: GraphIO, values: Array) -> Array:
+    """Return an input as the file declares it: see `GraphIO.declared`."""
     if border.declared is None:
         return values
     stated, limits = border.declared.quantization, np.iinfo(border.declared.dtype)
@@ -101,8 +101,8 @@ def _in_file(border: GraphIO, values: Array) -> Array:
     return np.asarray(np.clip(integers, limits.min, limits.max), border.declared.dtype)
 
 
-def _as_here(border: GraphIO, values: Array) -> Array:
-    """An output of LiteRT as the program has it."""
+def as_computed(border: GraphIO, values: Array) -> Array:
+    """Return an output of LiteRT as the program has it."""
     if border.declared is None:
         return values
     return dequantize(values.astype(np.int64), border.declared.quantization)

@@ -16,10 +16,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "frontend" / "tflite"))
 from flat_cases import window
 from flat_files import NONE, RELU, RELU6, RELU_N1_TO_1, SAME, VALID, FlatFile, FlatTensor
 
-_KINDS = ("INT8", "INT8", "UINT8", "FLOAT32")
+_KINDS = ("INT8", "INT8", "UINT8", "INT16", "FLOAT32")
 _MOST_ELEMENTS = 1200
 _SPREAD = 40.0
-"""The standard deviation of stored values that scales are drawn for, in steps."""
+"""The standard deviation of stored values that scales are drawn for, in steps of 8 bits."""
+_WIDER = 200
+"""Steps of 16 bits in one of 8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,14 @@ class Sketch:
     def floats(self) -> bool:
         return self.kind == "FLOAT32"
 
+    @property
+    def wide(self) -> bool:
+        return self.kind == "INT16"
+
+    @property
+    def spread(self) -> float:
+        return _SPREAD * _WIDER if self.wide else _SPREAD
+
     def pick(self, options: Sequence[Any]) -> Any:
         return options[int(self.random.integers(len(options)))]
 
@@ -67,6 +77,7 @@ class Sketch:
         if self.floats:
             return self.file.add(*shape)
         zero = self.integer(-50, 50) if zero is None else zero
+        zero = 0 if self.wide else zero
         zero += 128 if self.kind == "UINT8" else 0
         return self.file.add(*shape, kind=self.kind, scale=(scale,), zero_point=(zero,))
 
@@ -91,6 +102,10 @@ class Sketch:
     def bias(self, source: int, weights: int, count: int) -> int:
         if self.floats:
             return self.file.constant(self.random.normal(0, 1, count), np.float32)
+        if self.wide:
+            values = self.random.integers(-2000 * _WIDER, 2000 * _WIDER, count)
+            scales = np.float32(self.scale(source)) * np.asarray(self.tensor(weights).scale, np.float32)
+            return self.file.constant(values, np.int64, scale=scales, zero_point=[0] * len(scales))
         return self.file.bias(source, weights, count)
 
     def summed(self, source: int, terms: int) -> float:
@@ -162,7 +177,7 @@ def _dense(s: Sketch) -> None:
     x = s.any()
     depth, channels = prod(s.shape(x)), s.integer(1, 12)
     w = s.weights(channels, depth, axis=0)
-    if s.kind == "INT8":  # a scale for each channel is of later versions of the operator
+    if s.kind in ("INT8", "INT16"):  # a scale for each channel is of later versions of the operator
         w = s.file.weights(channels, depth, axis=None, scale=0.01)
     y = s.result(1, channels, scale=s.summed(x, depth))
     options = {"FusedActivationFunction": s.activation()}
@@ -192,7 +207,7 @@ def _partner(s: Sketch, x: int, scale: float, zero: Sequence[int] = ()) -> int:
         return s.file.constant(s.random.normal(0, 1, own), np.float32)
     limits = np.iinfo(s.kind.lower())
     values = s.random.integers(limits.min, limits.max + 1, own)
-    point = zero or [s.integer(-20, 20) + (128 if s.kind == "UINT8" else 0)]
+    point = zero or [0 if s.wide else s.integer(-20, 20) + (128 if s.kind == "UINT8" else 0)]
     return s.file.constant(values, limits.dtype, scale=[scale], zero_point=point)
 
 
@@ -200,7 +215,7 @@ def _binary(s: Sketch) -> None:
     x, op = s.any(), s.pick(("ADD", "ADD", "SUB", "MUL"))
     b = _partner(s, x, s.near(s.scale(x)))
     scales = s.scale(x), s.scale(b)
-    scale = scales[0] * scales[1] * _SPREAD if op == "MUL" else sqrt(scales[0] ** 2 + scales[1] ** 2)
+    scale = scales[0] * scales[1] * s.spread if op == "MUL" else sqrt(scales[0] ** 2 + scales[1] ** 2)
     y = s.result(*s.shape(x), scale=s.near(scale))
     inputs = [x, b] if s.random.random() < 0.7 or s.shape(x) != s.shape(b) else [b, x]
     s.add(op, inputs, y, FusedActivationFunction=s.activation())
@@ -217,7 +232,7 @@ _OF_FLOATS = ("ABS", "COS", "FLOOR", "NEG", "SIGN", "SIN", "SQUARE", "TANH")
 
 def _unary(s: Sketch) -> None:
     x = s.any()
-    op = s.pick(("RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH", "HARD_SWISH"))
+    op = s.pick(("RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH", *(() if s.wide else ("HARD_SWISH",))))
     options = {"Alpha": s.pick((0.1, 0.25, 0.01))} if op == "LEAKY_RELU" else {}
     if s.floats and s.random.random() < 0.6:
         op, options = s.pick(_OF_FLOATS), {}
@@ -226,10 +241,13 @@ def _unary(s: Sketch) -> None:
     scale, zero = s.near(s.scale(x)), None
     if op in ("LOGISTIC", "TANH") and not s.floats:
         scale, zero = (1 / 256, -128) if op == "LOGISTIC" else (1 / 128, 0)
+        scale = 1 / 32768 if s.wide else scale
     s.add(op, [x], s.result(*s.shape(x), scale=scale, zero=zero), **options)
 
 
 def _prelu(s: Sketch) -> None:
+    if s.wide:
+        raise LookupError("not of int16")
     x = s.any(4)
     channels = s.shape(x)[3]
     if s.floats:
@@ -243,7 +261,12 @@ def _prelu(s: Sketch) -> None:
 
 def _softmax(s: Sketch) -> None:
     x = s.any()
-    s.add("SOFTMAX", [x], s.result(*s.shape(x), scale=1 / 256, zero=-128), Beta=s.pick((1.0, 1.0, 0.5)))
+    s.add(
+        "SOFTMAX",
+        [x],
+        s.result(*s.shape(x), scale=1 / (32768 if s.wide else 256), zero=-128),
+        Beta=s.pick((1.0, 1.0, 0.5)),
+    )
 
 
 def _requantise(s: Sketch) -> None:
@@ -257,7 +280,7 @@ def _concat(s: Sketch) -> None:
     x = s.any()
     shape, axis = s.shape(x), s.integer(1, len(s.shape(x)) - 1)
     others = [it for it in s.values if _but(s.shape(it), axis) == _but(shape, axis)]
-    if s.kind == "INT8":
+    if s.kind in ("INT8", "INT16"):
         others = [
             it for it in others if s.tensor(it).scale == s.tensor(x).scale and _zero(s, it) == _zero(s, x)
         ]
@@ -286,6 +309,7 @@ def _reduce(s: Sketch) -> None:
     x = s.any()
     rank = len(s.shape(x))
     op = s.pick(("MEAN", "REDUCE_MAX", "REDUCE_MIN", *(["SUM"] if s.floats else [])))
+    op = "MEAN" if s.wide else op
     axes = s.pick(([1, 2], [1, 2], [rank - 1], [1], [1, 2, 3])) if rank == 4 else [rank - 1]
     keep = bool(s.pick((True, False)))
     made = [1 if axis in axes else size for axis, size in enumerate(s.shape(x))]
@@ -351,6 +375,8 @@ def _resize(s: Sketch) -> None:
 
 
 def _blocks(s: Sketch) -> None:
+    if s.wide:
+        raise LookupError("LiteRT has no blocks of int16")
     x = s.any(4)
     _, rows, cols, channels = s.shape(x)
     if channels % 4 == 0:
@@ -385,7 +411,7 @@ def draw_flat(seed: int) -> DrawnFile:
     s = Sketch(random, kind, FlatFile(random=random))
     for _ in range(s.pick((1, 1, 2))):
         shape = (1, s.integer(2, 9), s.integer(2, 9), s.integer(1, 6))
-        s.inputs.append(s.result(*shape, scale=s.near(0.03)))
+        s.inputs.append(s.result(*shape, scale=s.near(0.03 / _WIDER if s.wide else 0.03)))
     s.values += s.inputs
     weights = np.array([weight for _, weight in _LAYERS])
     for _ in range(s.integer(1, 9)):

@@ -108,12 +108,24 @@ def reduction(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def blocks(writer: Writer, operator: TfliteOperator) -> None:
-    """DEPTH_TO_SPACE and SPACE_TO_DEPTH: blocks of pixels as channels, row by row."""
-    source, size = writer.input(operator, 0), operator.integer("BlockSize")
-    op = "DepthToSpace" if operator.op == "DEPTH_TO_SPACE" else "SpaceToDepth"
+    """DEPTH_TO_SPACE and SPACE_TO_DEPTH: blocks of pixels as channels, row by row.
+
+    ONNX Runtime has its operators of these names for few types, so the move is a transposition of blocks.
+    """
+    source, result, size = writer.input(operator, 0), writer.output(operator), operator.integer("BlockSize")
+    if len(source.shape) != 4 or size < 1:
+        raise Unsupported(f"blocks of {size} in a tensor of {len(source.shape)} dimensions")
+    count, rows, cols, channels = source.shape
+    if operator.op == "DEPTH_TO_SPACE":
+        apart, fits = (count, rows, cols, size, size, channels // size**2), channels % size**2 == 0
+    else:
+        apart = (count, rows // size, size, cols // size, size, channels)
+        fits = rows % size == 0 and cols % size == 0
+    if not fits:
+        raise Unsupported(f"{rows} x {cols} x {channels} values are no blocks of {size} x {size}")
 
     def move(names: list[str]) -> list[str]:
-        image = writer.channels_first(names[0], source)
-        return [writer.channels_last(writer.node(op, [image], blocksize=size))]
+        swapped = writer.node("Transpose", [writer.reshaped(names[0], apart)], perm=(0, 1, 3, 2, 4, 5))
+        return [writer.reshaped(swapped, result.shape)]
 
-    moved(writer, [source], [writer.output(operator)], move)
+    moved(writer, [source], [result], move)
