@@ -41,8 +41,9 @@ docs: $(VENV)/.ready ## the documentation site, in site/; fails for links that l
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 .PHONY: docs-test
-docs-test: $(VENV)/.ready $(VENV)/.packages ## run the commands of all tutorials: 10 minutes, for once a week
+docs-test: $(VENV)/.ready $(VENV)/.packages ## run the commands of all tutorials: 15 minutes, for once a week
 	$(BIN)/python benchmarks/tutorials.py
+	$(BIN)/python benchmarks/tutorials.py --pages docs/first-evening
 
 .PHONY: dist
 dist: $(VENV)/.ready ## wheel and sdist, built twice and compared, in dist/

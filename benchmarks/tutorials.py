@@ -1,4 +1,4 @@
-"""Runs the tutorials of docs/tutorials unchanged.
+"""Runs the tutorials of docs/tutorials, or of another folder, unchanged.
 
     python benchmarks/tutorials.py [NAME...] [--pages docs/tutorials]
 

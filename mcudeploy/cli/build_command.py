@@ -182,18 +182,36 @@ def init(
 @device_options
 @click.argument("model", required=False, type=InputModel())
 @planning_options()
+@click.option(
+    "--elf",
+    type=InputFile(),
+    help="Write this program, which you have built, as the board takes it.",
+)
 @click.option("--dry-run", is_flag=True, help="Build, then print the commands that would write the board.")
 @output_options
-def flash(*, model: Path | None, target: Target, options: Options, dry_run: bool, output: Output) -> None:
+def flash(
+    *,
+    model: Path | None,
+    target: Target,
+    options: Options,
+    elf: Path | None,
+    dry_run: bool,
+    output: Output,
+) -> None:
     """Write the firmware of MODEL to the board.
 
     Without MODEL, write the measurer: the program that times operators for `tune`.
     """
+    if elf is not None and model is not None:
+        raise UsageError("--elf names the program: leave out MODEL")
     from mcudeploy.commands import commands as api
 
     with output.progress() as progress:
         progress.stage(f"flashing {target.board.name}")
-        flashed = api.flash_board(model, target, options, dry_run)
+        if elf is not None:
+            flashed = api.flash_program(elf, target, dry_run)
+        else:
+            flashed = api.flash_board(model, target, options, dry_run)
     output.result(flashed, tables.flash)
 
 

@@ -58,7 +58,16 @@ _OPTIONS = {
             "--measurers",
             "--link",
         ),
-        *("--frames", "--dry-run", "--guards", "--timing", "--hardware-map", "--patience", "--trust-board"),
+        *(
+            "--frames",
+            "--elf",
+            "--dry-run",
+            "--guards",
+            "--timing",
+            "--hardware-map",
+            "--patience",
+            "--trust-board",
+        ),
     ],
     "Model": [
         "--shape",

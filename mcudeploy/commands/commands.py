@@ -41,6 +41,7 @@ from mcudeploy.report import chart
 from mcudeploy.report.outputs import read_labels, require_labels
 from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
+from mcudeploy.toolchain.flashing import flash as write_program
 from mcudeploy.toolchain.ports import attached_by, find_port
 from mcudeploy.verify.litert import compare_with_litert
 from mcudeploy.verify.micro import micro_reasons, require_micro
@@ -204,9 +205,33 @@ def flash_board(path: Path | None, target: Target, options: Options, dry_run: bo
         require_port(target)
     firmware = build_bench(target) if path is None else plan_model(path, target.board, options).build(target)
     if dry_run:
-        return Flashed(firmware, target.port, _flasher(target), _flash_commands(target, firmware.elf))
+        commands = _flash_commands(target, firmware.elf)
+        return Flashed(target.board, firmware, target.port, _flasher(target), commands)
     with open_device(target, firmware) as device:
-        return Flashed(firmware, None if target.emulated else device.port, _flasher(target))
+        port = None if target.emulated else device.port
+        return Flashed(target.board, firmware, port, _flasher(target))
+
+
+def flash_program(elf: Path, target: Target, dry_run: bool) -> Flashed:
+    """Write a program that the user has built, an ELF file; `dry_run` only names the commands.
+
+    Raises UsageError for a board that is not hardware, and FlashError for a file that is no program for it.
+    """
+    board = target.board
+    if not target.is_real:
+        raise UsageError(f"--elf writes programs to hardware: {board.name} is emulated here")
+    port = target.port or _port_of(target)
+    if dry_run:
+        return Flashed(board, None, port, _flasher(target), _flash_commands(target, elf))
+    write_program(board, elf, attached_by(board, port, target.probe), target.flasher)
+    return Flashed(board, None, port, _flasher(target))
+
+
+def _port_of(target: Target) -> str | None:
+    """The port of the attached board; None if none is found, as a boot loader's drive has no port."""
+    with suppress(BoardNotFoundError):
+        return find_port(target.board, target.probe)
+    return None
 
 
 def _flasher(target: Target) -> str | None:
@@ -221,10 +246,7 @@ def _flash_commands(target: Target, elf: Path) -> list[list[str]]:
     """
     if target.emulated:
         return [qemu_command(target.board, elf, ("-serial", "tcp:127.0.0.1:4405,server=on,wait=on"))]
-    port = target.port
-    if port is None:
-        with suppress(BoardNotFoundError):
-            port = find_port(target.board, target.probe)
+    port = target.port or _port_of(target)
     return flash_commands(target.board, elf, attached_by(target.board, port, target.probe), target.flasher)
 
 

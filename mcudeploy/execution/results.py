@@ -97,9 +97,12 @@ class Initialised:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flashed:
-    """Firmware on a board, or for a dry run the commands that would write it there."""
+    """A program on a board, or for a dry run the commands that would write it there. `firmware`: ours, if it
+    is.
+    """
 
-    firmware: Firmware
+    board: Board
+    firmware: Firmware | None
     port: str | None
     flasher: str | None
     commands: Sequence[Sequence[str]] | None = None

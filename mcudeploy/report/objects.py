@@ -238,10 +238,10 @@ def _(result: Initialised) -> JsonObject:
 @report_of.register
 def _(result: Flashed) -> JsonObject:
     return {
-        "board": result.firmware.board.name,
+        "board": result.board.name,
         "port": result.port,
         "flasher": result.flasher,
-        "firmware_hash": f"{result.firmware.hash:08x}",
+        "firmware_hash": f"{result.firmware.hash:08x}" if result.firmware else None,
         "commands": [list(line) for line in result.commands] if result.commands else None,
     }
 

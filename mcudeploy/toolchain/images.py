@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from elftools.common.exceptions import ELFError
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
@@ -79,7 +80,10 @@ def _record(kind: int, address: int, data: bytes) -> str:
 def _loaded(elf: Path) -> list[tuple[int, bytes]]:
     """Return (load address, bytes) of the loaded sections, by address."""
     with elf.open("rb") as stream:
-        file = ELFFile(stream)
+        try:
+            file = ELFFile(stream)
+        except ELFError as error:
+            raise FlashError(f"{elf.name} is no ELF file: {error}") from error
         segments = [it for it in file.iter_segments() if it["p_type"] == "PT_LOAD"]
         found = []
         for section in file.iter_sections():

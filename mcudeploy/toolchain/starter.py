@@ -57,6 +57,7 @@ def starter_files(
         "emulate": emulate,
         "emulator": _emulator(board) if emulate else "",
         "uploads": any(isinstance(it, OpenOcd) for it in board.flashers),
+        "flashers": " or ".join(it.tool for it in board.flashers),
         "stated": board.framework is not None or board in list_boards(),
     }
     made = {"README.md": "project.md", "mcudeploy.toml": "mcudeploy.toml"}
