@@ -48,18 +48,18 @@ def test_opsets_that_are_not_read(op: str, opset: int, way_out: str, tmp_path: P
 
 
 def test_operators_of_another_set_are_named(tmp_path: Path) -> None:
-    model = model_of(helper.make_node("SVMRegressor", ["x"], ["y"], domain="ai.onnx.ml"))
+    model = model_of(helper.make_node("FeatureVectorizer", ["x"], ["y"], domain="ai.onnx.ml"))
     model.opset_import[0].domain = "ai.onnx.ml"
     with pytest.raises(ModelError) as caught:
         load(save(model, tmp_path))
     (problem,) = caught.value.problems
-    assert problem.op == "ai.onnx.ml::SVMRegressor"
+    assert problem.op == "ai.onnx.ml::FeatureVectorizer"
     assert "hummingbird-ml" in problem.reason
 
 
 def test_versions_that_are_stated_twice(tmp_path: Path) -> None:
     """skl2onnx writes equal entries; ONNX Runtime reads them."""
-    learned = helper.make_node("SVMRegressor", ["x"], ["y"], "learned", domain="ai.onnx.ml")
+    learned = helper.make_node("FeatureVectorizer", ["x"], ["y"], "learned", domain="ai.onnx.ml")
     model = model_of(node("Relu", "x", "y"))
     model.opset_import.extend([helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)])
     assert load(save(model, tmp_path)).operators
@@ -68,7 +68,7 @@ def test_versions_that_are_stated_twice(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         load(save(model, tmp_path))
     (problem,) = caught.value.problems
-    assert (problem.node, problem.op) == ("learned", "ai.onnx.ml::SVMRegressor")
+    assert (problem.node, problem.op) == ("learned", "ai.onnx.ml::FeatureVectorizer")
     assert "hummingbird-ml converts" in problem.reason
     model.opset_import.append(helper.make_opsetid("ai.onnx", 13))
     with pytest.raises(ModelError, match="the versions 13 and 17 of the ONNX operator set"):
