@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend.reader import read
 from mcudeploy.planner.plan_options import Options
@@ -111,3 +112,24 @@ def test_hostile_names_are_printable(tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "hostile.onnx")
     (note,) = (it for it in read(tmp_path / "hostile.onnx").notes if "classes" in it)
     assert note.isprintable()
+
+
+def without_output(model: onnx.ModelProto) -> None:
+    del model.graph.node[-1].output[:]
+
+
+def with_a_number_for_names(model: onnx.ModelProto) -> None:
+    model.graph.node[-1].attribute[0].CopyFrom(helper.make_attribute("classlabels_strings", 3))
+
+
+def with_too_few_classes(model: onnx.ModelProto) -> None:
+    model.graph.initializer[0].dims[0] = 5
+
+
+@pytest.mark.parametrize("damage", [without_output, with_a_number_for_names, with_too_few_classes])
+def test_damaged_files_are_refused(damage: Any, tmp_path: Path) -> None:
+    model = onnx.load(table(tmp_path))
+    damage(model)
+    onnx.save(model, tmp_path / "damaged.onnx")
+    with pytest.raises(ModelError):
+        read(tmp_path / "damaged.onnx")

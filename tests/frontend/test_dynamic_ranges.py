@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,4 +97,38 @@ def test_other_readers_of_the_integers_are_refused(tmp_path: Path) -> None:
     model.graph.output.append(helper.make_tensor_value_info(product.output[0], TensorProto.INT32, [1, 7]))
     onnx.save(model, path)
     with pytest.raises(ModelError, match="scales that are computed at run time"):
+        load(path)
+
+
+@pytest.mark.parametrize("make", [layers, recurrent])
+def test_damaged_nodes_are_refused(make: Any, tmp_path: Path) -> None:
+    """Nodes without inputs and outputs, or without some."""
+    path = tmp_path / "dynamic.onnx"
+    quantize_dynamic(make(tmp_path), path)
+    model = onnx.load(path)
+    for node in model.graph.node:
+        for field in (node.input, node.output):
+            whole = list(field)
+            for count in range(1, len(whole)):  # the last ones may be optional
+                field[:] = whole[:count]
+                onnx.save(model, path)
+                with suppress(ModelError):
+                    load(path)
+            del field[:]
+            onnx.save(model, path)
+            with pytest.raises(ModelError):
+                load(path)
+            field[:] = whole
+
+
+@pytest.mark.parametrize("make", [layers, recurrent])
+def test_weights_without_dimensions_are_refused(make: Any, tmp_path: Path) -> None:
+    path = tmp_path / "dynamic.onnx"
+    quantize_dynamic(make(tmp_path), path)
+    model = onnx.load(path)
+    for tensor in model.graph.initializer:
+        if tensor.data_type == TensorProto.INT8 and len(tensor.dims) > 1:
+            tensor.CopyFrom(numpy_helper.from_array(np.int8(1), tensor.name))
+    onnx.save(model, path)
+    with pytest.raises(ModelError):
         load(path)

@@ -29,11 +29,10 @@ def with_numbers(proto: ModelProto) -> tuple[str, ...]:
     Texts that something else than a label needs stay, and are refused when the file is checked.
     """
     graph = proto.graph
-    learned = {entry.domain for entry in proto.opset_import}
-    if ML_DOMAIN not in learned:
+    if ML_DOMAIN not in {entry.domain for entry in proto.opset_import}:
         return ()
-    names = _numbered(graph)
-    names = _unzipped(graph) or names
+    numbered = _numbered(graph)
+    names = _unzipped(graph) or numbered
     if not names:
         return ()
     shown = ", ".join(f"{at} {printable(name)}" for at, name in enumerate(names[:_MOST_NAMES]))
@@ -46,12 +45,12 @@ def _unzipped(graph: GraphProto) -> tuple[str, ...]:
     outputs = {value.name: value for value in graph.output}
     names: tuple[str, ...] = ()
     for node in graph.node:
-        if node.op_type != "ZipMap" or node.domain != ML_DOMAIN or node.output[0] not in outputs:
+        is_map = node.op_type == "ZipMap" and node.domain == ML_DOMAIN and len(node.output) == 1
+        if not is_map or node.output[0] not in outputs:
             continue
-        labels = {item.name: helper.get_attribute_value(item) for item in node.attribute}
-        texts = [text.decode("utf-8", "replace") for text in labels.get("classlabels_strings", ())]
-        names = tuple(texts or map(str, labels.get("classlabels_int64s", ())))
         name = node.output[0]
+        texts = [_decoded(text) for item in node.attribute for text in item.strings]
+        names = tuple(texts or [str(number) for item in node.attribute for number in item.ints])
         node.CopyFrom(helper.make_node("Identity", node.input[:1], [name], node.name))
         outputs[name].CopyFrom(helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, len(names)]))
     return names
@@ -63,9 +62,10 @@ def _numbered(graph: GraphProto) -> tuple[str, ...]:
     read = _first_inputs(graph.node, "ArrayFeatureExtractor")
     for tensor in graph.initializer:
         if tensor.data_type == TensorProto.STRING and tensor.name in read:
-            names = tuple(text.decode("utf-8", "replace") for text in tensor.string_data)
-            numbers = np.arange(len(names)).reshape(tuple(tensor.dims))
-            tensor.CopyFrom(numpy_helper.from_array(numbers, tensor.name))
+            names = tuple(map(_decoded, tensor.string_data))
+            numbers = numpy_helper.from_array(np.arange(len(names)), tensor.name)
+            numbers.dims[:] = tensor.dims
+            tensor.CopyFrom(numbers)
     for node in graph.node:
         if node.domain == ML_DOMAIN and node.op_type in _NUMBERS:
             names = _labelled(node) or names
@@ -91,9 +91,13 @@ def _labelled(node: NodeProto) -> tuple[str, ...]:
     texts = next((item for item in node.attribute if item.name == "classlabels_strings"), None)
     if texts is None or not texts.strings:
         return ()
-    names = tuple(text.decode("utf-8", "replace") for text in texts.strings)
+    names = tuple(map(_decoded, texts.strings))
     others = [item for item in node.attribute if item.name not in (texts.name, _NUMBERS[node.op_type])]
     numbers = helper.make_attribute(_NUMBERS[node.op_type], range(len(names)), attr_type=AttributeProto.INTS)
     del node.attribute[:]
     node.attribute.extend((*others, numbers))
     return names
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "replace")

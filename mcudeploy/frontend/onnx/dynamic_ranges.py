@@ -25,6 +25,8 @@ _PRODUCTS = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
 _LSTM = "DynamicQuantizeLSTM"
 _LSTM_INPUTS = 8
 """Inputs of ONNX's LSTM; scales and zero points of both weights follow."""
+_RANGE = 1, 3
+"""Inputs and outputs of a DynamicQuantizeLinear, which makes integers, a scale and a zero point."""
 _LEFT_OVER = ("Cast", "DynamicQuantizeLinear", "Mul", *_PRODUCTS)
 
 
@@ -71,10 +73,10 @@ class _DynamicProducts:
         self.constants = [numpy_helper.from_array(_FLAT, _FLAT_NAME)]
 
     def replaced(self, node: NodeProto) -> list[NodeProto]:
-        """The nodes instead of this one; none if it stays."""
-        if node.op_type in _PRODUCTS and not node.domain:
+        """The nodes instead of this one; none if it stays, as a malformed one does."""
+        if node.op_type in _PRODUCTS and not node.domain and len(node.input) > 2 and node.output:
             return self._product(node)
-        if node.op_type == _LSTM and node.domain == "com.microsoft":
+        if node.op_type == _LSTM and node.domain == "com.microsoft" and node.output:
             return self._lstm(node)
         return []
 
@@ -85,11 +87,11 @@ class _DynamicProducts:
         scaled = None if cast is None else self._reader(cast.output[0], "Mul")
         if source is None or source.op_type != "DynamicQuantizeLinear" or cast is None or scaled is None:
             return []
-        if len(node.input) < 3 or node.input[2] != source.output[2]:
+        if (len(source.input), len(source.output)) != _RANGE or node.input[2] != source.output[2]:
             return []
         scale = self._weight_scale(scaled, cast.output[0], source.output[1])
         weights = node.input[1]
-        if scale is None or weights not in self.shapes:
+        if scale is None or len(self.shapes.get(weights, ())) < 2:
             return []
         zero = node.input[3] if len(node.input) > 3 else ""
         axis = len(self.shapes[weights]) - 1 if node.op_type == "MatMulInteger" else 0
@@ -104,25 +106,27 @@ class _DynamicProducts:
     def _reader(self, name: str, op: str) -> NodeProto | None:
         """The single reader of a value, if it is this operator."""
         readers = self.readers.get(name, [])
-        alone = len(readers) == 1 and name not in self.outputs and readers[0].op_type == op
-        return readers[0] if alone else None
+        if len(readers) != 1 or name in self.outputs or readers[0].op_type != op or not readers[0].output:
+            return None
+        return readers[0]
 
     def _weight_scale(self, scaled: NodeProto, product: str, source_scale: str) -> str | None:
         """The constant that multiplies the scale of the activation and then the product."""
         for name in scaled.input:
             both = self.makers.get(name)
             if name != product and both is not None and both.op_type == "Mul" and source_scale in both.input:
-                (other,) = [it for it in both.input if it != source_scale] or [""]
-                return other if other in self.shapes else None
+                return next((it for it in both.input if it != source_scale and it in self.shapes), None)
         return None
 
     def _lstm(self, node: NodeProto) -> list[NodeProto]:
         """An LSTM whose weights have a scale for each direction, or for each channel of the only one."""
+        if len(node.input) != _LSTM_INPUTS + 4:
+            return []
         inputs = [*node.input[:_LSTM_INPUTS]]
         made = []
         for position, parameters in ((1, node.input[8:10]), (2, node.input[10:12])):
             weights, (scale, zero) = node.input[position], parameters
-            if weights not in self.shapes or scale not in self.shapes:
+            if len(self.shapes.get(weights, ())) != 3 or scale not in self.shapes:
                 return []
             shape, count = self.shapes[weights], prod(self.shapes[scale])
             axes = {shape[0]: 0} | ({shape[2]: 2} if shape[0] == 1 else {})
