@@ -19,7 +19,7 @@ from mcudeploy.ir.opdef import (
 )
 from mcudeploy.ops.conv_constants import FOUR
 from mcudeploy.ops.int16 import INT16, TwiceScale, logistic_table, require_int16
-from mcudeploy.ops.lstm_int8 import LSTM_GATES, MOST_CELL_BITS, NO_CLIP, LstmResult, packed_gates
+from mcudeploy.ops.lstm_int8 import LSTM_GATES, NO_CLIP, LstmResult, packed_gates, require_states
 from mcudeploy.ops.packing import GROUP, padded
 from mcudeploy.ops.recurrent import Recurrent
 
@@ -54,8 +54,7 @@ class LstmInt16(PlainOperator):
     def __post_init__(self) -> None:
         if {len(self.multipliers), len(self.shifts)} != {2 * LSTM_GATES}:
             raise ValueError(f"{len(self.multipliers)} multipliers, {len(self.shifts)} shifts")
-        if not 0 <= self.cell_bits <= MOST_CELL_BITS:
-            raise ValueError(f"a cell state with {self.cell_bits} bits of integers")
+        require_states(self.cell_bits, self.result_scale)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """The loop nest of Recurrent."""

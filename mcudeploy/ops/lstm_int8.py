@@ -35,6 +35,8 @@ GATE_BITS = 3
 """Bits of integers of the sums of a gate."""
 MOST_CELL_BITS = 6
 NO_CLIP = 2**15
+_MOST_EXPONENT = 1
+"""Exponent of a scale by which the product of two values of 15 bits certainly fits an int32."""
 _GATE_BYTES = 2
 _STEPS_OF_INT8 = 255
 
@@ -65,10 +67,9 @@ class LstmInt8(PlainOperator):
     result: LstmResult = "steps"
 
     def __post_init__(self) -> None:
-        if len(self.scales) != 2 * LSTM_GATES or not 0 <= self.cell_bits <= MOST_CELL_BITS:
-            raise ValueError(
-                f"{len(self.scales)} scales, a cell state with {self.cell_bits} bits of integers"
-            )
+        if len(self.scales) != 2 * LSTM_GATES:
+            raise ValueError(f"{len(self.scales)} scales")
+        require_states(self.cell_bits, self.result_scale)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """The loop nest of Recurrent."""
@@ -142,6 +143,14 @@ class LstmInt8(PlainOperator):
             "tails": steps * fours * sum(length % GROUP > 0 for length in products),
         }
         return lambda _: each
+
+
+def require_states(cell_bits: int, result_scale: TwiceScale) -> None:
+    """Raise ValueError for bits that a cell state cannot have, or a scale by which h could overflow."""
+    if not 0 <= cell_bits <= MOST_CELL_BITS:
+        raise ValueError(f"a cell state with {cell_bits} bits of integers")
+    if result_scale.exponent > _MOST_EXPONENT:
+        raise ValueError("the scale of its state is too small: it could overflow 32 bits")
 
 
 def packed_gates(weights: ConstantArray) -> NDArray[np.int32]:

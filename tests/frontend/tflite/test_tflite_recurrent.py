@@ -97,9 +97,10 @@ def test_a_program_of_an_lstm_of_integers_is_verified_operator_by_operator(make:
     [
         (IntegerLstm(cell=0.0003), "the scale of its cell state is 0.0003; TFLite needs 2^-15"),
         (IntegerLstm(cell=2.0**-8), "the scale of its cell state"),
+        (IntegerLstm(state=(2.0**-31, 0), hidden=(2.0**-31, 0)), "the scale of its state is too small"),
     ],
 )
-def test_cell_states_of_integers_that_are_not_supported(of: IntegerLstm, words: str, tmp_path: Path) -> None:
+def test_states_of_integers_that_are_not_supported(of: IntegerLstm, words: str, tmp_path: Path) -> None:
     for make in (integer_lstm, int16_lstm):
         file = FlatFile()
         with pytest.raises(ModelError) as refused:
