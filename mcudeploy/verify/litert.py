@@ -37,6 +37,7 @@ Array = NDArray[Any]
 
 _FLOAT_SHARE = 0.1
 _QUANTIZED_SHARE = 0.5
+_CONVERSIONS = ("DEQUANTIZE", "QUANTIZE")
 _DETECTION = "TFLite_Detection_PostProcess"
 """LiteRT does not write the boxes beyond the number of those it has, which is the last output."""
 
@@ -84,7 +85,7 @@ def compare_with_litert(
         worst = max(difference(*pair).worst for pair in zip(own, expected, strict=True))
         if worst > FLOAT_FLOOR:
             shares.append(worst / extent if extent else 1.0)
-        if worst > _allowed(border, extent, share):
+        if worst > _allowed(border, share * extent, _step(contents, contents.outputs[place])):
             reasons.append(
                 f"output {printable(border.name)!r} differs from LiteRT's reference kernels by {worst:g}; "
                 f"its range is {extent:g}"
@@ -113,10 +114,20 @@ def _is_quantized(contents: Contents) -> bool:
     return any(tensor.scales is not None for tensor in contents.tensors)
 
 
-def _allowed(border: GraphIO, extent: float, share: float) -> float:
+def _step(contents: Contents, number: int) -> float:
+    """The coarsest step of a tensor and, if it is converted from integers, of these; 0 for floats."""
+    makers = (it for it in contents.operators if number in it.outputs and it.op in _CONVERSIONS)
+    numbers = [number, *(read for it in makers for read in it.inputs)]
+    scales = (contents.tensors[it].scales for it in numbers)
+    return max((scale for it in scales if it is not None for scale in it.scale), default=0.0)
+
+
+def _allowed(border: GraphIO, share: float, step: float) -> float:
+    """The largest difference of an output: `share` of its range, or 4 steps if these are more."""
     if border.dtype in ("int32", "int64", "bool"):
         return inf
-    return max(share * extent, FLOAT_FLOOR if border.dtype.startswith("float") else OUTPUT_LSB)
+    least = max(FLOAT_FLOOR, OUTPUT_LSB * step) if border.dtype.startswith("float") else OUTPUT_LSB
+    return max(share, least)
 
 
 def _main(model: str, inputs: str, outputs: str) -> None:

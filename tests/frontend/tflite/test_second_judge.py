@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from flat_cases import network
@@ -47,6 +48,22 @@ def test_a_wrong_translation_is_seen(product: Path, tmp_path: Path, monkeypatch:
     command = ["build", str(product), "--board", "stm32f405", "-o", str(tmp_path / "lib"), "--library-only"]
     result = CliRunner().invoke(cli, [*command, "--time-limit", "0.3"])
     assert result.exit_code == OutputsDifferError.exit_code and not (tmp_path / "lib").exists()
+
+
+def test_a_step_of_a_float_output_is_a_rounding(tmp_path: Path) -> None:
+    """LiteRT rounds 0.3 steps to 0, and so has an output without a range."""
+    pytest.importorskip("ai_edge_litert.interpreter")
+    f = FlatFile()
+    x, y, z = f.int8(1, 1, scale=0.3, zero=0), f.int8(1, 1, scale=1.0, zero=0), f.add(1, 1)
+    w = f.constant(np.array([[1]]), np.int8, scale=[1.0], zero_point=[0])
+    f.operator("FULLY_CONNECTED", [x, w, -1], y)
+    f.operator("DEQUANTIZE", [y], z)
+    np.save(tmp_path / "x.npy", np.ones((1, 1), np.int8))
+    report = reports.run_model(
+        f.save(tmp_path, [x], [z]), HOST, QUICK, inputs=[tmp_path / "x.npy"], expected=[]
+    )
+    assert report["litert"]["share_of_range"] == 1
+    assert report["verified"], report["reason"]
 
 
 def test_a_program_without_a_second_judge_says_so(product: Path, monkeypatch: pytest.MonkeyPatch) -> None:
