@@ -261,8 +261,7 @@ def measure_model(
     """Time every operator of a model on the device; the input is drawn from the seed.
 
     Unless a plan is given, kernel variants without a time are timed first, and the plan uses the fastest.
-    Raises ConfigError if the
-    target does not support this `timing`.
+    Raises ConfigError if the target does not support this `timing`.
     """
     options = _counted(options, timing, target)
     require_port(target)

@@ -71,7 +71,7 @@ class Firmware:
         return self.sizes.static_ram_bytes
 
 
-_NO_RAM = (".stack", ".skipped")
+_NO_RAM = (".stack", ".skipped", ".data_image")
 """Sections without content that reserve no RAM: the rest of it, and addresses of flash (data_bus.ld)."""
 
 

@@ -18,7 +18,7 @@ from mcudeploy.common.errors import BuildError, DeployError, FitError
 from mcudeploy.common.programs import find_program, python_module
 from mcudeploy.toolchain import cache, framework
 from mcudeploy.toolchain.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
-from mcudeploy.toolchain.project import Project, SoftEngine, assemble
+from mcudeploy.toolchain.project import CONSTANTS, Project, SoftEngine, assemble
 from mcudeploy.toolchain.tools import ending, run_tool
 
 HOST_FLAGS = (
@@ -234,7 +234,7 @@ def explain(project: Project, log: str) -> DeployError:
     overflows = _OVERFLOW.findall(log)
     if overflows:
         # The linker repeats a region for every section that no longer fits: the last figure is the total.
-        missing = {region: int(count) for region, count in overflows}
+        missing = {"flash" if name == CONSTANTS else name: int(count) for name, count in overflows}
         sizes = {"flash": board.flash_bytes} | {it.name: it.bytes for it in board.memories}
         stated = {name: f" ({sizes[name]} B)" if name in sizes else "" for name in missing}
         parts = (f"{name}{stated[name]} is {count} B too small" for name, count in missing.items())

@@ -29,6 +29,8 @@ For tests: it overwrites bytes that nobody may read (firmware/hal/dma_soft.c).
 _SOFT_ENGINE = "dma_soft.c"
 _DRIVER_INTERFACE = "mcud_dma.h"
 _CORE_INTERFACES = ("mcud_cores.h", "mcud_unit.h")  # one HAL may serve both
+CONSTANTS = "constants"
+"""The linker's region of flash where constants are read, if code is read elsewhere."""
 _INTERFACES = (
     "mcud_cores.h",
     "mcud_hal.h",
@@ -281,7 +283,7 @@ def memory_script(board: Board) -> str:
         f"  {name} ({access}) : ORIGIN = {region.origin:#010x}, LENGTH = {region.bytes:#x}"
         for name, access, region in (
             ("flash", "rx", board.flash),
-            *(() if board.flash.constants_origin is None else (("constants", "r", board.flash.constants),)),
+            *(() if board.flash.constants_origin is None else ((CONSTANTS, "r", board.flash.constants),)),
             *((it.name, "rwx", it) for it in board.memories),
             *((f"{it.name}_stack", "rw", it.stack) for it in board.units if it.stack is not None),
         )

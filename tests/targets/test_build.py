@@ -180,6 +180,24 @@ def test_too_much_flash_names_the_bytes(cache: Path) -> None:
     assert fits.flash_bytes == fits.code_bytes + fits.weights_bytes + tables_and_data
 
 
+@pytest.mark.parametrize("qualifier", ["const", ""])
+def test_too_much_flash_names_the_bytes_where_constants_have_another_address(
+    qualifier: str, cache: Path
+) -> None:
+    """A table of constants, or of variables whose first values are in flash."""
+    board = load_board("esp32c3")
+    size = board.flash.bytes if qualifier else board.memories[0].bytes - board.stack_bytes - 1000
+    rest = "" if qualifier else f"const unsigned char rest[{board.flash.bytes - size}] = {{1}};\n"
+    used = "send(table + receive(), 1);" + ("" if qualifier else " send(rest + receive(), 1);")
+    declared = f"extern {qualifier} unsigned char table[]; extern const unsigned char rest[];\n"
+    boot = BOOT.replace("hal_init();", f"hal_init(); {used}").replace("int main", f"{declared}int main")
+    tables = f"{declared}{qualifier} unsigned char table[{size}] = {{1}};\n{rest}"
+    with pytest.raises(FitError, match=r"esp32c3: flash \(4194304 B\) is \d{3,4} B too small \("):
+        build_firmware(
+            board, FILES | {"boot.c": boot, "weights.c": tables}, [], emulate=False, measurer=False
+        )
+
+
 def test_sizes_tell_weights_tables_and_code_apart(cache: Path) -> None:
     declare = "extern const int weights[]; extern const int *const model[]; extern unsigned char arena[];\n"
     files = FILES | {
