@@ -50,8 +50,18 @@ def interpolated_function(function: TableFunction, scale: float, result_scale: f
     """int16[513]: the function at 512 steps between the least and the largest input, and at the largest.
 
     Entries are shifted against the error of the interpolation in the middle of their step. The arithmetic
-    is TFLite's, in float32. `scale` is that of the input.
+    is TFLite's, in float32. `scale` is that of the input. Raises ValueError for results beyond float32, of
+    which TFLite makes entries of 0.
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = _entries(function, scale, result_scale)
+    if not np.all(np.isfinite(whole[:-1])):
+        raise ValueError(f"{function} of inputs up to {scale * INT16.max:g} is beyond float32")
+    return np.asarray(np.clip(whole, INT16.min, INT16.max), np.int16)
+
+
+def _entries(function: TableFunction, scale: float, result_scale: float) -> _Floats:
+    """Whole numbers, before they are clipped."""
     source, target = np.float32(scale), np.float32(result_scale)
     least, most = source * np.float32(INT16.min), source * np.float32(INT16.max)
     step = (most - least) / np.float32(TABLE_SIZE - 1)
@@ -65,7 +75,7 @@ def interpolated_function(function: TableFunction, scale: float, result_scale: f
     whole = _rounded(samples)
     between = _rounded((nexts + whole[:-1]) / np.float32(2))
     whole[:-1] -= _rounded((between - _rounded(middles)) / np.float32(2))
-    return np.asarray(np.clip(whole, INT16.min, INT16.max), np.int16)
+    return whole
 
 
 def _rounded(values: _Floats) -> _Floats:
@@ -74,8 +84,7 @@ def _rounded(values: _Floats) -> _Floats:
 
 
 def _exp(x: _Floats, _: np.float32) -> _Floats:
-    with np.errstate(over="ignore"):
-        return np.exp(x.astype(np.float64)).astype(np.float32)
+    return np.exp(x.astype(np.float64)).astype(np.float32)
 
 
 def _log(x: _Floats, scale: np.float32) -> _Floats:

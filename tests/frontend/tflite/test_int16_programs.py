@@ -167,3 +167,11 @@ def test_extremes_of_several_scales(tmp_path: Path) -> None:
         return [a, b], [y]
 
     assert "the scales of its operands and its result differ" in refused(make, tmp_path)
+
+
+def test_a_table_of_results_beyond_float32(tmp_path: Path) -> None:
+    def make(f: FlatFile) -> Any:
+        f.operator("EXP", [x := int16(f, 1, 8, scale=0.004)], y := int16(f, 1, 8))
+        return [x], [y]
+
+    assert "exp of inputs up to 131.068 is beyond float32" in refused(make, tmp_path)
