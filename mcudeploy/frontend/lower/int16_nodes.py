@@ -181,7 +181,8 @@ def _matmul(builder: Builder, node: Node) -> None:
     multiplier, shift, left_shift = (node.integer(name, 0) for name in ("multiplier", "shift", "left_shift"))
     op = MatMulInt16(multiplier, shift, left_shift, reading.op.batched, reading.op.transpose_b)
     tensor = _emitted(builder, node, op, reading.inputs)
-    builder.define(node.output, OnnxValue(tensor, reading.index, real=False))
+    shape = _result_shape(builder, node, reading.index.shape)
+    builder.define(node.output, OnnxValue(tensor, reading.index.reshape(shape), real=False))
 
 
 def _quantize(builder: Builder, node: Node) -> None:

@@ -175,3 +175,11 @@ def test_a_table_of_results_beyond_float32(tmp_path: Path) -> None:
         return [x], [y]
 
     assert "exp of inputs up to 131.068 is beyond float32" in refused(make, tmp_path)
+
+
+def test_a_product_has_the_shape_that_the_file_states(tmp_path: Path) -> None:
+    f = FlatFile()
+    a, b, y = int16(f, 1, 6, 8), int16(f, 1, 8, 5), int16(f, 5, 6, scale=0.05)
+    f.operator("BATCH_MATMUL", [a, b], y)
+    report = reports.run_model(f.save(tmp_path, [a, b], [y]), HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
