@@ -132,3 +132,18 @@ def test_weights_without_dimensions_are_refused(make: Any, tmp_path: Path) -> No
     onnx.save(model, path)
     with pytest.raises(ModelError):
         load(path)
+
+
+@pytest.mark.parametrize("changed", ["v_scale", "v_zero_point"])
+def test_parameters_along_another_axis_are_refused(changed: str, tmp_path: Path) -> None:
+    """A column of scales multiplies rows of a product, and a zero point needs a scale."""
+    path = tmp_path / "dynamic.onnx"
+    quantize_dynamic(layers(tmp_path), path, per_channel=True)
+    model = onnx.load(path)
+    (tensor,) = (it for it in model.graph.initializer if it.name == changed)
+    values = numpy_helper.to_array(tensor)
+    other = values.reshape(-1, 1) if changed == "v_scale" else values[0]
+    tensor.CopyFrom(numpy_helper.from_array(other, changed))
+    onnx.save(model, path)
+    with pytest.raises(ModelError):
+        load(path)

@@ -94,14 +94,26 @@ class _DynamicProducts:
         if scale is None or len(self.shapes.get(weights, ())) < 2:
             return []
         zero = node.input[3] if len(node.input) > 3 else ""
-        axis = len(self.shapes[weights]) - 1 if node.op_type == "MatMulInteger" else 0
-        if prod(self.shapes[scale]) not in (1, self.shapes[weights][axis]):
+        rank = len(self.shapes[weights])
+        axis, place = (rank - 1, 1) if node.op_type == "MatMulInteger" else (0, rank - 1)
+        if not self._are_of_channels((scale, zero), self.shapes[weights][axis], place):
             return []
         real = f"{node.output[0]}.weights"
         made = helper.make_node(_PRODUCTS[node.op_type], [source.input[0], real], scaled.output, node.name)
         made.attribute.extend(node.attribute)
         self.covered |= {cast.output[0], scaled.output[0]}
         return [*self._dequantized((weights, scale, zero), real, axis), made]
+
+    def _are_of_channels(self, parameters: tuple[str, str], channels: int, place: int) -> bool:
+        """Whether scale and zero point are one, or one for each channel. `place` is that of the channels
+        among the axes of the product, counted from the last one.
+        """
+        scale, zero = parameters
+        shape = self.shapes[scale]
+        count = prod(shape)
+        zeros = prod(self.shapes.get(zero, (0,))) if zero else count
+        by_channel = count == channels and len(shape) >= place and shape[-place] == count
+        return zeros == count and (count == 1 or by_channel)
 
     def _reader(self, name: str, op: str) -> NodeProto | None:
         """The single reader of a value, if it is this operator."""
