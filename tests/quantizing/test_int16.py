@@ -151,6 +151,12 @@ def in_float(d: QdqGraph) -> str:
     return d.quantized(d.node("Mul", [x, y]), 0.0001)
 
 
+def scalar(d: QdqGraph) -> str:
+    x = d.quantized("image", 0.0001)
+    axes = d.constant([0, 1, 2, 3], np.int64)
+    return d.quantized(d.node("ReduceMean", [x, axes], keepdims=0), 0.000_005)
+
+
 CASES: dict[Callable[[QdqGraph], str], set[str]] = {
     conv: {"Conv2dInt16"},
     groups: {"Conv2dInt16"},
@@ -160,6 +166,7 @@ CASES: dict[Callable[[QdqGraph], str], set[str]] = {
     sums: {"BinaryInt16"},
     pools: {"PoolInt16", "RescaleInt16", "MeanInt16"},
     means: {"MeanInt16", "RescaleInt16", "Concat"},
+    scalar: {"MeanInt16"},
     moves: {"Concat", "RescaleInt16"},
     in_float: {"Unary", "BinaryInt16"},
 }
@@ -196,6 +203,30 @@ def test_images_in_a_batch_are_computed_in_float_where_they_must(
     assert report["verified"], report["reason"]
     said = "between int16 activations Conv is computed in float32"
     assert (said in frontend.load(path).notes) == (make is conv)
+
+
+def bias_of_rows(d: QdqGraph) -> str:
+    x = d.quantized(d.node("Reshape", ["image", d.constant([5, 48], np.int64)]), 0.0001)
+    bias = d.constant(np.arange(5).reshape(5, 1), np.float32)
+    return d.quantized(d.node("Gemm", [x, d.weights(48, 5, axis=1), bias]), 0.001)
+
+
+def weights_of_scale_0(d: QdqGraph) -> str:
+    scale, zeros = d.constant(np.zeros(4), np.float32), d.constant(np.zeros(4), np.int8)
+    weights = d.node("DequantizeLinear", [d.constant(np.zeros((4, 3, 3, 3)), np.int8), scale, zeros], axis=0)
+    x = d.quantized("image", 0.0001)
+    return d.quantized(d.node("Conv", [x, weights, d.constant([1, 2, 3, 4], np.float32)]), 0.001)
+
+
+@pytest.mark.parametrize("make", [bias_of_rows, weights_of_scale_0], ids=lambda it: it.__name__)
+def test_biases_without_units_for_each_channel_are_added_in_float(
+    make: Callable[[QdqGraph], str], tmp_path: Path
+) -> None:
+    draft = QdqGraph()
+    path = draft.save(tmp_path / "m.onnx", {"image": (1, 3, 8, 10)}, make(draft))
+    assert "Conv2d" in {it.op.kind for it in frontend.load(path).operators}
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
 
 
 @pytest.mark.parametrize(("kind", "zero"), [(np.int16, 7), (np.uint16, 32768)])

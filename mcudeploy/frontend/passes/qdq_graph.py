@@ -19,6 +19,7 @@ from mcudeploy.ops.int16 import UNBOUNDED, Bounds, TwiceScale
 _DOMAINS = (*ONNX_DOMAINS, "com.microsoft")
 _CLOSE = 1e-4
 """Relative distance of the scale of a bias from the product of those of input and weights."""
+_MOST_BIAS = 2.0**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +152,20 @@ class QdqDraft:
             return np.zeros(len(units), np.int64)
         node = self._makers.get(name)
         if node is None:
-            real = self.array(name).astype(np.float64).reshape(-1)
+            stored, scale = self.array(name).astype(np.float64), np.ones(1)
         elif node.op_type == "DequantizeLinear" and converts(node):
-            stored = self.array(node.input[0]).astype(np.int64).reshape(-1)
+            stored = self.array(node.input[0]).astype(np.int64)
             scale = self.array(node.input[1]).astype(np.float64).reshape(-1)
-            if np.all(np.abs(scale / units - 1) < _CLOSE) and stored.size == len(units):
-                return stored
-            real = stored * scale
         else:
             raise UnfitError
-        if real.size != len(units):
+        if stored.size != len(units) or stored.shape[-1:] != (len(units),) or not np.all(units > 0):
             raise UnfitError
-        return np.rint(real / units).astype(np.int64)
+        if node is not None and np.all(np.abs(scale / units - 1) < _CLOSE):
+            return stored.reshape(-1).astype(np.int64)
+        steps = np.rint(stored.reshape(-1) * scale / units)
+        if not np.all(np.abs(steps) < _MOST_BIAS):
+            raise UnfitError
+        return steps.astype(np.int64)
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -172,7 +175,7 @@ class QdqDraft:
 
     def constant(self, value: NDArray[Any]) -> str:
         name = self.name()
-        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        self.initializers.append(numpy_helper.from_array(value, name))
         return name
 
     def node(

@@ -157,8 +157,7 @@ def _clipped(draft: QdqDraft, node: NodeProto, scale: float) -> Bounds:
         if node.attribute:  # of old operator sets
             raise UnfitError
         bounds = [
-            float(draft.array(name).reshape(-1)[0]) if name else None
-            for name in (*node.input[1:3], "", "")[:2]
+            float(draft.array(name).item()) if name else None for name in (*node.input[1:3], "", "")[:2]
         ]
         low = -inf if bounds[0] is None else bounds[0]
         high = inf if bounds[1] is None else bounds[1]
