@@ -267,7 +267,7 @@ def check_operators(
             found,
             expected[rows.lo : rows.hi],
             None if mask is None else mask[rows.lo : rows.hi],
-            least_tolerance(graph.references.get(operator.output)),
+            least_tolerance(graph.references.get(operator.output), graph.tensors[operator.output].dtype),
         )
         result[operator.name] = result[operator.name].merge(diff) if operator.name in result else diff
     return result

@@ -141,21 +141,20 @@ def operator_stands(diff: Difference, dtype: DType) -> bool:
 def output_share(graph: Graph) -> float:
     """Tolerance of float32 outputs of the whole model, as a share of the reference's range."""
     borders = (*graph.references.values(), *graph.inputs, *graph.outputs)
-    rounded = (
-        it.near or (_on_grid(it) and graph.tensors[it.tensor].dtype is DType.FLOAT32) for it in borders
-    )
-    return GRID_SHARE_OF_RANGE if any(rounded) else FLOAT_SHARE_OF_RANGE
+    rounded = any(_is_rounded(it, graph.tensors[it.tensor].dtype) for it in borders)
+    return GRID_SHARE_OF_RANGE if rounded else FLOAT_SHARE_OF_RANGE
 
 
-def least_tolerance(border: GraphIO | None) -> float:
+def least_tolerance(border: GraphIO | None, dtype: DType) -> float:
     """The least tolerance of a float32 tensor, or of integers that the reference rounds, in stored units;
     `border`: its tensor of the model, if any.
     """
-    return GRID_STEP if border is not None and (border.near or _on_grid(border)) else FLOAT_FLOOR
+    return GRID_STEP if border is not None and _is_rounded(border, dtype) else FLOAT_FLOOR
 
 
-def _on_grid(border: GraphIO) -> bool:
-    return border.dtype in ("int16", "uint16")
+def _is_rounded(border: GraphIO, dtype: DType) -> bool:
+    """Whether float32 is rounded to 16 bits, by the program that stores this type or by the reference."""
+    return border.near or (dtype is DType.FLOAT32 and border.dtype in ("int16", "uint16"))
 
 
 def output_stands(found: Array, expected: Array, dtype: DType, tolerance: Tolerance | None) -> bool:

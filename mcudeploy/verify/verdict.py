@@ -240,7 +240,9 @@ def _tolerances(graph: Graph, share: float, expected: Sequence[Outputs]) -> dict
     """
     return {
         border.tensor: Tolerance(
-            share, range_of(values[border.tensor] for values in expected), least_tolerance(border)
+            share,
+            range_of(values[border.tensor] for values in expected),
+            least_tolerance(border, graph.tensors[border.tensor].dtype),
         )
         for border in graph.outputs
         if border.near or graph.tensors[border.tensor].dtype is DType.FLOAT32

@@ -19,7 +19,9 @@ from mcudeploy import frontend
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.device.target import Target
+from mcudeploy.ir.graph import DType
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.verify.difference import FLOAT_FLOOR, least_tolerance
 from tests import reports
 
 HOST, QUICK = Target(load_board("host")), Options(time_limit=1)
@@ -191,6 +193,19 @@ def test_operators_are_within_a_step_of_onnx_runtime(make: Callable[[QdqGraph], 
     assert report["verified"], report["reason"]
     checks = report["operator_checks"].values()
     assert checks and all(it["max_abs_error"] <= 1 for it in checks)
+
+
+def test_only_values_of_int16_may_be_a_step_off(tmp_path: Path) -> None:
+    """Of float32 values, such as those of a sigmoid, a step would be 1."""
+    draft = QdqGraph()
+    path = draft.save(tmp_path / "m.onnx", {"image": (1, 3, 8, 10)}, in_float(draft))
+    graph = frontend.load(path)
+    borders = (*graph.references.values(), *graph.outputs)
+    assert {it.near for it in borders} == {False, True}
+    for border in borders:
+        dtype = graph.tensors[border.tensor].dtype
+        assert border.near == (dtype is DType.INT16)
+        assert least_tolerance(border, dtype) == (1 if border.near else FLOAT_FLOOR)
 
 
 @pytest.mark.parametrize("make", [conv, pools, sums], ids=lambda it: it.__name__)

@@ -181,8 +181,8 @@ class Builder:
         """Describe the relation of the value's tensor to the ONNX value of this name."""
         order = np.ascontiguousarray(value.index.reshape(-1), np.int32)
         stated = self.model.file_types.get(name, dtype)
-        declared, near = self.model.declared.get(name), name in self.model.near
-        return GraphIO(value.tensor, name, value.shape, stated, order, declared, near)
+        near = name in self.model.near and self.tensors[value.tensor].dtype is DType.INT16
+        return GraphIO(value.tensor, name, value.shape, stated, order, self.model.declared.get(name), near)
 
     def dequantized(self, node: Node) -> OnnxValue:
         """Lower DequantizeLinear of an activation: the stored values seen through a table."""
