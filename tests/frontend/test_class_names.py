@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
+from mcudeploy.frontend import load
 from mcudeploy.frontend.reader import read
 from mcudeploy.planner.plan_options import Options
 from tests import reports
@@ -133,3 +134,12 @@ def test_damaged_files_are_refused(damage: Any, tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "damaged.onnx")
     with pytest.raises(ModelError):
         read(tmp_path / "damaged.onnx")
+
+
+def test_other_numbers_as_texts_are_refused(tmp_path: Path) -> None:
+    model = onnx.load(table(tmp_path))
+    model.graph.node.append(helper.make_node("Cast", ["scores"], ["texts"], to=TensorProto.STRING))
+    model.graph.output.append(helper.make_tensor_value_info("texts", TensorProto.STRING, [None, 3]))
+    onnx.save(model, tmp_path / "texts.onnx")
+    with pytest.raises(ModelError):
+        load(tmp_path / "texts.onnx")

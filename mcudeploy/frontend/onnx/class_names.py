@@ -59,31 +59,38 @@ def _unzipped(graph: GraphProto) -> tuple[str, ...]:
 def _numbered(graph: GraphProto) -> tuple[str, ...]:
     """Replace texts as labels by their numbers; return the texts."""
     names: tuple[str, ...] = ()
-    read = _first_inputs(graph.node, "ArrayFeatureExtractor")
+    read, labels = _first_inputs(graph.node, "ArrayFeatureExtractor"), set[str]()
     for tensor in graph.initializer:
         if tensor.data_type == TensorProto.STRING and tensor.name in read:
             names = tuple(map(_decoded, tensor.string_data))
             numbers = numpy_helper.from_array(np.arange(len(names)), tensor.name)
             numbers.dims[:] = tensor.dims
             tensor.CopyFrom(numbers)
+            labels.add(tensor.name)
     for node in graph.node:
+        first = next(iter(node.input), "")
         if node.domain == ML_DOMAIN and node.op_type in _NUMBERS:
-            names = _labelled(node) or names
-    if not names:
-        return ()
-    for node in graph.node:
-        if node.op_type == "Cast" and node.domain in ONNX_DOMAINS:
-            for item in node.attribute:
-                if item.name == "to" and item.i == TensorProto.STRING:
-                    item.i = TensorProto.INT64
+            texts = _labelled(node)
+            names = texts or names
+            labels.update(node.output[:1] if texts else ())
+        elif first in labels:
+            labels.update(node.output)
+            if node.op_type == "Cast" and node.domain in ONNX_DOMAINS:
+                _cast_to_numbers(node)
     for value in (*graph.output, *graph.value_info):
-        if value.type.tensor_type.elem_type == TensorProto.STRING:
+        if value.name in labels and value.type.tensor_type.elem_type == TensorProto.STRING:
             value.type.tensor_type.elem_type = TensorProto.INT64
     return names
 
 
 def _first_inputs(nodes: Sequence[NodeProto], op: str) -> set[str]:
     return {node.input[0] for node in nodes if node.op_type == op and node.domain == ML_DOMAIN and node.input}
+
+
+def _cast_to_numbers(node: NodeProto) -> None:
+    for item in node.attribute:
+        if item.name == "to" and item.i == TensorProto.STRING:
+            item.i = TensorProto.INT64
 
 
 def _labelled(node: NodeProto) -> tuple[str, ...]:
