@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mcudeploy.common.resources import resource_dir
 
+_LEAST_LETTERS = 2
 _ALIKE = 3
 _CUTOFF = 0.75
 Bytes = Annotated[int, Field(gt=0)]
@@ -97,7 +98,7 @@ def nearest(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
     First a part of a board's name, then the start of a microcontroller's, or else names that are alike.
     """
     wanted = _plain(name.removeprefix("pio:").partition(":")[0])
-    if not wanted:
+    if len(wanted) < _LEAST_LETTERS:
         return ()
     known: dict[str, tuple[str, ...]] = {it: (_plain(it.removeprefix("pio:")),) for it in names}
     known |= {f"pio:{key}": (_plain(key), _plain(it.mcu)) for key, it in pio_boards().items()}

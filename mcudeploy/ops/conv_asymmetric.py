@@ -36,6 +36,7 @@ def asymmetric_kernel(
     weights, offsets = _in_bytes(constants.weights)
     zero_point = requantize.quantization_of(source).zero_point
     small = replace(constants, weights=weights)
+    _require_range(small, offsets)
     rounding: dict[str, ParamValue] = {"quant.left_shift": 0} | numbers
     fields = window_fields(conv, source, output)
     scratch = conv.kernel_shape[0] * OFFSET_BYTES
@@ -74,6 +75,14 @@ def asymmetric_kernel(
 
     scratch += padded(values, GROUP)
     return KernelCall("conv2d_s8_asymmetric", params, scratch, form=_form(conv), counts=counts_of)
+
+
+def _require_range(constants: ConvConstants, offsets: NDArray[np.int16]) -> None:
+    """Raise ValueError if products with bytes, or those with the offset, could exceed 32 bits on the way."""
+    rows = np.abs(constants.weights.reshape(len(offsets), -1).astype(np.int64))
+    parts = rows.sum(axis=1) + rows.shape[1] * np.abs(offsets.astype(np.int64))
+    if np.any(np.abs(constants.bias.astype(np.int64)) + 256 * parts > requantize.INT32_MAX):
+        raise ValueError("its sums could exceed 32 bits: convert the model with int8 weights")
 
 
 def _form(conv: Conv2d) -> str:

@@ -39,7 +39,7 @@ def svm_classifier(node: NodeProto, make: Maker) -> bool:
     _require_plain(make)
     labels, sizes = class_labels(make, "classlabels_ints"), list(make.attributes.get("vectors_per_class", ()))
     count, pairs = len(labels), list(combinations(range(len(labels)), 2))
-    if count < 2 or len(sizes) != count or sum(sizes) < 1:
+    if count < 2 or len(sizes) != count or sum(sizes) < 1 or min(sizes) < 0:
         raise Unsupported("it has no support vectors of each class: export a linear model in its stead")
     ends = np.cumsum([0, *sizes])
     coefficients = _floats(make, "coefficients")
