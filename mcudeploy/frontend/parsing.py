@@ -63,9 +63,12 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
         raise ModelError(f"{path} is not an ONNX file, or it is truncated: {fault}{way_in(path)}") from fault
     if not proto.graph.node and not proto.graph.output:
         raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one{way_in(path)}")
-    notes = with_numbers(proto)
-    proto = put_right(proto)
-    notes += (dynamic_ranges.NOTE,) if dynamic_ranges.in_floats(proto) else ()
+    try:
+        notes = with_numbers(proto)
+        proto = put_right(proto)
+        notes += (dynamic_ranges.NOTE,) if dynamic_ranges.in_floats(proto) else ()
+    except UnicodeDecodeError as fault:
+        raise ModelError(f"{path} has a name that is not UTF-8: a damaged file") from fault
     amended = amend(proto, choices)
     notes += amended.notes
     return Parsed(proto, states=amended.states, functions=amended.functions, notes=notes)

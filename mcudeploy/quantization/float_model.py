@@ -116,7 +116,7 @@ def float_nodes(path: Path) -> list[FloatNode]:
         names = tuple(name for name in operator.onnx_nodes if made.get(name) not in _CONVERSIONS)
         if names and any(tensor.dtype is DType.FLOAT32 for tensor in tensors):
             found.append(FloatNode(names, "+".join(made.get(name, "?") for name in names)))
-    return found
+    return list(dict.fromkeys(found))
 
 
 def left_float(found: Sequence[FloatNode]) -> str:

@@ -38,13 +38,13 @@ def svm_classifier(node: NodeProto, make: Maker) -> bool:
     """Replace SVMClassifier: each pair of classes has a score and gives a vote; most votes are the label."""
     _require_plain(make)
     labels, sizes = class_labels(make, "classlabels_ints"), list(make.attributes.get("vectors_per_class", ()))
-    count, pairs = len(labels), list(combinations(range(len(labels)), 2))
-    if count < 2 or len(sizes) != count or sum(sizes) < 1 or min(sizes) < 0:
+    count, vectors_in_all = len(labels), sum(sizes)
+    if count < 2 or len(sizes) != count or vectors_in_all < 1 or min(sizes) < 0:
         raise Unsupported("it has no support vectors of each class: export a linear model in its stead")
-    ends = np.cumsum([0, *sizes])
-    coefficients = _floats(make, "coefficients")
-    if coefficients.size != (count - 1) * ends[-1] or _floats(make, "rho").size < len(pairs):
-        raise Unsupported(f"its coefficients do not fit {ends[-1]} vectors of {count} classes")
+    coefficients, rho = _floats(make, "coefficients"), _floats(make, "rho")
+    if coefficients.size != (count - 1) * vectors_in_all or rho.size < count * (count - 1) // 2:
+        raise Unsupported(f"its coefficients do not fit {vectors_in_all} vectors of {count} classes")
+    pairs, ends = list(combinations(range(count), 2)), np.cumsum([0, *sizes])
     coefficients = coefficients.reshape(count - 1, -1)
     weights = np.zeros((int(ends[-1]), len(pairs)), np.float32)
     votes = np.zeros((len(pairs), count), np.float32)
@@ -54,8 +54,8 @@ def svm_classifier(node: NodeProto, make: Maker) -> bool:
             weights[vectors, pair] = coefficients[rival, vectors]
         votes[pair, one], votes[pair, other] = 1, -1
     kernel = _kernel(node, make, int(ends[-1]))
-    rho = _floats(make, "rho")[: len(pairs)]
-    scores = make.add("Add", make.add("MatMul", kernel, make.constant(weights)), make.constant(rho))
+    scores = make.add("MatMul", kernel, make.constant(weights))
+    scores = make.add("Add", scores, make.constant(rho[: len(pairs)]))
     for_one = make.add("Cast", make.add("Less", make.constant(0.0), scores), to=TensorProto.FLOAT)
     against = [sum(other == at for _, other in pairs) for at in range(count)]
     counted = make.add("Add", make.add("MatMul", for_one, make.constant(votes)), make.constant(against))
