@@ -268,3 +268,26 @@ def test_quantize_writes_int16_that_runs_in_integers(tmp_path: Path, monkeypatch
     assert "Conv2dInt16" in kinds and "Conv2d" not in kinds
     report = reports.run_model(tmp_path / "q.onnx", HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
+
+
+def test_a_convolution_that_is_the_output_runs_in_integers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The quantiser renames its result, and states no shape for it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    weights = numpy_helper.from_array(rng.normal(size=(4, 3, 3, 3)).astype(np.float32), "w")
+    node = helper.make_node("Conv", ["x", "w"], ["y"], "last", pads=[1, 1, 1, 1])
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, depth, 8, 8))
+        for name, depth in (("x", 3), ("y", 4))
+    )
+    graph = helper.make_graph([node], "last", [x], [y], [weights])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "m.onnx")
+    np.save("x.npy", rng.normal(size=(20, 1, 3, 8, 8)).astype(np.float32))
+    arguments = ["quantize", "m.onnx", "--data", "x.npy", "-o", "q.onnx", "--activations", "int16", "--json"]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.stderr
+    assert not json.loads(result.stdout)["float_nodes"]
+    report = reports.run_model(tmp_path / "q.onnx", HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]

@@ -78,7 +78,7 @@ def in_integers(proto: ModelProto, gridded: Gridded) -> IntegerModel:
     result = ModelProto()
     result.CopyFrom(proto)
     del result.graph.value_info[:]
-    for value in shape_inference.infer_shapes(gridded.proto).graph.value_info:
+    for value in shape_inference.infer_shapes(_in_known_domain(gridded.proto)).graph.value_info:
         own = result.graph.value_info.add()
         own.CopyFrom(value)
         if value.name in gridded.types:
@@ -96,6 +96,16 @@ def in_integers(proto: ModelProto, gridded: Gridded) -> IntegerModel:
     if DOMAIN not in {entry.domain for entry in result.opset_import}:
         result.opset_import.append(helper.make_opsetid(DOMAIN, 1))
     return IntegerModel(result, tuple(sorted(draft.floats)))
+
+
+def _in_known_domain(proto: ModelProto) -> ModelProto:
+    """The model with ONNX's DequantizeLinear for weights, whose shapes inference does not know otherwise."""
+    result = ModelProto()
+    result.CopyFrom(proto)
+    for node in result.graph.node:
+        if node.op_type == "DequantizeLinear":
+            node.domain = ""
+    return result
 
 
 def _replaced(draft: QdqDraft, node: NodeProto) -> list[NodeProto]:
