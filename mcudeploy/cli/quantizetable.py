@@ -60,7 +60,7 @@ def _facts(report: Values) -> list[tuple[str, str]]:
         ("most is lost", "" if loudest is None else f"at {plain(_short(loudest))}"),
         ("in float", _in_float(report["float_nodes"])),
         ("wide channels", "; ".join(_wide(it) for it in wide[:3])),
-        ("size", f"{size['float']:,} B float, {size['int8']:,} B int8"),
+        ("size", f"{size['float']:,} B float, {size['int8']:,} B quantised"),
         ("written", report["output"]),
     ]
 

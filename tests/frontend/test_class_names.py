@@ -99,6 +99,18 @@ def test_labels_are_places_and_maps_are_rows(make: Any, tmp_path: Path) -> None:
     assert len(report["outputs"]) == 2 * len(x)
 
 
+@pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.INT32])
+def test_integers_are_converted(kind: int, tmp_path: Path) -> None:
+    model = onnx.load(classifier(tmp_path))
+    model.graph.input[0].type.tensor_type.elem_type = kind
+    onnx.save(model, tmp_path / "integers.onnx")
+    host = Target(load_board("host"))
+    report = reports.run_model(
+        tmp_path / "integers.onnx", host, Options(time_limit=0.5), inputs=[], expected=[]
+    )
+    assert report["verified"], report["reason"]
+
+
 def test_a_note_states_the_order(tmp_path: Path) -> None:
     notes = read(classifier(tmp_path)).notes
     assert "classes are in the order of the file: 0 red wine, 1 white, 2 rosé" in notes

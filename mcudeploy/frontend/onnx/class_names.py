@@ -20,6 +20,8 @@ _NUMBERS = {
     "TreeEnsembleClassifier": "classlabels_int64s",
 }
 """The attribute for numbers as labels, by classifier."""
+_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
+_OF_FLOATS = (*_NUMBERS, "LinearRegressor", "Scaler", "SVMRegressor", "TreeEnsembleRegressor")
 _MOST_NAMES = 8
 
 
@@ -31,6 +33,7 @@ def with_numbers(proto: ModelProto) -> tuple[str, ...]:
     graph = proto.graph
     if ML_DOMAIN not in {entry.domain for entry in proto.opset_import}:
         return ()
+    _convert_integers(graph)
     numbered = _numbered(graph)
     names = _unzipped(graph) or numbered
     if not names:
@@ -38,6 +41,32 @@ def with_numbers(proto: ModelProto) -> tuple[str, ...]:
     shown = ", ".join(f"{at} {printable(name)}" for at, name in enumerate(names[:_MOST_NAMES]))
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return (f"classes are in the order of the file: {shown}{more}",)
+
+
+def _convert_integers(graph: GraphProto) -> None:
+    """Convert inputs that are integers before operators of the domain, which compute with float32."""
+    integers = {it.name for it in graph.input if it.type.tensor_type.elem_type in _INTEGERS}
+    nodes: list[NodeProto] = []
+    made: set[str] = set()
+    for number, node in enumerate(graph.node):
+        if (
+            node.domain == ML_DOMAIN
+            and node.op_type in _OF_FLOATS
+            and node.input
+            and node.input[0] in integers
+        ):
+            name = f"{node.input[0]}/float32"
+            if name not in made:
+                nodes.append(
+                    helper.make_node("Cast", node.input[:1], [name], f"{name} {number}", to=TensorProto.FLOAT)
+                )
+                made.add(name)
+            node.input[0] = name
+        nodes.append(node)
+    if made:
+        nodes = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        del graph.node[:]
+        graph.node.extend(nodes)
 
 
 def _unzipped(graph: GraphProto) -> tuple[str, ...]:
