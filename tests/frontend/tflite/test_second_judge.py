@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,15 @@ def test_a_step_of_a_float_output_is_a_rounding(tmp_path: Path) -> None:
     )
     assert report["litert"]["share_of_range"] == 1
     assert report["verified"], report["reason"]
+
+
+def test_a_shape_that_the_file_leaves_open(tmp_path: Path) -> None:
+    f = FlatFile()
+    x, y = (f.add(1, 1, name=name, signature=(1, -1)) for name in ("x", "y"))
+    f.operator("ABS", [x], y)
+    options = replace(QUICK, shapes=(("x", (1, 7)),))
+    report = reports.run_model(f.save(tmp_path, [x], [y]), HOST, options, inputs=[], expected=[])
+    assert report["verified"] and report["litert"]["runs"] == 1
 
 
 def test_a_program_without_a_second_judge_says_so(product: Path, monkeypatch: pytest.MonkeyPatch) -> None:
