@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from mcudeploy.cli.output import Values, cell, plain
+from mcudeploy.cli.output import Values, cell
 from mcudeploy.cli.table_grids import facts, table_of
+from mcudeploy.common.text import plain
 
 
 def boards(console: Console, report: Values) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from mcudeploy.cli.output import Values, plain
+from mcudeploy.cli.output import Values
 from mcudeploy.cli.table_grids import facts
-from mcudeploy.common.text import agree, count_text
+from mcudeploy.common.text import agree, count_text, plain
 
 
 def placed(console: Console, report: Values) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mcudeploy.cli.output import Values, plain
+from mcudeploy.cli.output import Values
+from mcudeploy.common.text import plain
 from mcudeploy.ir.clock import LEAST, time_text
 
 _HOW = {LEAST: f" and {LEAST}, the least"}

@@ -32,6 +32,7 @@ from mcudeploy.cli.searchchart import SearchChart
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError, FitError, ModelError, causes
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.common.text import plain
 from mcudeploy.report import as_json
 
 Values = Mapping[str, Any]
@@ -39,12 +40,6 @@ Values = Mapping[str, Any]
 _PLAIN_WIDTH = 140
 _NO_MEMORY = re.compile(r"failed to map segment|annot allocate memory|bad_alloc")
 """Messages of the loader of shared objects, the kernel and C++ if memory runs out."""
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
-
-
-def plain(text: object) -> str:
-    """Return `text` on one line, with every character that could steer a terminal escaped."""
-    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
 def lines(text: object) -> str:

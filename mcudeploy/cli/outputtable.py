@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from mcudeploy.cli.output import Values, cell, plain
+from mcudeploy.cli.output import Values, cell
 from mcudeploy.cli.table_grids import table_of
-from mcudeploy.common.text import count_text
+from mcudeploy.common.text import count_text, plain
 from mcudeploy.report.output_curves import output_curves
 
 _MOST_SAMPLES = 3

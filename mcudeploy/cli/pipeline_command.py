@@ -9,9 +9,10 @@ import rich_click as click
 from rich.console import Console
 
 from mcudeploy.cli.options import files_option, model_argument, output_options, planning_options
-from mcudeploy.cli.output import Output, cell, plain
+from mcudeploy.cli.output import Output, cell
 from mcudeploy.cli.parameter_types import InputFile, NewFile
 from mcudeploy.cli.table_grids import facts, table_of
+from mcudeploy.common.text import plain
 from mcudeploy.planner.plan_options import Options
 
 if TYPE_CHECKING:

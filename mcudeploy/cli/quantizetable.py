@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
-from mcudeploy.cli.output import Values, cell, plain
+from mcudeploy.cli.output import Values, cell
 from mcudeploy.cli.table_grids import facts, table_of
-from mcudeploy.common.text import count_text
+from mcudeploy.common.text import count_text, plain
 
 _LONGEST = 64
 

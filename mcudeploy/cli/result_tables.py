@@ -10,12 +10,12 @@ from rich.text import Text
 
 from mcudeploy.cli.hop_tables import hop_curve, hop_facts
 from mcudeploy.cli.latencies import latency_facts, latency_of, less_flash, milliseconds_text
-from mcudeploy.cli.output import Values, cell, is_verbose, lines, plain
+from mcudeploy.cli.output import Values, cell, is_verbose, lines
 from mcudeploy.cli.outputtable import outputs
 from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.cli.transfer_tables import cores_facts, memory_facts, stall_facts
 from mcudeploy.common.errors import Problem, causes
-from mcudeploy.common.text import agree, count_text
+from mcudeploy.common.text import agree, count_text, plain
 from mcudeploy.report.wording import litert_text, operators_text, outputs_text, steps_text
 
 _NAMED = 3

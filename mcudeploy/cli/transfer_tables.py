@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcudeploy.cli.output import Values, plain
-from mcudeploy.common.text import count_text
+from mcudeploy.cli.output import Values
+from mcudeploy.common.text import count_text, plain
 
 Facts = list[tuple[str, str]]
 

@@ -14,6 +14,7 @@ from mcudeploy.codegen.ctext import comment_text
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.selftest import SelfTest
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.common.text import plain
 from mcudeploy.ir.plan import Plan
 
 
@@ -131,14 +132,9 @@ def render_readme(
         kind=kind,
         board=members[0].plan.board,
         toolchain=toolchain,
-        notes=list(dict.fromkeys(_in_line(note) for it in members for note in it.plan.graph.notes)),
+        notes=list(dict.fromkeys(plain(note) for it in members for note in it.plan.graph.notes)),
         kernels=sorted({kernel for member in members for kernel in member.program.sources}),
     )
-
-
-def _in_line(text: str) -> str:
-    """The text in one line, for a block of code: Markdown and HTML have no meaning there."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def render(template: str, **values: object) -> str:

@@ -1,6 +1,13 @@
-"""Numbers with nouns and verbs that agree with them, for messages."""
+"""Text of messages: numbers with words that agree with them, and foreign text on one line."""
 
 from __future__ import annotations
+
+import re
+
+_UNSAFE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\ufffe\uffff]"
+)
+"""Characters that steer a terminal, that XML does not allow, or that reverse the order of letters."""
 
 
 def count_text(number: int, noun: str) -> str:
@@ -11,3 +18,8 @@ def count_text(number: int, noun: str) -> str:
 def agree(number: int, one: str, many: str) -> str:
     """Return the form of a word that agrees with a number."""
     return one if number == 1 else many
+
+
+def plain(text: object) -> str:
+    """Return text on one line, with escapes for characters that steer a terminal or are not XML."""
+    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))

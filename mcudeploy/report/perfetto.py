@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from mcudeploy.common.text import plain
 from mcudeploy.cost.timeline import critical_path
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds, source_of
 from mcudeploy.ir.plan import Measurement, Plan, Run, WorkSlice
-from mcudeploy.report.chart.svg import visible
 from mcudeploy.report.times import step_times
 
 Event = dict[str, Any]
@@ -30,7 +30,7 @@ def trace(made: Deployment, measured: Measurement | None) -> str:
     ticks = [next(spent) if isinstance(entry, Run) else 0.0 for entry in made.plan.tape]
     events = [*_threads(made), *_slices(made, ticks, times.unit)]
     about = {
-        "model": visible(made.model.path.name),
+        "model": plain(made.model.path.name),
         "board": made.board.name,
         "unit": times.unit,
         "milliseconds_by": source_of(times.unit),
@@ -40,7 +40,7 @@ def trace(made: Deployment, measured: Measurement | None) -> str:
 
 
 def _threads(made: Deployment) -> Iterator[Event]:
-    title = f"{visible(made.model.path.name)} on {made.board.name}"
+    title = f"{plain(made.model.path.name)} on {made.board.name}"
     yield {"ph": "M", "pid": 1, "tid": 0, "name": "process_name", "args": {"name": title}}
     for core in range(max(1, len(made.plan.lanes))):
         yield {"ph": "M", "pid": 1, "tid": core, "name": "thread_name", "args": {"name": f"core {core}"}}
@@ -59,7 +59,7 @@ def _slices(made: Deployment, ticks: list[float], unit: str) -> Iterator[Event]:
             "ph": "X",
             "pid": 1,
             "tid": core,
-            "name": visible(operator.name),
+            "name": plain(operator.name),
             "cat": operator.op.kind,
             "ts": round(begin, 4),
             "dur": round(length, 4),

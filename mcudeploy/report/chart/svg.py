@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import colorsys
 import html
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 
-from mcudeploy.common.text import count_text
+from mcudeploy.common.text import count_text, plain
 from mcudeploy.ir.interval import Interval
 from mcudeploy.report.chart.drawing import Area, ChartGroup, ChartRun, Drawing, Panel
 
@@ -23,10 +22,6 @@ _LINE, _PLACES_TRIED = _FONT + 3, 8
 _ROOMY = 3.5
 """Blocks smaller than this in a direction have no outline: it would cover them."""
 _GOLDEN_ANGLE = 0.381966
-_UNSAFE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\ufffe\uffff]"
-)
-"""Characters that XML does not allow, or that reverse the order of letters."""
 
 _STYLE = """\
 svg { color-scheme: light dark; }
@@ -64,14 +59,9 @@ class Scale:
         return len(area.bytes) * self.per_byte
 
 
-def visible(text: object) -> str:
-    """Return text with control characters replaced by escapes."""
-    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
-
-
 def safe(text: object) -> str:
     """Return text for SVG and HTML, in an element or an attribute; control characters as escapes."""
-    return html.escape(visible(text), quote=True)
+    return html.escape(plain(text), quote=True)
 
 
 def svg_picture(drawing: Drawing) -> str:

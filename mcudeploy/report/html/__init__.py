@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcudeploy.codegen.html_template import render_page
-from mcudeploy.report.chart.svg import visible
+from mcudeploy.common.text import plain
 from mcudeploy.report.html.subject import Misfit, Subject, misfit_view, subject_view
 
 __all__ = ["Misfit", "Subject", "page"]
@@ -25,12 +25,12 @@ def page(
     names, kept = [view["board"] for view in views], () if plan is None else ("--plan", str(plan))
     return render_page(
         "report",
-        title=visible(f"{model.name} on {', '.join(names)}"),
-        model=visible(model.name),
+        title=plain(f"{model.name} on {', '.join(names)}"),
+        model=plain(model.name),
         boards=views,
-        command=visible(shlex.join(("mcudeploy", *command))),
+        command=plain(shlex.join(("mcudeploy", *command))),
         next_commands=[
-            visible(shlex.join(("mcudeploy", "run", str(model), "--board", view["board"], *kept)))
+            plain(shlex.join(("mcudeploy", "run", str(model), "--board", view["board"], *kept)))
             for view in fitting
             if view["runs"]
         ],

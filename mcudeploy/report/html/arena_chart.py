@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcudeploy.common.text import plain
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.report.chart.drawing import Drawing
-from mcudeploy.report.chart.svg import scales, visible
+from mcudeploy.report.chart.svg import scales
 from mcudeploy.tiling.blocks import TiledGraph
 
 
@@ -49,8 +50,8 @@ def blocks_of(made: Deployment, drawing: Drawing) -> dict[str, Any]:
     operators = [plan.graph.operators[step.operator].name for step in plan.schedule.steps]
     known = {name: number for number, name in enumerate(dict.fromkeys(operators))}
     return {
-        "names": [visible(name) for name in names],
-        "operators": [visible(name) for name in known],
+        "names": [plain(name) for name in names],
+        "operators": [plain(name) for name in known],
         "steps": [known[name] for name in operators],
         "panels": panels,
     }

@@ -8,14 +8,13 @@ from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.html_template import as_data, trusted
-from mcudeploy.common.text import count_text
+from mcudeploy.common.text import count_text, plain
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds
 from mcudeploy.ir.plan import Measurement
 from mcudeploy.planner.flash_curve import flash_curve
 from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.report import chart
-from mcudeploy.report.chart.svg import visible
 from mcudeploy.report.html.arena_chart import blocks_of
 from mcudeploy.report.html.budgets import budgets
 from mcudeploy.report.html.curve import FLASH, RAM, Curve, curve_picture
@@ -47,7 +46,7 @@ class Misfit:
 
 def misfit_view(misfit: Misfit) -> View:
     """Return the view of a board that the model does not fit."""
-    lines = [visible(line) for line in misfit.message.splitlines()]
+    lines = [plain(line) for line in misfit.message.splitlines()]
     return _about(misfit.board) | {"fits": False, "message": lines, "milliseconds": None}
 
 
@@ -88,7 +87,7 @@ def subject_view(subject: Subject) -> View:
 def _about(board: Board) -> View:
     return {
         "board": board.name,
-        "about": visible(board.title) + ("" if "MHz" in board.title else f", {board.clock_hz / 1e6:g} MHz"),
+        "about": plain(board.title) + ("" if "MHz" in board.title else f", {board.clock_hz / 1e6:g} MHz"),
     }
 
 
@@ -109,14 +108,14 @@ def _overhead(report: Report) -> str:
 
 def _facts(made: Deployment, report: Report) -> Iterator[tuple[str, str]]:
     plan, search = made.plan, report["search"]
-    yield "model", f"{visible(made.model.path.name)}, sha256 {made.model.sha256[:16]}"
+    yield "model", f"{plain(made.model.path.name)}, sha256 {made.model.sha256[:16]}"
     yield "MACs", f"{report['macs']:,}"
     arenas = ", ".join(f"{name} {size:,} B" for name, size in plan.layout.arenas.items())
     yield "arenas", arenas
     yield "live peak", f"{plan.estimate.peak_bytes:,} B at step {plan.estimate.peak_step:,}"
     yield "steps", steps_text(report)
     cuts = (
-        f"{visible(split.operators[0])} to {visible(split.operators[-1])}, "
+        f"{plain(split.operators[0])} to {plain(split.operators[-1])}, "
         f"{count_text(split.rows, 'row')} per part"
         for split in plan.splits
     )
@@ -178,7 +177,7 @@ def _operators(made: Deployment, times: StepTimes, clocks: StepTimes) -> list[Vi
         macs, spent = made.model.graph.loops(operator).macs(), ticks[operator.name]
         rows.append(
             {
-                "name": visible(operator.name),
+                "name": plain(operator.name),
                 "kind": operator.op.kind,
                 "kernel": plan.kernels.get(operator.name, ""),
                 "steps": f"{steps[operator.name]:,}",
@@ -202,12 +201,12 @@ def _verdict(report: Report) -> View | None:
         lines.append(
             f"with {count_text(ties, 'rounding tie')} resolved {outputs_text(report, resolved=True)}"
         )
-    lines += [visible(line) for line in (report["reason"] or "").splitlines()]
+    lines += [plain(line) for line in (report["reason"] or "").splitlines()]
     if litert := report.get("litert"):
-        lines.append(visible(litert_text(litert)))
+        lines.append(plain(litert_text(litert)))
     differing = [
         {
-            "name": visible(name),
+            "name": plain(name),
             "elements": f"{found['elements']:,}",
             "mismatches": f"{found['mismatches']:,}",
             "ties": f"{found['ties']:,}",
@@ -218,7 +217,7 @@ def _verdict(report: Report) -> View | None:
     ]
     drawn = output_curves(report["outputs"])
     return {
-        "curves": [(visible(f"{it.name}: {it.summary}"), trusted(output_picture(it))) for it in drawn],
+        "curves": [(plain(f"{it.name}: {it.summary}"), trusted(output_picture(it))) for it in drawn],
         "verified": report["verified"],
         "lines": lines,
         "operators": operators_text(all_checks) if all_checks else "",
