@@ -110,10 +110,10 @@ def pio_facts(name: str) -> dict[str, Any]:
         raise BoardNotFoundError(
             f"{name!r} names no board: write {PREFIX} and the id of one of `pio boards`."
         )
-    found = _installed(board) or _shipped(board) or _registered(board)
-    build, upload = found.manifest.build, found.manifest.upload
+    known = _installed(board) or _shipped(board) or _registered(board)
+    build, upload = known.manifest.build, known.manifest.upload
     core = core_of(build.mcu, build.cpu, build.march)
-    framework = _framework(name, asked, found.manifest.frameworks)
+    framework = _framework(name, asked, known.manifest.frameworks)
     clock_hz = int("".join(it for it in str(build.f_cpu) if it.isdigit()) or 0)
     for what, value in (
         ("build.f_cpu", clock_hz),
@@ -121,11 +121,11 @@ def pio_facts(name: str) -> dict[str, Any]:
         ("upload.maximum_ram_size", upload.maximum_ram_size),
     ):
         if value <= 0:
-            raise ConfigError(f"{name}: its manifest lacks {what} ({found.source}): write a board file.")
+            raise ConfigError(f"{name}: its manifest lacks {what} ({known.source}): write a board file.")
     esp = build.mcu.lower().startswith("esp32")
     stack_bytes = _ESP_STACK_BYTES if esp else _STACK_BYTES
     kept = stack_bytes + (_ESP_CORE_BYTES if esp else _CORE_BYTES)
-    title = "".join(it for it in found.manifest.name[:80] if it.isprintable())
+    title = "".join(it for it in known.manifest.name[:80] if it.isprintable())
     return {
         "name": name,
         "title": f"{title or board} ({build.mcu}), by PlatformIO",
@@ -137,7 +137,7 @@ def pio_facts(name: str) -> dict[str, Any]:
         "stack_bytes": stack_bytes,
         "usb_ids": _usb_ids(build.hwids),
         "hal": (_HAL[framework],),
-        "source": found.source,
+        "source": known.source,
         # The framework's linker script places them at unknown addresses: only their sizes are used.
         "flash": {"origin": 0, "bytes": upload.maximum_size},
         "memory": (
@@ -151,8 +151,8 @@ def pio_facts(name: str) -> dict[str, Any]:
         ),
         "framework": {
             "name": framework,
-            "platform": found.platform,
-            "version": found.version,
+            "platform": known.platform,
+            "version": known.version,
             "board": board,
         },
         "timer": {"hardware": _timer(core, clock_hz, framework, esp)},

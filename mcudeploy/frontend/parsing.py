@@ -64,9 +64,7 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
     if not proto.graph.node and not proto.graph.output:
         raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one{way_in(path)}")
     try:
-        notes = with_numbers(proto)
-        proto = put_right(proto)
-        notes += (dynamic_ranges.NOTE,) if dynamic_ranges.in_floats(proto) else ()
+        proto, notes = _plain(proto)
     except UnicodeDecodeError as fault:
         raise ModelError(f"{path} has a name that is not UTF-8: a damaged file") from fault
     amended = amend(proto, choices)
@@ -74,15 +72,19 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
     return Parsed(proto, states=amended.states, functions=amended.functions, notes=notes)
 
 
+def _plain(proto: ModelProto) -> tuple[ModelProto, tuple[str, ...]]:
+    """The model in the forms that the reader and the reference share, and notes on what changed."""
+    notes = with_numbers(proto)
+    proto = put_right(proto)
+    return proto, (*notes, dynamic_ranges.NOTE) if dynamic_ranges.in_floats(proto) else notes
+
+
 def with_data(path: Path, choices: InputChoices = AS_IN_FILE) -> ModelProto:
     """Load the model of a file that was parsed before, with its external data; every operator is an ONNX
     operator or a function.
     """
     if not is_tflite(path):
-        proto = onnx.load(path)
-        with_numbers(proto)
-        proto = put_right(proto)
-        dynamic_ranges.in_floats(proto)
+        proto, _ = _plain(onnx.load(path))
         proto.functions.extend(amend(proto, choices).functions)
         return proto
     parsed = parse(path, choices)

@@ -43,9 +43,9 @@ static void update(const mcud_lstm_s8_params *params, const int16_t *gates, int3
         const int32_t forget = mcud_logistic_s16(gates[cells + k]);
         const int32_t candidate = mcud_tanh_s16(gates[2 * cells + k], 3);
         const int32_t output = mcud_logistic_s16(gates[3 * cells + k]);
-        const int32_t kept = mcud_divide_s16(forget * c[k], NARROW);
+        const int32_t remembered = mcud_divide_s16(forget * c[k], NARROW);
         const int32_t added = mcud_divide_s16(input * candidate, NARROW + p.cell_bits);
-        const int32_t cell = mcud_clamp(kept + added, INT16_MIN, INT16_MAX);
+        const int32_t cell = mcud_clamp(remembered + added, INT16_MIN, INT16_MAX);
         c[k] = (int16_t)mcud_clamp(cell, -p.cell_clip, p.cell_clip);
         const int32_t shown = output * mcud_tanh_s16(c[k], p.cell_bits);
         const int32_t state = p.zero_point + mcud_scale_twice(shown, p.multiplier, p.exponent);

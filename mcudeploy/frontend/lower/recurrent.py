@@ -75,10 +75,10 @@ def integer_lstm(builder: Builder, node: Node) -> None:
     source = builder.arranged(value.tensor, value.index.reshape(1, steps, depth))
     op = _integer_lstm(node)
     dtype = builder.tensors[source].dtype
-    kept = Quantization(1.0, op.zero_points[1]) if isinstance(op, LstmInt8) else None
+    quantization = Quantization(1.0, op.zero_points[1]) if isinstance(op, LstmInt8) else None
     states = [
         state_input(builder, name, (1, 1, op.hidden), meaning)
-        for name, meaning in zip(node.inputs[4:6], (kept, None), strict=True)
+        for name, meaning in zip(node.inputs[4:6], (quantization, None), strict=True)
     ]
     weights, recurrent, bias = (builder.constant(name, "its weights").value for name in node.inputs[1:4])
     constants: dict[str, ConstantArray] = {
@@ -88,9 +88,9 @@ def integer_lstm(builder: Builder, node: Node) -> None:
     }
     inputs = [source, *(state for state in states if state is not None)]
     shape = (1, steps, op.hidden)
-    tensor = builder.emit(op, inputs, shape, dtype, kept, constants=constants, nodes=(node,))
+    tensor = builder.emit(op, inputs, shape, dtype, quantization, constants=constants, nodes=(node,))
     index = positions((steps, op.hidden))
-    builder.define(node.output, OnnxValue(tensor, index, real=False, quantization=kept))
+    builder.define(node.output, OnnxValue(tensor, index, real=False, quantization=quantization))
 
 
 def _integer_lstm(node: Node) -> LstmInt8 | LstmInt16:

@@ -12,12 +12,19 @@ from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.protos import opset_of
 
-NOTE = (
-    "weights are quantised and activations are scaled in every run (dynamic quantisation): the program "
-    "computes in float32 and does not round activations to int8, as ONNX Runtime does. Weights take 1 byte "
-    "each if flash is short, else 4 where that is faster; static quantisation is faster still, in a quarter "
-    "of the RAM"
-)
+
+def float_note(activations: str, runtime: str, way: str) -> str:
+    """Return a note on quantised weights under float `activations`, which the `runtime` rounds; `way` is the
+    quantisation that avoids floats.
+    """
+    return (
+        f"weights are quantised and activations are {activations}: the program computes in float32 and does "
+        f"not round activations to int8, as {runtime} does. Weights take 1 byte each if flash is short, else "
+        f"4 where that is faster; {way} quantisation is faster still, in a quarter of the RAM"
+    )
+
+
+NOTE = float_note("scaled in every run (dynamic quantisation)", "ONNX Runtime", "static")
 _FLAT, _FLAT_NAME = np.array([-1], np.int64), "mcudeploy.flat"
 _AXES_FROM = 13
 """First opset whose DequantizeLinear has an axis."""
@@ -39,14 +46,14 @@ def in_floats(proto: ModelProto) -> bool:
         return False
     graph = proto.graph
     rewriter = _DynamicProducts(graph)
-    made = {number: found for number, node in enumerate(graph.node) if (found := rewriter.replaced(node))}
-    if not made:
+    replaced = {number: rewriter.replaced(node) for number, node in enumerate(graph.node)}
+    if not any(replaced.values()):
         return False
     nodes = [
         new
         for number, node in enumerate(graph.node)
-        for new in made.get(number, [node])
-        if number in made or rewriter.covered.isdisjoint(node.output)
+        for new in replaced[number] or [node]
+        if replaced[number] or rewriter.covered.isdisjoint(node.output)
     ]
     nodes = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
@@ -99,10 +106,10 @@ class _DynamicProducts:
         if not self._are_of_channels((scale, zero), self.shapes[weights][axis], place):
             return []
         real = f"{node.output[0]}.weights"
-        made = helper.make_node(_PRODUCTS[node.op_type], [source.input[0], real], scaled.output, node.name)
-        made.attribute.extend(node.attribute)
+        product = helper.make_node(_PRODUCTS[node.op_type], [source.input[0], real], scaled.output, node.name)
+        product.attribute.extend(node.attribute)
         self.covered |= {cast.output[0], scaled.output[0]}
-        return [*self._dequantized((weights, scale, zero), real, axis), made]
+        return [*self._dequantized((weights, scale, zero), real, axis), product]
 
     def _are_of_channels(self, parameters: tuple[str, str], channels: int, place: int) -> bool:
         """Whether scale and zero point are one, or one for each channel. `place` is that of the channels
@@ -135,7 +142,7 @@ class _DynamicProducts:
         if len(node.input) != _LSTM_INPUTS + 4:
             return []
         inputs = [*node.input[:_LSTM_INPUTS]]
-        made = []
+        nodes = []
         for position, parameters in ((1, node.input[8:10]), (2, node.input[10:12])):
             weights, (scale, zero) = node.input[position], parameters
             if len(self.shapes.get(weights, ())) != 3 or scale not in self.shapes:
@@ -145,14 +152,14 @@ class _DynamicProducts:
             if count not in axes:
                 return []
             real = f"{node.output[0] or node.name}.weights{position}"
-            made += self._dequantized((weights, scale, zero), f"{real}.turned", axes[count])
-            made.append(
+            nodes += self._dequantized((weights, scale, zero), f"{real}.turned", axes[count])
+            nodes.append(
                 helper.make_node("Transpose", [f"{real}.turned"], [real], f"{real}.turn", perm=[0, 2, 1])
             )
             inputs[position] = real
-        made.append(helper.make_node("LSTM", inputs, node.output, node.name))
-        made[-1].attribute.extend(node.attribute)
-        return made
+        nodes.append(helper.make_node("LSTM", inputs, node.output, node.name))
+        nodes[-1].attribute.extend(node.attribute)
+        return nodes
 
     def _dequantized(self, stored: tuple[str, str, str], real: str, axis: int) -> list[NodeProto]:
         """The real numbers of weights, by a scale and a zero point of any shape."""
@@ -170,5 +177,5 @@ class _DynamicProducts:
 def _without_unread(graph: GraphProto, nodes: list[NodeProto]) -> list[NodeProto]:
     """The nodes without those that only served the products."""
     read = {value.name for value in graph.output} | {name for node in nodes for name in node.input}
-    kept = [it for it in nodes if it.op_type not in _LEFT_OVER or not read.isdisjoint(it.output)]
-    return kept if len(kept) == len(nodes) else _without_unread(graph, kept)
+    needed = [it for it in nodes if it.op_type not in _LEFT_OVER or not read.isdisjoint(it.output)]
+    return needed if len(needed) == len(nodes) else _without_unread(graph, needed)

@@ -170,9 +170,9 @@ def _with_normalizations(proto: ModelProto) -> ModelProto:
     for node in converted.graph.node:
         if _normalizes(node, (_ASIDE,)):
             node.domain = ""
-    kept = [entry for entry in converted.opset_import if entry.domain != _ASIDE]
+    domains = [entry for entry in converted.opset_import if entry.domain != _ASIDE]
     del converted.opset_import[:]
-    converted.opset_import.extend(kept)
+    converted.opset_import.extend(domains)
     return converted
 
 

@@ -39,9 +39,9 @@ def typed(proto: ModelProto) -> Typed:
     plain = in_float32(proto)
     gridded = on_grids(plain)
     if gridded.types and has_int16(plain):
-        made = in_integers(plain, gridded)
-        near = frozenset(name for node in made.proto.graph.node for name in node.output)
-        return Typed(in_bytes(made.proto), types, (*notes, *made.notes), near)
+        integers = in_integers(plain, gridded)
+        near = frozenset(name for node in integers.proto.graph.node for name in node.output)
+        return Typed(in_bytes(integers.proto), types, (*notes, *integers.notes), near)
     if gridded.types:
         notes.append(grids_note(gridded.types.values()))
     return Typed(in_bytes(gridded.proto), types | dict(gridded.types), tuple(notes))

@@ -107,10 +107,10 @@ class QdqDraft:
     # -- reading -------------------------------------------------------------------------------
 
     def shape(self, name: str) -> tuple[int, ...]:
-        found = self._shapes.get(name)
-        if found is None:
+        shape = self._shapes.get(name)
+        if shape is None:
             raise UnfitError
-        return found
+        return shape
 
     def maker(self, name: str) -> NodeProto | None:
         return self._makers.get(name)

@@ -88,9 +88,9 @@ def in_integers(proto: ModelProto, gridded: Gridded) -> IntegerModel:
     for node in proto.graph.node:
         nodes += _replaced(draft, node)
     outputs = [value.name for value in result.graph.output]
-    kept = [NodeProto.FromString(node.SerializeToString()) for node in live(nodes, outputs)]
+    needed = [NodeProto.FromString(node.SerializeToString()) for node in live(nodes, outputs)]
     del result.graph.node[:]
-    result.graph.node.extend(kept)
+    result.graph.node.extend(needed)
     result.graph.initializer.extend(draft.initializers)
     result.graph.value_info.extend(draft.values)
     if DOMAIN not in {entry.domain for entry in result.opset_import}:

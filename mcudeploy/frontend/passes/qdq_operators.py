@@ -76,11 +76,11 @@ def _conv(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     own = StoredWeights(np.ascontiguousarray(stored.transpose(0, 2, 3, 1)), weights.scales, 0)
     constants, facts = _finished(draft, source, own, node.input[2] if len(node.input) > 2 else "", result)
     image = _channels_last(draft, source.name, rank)
-    made = draft.shape(node.output[0])
+    after = draft.shape(node.output[0])
     facts |= {**window, "group": _integer(node, "group", 1)}
-    rows = made[2:] if rank == 4 else (1, *made[2:])
-    output = draft.node("ConvInt16", [image, *constants], draft.name(), (1, *rows, made[1]), **facts)
-    _channels_second(draft, output, result.name, made)
+    rows = after[2:] if rank == 4 else (1, *after[2:])
+    output = draft.node("ConvInt16", [image, *constants], draft.name(), (1, *rows, after[1]), **facts)
+    _channels_second(draft, output, result.name, after)
 
 
 def _channels_last(draft: QdqDraft, name: str, rank: int) -> str:
@@ -219,7 +219,7 @@ def _move(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
 def _max_pool(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     """Windows without dilation, whose result has the scale of the input."""
     source = draft.integers(node.input[0])
-    shape, made = draft.shape(source.name), draft.shape(node.output[0])
+    shape, after = draft.shape(source.name), draft.shape(node.output[0])
     auto = next((it.s for it in node.attribute if it.name == "auto_pad"), b"NOTSET")
     plain = auto in (b"NOTSET", b"VALID") and not _integer(node, "ceil_mode", 0)
     if len(shape) != 4 or shape[0] != 1 or not plain or set(_integers(node, "dilations", [1, 1])) != {1}:
@@ -227,14 +227,14 @@ def _max_pool(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     window: dict[str, Any] = {name: _integers(node, name, [1, 1]) for name in ("kernel_shape", "strides")}
     window["pads"] = _integers(node, "pads", [0] * 4)
     image = _channels_last(draft, source.name, 4)
-    pooled = (1, *made[2:], made[1])
+    pooled = (1, *after[2:], after[1])
     name = draft.node("PoolInt16", [image], draft.name(), pooled, **window, average=0)
     if source.scale != result.scale or result.bounds != UNBOUNDED:
         changed = draft.name()
         draft.values.append(helper.make_tensor_value_info(changed, TensorProto.INT16, pooled))
         draft.rescaled(StoredInt16(name, source.scale), Int16Result(changed, result.scale, result.bounds))
         name = changed
-    _channels_second(draft, name, result.name, made)
+    _channels_second(draft, name, result.name, after)
 
 
 MOVED = {"Flatten": 1, "Gather": 1, "Reshape": 1, "Slice": 1, "Squeeze": 1, "Transpose": 1, "Unsqueeze": 1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mcudeploy.frontend.onnx.dynamic_ranges import float_note
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.scales import fused, parameters, scales_of
@@ -11,11 +12,7 @@ from mcudeploy.frontend.tflite.windows import window_attributes
 from mcudeploy.frontend.tflite.writer import Writer
 
 _QUANTIZED = ("INT8", "UINT8")
-_DYNAMIC_RANGE = (
-    "weights are quantised and activations are not (dynamic range quantisation): the program computes in "
-    "float32 and does not round activations to int8, as TFLite does. Weights take 1 byte each if flash is "
-    "short, else 4 where that is faster; full integer quantisation is faster still, in a quarter of the RAM"
-)
+_DYNAMIC_RANGE = float_note("not (dynamic range quantisation)", "TFLite", "full integer")
 
 
 def conv(writer: Writer, operator: TfliteOperator) -> None:

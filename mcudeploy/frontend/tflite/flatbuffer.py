@@ -293,11 +293,11 @@ class _TfliteFile:
 
     def _decomposition(self, table: Any) -> dict[str, Option]:
         """The options of a CALL of the subgraph that a composite operator stands for."""
-        found = table.BuiltinOptions2()
-        if found is None or table.BuiltinOptions2Type() != _COMPOSITE:
+        union = table.BuiltinOptions2()
+        if union is None or table.BuiltinOptions2Type() != _COMPOSITE:
             return {}
         options = tflite.StableHLOCompositeOptions()
-        options.Init(found.Bytes, found.Pos)
+        options.Init(union.Bytes, union.Pos)
         return {"Subgraph": int(options.DecompositionSubgraphIndex())}
 
     @cached_property

@@ -64,8 +64,8 @@ def _step_of_int8(f: Formula, op: LstmInt8) -> None:
     taken, forget, candidate, output = (
         _looked_up(f, table, part) for table, part in zip(tables, _parts(gates, op.hidden), strict=True)
     )
-    kept = divided(f, forget * f.given("c_before"), _UNIT_BITS)
-    cell = _narrowed(kept + divided(f, taken * candidate, _UNIT_BITS + op.cell_bits))
+    remembered = divided(f, forget * f.given("c_before"), _UNIT_BITS)
+    cell = _narrowed(remembered + divided(f, taken * candidate, _UNIT_BITS + op.cell_bits))
     cell = cell.clipped(-op.clip, op.clip)
     shown = output * _looked_up(f, tanh_values(op.cell_bits), cell)
     state = rounded_twice(f, shown, op.result_scale.multiplier, op.result_scale.exponent) + op.zero_point
@@ -95,9 +95,9 @@ def _step_of_int16(f: Formula, op: LstmInt16) -> None:
     taken, forget, candidate, output = (
         sigmoid(part, GATE_BITS, tangent=at == 2) for at, part in enumerate(_parts(gates, op.hidden))
     )
-    kept = _scaled(f, forget * f.given("c_before"), TwiceScale.of(2.0**-_UNIT_BITS))
+    remembered = _scaled(f, forget * f.given("c_before"), TwiceScale.of(2.0**-_UNIT_BITS))
     added = _scaled(f, taken * candidate, TwiceScale.of(2.0 ** -(_UNIT_BITS + op.cell_bits)))
-    cell = _narrowed(kept + added).clipped(-op.clip, op.clip)
+    cell = _narrowed(remembered + added).clipped(-op.clip, op.clip)
     shown = output * sigmoid(cell, op.cell_bits, tangent=True)
     _finish(f, f.cast(_scaled(f, shown, op.result_scale), "int16"), cell)
 
