@@ -152,9 +152,9 @@ def _binary(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     if function != "mul":
         common = 2 * max(a.scale, b.scale)
         factors = [a.scale / common, b.scale / common, common / (2.0**_SUM_BITS * result.scale)]
-    if factors[2] >= 1:
-        raise UnfitError
     scales = [TwiceScale.of(factor) for factor in factors]
+    if scales[2].exponent > 0:
+        raise UnfitError
     facts: dict[str, Any] = {"function": function, **bounds_fact(result)}
     facts |= {
         name: [it.multiplier, it.exponent] for name, it in zip(("a", "b", "result"), scales, strict=True)
