@@ -171,11 +171,11 @@ def kills(tune: Tune, whole: Ended, points: int, source: random.Random) -> Kills
     is not stored, but for one that was on its way there, or where one is reported that was known.
     """
     tune.forget()
-    tally, every = Kills(), int(whole.report["search"]["measured"])
-    while tally.killed < points and tally.killed + tally.finished < 3 * points:
+    tally, every, seconds = Kills(), int(whole.report["search"]["measured"]), whole.seconds
+    while tally.killed < points and tally.finished < 10 * points:
         reported, stored = tune.reported, tune.stored()
         if source.random() < 1 / 3:
-            ended = tune.run(kill_after_s=source.uniform(0, whole.seconds))
+            ended = tune.run(kill_after_s=source.uniform(0, seconds))
         else:
             ended = tune.kill_after(source.randrange(1, every - stored + 1), source.uniform(0, 0.02))
         new = tune.reported - reported
@@ -189,6 +189,7 @@ def kills(tune: Tune, whole: Ended, points: int, source: random.Random) -> Kills
         else:
             assert ended.status == 0, ended.errors
             tally.finished += 1
+            seconds = min(seconds, ended.seconds)  # the whole run may have shared its cores
         if ended.status == 0 or tune.stored() >= every:
             tune.forget()
     return tally
