@@ -29,7 +29,7 @@ from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.ops.reduce import Reduce
-from mcudeploy.ops.requantize import quantization_of
+from mcudeploy.ops.requantize import mean_multiplier, quantization_of
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.locations import BlockTable, Locations
 from mcudeploy.verify.difference import Difference, difference, least_tolerance, operator_stands
@@ -178,7 +178,8 @@ def _rounding(graph: Graph, operator: Operator) -> Array:
         return np.full(1, operator.op.sum_rounding(inputs, result))
     if isinstance(operator.op, Reduce) and operator.op.rounding == "tflite":
         count = math.prod(inputs[0].shape[axis] for axis in operator.op.axes)
-        return np.full(1, quantization_of(inputs[0]).scale / quantization_of(result).scale / count)
+        scale = quantization_of(inputs[0]).scale / quantization_of(result).scale
+        return np.full(1, 2.0 ** min(mean_multiplier(scale, count)[1], 0) / 2)
     rounding: Array | None = operator.constants.get("bias_rounding")
     if isinstance(operator.op, Conv2d) and operator.op.rounding == "tflite":
         rounding = np.ones(1) if rounding is None else 1.0 + rounding

@@ -12,6 +12,7 @@ from flat_variables import CHANNELS, mixed_kernels
 from micro import run_micro
 from programs import results
 
+import mcudeploy
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
 from mcudeploy.frontend.lower.tidy_depthwise import join_depthwise
@@ -131,6 +132,16 @@ def test_the_bits_of_tflite_micro(make: Any, options: dict[str, int], tmp_path: 
     wanted = run_micro(path, inputs)
     assert np.array_equal(results(path, inputs, Options(time_limit=1, rounding="tflite")), wanted)
     assert np.unique(wanted).size > 30
+
+
+@pytest.mark.parametrize("axes", [(1,), (2,), (3,), (1, 2)])
+def test_means_that_round_to_fractions_first_are_verified(axes: tuple[int, ...], tmp_path: Path) -> None:
+    """Of 7 values of one scale, TFLite rounds the mean to halves, then to integers."""
+    file = FlatFile()
+    path = file.save(tmp_path, *mean(file, axes=axes, scale=0.05))
+    inputs = np.random.default_rng(1).integers(-128, 128, (8, 1, 5, 7, 6), np.int8)
+    result = mcudeploy.run(path, inputs=list(inputs), time_limit=0.5, rounding="tflite")
+    assert result.verified, result.report["reason"]
 
 
 def test_kernels_of_several_sizes_are_one_convolution(tmp_path: Path) -> None:
