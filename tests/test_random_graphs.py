@@ -56,6 +56,13 @@ def test_a_value_between_two_int16_steps_may_be_rounded_to_either(tmp_path: Path
     assert subject.verdict == "verified"
 
 
+def test_a_block_that_takes_over_where_its_input_was_copied_to(tmp_path: Path) -> None:
+    """The image comes from the slow memory before step 0, which overwrites it in place; both leave after it."""
+    drawn = draw_flat(91256)
+    (subject,) = examine([("copied", drawn.seed, drawn)], tmp_path, ways=("tiny",))
+    assert subject.verdict == "verified", subject.findings
+
+
 def test_a_rounded_nan_is_no_defect(tmp_path: Path) -> None:
     """0 / 0 that QuantizeLinear rounds to an integer: ONNX does not define it."""
     drawn = draw(952000052, traits_of(952000052))

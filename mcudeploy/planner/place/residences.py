@@ -141,14 +141,14 @@ def _used(spans: Iterable[Interval], pieces: Sequence[_Piece], given: bool) -> l
     """Return the pieces that a block with these live ranges uses, in the order of time.
 
     `given`: it is there before all steps. If the step that writes it reads its in-place input elsewhere, the
-    block is written where it stays longer.
+    block is written where it stays longer; or where the buffer is last, since the next transfer starts there.
     """
     used: list[_Used] = []
     for span in spans:
         parts = list(_parts(span, pieces, given))
         written = [(piece, life) for piece, life, lived in parts if not lived]
         if written:
-            best = max(written, key=lambda one: (one[1].hi, one[0].place.life.lo))[0]
+            best = max(written, key=lambda one: (one[1].hi, one[0].place.life.lo, one[0].number))[0]
             parts = [part for part in parts if part[2] or part[0].number == best.number]
         used += parts
     return sorted(used, key=lambda part: part[1].lo)
