@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mcudeploy.boards.board import list_boards
     from mcudeploy.commands.keywords import Choices
     from mcudeploy.commands.loaded import LoadedModel, load
-    from mcudeploy.commands.ondevice import flash, measure, quantize, tune
+    from mcudeploy.commands.ondevice import evaluate, flash, measure, quantize, tune
     from mcudeploy.commands.python import (
         BuildResult,
         PlanResult,
@@ -59,6 +59,7 @@ __all__ = [
     "__version__",
     "build",
     "check",
+    "evaluate",
     "fit",
     "flash",
     "list_boards",
@@ -73,7 +74,7 @@ _HOMES = {
     "list_boards": "boards.board",
     "Choices": "commands.keywords",
     **dict.fromkeys(("LoadedModel", "load"), "commands.loaded"),
-    **dict.fromkeys(("flash", "measure", "quantize", "tune"), "commands.ondevice"),
+    **dict.fromkeys(("evaluate", "flash", "measure", "quantize", "tune"), "commands.ondevice"),
     **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "common.errors"),
 }
 """The modules of these names; those of all others are in commands.python."""

@@ -57,7 +57,7 @@ def test_a_value_between_two_int16_steps_may_be_rounded_to_either(tmp_path: Path
 
 
 def test_a_block_that_takes_over_where_its_input_was_copied_to(tmp_path: Path) -> None:
-    """The image comes from the slow memory before step 0, which overwrites it in place; both leave after it."""
+    """The image comes from the slow memory for step 0, which overwrites it in place; both leave after it."""
     drawn = draw_flat(91256)
     (subject,) = examine([("copied", drawn.seed, drawn)], tmp_path, ways=("tiny",))
     assert subject.verdict == "verified", subject.findings

@@ -20,8 +20,8 @@ _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
 _LISTS = frozenset({"input", "expected", "assign", "memory", "shape", "bind", "state"})
 _NO_SETTINGS = {
     *("capacity", "chart", "data", "dry-run", "explain", "for", "force", "keep-float"),
-    *("labels", "library-only", "like", "link", "link-latency", "mode", "new"),
-    *("prepare", "recompute", "report", "samples", "topology"),
+    *("classes", "float", "labels", "library-only", "like", "link", "link-latency", "mode", "new"),
+    *("output-name", "prepare", "recompute", "report", "samples", "topology"),
     *("trace", "traceback", "trust-board"),
 }
 """Options that stand on the command line only."""

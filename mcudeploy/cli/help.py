@@ -18,21 +18,33 @@ EXAMPLES = {
     "init": "mcudeploy init project model.onnx --board stm32f405",
     "flash": "mcudeploy flash --board stm32f405 model.onnx --dry-run",
     "measure": "mcudeploy measure model.onnx --board stm32f405 --emulate",
-    "run": "mcudeploy run model.onnx --board stm32f405 --emulate --input picture.png --labels labels.txt",
+    "run": "mcudeploy run model.onnx --board stm32f405 --emulate --input picture.png --classes names.txt",
+    "evaluate": "mcudeploy evaluate int8.onnx --board stm32f405 --emulate --data test/ --float float.onnx",
     "graph order": "mcudeploy graph order graph.json -o order.json",
     "graph place": "mcudeploy graph place rectangles.csv --capacity 1M -o offsets.csv",
     "graph pipeline": "mcudeploy graph pipeline model.onnx --topology units.json",
 }
 _COMMANDS = {
-    "A model and a board": ["check", "fit", "plan", "tune", "run", "measure"],
+    "A model and a board": ["check", "fit", "plan", "tune", "run", "measure", "evaluate"],
     "Into your project": ["quantize", "frontend", "build", "init", "flash"],
     "What is here": ["boards", "devices", "doctor"],
     "Graphs of your own": ["graph"],
 }
 _OPTIONS = {
     "Input and output": [
-        *("--input", "--expected", "--labels", "--pixels", "--mean", "--std", "--resize", "--data"),
-        *("--sample-rate", "--before", "--steps", "--reference"),
+        *(
+            "--input",
+            "--expected",
+            "--labels",
+            "--classes",
+            "--pixels",
+            "--mean",
+            "--std",
+            "--resize",
+            "--data",
+        ),
+        *("--sample-rate", "--before", "--steps", "--reference", "--float", "--output-name", "--top"),
+        *("--threshold", "--samples", "--min-accuracy", "--max-drop"),
         *(
             "--output",
             "--chart",

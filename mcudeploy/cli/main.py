@@ -21,6 +21,9 @@ from mcudeploy.cli import (
     build_command as build,
 )
 from mcudeploy.cli import (
+    evaluate_command as evaluate,
+)
+from mcudeploy.cli import (
     fit_command as fit,
 )
 from mcudeploy.cli import (
@@ -176,7 +179,7 @@ def cli() -> None:
     """Run an ONNX or TFLite model on a microcontroller."""
 
 
-for group in (boards, fit, quantize, frontend, model, build, run, graph):
+for group in (boards, fit, quantize, frontend, model, build, run, evaluate, graph):
     for command in group.COMMANDS:
         cli.add_command(command)
 describe_help(cli)

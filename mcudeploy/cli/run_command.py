@@ -19,7 +19,7 @@ from mcudeploy.cli.options import (
     planning_options,
     timing_option,
 )
-from mcudeploy.cli.output import Output
+from mcudeploy.cli.output import Output, deprecated
 from mcudeploy.cli.pages import Pages, page_options
 from mcudeploy.cli.parameter_types import InputFile
 from mcudeploy.cli.sample_options import sample_options
@@ -63,10 +63,12 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
     "model with states.  [default: all of --input; 1 drawn, or 4 for a model with states]",
 )
 @click.option(
-    "--labels",
+    "--classes",
+    metavar="FILE",
     type=InputFile(),
-    help="Text file with the classes of the output, one a line, shown beside it.",
+    help="Text file with the names of the classes of the output, one a line, shown beside it.",
 )
+@click.option("--labels", type=InputFile(), hidden=True)
 @click.option(
     "--reference",
     type=click.Choice(["onnxruntime", "tflm"]),
@@ -95,6 +97,7 @@ def run(
     expected: tuple[Path, ...],
     reading: Preprocessing,
     steps: int | None,
+    classes: Path | None,
     labels: Path | None,
     reference: str,
     timing: Timing,
@@ -104,6 +107,9 @@ def run(
     output: Output,
 ) -> None:
     """Build a model, flash it, run it on the device, and verify its outputs."""
+    if labels is not None:
+        deprecated("run --labels", "run --classes")
+        classes = classes or labels
     samples: dict[str, Any] = {"inputs": list(inputs), "expected": list(expected), "reading": reading}
     if chain is not None:
         from mcudeploy.multiboard.chain_report import report as chain_report
@@ -113,7 +119,7 @@ def run(
             raise UsageError("--steps cannot be combined with --chain")
         if reference != "onnxruntime":
             raise UsageError(f"--reference {reference} cannot be combined with --chain")
-        _require_plain(timing, guards, labels, options)
+        _require_plain(timing, guards, classes, options)
         if pages.asked:
             raise UsageError("--report and --trace cannot be combined with --chain")
         with output.progress() as progress:
@@ -130,7 +136,7 @@ def run(
                 options,
                 **samples,
                 steps=steps,
-                labels=labels,
+                classes=classes,
                 timing=timing,
                 micro=reference == "tflm",
                 progress=progress,
@@ -142,7 +148,7 @@ def run(
         context.exit(OutputsDifferError.exit_code)
 
 
-def _require_plain(timing: Timing, guards: bool, labels: Path | None, options: Options) -> None:
+def _require_plain(timing: Timing, guards: bool, classes: Path | None, options: Options) -> None:
     """A usage error for an option that a chain of boards does not have."""
     given = {
         "--plan": options.plan_file is not None,
@@ -152,7 +158,7 @@ def _require_plain(timing: Timing, guards: bool, labels: Path | None, options: O
         "--placement tags": options.placement == "tags",
         "--parallel": options.cores not in (None, 1),
         "--guards": guards,
-        "--labels": labels is not None,
+        "--classes": classes is not None,
         f"--objective {options.objective}": options.objective == "cycles",
         f"--timing {timing}": timing != "instructions",
     }

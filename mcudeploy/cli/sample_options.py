@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -24,12 +23,10 @@ def _divisors(text: str) -> tuple[float, ...]:
 
 
 def sample_options(command: Command) -> Command:
-    """Add --input and --expected, tuples of paths, one per input and output of the model.
-
-    Options for reading pictures are packed as `reading: Reading`.
+    """Add --input and --expected, tuples of paths, one per input and output of the model, and those of
+    `reading_options`.
     """
-
-    @click.option(
+    given = click.option(
         "--input",
         "inputs",
         metavar="FILE",
@@ -38,7 +35,7 @@ def sample_options(command: Command) -> Command:
         help="Value of the next input, in the model file's layout: .npy, .csv, .bin or .raw (plain bytes), "
         ".wav, .png or .jpg. Repeat the set of inputs for more runs; values are drawn if none is given.",
     )
-    @click.option(
+    expected = click.option(
         "--expected",
         metavar="FILE",
         type=InputFile(),
@@ -46,6 +43,12 @@ def sample_options(command: Command) -> Command:
         help="Expected value of the next model output (.npy, .csv, .bin or .raw); ONNX Runtime computes "
         "it if none is given.",
     )
+    return given(expected(reading_options(command)))
+
+
+def reading_options(command: Command) -> Command:
+    """Add the options for reading pictures and sound, packed as `reading: Preprocessing`."""
+
     @click.option(
         "--pixels",
         metavar="A..B",
@@ -85,8 +88,6 @@ def sample_options(command: Command) -> Command:
     @functools.wraps(command)
     def packed(
         *args: Any,
-        inputs: tuple[Path, ...],
-        expected: tuple[Path, ...],
         pixels: tuple[float, float] | None,
         mean: tuple[float, ...],
         std: tuple[float, ...],
@@ -97,6 +98,6 @@ def sample_options(command: Command) -> Command:
         from mcudeploy.verify.preprocessing import Preprocessing
 
         reading = Preprocessing(pixels, mean, std, resize, rate=sample_rate)
-        command(*args, inputs=inputs, expected=expected, reading=reading, **rest)
+        command(*args, reading=reading, **rest)
 
     return packed

@@ -13,14 +13,14 @@ from mcudeploy.common.resources import resource_dir
 
 
 def render_page(name: str, **values: object) -> str:
-    """Return the page of `<name>.html.j2`, with `<name>.css` and `<name>.js` in it.
+    """Return the page of `<name>.html.j2`, with report.css and report.js in it.
 
-    Its policy allows only that script, and nothing from elsewhere.
+    Its policy allows only that script, pictures in the page itself, and nothing from elsewhere.
     """
     folder = resource_dir("templates")
-    style, script = ((folder / f"{name}.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    style, script = ((folder / f"report.{kind}").read_text("utf-8") for kind in ("css", "js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     known = {"style": Markup(style), "script": Markup(script), "policy": policy}
     return render(f"{name}.html.j2", **known, **values)
 

@@ -38,7 +38,7 @@ from mcudeploy.planner.search.kernels import alternatives
 from mcudeploy.planner.suggest import WaysOut
 from mcudeploy.planner.tape import footprint
 from mcudeploy.report import chart
-from mcudeploy.report.outputs import read_labels, require_labels
+from mcudeploy.report.outputs import read_classes, require_classes
 from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.flashing import flash as write_program
@@ -330,14 +330,14 @@ def run_model(
     expected: Sequence[ValueSource],
     reading: Preprocessing = AS_USUAL,
     steps: int | None = None,
-    labels: Path | None = None,
+    classes: Path | None = None,
     timing: Timing = "instructions",
     micro: bool = False,
     progress: Progress = SILENT,
 ) -> VerifiedRun:
     """Build, flash, run and verify. A failed verification is no exception.
 
-    `steps`: the number of runs, with the first inputs or drawn ones. `labels` contains the class names, one
+    `steps`: the number of runs, with the first inputs or drawn ones. `classes` contains the class names, one
     per line. `micro`: outputs must also have the bits of TensorFlow Lite Micro. Raises ConfigError if the
     target does not support this `timing`.
     """
@@ -347,13 +347,13 @@ def run_model(
     if options.hop is not None and expected:
         raise UsageError("--expected is for whole windows: leave it out with --hop, the reference decides")
     require_port(target)
-    classes = read_labels(labels) if labels is not None else ()
-    if inputs or expected or classes:  # wrong files are reported before the search
+    names = read_classes(classes) if classes is not None else ()
+    if inputs or expected or names:  # wrong files are reported before the search
         graph = read_model(path, options).graph
         samples = load_samples(graph, inputs, expected, options.seed, replace(reading, on_note=_note))
         require_full(graph, samples)
-        if classes:
-            require_labels(graph, classes)
+        if names:
+            require_classes(graph, names)
     progress.stage(f"planning {path.name}")
     made = _planned(path, target.board, options, progress)
     timing = _timing(timing, target, made)
@@ -372,7 +372,7 @@ def run_model(
         progress.stage("running TensorFlow Lite Micro")
         reasons = micro_reasons(ran.made.model.path, ran.made.plan.graph, samples, results)
         verdict = replace(verdict, reasons=(*verdict.reasons, *reasons), micro_runs=len(samples))
-    return VerifiedRun(_measured(ran, timing, target, samples[0], progress), verdict, classes)
+    return VerifiedRun(_measured(ran, timing, target, samples[0], progress), verdict, names)
 
 
 def _measured(ran: Ran, timing: Timing, target: Target, sample: Sample, progress: Progress) -> Measured:

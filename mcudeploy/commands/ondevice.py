@@ -1,4 +1,4 @@
-"""`mcudeploy.tune`, `measure`, `flash` and `quantize`: what these commands do, from Python."""
+"""`mcudeploy.tune`, `measure`, `evaluate`, `flash` and `quantize`: what these commands do, from Python."""
 
 from __future__ import annotations
 
@@ -59,6 +59,36 @@ def measure(
     checked("timing", timing, _Timing)
     target = Target(board_of(board), port, emulate)
     return as_json(api.measure_model(Path(model), target, options_of(choices), timing=timing))
+
+
+@with_keywords
+def evaluate(
+    model: str | Path,
+    board: Named = "host",
+    *,
+    data: str | Path,
+    labels: str | Path | None = None,
+    float_model: str | Path | None = None,
+    emulate: bool = False,
+    ports: Sequence[str] = (),
+    measurers: int = 1,
+    **choices: Unpack[Choices],
+) -> Report:
+    """Measure the accuracy over a test set: the object of `evaluate --json`. `ports`: those of several boards
+    that share the samples; `measurers`: the number of emulated ones.
+    """
+    from mcudeploy.commands.evaluate import EvaluateRequest, evaluate_model  # noqa: PLC0415 (loads slowly)
+    from mcudeploy.evaluation.dataset import DataRequest  # noqa: PLC0415
+    from mcudeploy.report.evaluation_report import evaluated  # noqa: PLC0415
+
+    options, known = options_of(choices), board_of(board)
+    count = checked("measurers", measurers, PositiveInt)
+    targets = [Target(known, port, emulate) for port in ports or (None,)]
+    asked = EvaluateRequest(
+        DataRequest(Path(data), None if labels is None else Path(labels), seed=options.seed),
+        float_model=None if float_model is None else Path(float_model),
+    )
+    return evaluated(evaluate_model(Path(model), targets if ports else targets * count, options, asked))
 
 
 @with_keywords

@@ -120,8 +120,8 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VerifiedRun:
-    """A run whose outputs were compared with the reference. `labels`: the names of the classes."""
+    """A run whose outputs were compared with the reference. `classes`: their names."""
 
     measured: Measured
     verdict: Verdict
-    labels: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import onnx
 from onnx import ModelProto
 
 from mcudeploy.frontend.onnx.nodes import Info
@@ -159,7 +160,8 @@ def _classes(values: Sequence[Mapping[str, Array]], name: str | None) -> Classes
 
 
 def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Sample]) -> list[Layer]:
-    """All quantised tensors of the int8 `model` at `path`, the worst first."""
+    """All quantised tensors of the int8 `model` at `path` that the float model has too, the worst first."""
+    known = {name for node in onnx.load(prepared).graph.node for name in node.output}
     stored = {
         node.input[0]: node.output[0] for node in model.graph.node if node.op_type == "DequantizeLinear"
     }
@@ -170,6 +172,7 @@ def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Samp
     }
     makers = {name: node for node in model.graph.node for name in node.output}
     tensors = {source: source.removesuffix(_SUFFIX) for source in real if source in makers}
+    tensors = {source: name for source, name in tensors.items() if name in known}
     if not tensors:
         return []
     noises = {source: Noise() for source in real}

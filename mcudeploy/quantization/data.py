@@ -1,4 +1,4 @@
-"""Samples for calibration and comparison: a folder of .npy files, an .npz, or one .npy."""
+"""Samples of a model's inputs: a folder of .npy files, an .npz, or one .npy; and the label of each sample."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +34,28 @@ _FAULTS = (OSError, ValueError, EOFError, OverflowError, MemoryError, KeyError, 
 _DAMAGED = (*_FAULTS, zipfile.BadZipFile, zlib.error)
 
 
+LABELS = ("labels", "label", "targets", "target", "y", "y_test")
+"""Names of an array in an .npz that holds the label of each sample."""
+
+Fit = Callable[[Array, Info, str], Array]
+"""Converts a value to the shape and type of its input; the text names its source in errors."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """`count` samples; `load` reads one of them, and raises UsageError naming its file."""
+    """`count` samples; `load` reads one of them, and raises UsageError naming its file.
+
+    `labels`: of all samples along the first axis, if the file contains them. `files`: that of each sample, if
+    each has its own.
+    """
 
     count: int
     load: Callable[[int], Sample]
+    labels: Array | None = None
+    files: Sequence[Path] = ()
 
 
-def open_samples(path: Path, inputs: Sequence[Info]) -> Samples:
+def open_samples(path: Path, inputs: Sequence[Info], fit: Fit | None = None) -> Samples:
     """Open the samples in a folder or file, for the inputs of a model (static shapes).
 
     A folder has one .npy file for each sample, in the order of their names. For several inputs it has a
@@ -52,18 +65,20 @@ def open_samples(path: Path, inputs: Sequence[Info]) -> Samples:
     A sample has the shape of the input; a leading axis of 1 may be omitted. Raises UsageError naming the
     file, its content and the expected one.
     """
+    fit = fit or _fit
     if path.is_dir():
-        return _from_folder(path, inputs)
+        return _from_folder(path, inputs, fit)
     head = _head(path)
     if head.startswith(_ZIP):
-        return _stacked(_arrays(path, inputs), inputs)
+        arrays, labels = _arrays(path, inputs)
+        return replace(_stacked(arrays, inputs, fit), labels=labels)
     if head.startswith(_NPY):
         if len(inputs) != 1:
             raise UsageError(
                 f"{path} is one array; the model has {len(inputs)} inputs ({_listed(inputs)}): give an .npz "
                 "with an array for each, or a folder"
             )
-        return _stacked({inputs[0].name: (str(path), _load(path))}, inputs)
+        return _stacked({inputs[0].name: (str(path), _load(path))}, inputs, fit)
     raise UsageError(
         f"{path} is neither a folder, nor an .npz or .npy file: write samples with numpy.savez or numpy.save"
     )
@@ -96,7 +111,7 @@ def _load(path: Path) -> Array:
         raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
 
 
-def _from_folder(folder: Path, inputs: Sequence[Info]) -> Samples:
+def _from_folder(folder: Path, inputs: Sequence[Info], fit: Fit) -> Samples:
     single = inputs[0]
     files = {single.name: _files(folder)}
     if len(inputs) > 1 or not files[single.name]:
@@ -118,11 +133,11 @@ def _from_folder(folder: Path, inputs: Sequence[Info]) -> Samples:
 
     def load(index: int) -> Sample:
         return {
-            info.name: _fit(_load(files[info.name][index]), info, str(files[info.name][index]))
+            info.name: fit(_load(files[info.name][index]), info, str(files[info.name][index]))
             for info in inputs
         }
 
-    return Samples(len(every), load)
+    return Samples(len(every), load, files=files[single.name])
 
 
 def _files(folder: Path) -> list[Path]:
@@ -144,33 +159,37 @@ def _contents(folder: Path) -> str:
     ) or "nothing"  # fmt: skip
 
 
-def _arrays(path: Path, inputs: Sequence[Info]) -> dict[str, tuple[str, Array]]:
-    """For each input the name of its array in messages, and the array."""
+def _arrays(path: Path, inputs: Sequence[Info]) -> tuple[dict[str, tuple[str, Array]], Array | None]:
+    """For each input the name of its array in messages, and the array; and the labels, if there are any."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
-            names = list(members)
             keys = {info.name: info.name for info in inputs}
-            if len(inputs) == 1 and len(names) == 1:
-                keys = {inputs[0].name: names[0]}
-            missing = [key for key in keys.values() if key not in names]
+            labels = next((name for name in LABELS if name in members and name not in keys), None)
+            values = [name for name in members if name != labels]
+            if len(inputs) == 1 and len(values) == 1:
+                keys = {inputs[0].name: values[0]}
+            missing = [key for key in keys.values() if key not in members]
             if missing:
                 raise UsageError(
                     f"{path} has no array {printable(missing[0])!r}; it has "
-                    f"{', '.join(map(printable, names[:8])) or 'none'}. It needs one for each input of the "
+                    f"{', '.join(map(printable, values[:8])) or 'none'}. It needs one for each input of the "
                     f"model: {_listed(inputs)}"
                 )
-            told = {name: f"{path} ({printable(key)})" for name, key in keys.items()}
+            names = {name: f"{path} ({printable(key)})" for name, key in keys.items()}
             for info in inputs:
-                entry = members[keys[info.name]]
-                _require_stacked(told[info.name], _shape_of(archive, entry), info)
-            size = sum(members[key].file_size for key in set(keys.values()))
+                _require_stacked(names[info.name], _shape_of(archive, members[keys[info.name]]), info)
+            wanted = {*keys.values(), *([] if labels is None else [labels])}
+            size = sum(members[key].file_size for key in wanted)
             if size > _MOST_BYTES:
                 raise UsageError(
                     f"{path} unpacks to {size / 2**30:.1f} GiB; the limit is {_MOST_BYTES // 2**30} GiB: "
                     "give a folder with a file for each sample"
                 )
-            return {name: (told[name], _unpacked(archive, members[key])) for name, key in keys.items()}
+            if labels is not None:
+                _shape_of(archive, members[labels])
+            arrays = {name: (names[name], _unpacked(archive, members[key])) for name, key in keys.items()}
+            return arrays, None if labels is None else _unpacked(archive, members[labels])
     except _DAMAGED as error:
         raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
 
@@ -203,7 +222,7 @@ def _require_stacked(where: str, found: tuple[int, ...], info: Info) -> None:
         raise UsageError(f"{where} has the shape {list(found)}: no samples")
 
 
-def _stacked(arrays: Mapping[str, tuple[str, Array]], inputs: Sequence[Info]) -> Samples:
+def _stacked(arrays: Mapping[str, tuple[str, Array]], inputs: Sequence[Info], fit: Fit) -> Samples:
     """Samples along the first axis."""
     for info in inputs:
         where, array = arrays[info.name]
@@ -215,7 +234,7 @@ def _stacked(arrays: Mapping[str, tuple[str, Array]], inputs: Sequence[Info]) ->
 
     def load(index: int) -> Sample:
         return {
-            info.name: _fit(np.asarray(array[index]), info, f"{where}, sample {index}")
+            info.name: fit(np.asarray(array[index]), info, f"{where}, sample {index}")
             for info in inputs
             for where, array in (arrays[info.name],)
         }
@@ -267,40 +286,52 @@ def load_labels(path: Path, count: int) -> NDArray[np.int64]:
 
     Raises UsageError if the file is something else, or has another number of labels.
     """
-    found = _label_array(path) if _head(path).startswith(_NPY) else _label_lines(path)
-    if len(found) != count:
-        raise UsageError(
-            f"{path} has {count_text(len(found), 'label')} for {count_text(count, 'sample')}: one is needed "
-            "for each, in the same order"
-        )
-    if (found < 0).any():
-        raise UsageError(f"{path} has the label {found.min()}: classes are counted from 0")
-    return found
+    return class_numbers(read_labels_file(path), count, str(path))
 
 
-def _label_array(path: Path) -> NDArray[np.int64]:
+def read_labels_file(path: Path, classes: Sequence[str] = ()) -> Array:
+    """The label of each sample: an array of a .npy file, or the classes in a text, one per line, by number or
+    by one of the names `classes`. Raises UsageError for another kind of file.
+    """
+    if not _head(path).startswith(_NPY):
+        return _label_lines(path, classes)
     value = _load(path)
     if value.nbytes > _MOST_LABEL_BYTES:
         raise UsageError(f"{path} has {value.nbytes:,} bytes; the limit is {_MOST_LABEL_BYTES:,}")
+    return value
+
+
+def class_numbers(value: Array, count: int, where: str) -> NDArray[np.int64]:
+    """Labels as numbers of classes, one for each of `count` samples. Raises UsageError naming `where`."""
     if value.dtype.kind not in "iu" or value.ndim == 0 or value.size != len(value):
         raise UsageError(
-            f"{path} holds {value.dtype.name} of the shape {list(value.shape)}; labels are integers, one for "
-            "each sample"
+            f"{where} holds {value.dtype.name} of the shape {list(value.shape)}; labels are integers, one "
+            "for each sample"
         )
+    if len(value) != count:
+        raise UsageError(
+            f"{where} has {count_text(len(value), 'label')} for {count_text(count, 'sample')}: one is needed "
+            "for each, in the same order"
+        )
+    if (value < 0).any():
+        raise UsageError(f"{where} has the label {value.min()}: classes are counted from 0")
     return value.reshape(-1).astype(np.int64)
 
 
-def _label_lines(path: Path) -> NDArray[np.int64]:
+def _label_lines(path: Path, classes: Sequence[str]) -> NDArray[np.int64]:
     try:
         lines = read_limited(path, _MOST_LABEL_BYTES).decode().split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is neither a .npy file nor text: write one class number a line") from error
+    numbers = {name: number for number, name in enumerate(classes)}
     labels = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
-        if not text:
-            continue
-        if not (text.isascii() and text.lstrip("-").isdigit() and len(text) < 10):
-            raise UsageError(f"{path}, line {number}: {printable(text)!r} is not a class number")
-        labels.append(int(text))
+        if text in numbers:
+            labels.append(numbers[text])
+        elif text.isascii() and text.lstrip("-").isdigit() and len(text) < 10:
+            labels.append(int(text))
+        elif text:
+            known = " or a name of --classes" if classes else ""
+            raise UsageError(f"{path}, line {number}: {printable(text)!r} is not a class number{known}")
     return np.array(labels, np.int64)

@@ -26,7 +26,7 @@ from mcudeploy.quantization import agreement as compare
 from mcudeploy.quantization import ort_quantizer as library
 from mcudeploy.quantization import weights
 from mcudeploy.quantization.agreement import Agreement, Classes, Floats, Layer
-from mcudeploy.quantization.data import Sample, Samples, load_labels, open_samples
+from mcudeploy.quantization.data import Sample, Samples, class_numbers, load_labels, open_samples
 from mcudeploy.quantization.float_model import (
     FloatModel,
     FloatNode,
@@ -137,7 +137,7 @@ def quantize_model(
     _require_apart(path, destination)
     model = read_float(path, InputChoices(asked.shapes))
     samples = open_samples(asked.data, model.inputs)
-    labels = None if asked.labels is None else load_labels(asked.labels, samples.count)
+    labels = _labels(asked, samples)
     name = compare.class_output(model.inputs, model.outputs)
     if labels is not None:
         _require_classes(model, name, labels, asked)
@@ -167,6 +167,14 @@ def quantize_model(
         len(content),
         tuple(model.notes),
     )
+
+
+def _labels(asked: QuantizeRequest, samples: Samples) -> NDArray[np.int64] | None:
+    """The class of each sample, from the file of labels or else from the samples' own."""
+    if asked.labels is not None:
+        return load_labels(asked.labels, samples.count)
+    within = samples.labels
+    return None if within is None else class_numbers(within, samples.count, f"the labels in {asked.data}")
 
 
 def _require_apart(path: Path, destination: Path) -> None:
@@ -234,7 +242,8 @@ def _require_classes(
     shape = next(info.shape for info in model.outputs if info.name == name) or ()
     if labels.max() >= max(shape):
         raise UsageError(
-            f"{asked.labels} has the label {labels.max()}; the model has {max(shape)} classes, from 0"
+            f"{asked.labels or asked.data} has the label {labels.max()}; the model has {max(shape)} classes, "
+            "from 0"
         )
 
 

@@ -1,4 +1,4 @@
-"""Outputs of a run in the model's terms: the largest values, with the labels of their classes."""
+"""Outputs of a run in the model's terms: the largest values, with the names of their classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcudeploy.ir.graph import Graph, GraphIO
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.ops.requantize import dequantize
 
-Labels = tuple[str, ...]
+ClassNames = tuple[str, ...]
 _MOST_BYTES = 2**20
 _TOP = 5
 _SPACE = 0x20
@@ -25,54 +25,56 @@ _MOST_VALUES = 1024
 """Larger outputs are reported by their largest and least values only."""
 
 
-def read_labels(path: Path) -> Labels:
+def read_classes(path: Path) -> ClassNames:
     """Return the classes in a text file, one per line. Raises UsageError for another kind of file."""
     try:
         text = read_limited(path, _MOST_BYTES).decode("utf-8-sig").rstrip()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise _no_labels(path, "is not UTF-8 text") from error
+        raise _no_classes(path, "is not UTF-8 text") from error
     found = tuple(line.strip() for line in text.splitlines())
     if not text:
-        raise _no_labels(path, "is empty")
+        raise _no_classes(path, "is empty")
     if "\t" in text or (path.suffix.lower() == ".csv" and any("," in it or ";" in it for it in found)):
-        raise _no_labels(path, "is a table of several columns")
+        raise _no_classes(path, "is a table of several columns")
     if any(ord(it) < _SPACE and it not in "\r\n" for it in text):
-        raise _no_labels(path, "is not text, it has control characters")
+        raise _no_classes(path, "is not text, it has control characters")
     return found
 
 
-def _no_labels(path: Path, why: str) -> UsageError:
-    return UsageError(f"--labels {path} {why}: write UTF-8 text with the name of one class a line")
+def _no_classes(path: Path, why: str) -> UsageError:
+    return UsageError(f"--classes {path} {why}: write UTF-8 text with the name of one class a line")
 
 
-def require_labels(graph: Graph, labels: Labels) -> None:
-    """Raise UsageError if no output has as many classes as there are labels."""
+def require_classes(graph: Graph, classes: ClassNames) -> None:
+    """Raise UsageError if no output has as many elements as there are names."""
     borders = graph.own_outputs()
-    if not any(_is_labelled(border, labels) for border in borders):
+    if not any(_is_named(border, classes) for border in borders):
         sizes = ", ".join(f"{printable(it.name)!r} {list(it.shape)}" for it in borders)
         raise UsageError(
-            f"--labels has {count_text(len(labels), 'label')}; the model has the outputs {sizes}"
+            f"--classes has {count_text(len(classes), 'name')}; the model has the outputs {sizes}"
         )
 
 
-def outputs(graph: Graph, results: Sequence[Mapping[str, Any]], labels: Labels = ()) -> list[dict[str, Any]]:
+def outputs(
+    graph: Graph, results: Sequence[Mapping[str, Any]], classes: ClassNames = ()
+) -> list[dict[str, Any]]:
     """Report every output of every sample, from stored outputs by tensor name."""
     return [
-        {"sample": number, **_output(graph, border, stored[border.tensor], labels)}
+        {"sample": number, **_output(graph, border, stored[border.tensor], classes)}
         for number, stored in enumerate(results)
         for border in graph.own_outputs()
     ]
 
 
-def _output(graph: Graph, border: GraphIO, stored: NDArray[Any], labels: Labels) -> dict[str, Any]:
+def _output(graph: Graph, border: GraphIO, stored: NDArray[Any], classes: ClassNames) -> dict[str, Any]:
     tensor = graph.tensors[border.tensor]
     values = from_device(border, tensor, stored).reshape(-1)
     real: NDArray[Any] | None = None
     if tensor.quantization is not None and border.dtype in ("int8", "uint8"):
         real = dequantize(stored.reshape(-1)[border.order], tensor.quantization)
-    known = labels if _is_labelled(border, labels) else ()
+    known = classes if _is_named(border, classes) else ()
     top = np.argsort(-values.astype(np.float64), kind="stable")[:_TOP]
     return {
         "name": border.name,
@@ -94,6 +96,6 @@ def _output(graph: Graph, border: GraphIO, stored: NDArray[Any], labels: Labels)
     }
 
 
-def _is_labelled(border: GraphIO, labels: Labels) -> bool:
-    """Whether an output has a value for each label, and nothing else."""
-    return bool(labels) and max(border.shape, default=1) == int(np.prod(border.shape)) == len(labels)
+def _is_named(border: GraphIO, classes: ClassNames) -> bool:
+    """Whether an output has a value for each class, and nothing else."""
+    return bool(classes) and max(border.shape, default=1) == int(np.prod(border.shape)) == len(classes)

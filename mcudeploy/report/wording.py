@@ -9,6 +9,15 @@ from mcudeploy.common.text import agree, count_text
 
 Values = Mapping[str, Any]
 
+EVALUATED = {"device": "on the device", "reference": "reference", "float": "float model"}
+"""The models of an evaluation."""
+
+
+def class_name(report: Values, number: int) -> str:
+    """Return the name of a class of an evaluation, or its number."""
+    names = report["classes"] or ()
+    return str(names[number]) if number < len(names) else str(number)
+
 
 def steps_text(report: Values) -> str:
     """Return all entries of the tape, as the header of the generated C counts them; empty if unknown."""

@@ -119,7 +119,13 @@ def _array(path: Path, content: bytes) -> Array:
 
 def _picture(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -> Array:
     """Pixels in the layout of the target, scaled as stated."""
-    height, width, channels, first = _image_shape(path, wanted.border)
+    shape = image_shape(wanted.border.shape)
+    if shape is None:
+        raise UsageError(
+            f"{path} is a picture; {printable(wanted.border.name)!r} of the model has the shape "
+            f"{list(wanted.border.shape)}, which is none of one image with 1, 3 or 4 channels"
+        )
+    height, width, channels, first = shape
     pixels = _decoded(path, content, (width, height), channels, reading.resize)
     low, high = reading.pixels or ((0.0, 255.0) if wanted.counts else (0.0, 1.0))
     for name, values in (("mean", reading.mean), ("std", reading.std)):
@@ -135,7 +141,7 @@ def _picture(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing)
     real = (real - np.array(reading.mean)) / np.array(reading.std)
     if first:
         real = np.moveaxis(real, -1, 0)
-    return _as_stated(path, real.reshape(wanted.border.shape), wanted)
+    return as_stated(str(path), real.reshape(wanted.border.shape), wanted)
 
 
 def _normalised(reading: Preprocessing) -> str:
@@ -145,20 +151,15 @@ def _normalised(reading: Preprocessing) -> str:
     return f", less {mean}, divided by {std}"
 
 
-def _image_shape(path: Path, border: GraphIO) -> tuple[int, int, int, bool]:
-    """Height, width and channels of the target, and whether channels come first."""
-    shape = border.shape[1:] if len(border.shape) == 4 and border.shape[0] == 1 else border.shape
+def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int, bool] | None:
+    """Height, width and channels of an image, and whether channels come first; None for another shape."""
+    shape = shape[1:] if len(shape) == 4 and shape[0] == 1 else shape
     for channels in (3, 1, 4) if len(shape) == 3 else ():
         if shape[0] == channels:
             return shape[1], shape[2], channels, True
         if shape[2] == channels:
             return shape[0], shape[1], channels, False
-    if len(shape) == 2:
-        return shape[-2], shape[-1], 1, False
-    raise UsageError(
-        f"{path} is a picture; {printable(border.name)!r} of the model has the shape {list(border.shape)}, "
-        "which is none of one image with 1, 3 or 4 channels"
-    )
+    return (*shape, 1, False) if len(shape) == 2 else None
 
 
 def _decoded(
@@ -227,7 +228,7 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -
         codes = wide.view("<i4").reshape(-1).astype(np.int64)
     real = codes[: runs * needed] / (2.0**16 if wanted.counts else 2.0**31)
     several = (runs,) if runs > 1 else ()
-    return _as_stated(path, real.reshape(*several, *border.shape), wanted)
+    return as_stated(str(path), real.reshape(*several, *border.shape), wanted)
 
 
 def _hops(count: int, runs: int, hop: int) -> str:
@@ -264,7 +265,7 @@ def _text(path: Path, content: bytes, border: GraphIO, reading: Preprocessing) -
     found = np.array(values, np.float64)
     if not border.dtype.startswith("float") and (found != np.round(found)).any():
         raise UsageError(f"{path} has fractions, {printable(border.name)!r} of the model is {border.dtype}")
-    return _typed(path, found, border).reshape(border.shape)
+    return _typed(str(path), found, border).reshape(border.shape)
 
 
 def _number(cell: str) -> float:
@@ -303,25 +304,31 @@ def _require_count(path: Path, found: int, what: str, border: GraphIO) -> None:
         )
 
 
-def _as_stated(path: Path, real: NDArray[np.float64], wanted: Wanted) -> Array:
-    """Convert real numbers to the target's type, by the scale of its int8 values if they have one."""
+def as_stated(where: str, real: NDArray[np.float64], wanted: Wanted) -> Array:
+    """Convert real numbers to the target's type, by the scale of its quantised values if they have one.
+
+    `where` names the values in errors. Raises UsageError for integers without a scale that the type lacks.
+    """
     border = wanted.border
+    if wanted.quantization is not None and border.dtype == "int16":
+        steps = np.rint(real / wanted.quantization.scale)
+        return np.asarray(np.clip(steps, -(2**15), 2**15 - 1), np.int16)
     if wanted.quantization is not None and not border.dtype.startswith("float"):
         codes = quantize(real.astype(np.float32), wanted.quantization)
         if border.dtype == "uint8":
             return (codes.astype(np.int16) + UNSIGNED_OFFSET).astype(np.uint8)
         return codes.astype(border.dtype)
-    return _typed(path, real if border.dtype.startswith("float") else np.round(real), border)
+    return _typed(where, real if border.dtype.startswith("float") else np.round(real), border)
 
 
-def _typed(path: Path, values: NDArray[np.float64], border: GraphIO) -> Array:
+def _typed(where: str, values: NDArray[np.float64], border: GraphIO) -> Array:
     dtype = np.dtype(border.dtype)
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if values.size and not (values.min() >= limits.min and values.max() <= limits.max):
             raise UsageError(
-                f"{path} has values from {values.min():g} to {values.max():g}: {printable(border.name)!r} of "
-                f"the model is {border.dtype}"
+                f"{where} has values from {values.min():g} to {values.max():g}: {printable(border.name)!r} "
+                f"of the model is {border.dtype}"
             )
     with np.errstate(over="ignore"):
         return values.astype(dtype)

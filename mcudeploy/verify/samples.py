@@ -74,7 +74,7 @@ def load_samples(
     given = _groups(graph, graph.own_inputs(), inputs, "input", reading)
     outputs = graph.own_outputs()
     for values in given:
-        _require_indices(graph, values)
+        require_indices(graph, values)
     wanted = _groups(graph, outputs, expected, "output", reading) if expected else [{} for _ in given]
     if len(wanted) != len(given):
         raise UsageError(
@@ -132,8 +132,8 @@ def _each(border: GraphIO, source: NamedArray) -> list[Array]:
     """The values of each sample in an array."""
     values = source.values
     if values.ndim == len(border.shape) + 1 and values.shape[1:] == border.shape and len(values):
-        return [_fit(border, value, source.name) for value in values]
-    return [_fit(border, values, source.name)]
+        return [fitted_value(border, value, source.name) for value in values]
+    return [fitted_value(border, values, source.name)]
 
 
 def wanted_of(graph: Graph, border: GraphIO) -> Wanted:
@@ -142,7 +142,7 @@ def wanted_of(graph: Graph, border: GraphIO) -> Wanted:
     return Wanted(border, meaning, sequence=bool(graph.states) and border in graph.own_inputs())
 
 
-def _fit(border: GraphIO, value: Array, name: str) -> Array:
+def fitted_value(border: GraphIO, value: Array, name: str) -> Array:
     declared = border.declared
     if declared is not None and value.dtype.name == declared.dtype:
         value = dequantize(value.astype(np.int64), declared.quantization)
@@ -162,7 +162,7 @@ def _fit(border: GraphIO, value: Array, name: str) -> Array:
     return value
 
 
-def _require_indices(graph: Graph, values: Mapping[str, Array]) -> None:
+def require_indices(graph: Graph, values: Mapping[str, Array]) -> None:
     """Raise UsageError for indices outside of their table; the device would take the nearest row."""
     for border in graph.own_inputs():
         rows = min(_tables_rows(graph, border.tensor, _MOVES), default=None)

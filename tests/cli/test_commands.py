@@ -118,16 +118,16 @@ def test_run_prints_every_operator_and_the_verdict(mcudeploy_command: Invoke, de
     assert "largest error 0 LSB; allowed: 4 LSB\n" in text
 
 
-def test_run_prints_the_largest_outputs_with_their_labels(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+def test_run_names_the_classes_of_the_largest_outputs(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     grid = OUTPUT | {"name": "map", "shape": [1, 2, 2], "elements": 4}
     deploy.answers["run_model"] = RUN | {"outputs": [OUTPUT, grid]}
-    line = "run m.onnx --board tiny --input x.npy --labels y.npy --pixels -1..1 --mean 0.5 --std 1,2,3"
+    line = "run m.onnx --board tiny --input x.npy --classes y.npy --pixels -1..1 --mean 0.5 --std 1,2,3"
     text = mcudeploy_command(line).stdout
     assert "output y int8 [1,2]" in text
     assert re.search(r"1\s+a person\s+105\s+0.91\s+0\s+\[red\]none\[/\]\s+-105\s+0.09\s", text)
     assert "output map int8 [1,2,2]: 4 values from -105 to 105\n" in text
     asked = deploy.calls["run_model"][1]
-    assert asked["labels"] == Path("y.npy")
+    assert asked["classes"] == Path("y.npy")
     assert asked["reading"] == Preprocessing((-1.0, 1.0), (0.5,), (1.0, 2.0, 3.0))
 
 

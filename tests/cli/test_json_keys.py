@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
+from models import fully_connected
 from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.cli.main import cli
@@ -37,6 +38,7 @@ COMMANDS = (
     f"plan m.onnx --board stm32f405 {QUICK} --ram-limit 64",
     f"plan m.onnx --board stm32f405 {QUICK} --hop 2",
     "run m.onnx --board mps2-an386 --no-split",
+    "evaluate dense.onnx --board host --no-split --data test.npz",
     f"measure m.onnx --board mps2-an386 {QUICK}",
     f"tune m.onnx --board mps2-an386 {QUICK}",
     f"build m.onnx --board stm32f405 {QUICK} -o lib --library-only",
@@ -70,6 +72,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     onnx.save(model, folder / "unsupported.onnx")
     samples = np.random.default_rng(1).normal(size=(4, 1, 8, 8)).astype(np.float32)
     np.savez(folder / "samples.npz", x=samples)
+    fully_connected(folder / "dense.onnx", (8, 6, 4), quantised=False)
+    np.savez(folder / "test.npz", x=samples.reshape(-1, 8)[:16], y=np.arange(16) % 4)
     nodes = [{"id": n, "op": "op", "inputs": [n - 1] * bool(n), "outputs": [n]} for n in range(3)]
     graph = {"nodes": nodes, "tensors": [{"bytes": 4}] * 3, "outputs": [2]}
     (folder / "graph.json").write_text(json.dumps(graph))

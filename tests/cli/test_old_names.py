@@ -65,3 +65,12 @@ def test_boards_in_a_row_are_a_chain() -> None:
     set_by_file = call("run net.onnx")
     assert "no board 'nope'" in set_by_file.stderr and "deprecated" not in set_by_file.stderr
     assert "--boards" not in call("run --help").stdout
+
+
+def test_labels_of_run_are_classes() -> None:
+    Path("names.txt").write_text("a\nb\nc\nd\n")
+    line = "run net.onnx --board host --time-limit 0.2 --json"
+    old, new = call(f"{line} --labels names.txt"), call(f"{line} --classes names.txt")
+    assert "use mcudeploy run --classes" in old.stderr and "deprecated" not in new.stderr
+    tops = [[it["label"] for it in json.loads(each.stdout)["outputs"][0]["top"]] for each in (old, new)]
+    assert tops[0] == tops[1] and set(tops[0]) == set("abcd")

@@ -12,7 +12,7 @@ import pytest
 from mcudeploy.common.errors import UsageError
 from mcudeploy.frontend import load
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Quantization, Tensor
-from mcudeploy.report.outputs import outputs, read_labels, require_labels
+from mcudeploy.report.outputs import outputs, read_classes, require_classes
 from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing, Wanted, read_values
 from mcudeploy.verify.samples import load_samples
 
@@ -153,15 +153,15 @@ def test_what_does_not_fit_is_refused_by_name(
         read_values(tmp_path / name, asked, AS_USUAL)
 
 
-def test_outputs_are_told_with_labels(tmp_path: Path) -> None:
-    (tmp_path / "labels.txt").write_text("cat\ndog\n \nfox\n\n")
-    labels = read_labels(tmp_path / "labels.txt")
+def test_outputs_are_shown_with_the_names_of_classes(tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("cat\ndog\n \nfox\n\n")
+    classes = read_classes(tmp_path / "names.txt")
     border = GraphIO("y", "y", (1, 4), "uint8", np.arange(4, dtype=np.int32))
     tensor = Tensor("y", (1, 1, 4), DType.INT8, Quantization(0.5, -128))
     graph = Graph("g", {"y": tensor}, (), (border,), (border,), {})
     stored = {"y": np.array([[[-128, 127, 0, -126]]], np.int8)}
-    require_labels(graph, labels)
-    (found,) = outputs(graph, [stored], labels)
+    require_classes(graph, classes)
+    (found,) = outputs(graph, [stored], classes)
     assert found["values"] == [0, 255, 128, 2] and (found["least"], found["most"]) == (0, 255)
     assert [(it["index"], it["value"], it["real"], it["label"]) for it in found["top"]] == [
         (1, 255, 127.5, "dog"),
@@ -169,8 +169,8 @@ def test_outputs_are_told_with_labels(tmp_path: Path) -> None:
         (3, 2, 1, "fox"),
         (0, 0, 0, "cat"),
     ]
-    with pytest.raises(UsageError, match=r"--labels has 2 labels; .*'y' \[1, 4\]"):
-        require_labels(graph, labels[:2])
+    with pytest.raises(UsageError, match=r"--classes has 2 names; .*'y' \[1, 4\]"):
+        require_classes(graph, classes[:2])
     for content, ending, said in (
         (b"\n", "txt", "is empty"),
         (b"\xff", "txt", "is not UTF-8 text"),
@@ -178,11 +178,11 @@ def test_outputs_are_told_with_labels(tmp_path: Path) -> None:
         (b"1,cat\n2,dog", "csv", "is a table of several columns"),
         (b"1\tcat", "txt", "is a table of several columns"),
     ):
-        (tmp_path / f"labels.{ending}").write_bytes(content)
-        with pytest.raises(UsageError, match=rf"--labels .*{said}: write UTF-8 text with the name of one"):
-            read_labels(tmp_path / f"labels.{ending}")
-    (tmp_path / "labels.txt").write_text("cat, tame\ndog\n")  # as ImageNet has them
-    assert read_labels(tmp_path / "labels.txt") == ("cat, tame", "dog")
+        (tmp_path / f"names.{ending}").write_bytes(content)
+        with pytest.raises(UsageError, match=rf"--classes .*{said}: write UTF-8 text with the name of one"):
+            read_classes(tmp_path / f"names.{ending}")
+    (tmp_path / "names.txt").write_text("cat, tame\ndog\n")  # as ImageNet has them
+    assert read_classes(tmp_path / "names.txt") == ("cat, tame", "dog")
 
 
 def test_more_text_than_numbers_need_is_not_read(tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""A network that recognises noisy prototypes, in float and in int8, and its test set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model
+
+CLASSES, SIDE = 4, 6
+
+
+@dataclass(frozen=True)
+class Recogniser:
+    """Files of the models and of the test set; `x` and `y` are what it contains."""
+
+    folder: Path
+    x: NDArray[Any]
+    y: NDArray[Any]
+
+    @property
+    def float_model(self) -> Path:
+        return self.folder / "float.onnx"
+
+    @property
+    def int8(self) -> Path:
+        return self.folder / "int8.onnx"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "test.npz"
+
+
+def recogniser(folder: Path, samples: int = 60) -> Recogniser:
+    """Write the models and the test set, of images with one channel."""
+    rng = np.random.default_rng(5)
+    prototypes = rng.normal(size=(CLASSES, SIDE * SIDE)).astype(np.float32)
+    y = rng.integers(0, CLASSES, samples)
+    x = prototypes[y] + rng.normal(0, 3.5, (samples, SIDE * SIDE))
+    made = Recogniser(folder, x.astype(np.float32).reshape(samples, 1, SIDE, SIDE), y)
+    kernel = np.zeros((1, 1, 3, 3), np.float32)
+    kernel[0, 0, 1, 1] = 1
+    nodes = [
+        helper.make_node("Conv", ["x", "kernel"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+        helper.make_node("Flatten", ["c"], ["f"], name="flatten"),
+        helper.make_node("Gemm", ["f", "prototypes"], ["s"], name="dense", transB=1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "recogniser",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, SIDE, SIDE])],
+        [helper.make_tensor_value_info("s", TensorProto.FLOAT, [1, CLASSES])],
+        [numpy_helper.from_array(kernel, "kernel"), numpy_helper.from_array(prototypes, "prototypes")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, made.float_model)
+    np.savez(made.data, x=made.x, y=made.y)
+    quantize_model(made.float_model, QuantizeRequest(made.data, method="minmax"), made.int8)
+    return made
+
+
+def coarse(made: Recogniser) -> Path:
+    """The int8 model with a dense layer whose weights have lost most of their bits."""
+    model = onnx.load(made.int8)
+    for tensor in model.graph.initializer:
+        if tensor.name == "prototypes_quantized":
+            weights = numpy_helper.to_array(tensor).astype(np.int64) // 96 * 96
+            tensor.CopyFrom(numpy_helper.from_array(weights.astype(np.int8), tensor.name))
+    path = made.folder / "coarse.onnx"
+    onnx.save(model, path)
+    return path
