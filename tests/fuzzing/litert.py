@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 from against_litert import LiteRt
 
 from mcudeploy.ir.graph import DType, Graph, Operator
@@ -69,7 +70,7 @@ def compared(
         else:
             counted = op not in _ANY_SHARE and operator.op.kind != "Lut"
             many = counted and found.mismatches > _DIFFERENT_SHARE * found.elements + _FEW
-            most = 1 if fed.keys() >= set(operator.inputs) else _OF_OWN_INPUTS
+            most = _slope(operator) if fed.keys() >= set(operator.inputs) else _OF_OWN_INPUTS
             wrong = found.worst > most or many
         if wrong:
             reasons.append(
@@ -84,3 +85,9 @@ def _is_exact(op: str, operator: Operator, graph: Graph) -> bool:
     if graph.tensors[operator.output].dtype is DType.INT16:
         return True
     return op in EXACT and operator.op.kind != "Lut"
+
+
+def _slope(operator: Operator) -> int:
+    """The effect of 1 LSB: a table may contain several operators, of which the first may be off by that."""
+    table = operator.constants.get("table") if operator.op.kind == "Lut" else None
+    return 1 if table is None else max(1, int(np.abs(np.diff(table.astype(np.int64).reshape(-1))).max()))
