@@ -58,6 +58,7 @@ VISITS = {
     "check": "check m.onnx",
     "plan": "plan m.onnx --no-split",
     "quantize": "quantize m.onnx --data x.npy -o q.onnx",
+    "evaluate": "evaluate m.onnx --board mps2-an386 --data x.npy --no-split",
     "graph order": "graph order graph.json -o order.json",
     "graph place": "graph place rectangles.csv --capacity 1M -o offsets.csv",
     "graph pipeline": "graph pipeline m.onnx --topology units.toml",
