@@ -20,5 +20,12 @@ def _no_trusted_boards(tmp_path_factory: pytest.TempPathFactory, monkeypatch: py
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "config"))
 
 
+@pytest.fixture(autouse=True)
+def _no_earlier_plans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests search themselves, but for those of the cache of plans."""
+    if request.path.name != "test_plan_cache.py":
+        monkeypatch.setattr("mcudeploy.planner.plan_cache.PlanCache.load", lambda *_: None)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")

@@ -93,7 +93,7 @@ _OPTIONS = {
     ],
     "Plan": [
         *("--max-overhead", "--time-limit", "--ram-limit", "--memory", "--split", "--stream-input"),
-        *("--assign", "--placement", "--parallel", "--objective", "--seed"),
+        *("--assign", "--placement", "--parallel", "--objective", "--seed", "--fresh"),
     ],
     "What is printed": ["--json", "--quiet", "--verbose", "--traceback", "--help"],
 }

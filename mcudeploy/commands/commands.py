@@ -17,7 +17,7 @@ from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, telling
 from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import load_costs
-from mcudeploy.cost.tiles import KnownSource
+from mcudeploy.cost.tiles import KnownSource, nothing_known
 from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.image import build_bench, measured_tiles
 from mcudeploy.device.known import known_times
@@ -33,7 +33,7 @@ from mcudeploy.planner import planfile
 from mcudeploy.planner.hop_plans import find_hop_plans, smallest_choice
 from mcudeploy.planner.model.model import Model, read_model
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.planner.planner import Planned, find_plans
+from mcudeploy.planner.planner import Planned, find_or_recall, find_plans
 from mcudeploy.planner.search.kernels import alternatives
 from mcudeploy.planner.suggest import WaysOut
 from mcudeploy.planner.tape import footprint
@@ -125,7 +125,10 @@ def plans_by_estimates(
     known = known_times(board, options.unit_on(board))
     chosen = model.window is None or options.plan_file is not None or not choose_rows
     find = find_plans if chosen else find_hop_plans
+    searched = options.plan_file is None and model.window is None and not options.fresh
     try:
+        if searched and known is nothing_known:
+            return find_or_recall(model, board, options, report=telling(progress), progress=progress)
         return find(model, board, options, report=telling(progress), progress=progress, known=known)
     except FitError as error:
         raise with_ways_out(error, model, board, options, progress) from error

@@ -57,7 +57,8 @@ class Options:
 
     `plan_file` replaces the search; with `resume` the search begins there. `cores`: 0 for all cores of the
     board; None for the number of a stored plan, or else one. `objective`: None for `Options.unit_on`.
-    `rounding`: None for that of the file's format, if all its operators have it.
+    `rounding`: None for that of the file's format, if all its operators have it. `fresh`: search, even if an
+    earlier search with the same choices has left its plans.
     """
 
     plan_file: Path | None = None
@@ -82,6 +83,7 @@ class Options:
     stateful: bool = False
     rounding: Rounding | None = None
     hop: int | None = None
+    fresh: bool = False
     name: str | None = None
     resume: bool = False
 
@@ -234,6 +236,9 @@ OPTIONS = (
         "along the first spatial axis of the input.",
         metavar="ROWS",
         least=1,
+    ),
+    OptionSpec(
+        "fresh", bool, "Search again, even if an earlier search with the same choices has left its plans."
     ),
 )
 """Every field that an option sets."""

@@ -27,6 +27,7 @@ from mcudeploy.planner.cores.lanes import on_cores
 from mcudeploy.planner.cores.parts import WorkSharing
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.arena import Budget
+from mcudeploy.planner.plan_cache import PlanCache, StoredSearch
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.kernels import alternatives, fastest
 from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
@@ -140,6 +141,62 @@ def find_plans(
     return through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))
 
 
+def find_or_recall(
+    model: Model,
+    board: Board,
+    options: Options,
+    *,
+    report: Report = no_report,
+    progress: Progress = SILENT,
+) -> Planned:
+    """Return the plans that an earlier search with the same choices has found, else those of `find_plans`.
+
+    Times are estimated. The plans of an earlier search pass the checker again.
+    """
+    cache = PlanCache.of(model, options.limited(board), options)
+    recalled = _recalled(cache, model, options.limited(board), options)
+    if recalled is not None:
+        progress.stage("planned before: --fresh searches again")
+        return recalled
+    planned = find_plans(model, board, options, report=report, progress=progress)
+    if planned.costs_of is not None and not planned.interrupted:
+        found = StoredSearch(
+            planned.candidates, planned.baseline, planned.search, planned.points, planned.costs_of
+        )
+        through(lambda: cache.store(found, model))
+    return planned
+
+
+def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) -> Planned | None:
+    """Return the plans of an earlier search that fit the board; the checker accepts all of them."""
+    unit = options.unit_on(board, _cores(board, options))
+    source = estimated(load_costs(board.core, unit))
+    models: dict[Rewrites, Model] = {}
+
+    def read(path: Path) -> Plan:
+        _, made, plan = _joined(model, board, path, options.assign)
+        if plan.form not in models:
+            models[plan.form] = _fastest(made, board, source, nothing_known)
+        if not footprint.missing(plan, made.calls, board, None):
+            _require_sound(plan, made, board, path)
+        return timed(plan, made, board, source, move_price(source))
+
+    found = cache.load(model, read)
+    if found is None:
+        return None
+    planned = Planned(
+        models, found.candidates, found.baseline, found.search, found.costs_of,
+        limits=dict(options.memory_limits), objective=unit, points=found.points,
+    )  # fmt: skip
+    return _fitting(planned, board, options.ram_limit)
+
+
+def _fastest(model: Model, board: Board, source: TileSource, known: KnownSource) -> Model:
+    """Return a model in its form, with the fastest kernels that the board's flash has room for."""
+    times = source(model.graph, alternatives(model))
+    return fastest(model, times, known(model.graph), board.constants_room)
+
+
 def _cores(board: Board, options: Options) -> int:
     """Return the number of cores that run a plan. Raises UsageError if that is impossible."""
     cores = 1 if options.cores is None else options.cores
@@ -211,10 +268,7 @@ def search_plans(
     source, costs_of = tiles or estimated(costs), None if tiles else costs.core
 
     def fastest_in(form: Rewrites) -> Model:
-        made = model.in_form(form)
-        models[form] = fastest(
-            made, source(made.graph, alternatives(made)), known(made.graph), board.constants_room
-        )
+        models[form] = _fastest(model.in_form(form), board, source, known)
         return models[form]
 
     base = fastest_in(Rewrites(streamed=options.stream_input))
@@ -318,6 +372,22 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
 
     `rules`: the rules of `--assign`; if there are any, the plan must agree with them.
     """
+    model, made, plan = _joined(model, board, path, rules)
+    footprint.require_fit(plan, made.calls, board, None)
+    _require_sound(plan, made, board, path)
+    return model, made, plan
+
+
+def _require_sound(plan: Plan, model: Model, board: Board, path: Path) -> None:
+    """Raise ConfigError if the checker refuses a stored plan."""
+    try:
+        check_plan(plan, model.work, board)
+    except PlanFaultError as error:
+        raise planfile.no_plan(path, error) from error
+
+
+def _joined(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
+    """Return what `_stored_plan` does, before the plan is held against the board and the checker."""
     form, functions, kernels, cores = planfile.load_form(path, model.sha256, board.name)
     hop = None if model.window is None else model.window.hop
     keeping = planfile.load_keeping(path, model.sha256, board.name, hop)
@@ -340,11 +410,6 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
     _require_columns(plan, made, path)
     for name in plan.layout.arenas:
         board.memory(name)  # raises an error if the board has no such memory
-    footprint.require_fit(plan, made.calls, board, None)
-    try:
-        check_plan(plan, made.work, board)
-    except PlanFaultError as error:
-        raise planfile.no_plan(path, error) from error
     return model, made, plan
 
 

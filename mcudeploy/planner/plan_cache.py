@@ -1,0 +1,179 @@
+"""Plans of earlier searches in the cache, by everything that decides them.
+
+plans/<key>/0.json, 1.json ...: plan files of the candidates, the last one of the unsplit plan
+plans/<key>/search.json: what else the search found
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from mcudeploy import __version__
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import ConfigError, ModelError
+from mcudeploy.common.files import read_limited, write_file
+from mcudeploy.common.resources import cache_dir
+from mcudeploy.ir.plan import Plan, Search
+from mcudeploy.planner import planfile
+from mcudeploy.planner.lanefile import FileModel
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.plan_options import Options
+
+_LOG = logging.getLogger(__name__)
+_ENTRIES = 200
+_MOST_BYTES = 2**22
+_ELSEWHERE = frozenset({"plan_file", "resume", "name", "fresh"})
+"""Options that do not change what a search finds."""
+
+
+class _Unwritten(FileModel):
+    """What the search knows of a plan, and the plan's file does not say."""
+
+    schedule: str
+    schedule_bound_bytes: int
+    layout: str
+    layout_bound_bytes: int
+    ticks: float
+
+
+class _SearchFile(FileModel):
+    """Figures of all plans, statistics of the search, arena and latency of every split plan it has built."""
+
+    plans: list[_Unwritten]
+    seconds: float
+    tried: int
+    duplicates: int
+    points: list[tuple[int, float]]
+    costs_of: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredSearch:
+    """Plans of an earlier search: cut ones and the unsplit one, as `Planned` has them."""
+
+    candidates: tuple[Plan, ...]
+    baseline: Plan
+    search: Search
+    points: tuple[tuple[int, float], ...]
+    costs_of: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCache:
+    """The entry of a search. A cache that cannot be read or written is no error: the search runs."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, model: Model, board: Board, options: Options) -> PlanCache:
+        """Return the entry for a model, a board with its limits, and the options of a search."""
+        chosen = [(it.name, getattr(options, it.name)) for it in fields(options)]
+        parts = (
+            __version__,
+            _sources(),
+            model.sha256,
+            repr([value for value in chosen if value[0] not in _ELSEWHERE]),
+            board.model_dump_json(),
+        )
+        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+        return cls(cache_dir() / "plans" / key)
+
+    def load(self, model: Model, read: Callable[[Path], Plan]) -> StoredSearch | None:
+        """Return the plans of an earlier search; None if there are none, or one of them does not stand.
+
+        `read` returns the plan of a file, checked against the model, with its times.
+        """
+        try:
+            text = read_limited(self.folder / "search.json", _MOST_BYTES)
+            found = _SearchFile.model_validate_json(text)
+            plans = [
+                _with_figures(read(self.folder / f"{number}.json"), figures)
+                for number, figures in enumerate(found.plans)
+            ]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError, ConfigError, ModelError, ValueError) as error:
+            _LOG.info("%s holds no plans of %s: %s", self.folder, model.path.name, error)
+            return None
+        with suppress(OSError):
+            os.utime(self.folder)
+        search = Search(found.seconds, found.tried, found.duplicates)
+        return StoredSearch(tuple(plans[:-1]), plans[-1], search, tuple(found.points), found.costs_of)
+
+    def store(self, found: StoredSearch, model: Model) -> None:
+        """Write the plans, whole or not at all."""
+        parent, temporary = self.folder.parent, None
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            temporary = Path(tempfile.mkdtemp(prefix="tmp-", dir=parent))
+            plans = (*found.candidates, found.baseline)
+            for number, plan in enumerate(plans):
+                planfile.save_plan(plan, model.sha256, temporary / f"{number}.json")
+            content = _SearchFile(
+                plans=[_figures_of(plan) for plan in plans],
+                seconds=found.search.seconds,
+                tried=found.search.candidates,
+                duplicates=found.search.duplicates,
+                points=list(found.points),
+                costs_of=found.costs_of,
+            )
+            write_file(temporary / "search.json", content.model_dump_json())
+            shutil.rmtree(self.folder, ignore_errors=True)
+            temporary.rename(self.folder)
+            _prune(parent)
+        except OSError as error:
+            _LOG.info("the plans of %s are not kept: %s", model.path.name, error)
+        finally:
+            if temporary is not None:
+                shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _figures_of(plan: Plan) -> _Unwritten:
+    return _Unwritten(
+        schedule=plan.schedule.status,
+        schedule_bound_bytes=plan.schedule.lower_bound_bytes,
+        layout=plan.layout.status,
+        layout_bound_bytes=plan.estimate.lower_bound_bytes,
+        ticks=plan.estimate.ticks,
+    )
+
+
+def _with_figures(plan: Plan, figures: _Unwritten) -> Plan:
+    schedule, bound = plan.schedule, figures.layout_bound_bytes
+    return replace(
+        plan,
+        schedule=replace(schedule, status=figures.schedule, lower_bound_bytes=figures.schedule_bound_bytes),
+        layout=replace(plan.layout, status=figures.layout),
+        estimate=replace(plan.estimate, lower_bound_bytes=bound, ticks=figures.ticks),
+    )
+
+
+def _prune(parent: Path) -> None:
+    """Remove the entries beyond the limit that were not used for the longest time."""
+    ages = []
+    for path in parent.iterdir():
+        with suppress(OSError):
+            ages.append((path.stat().st_mtime, path))
+    for _, path in sorted(ages, reverse=True)[_ENTRIES:]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _sources() -> str:
+    """The state of the program's files: a checkout changes without its version."""
+    package = Path(__file__).resolve().parents[1]
+    states = []
+    for path in sorted(package.rglob("*")):
+        if path.suffix in (".py", ".csv", ".toml"):
+            state = path.stat()
+            states.append(f"{path.relative_to(package)} {state.st_size} {state.st_mtime_ns}")
+    return hashlib.sha256("\n".join(states).encode()).hexdigest()

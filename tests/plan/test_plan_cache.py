@@ -1,0 +1,100 @@
+"""Plans that an earlier search found are taken again, as long as everything that decides them is the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from models import quantised_convolutions
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import FitError
+from mcudeploy.planner import planner
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.plan_cache import PlanCache
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planfile import plan_text
+from mcudeploy.planner.planner import Planned, find_or_recall
+
+OPTIONS = Options(time_limit=0.3)
+BOARD = load_board("stm32f405")
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path / "cache"))
+    return load_model(quantised_convolutions(tmp_path / "m.onnx"))
+
+
+def recalled(model: Model, options: Options, monkeypatch: pytest.MonkeyPatch) -> Planned | None:
+    """The plans of an earlier search, None if a search begins."""
+
+    def searched(*_: object, **__: object) -> Planned:
+        raise LookupError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(planner, "find_plans", searched)
+        try:
+            return find_or_recall(model, BOARD, options)
+        except LookupError:
+            return None
+
+
+def test_the_plans_and_their_figures_are_those_of_the_search(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = find_or_recall(model, BOARD, OPTIONS)
+    again = recalled(model, OPTIONS, monkeypatch)
+    assert again is not None and len(found.choices) > 1
+    for one, other in zip(found.choices, again.choices, strict=True):
+        assert plan_text(one, "") == plan_text(other, "")
+        assert one.estimate == other.estimate and one.layout.status == other.layout.status
+        assert one.schedule == other.schedule
+        calls, others = (it.model_of(plan).calls for it, plan in ((found, one), (again, other)))
+        assert {name: it.variant for name, it in calls.items()} == {
+            name: it.variant for name, it in others.items()
+        }
+    for name in ("search", "points", "costs_of", "objective", "limits", "offers_baseline", "interrupted"):
+        assert getattr(found, name) == getattr(again, name)
+
+
+@pytest.mark.parametrize("change", [{"max_overhead": 7.0}, {"time_limit": 0.4}, {"split": False}])
+def test_another_choice_is_another_search(
+    change: dict[str, float], model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find_or_recall(model, BOARD, OPTIONS)
+    assert recalled(model, replace(OPTIONS, **change), monkeypatch) is None  # type: ignore[arg-type]
+    assert recalled(model, replace(OPTIONS, name="other", resume=True), monkeypatch) is not None
+
+
+@pytest.mark.parametrize("name", ["0.json", "search.json"])
+@pytest.mark.parametrize("damage", ["", "{}", "cut", "moved"])
+def test_a_damaged_entry_is_searched_again(
+    name: str, damage: str, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find_or_recall(model, BOARD, OPTIONS)
+    path = PlanCache.of(model, BOARD, OPTIONS).folder / name
+    content = json.loads(path.read_text())
+    if damage == "moved" and name == "0.json":  # a plan that the checker refuses
+        blocks = next(it for it in content["blocks"].values() if it[0])
+        blocks[0][0][3] += 8
+    path.write_text(
+        json.dumps(content)[:-9] if damage == "cut" else damage if damage != "moved" else json.dumps(content)
+    )
+    if not (damage == "moved" and name == "search.json"):
+        assert recalled(model, OPTIONS, monkeypatch) is None
+    again = find_or_recall(model, BOARD, OPTIONS)
+    assert again.choices and recalled(model, OPTIONS, monkeypatch) is not None
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(model: Model, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    assert find_or_recall(model, BOARD, OPTIONS).choices
+
+
+def test_a_model_that_does_not_fit_is_searched_each_time(model: Model) -> None:
+    for _ in range(2):
+        with pytest.raises(FitError):
+            find_or_recall(model, BOARD, replace(OPTIONS, ram_limit=64))
