@@ -168,7 +168,7 @@ class Board(Facts):
     def isa(self) -> Isa:
         """The instructions that its kernels may be written for."""
         if self.vectors:
-            return Isa.VECTORS
+            return Isa.MVE
         without = any("+nodsp" in flag for flag in self.cpu_flags)
         return Isa.DSP if self.core in _DSP_CORES and not without else Isa.ANY
 

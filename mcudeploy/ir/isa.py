@@ -10,4 +10,4 @@ class Isa(StrEnum):
 
     ANY = "any"
     DSP = "dsp"
-    VECTORS = "vectors"
+    MVE = "mve"

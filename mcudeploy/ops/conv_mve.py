@@ -38,7 +38,7 @@ _MOST_GATHERED_BYTES = 2048
 def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCall:
     """conv2d_s8_1x1_mve; `fields` belong to conv2d_s8_1x1, without its groups."""
     params = _fours(constants) | fields | numbers
-    return KernelCall("conv2d_s8_1x1_mve", params, isa=Isa.VECTORS, counts=conv_counts_mve.pointwise(fields))
+    return KernelCall("conv2d_s8_1x1_mve", params, isa=Isa.MVE, counts=conv_counts_mve.pointwise(fields))
 
 
 def general(constants: ConvConstants, numbers: Params, fields: Params, groups: int) -> tuple[KernelCall, ...]:
@@ -59,7 +59,7 @@ def general(constants: ConvConstants, numbers: Params, fields: Params, groups: i
         known = without(fields, *zero_point) | {"patch_values": patch, "pixels": pixels} | facts | zero_point
         scratch = kernel_shape[0] * OFFSET_BYTES + pixels * patch
         params, counts = records | known | numbers, conv_counts_mve.general(known | {"groups": groups})
-        return KernelCall("conv2d_s8_mve", params, scratch, form=str(pixels), isa=Isa.VECTORS, counts=counts)
+        return KernelCall("conv2d_s8_mve", params, scratch, form=str(pixels), isa=Isa.MVE, counts=counts)
 
     usual = max(1, min(_PIXELS, _MOST_GATHERED_BYTES // patch))
     return by(usual), *(by(pixels) for pixels in range(_PIXELS, 0, -1) if pixels != usual)
@@ -68,7 +68,7 @@ def general(constants: ConvConstants, numbers: Params, fields: Params, groups: i
 def full(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
     """conv2d_s8_full_mve; `fields` belong to conv2d_s8_full, which reads `rows` rows."""
     params = _records(constants, rows) | fields | numbers
-    return KernelCall("conv2d_s8_full_mve", params, isa=Isa.VECTORS, counts=conv_counts_mve.full(fields))
+    return KernelCall("conv2d_s8_full_mve", params, isa=Isa.MVE, counts=conv_counts_mve.full(fields))
 
 
 def by_rows(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
@@ -78,7 +78,7 @@ def by_rows(constants: ConvConstants, numbers: Params, fields: Params, rows: int
     params = _records(constants, rows) | known
     state = outputs * SUM_BYTES
     counts = conv_counts_mve.by_rows(fields, rows)
-    return KernelCall("conv2d_s8_by_rows_mve", params, state_bytes=state, isa=Isa.VECTORS, counts=counts)
+    return KernelCall("conv2d_s8_by_rows_mve", params, state_bytes=state, isa=Isa.MVE, counts=counts)
 
 
 def depthwise(
@@ -100,7 +100,7 @@ def depthwise(
     arrays: Params = {"packed_weights": records, "padding": padding}
     params = arrays | fields | _columns_inside(fields) | {"pixels": pixels} | numbers
     counts = conv_counts_mve.depthwise(params)
-    return (KernelCall("dwconv2d_s8_mve", params, scratch_bytes, isa=Isa.VECTORS, counts=counts),)
+    return (KernelCall("dwconv2d_s8_mve", params, scratch_bytes, isa=Isa.MVE, counts=counts),)
 
 
 def _columns_inside(fields: Mapping[str, Any]) -> dict[str, int]:

@@ -99,7 +99,7 @@ def _by_rows(
         params,
         blocks * columns * _FOUR_ROWS_BYTES,
         form=str(stride),
-        isa=Isa.VECTORS,
+        isa=Isa.MVE,
         counts=conv_counts_mve.by_four_rows(params),
     )
     return by_pairs, vectors

@@ -168,7 +168,7 @@ class Binary(PlainOperator):
                     **clamp,
                 }
                 by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
-                vectors = KernelCall("add_s8_mve", params, isa=Isa.VECTORS, counts=counts)
+                vectors = KernelCall("add_s8_mve", params, isa=Isa.MVE, counts=counts)
                 return KernelCall(
                     "add_s8", params, counts=_add_counts(strides), others=(vectors,) if by_one else ()
                 )

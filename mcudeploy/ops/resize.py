@@ -215,7 +215,7 @@ class Resize(PlainOperator):
         weights, scalars = self._int8_arithmetic(quantization_of(source), quantization_of(output))
         last = {"last_row": source.shape[0] - 1, "last_col": source.shape[1] - 1}
         params = {**places, **weights, **size, **last, **scalars}
-        vectors = KernelCall("resize_linear_s8_mve", params, isa=Isa.VECTORS)
+        vectors = KernelCall("resize_linear_s8_mve", params, isa=Isa.MVE)
         others = (vectors,) if scalars["shift"] in _VECTOR_SHIFTS else ()
         return KernelCall("resize_linear_s8", params, others=others)
 

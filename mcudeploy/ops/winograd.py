@@ -132,7 +132,7 @@ def winograd(
                     "conv2d_s8_w4x4_mve",
                     vectors | fields | numbers,
                     words * _WORD_BYTES,
-                    isa=Isa.VECTORS,
+                    isa=Isa.MVE,
                     counts=_VectorCounts(source.shape, output.shape),
                 )
             )

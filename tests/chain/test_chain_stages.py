@@ -65,8 +65,8 @@ def test_parts_have_the_kernels_of_their_boards() -> None:
     boards = [load_board("mps3-an547"), load_board("mps2-an386")]
     model = load_model(EXAMPLE)
     by_vectors, others = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))], boards)
-    assert all(call.isa is Isa.VECTORS for call in by_vectors.model.calls.values())
-    assert not any(call.isa is Isa.VECTORS for call in others.model.calls.values())
+    assert all(call.isa is Isa.MVE for call in by_vectors.model.calls.values())
+    assert not any(call.isa is Isa.MVE for call in others.model.calls.values())
 
 
 def _brute(model: Model, boards: list[Board], line: UartLink) -> float:

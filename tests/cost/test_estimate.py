@@ -46,7 +46,7 @@ def test_kernels_with_an_int8_activation_have_the_cost_of_clipping(core: str) ->
         ("mps2-an386", "-mthumb", Isa.DSP),
         ("mps2-an505", "-mthumb", Isa.DSP),
         ("mps2-an505", "-mcpu=cortex-m33+nodsp", Isa.ANY),
-        ("mps3-an547", "-mthumb", Isa.VECTORS),
+        ("mps3-an547", "-mthumb", Isa.MVE),
         ("mps2-an385", "-mthumb", Isa.ANY),
         ("riscv32-virt", "-mthumb", Isa.ANY),
     ],
@@ -62,7 +62,7 @@ def pointwise_graph(rows: int, cols: int, depth: int) -> Graph:
 def ticks(core: str, graph: Graph, kernel: str, rows: Interval) -> float:
     (operator,) = graph.operators
     output = graph.tensors["y"]
-    calls = operator.op.kernel(operator, graph.input_tensors(operator), output).variants(Isa.VECTORS)
+    calls = operator.op.kernel(operator, graph.input_tensors(operator), output).variants(Isa.MVE)
     (call,) = (each for each in calls if each.variant == kernel)
     return estimated(load_costs(core))(graph, ())(operator, call, rows)
 

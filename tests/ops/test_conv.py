@@ -274,7 +274,7 @@ def test_weights_of_16_bits_are_for_the_dsp_extension(conv: Conv2d, channels: in
         return {each.kernel for each in call.variants(isa) if each.kernel.endswith("_wide")}
 
     assert of(Isa.DSP, 0.01) == wide
-    assert of(Isa.DSP, 0.7) == of(Isa.ANY, 0.01) == of(Isa.VECTORS, 0.01) == set()  # 0.7: sums are doubled
+    assert of(Isa.DSP, 0.7) == of(Isa.ANY, 0.01) == of(Isa.MVE, 0.01) == set()  # 0.7: sums are doubled
 
 
 def test_two_channels_in_a_half_word_need_sums_of_24_bits() -> None:
