@@ -57,6 +57,7 @@ BOARDS = {
     "cortex-m33": "mps2-an505",
     "cortex-m55": "mps3-an547",
     "rv32imafc": "riscv32-virt",
+    "rv32imafc-zve32x": "riscv32-virt-v",
     "rv32imc": "riscv32-virt",
 }
 """The emulated board of each core. Code of a Cortex-M0 runs on a Cortex-M3, which has the memory, and code of

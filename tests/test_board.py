@@ -39,7 +39,7 @@ irq = 57
 def test_the_promised_boards_ship() -> None:
     assert set(NAMES) >= {
         *("stm32f405", "stm32f100", "microbit", "mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"),
-        *("mps2-an521", "mps3-an547", "riscv32-virt", "host"),
+        *("mps2-an521", "mps3-an547", "riscv32-virt", "riscv32-virt-v", "host"),
         *("stm32f411", "stm32f746", "stm32h743", "stm32h747", "stm32l476", "stm32u585", "rp2040", "rp2350"),
         *("nrf52840", "esp32s3", "teensy41"),
     }

@@ -72,14 +72,14 @@ _DSP_CORES = frozenset({"cortex-m4", "cortex-m7", "cortex-m33"})
 class Board(Facts):
     """One board. Sizes are bytes, addresses are those of the processor, rates are Hz.
 
-    `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it. `unit_hal`: HAL
-    sources of programs that use more than the first compute unit. `cores`: how many of one kind can run one
-    program together, in the memories that all reach; `core_hal`: HAL sources of such programs. `ports`: the
-    lines to the previous and the next board of a chain; `port_hal`: HAL sources that they need. A board
-    without `hal` is known by the facts of its `source` only: models are planned and libraries built for it,
-    no firmware. `framework`: PlatformIO builds firmware with it; it brings compiler, start-up code and linker
-    script. `flashers`: tools that write the board, the preferred one first. `patience` multiplies all time
-    limits of the board, for a slow emulator.
+    `vectors`: the core has the M-profile Vector Extension (Helium) or RISC-V's vectors (Zve32x), and
+    `cpu_flags` allow it. `unit_hal`: HAL sources of programs that use more than the first compute unit.
+    `cores`: how many of one kind can run one program together, in the memories that all reach; `core_hal`:
+    HAL sources of such programs. `ports`: the lines to the previous and the next board of a chain;
+    `port_hal`: HAL sources that they need. A board without `hal` is known by the facts of its `source` only:
+    models are planned and libraries built for it, no firmware. `framework`: PlatformIO builds firmware with
+    it; it brings compiler, start-up code and linker script. `flashers`: tools that write the board, the
+    preferred one first. `patience` multiplies all time limits of the board, for a slow emulator.
     """
 
     name: BoardName
@@ -168,7 +168,7 @@ class Board(Facts):
     def isa(self) -> Isa:
         """The instructions that its kernels may be written for."""
         if self.vectors:
-            return Isa.MVE
+            return Isa.RVV if self.toolchain == "riscv64-unknown-elf" else Isa.MVE
         without = any("+nodsp" in flag for flag in self.cpu_flags)
         return Isa.DSP if self.core in _DSP_CORES and not without else Isa.ANY
 

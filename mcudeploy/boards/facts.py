@@ -82,7 +82,7 @@ CpuFlag = Annotated[
 """A compiler's option about the core: a board file may contain no other."""
 Machine = Annotated[str, spelled(r"[A-Za-z0-9][A-Za-z0-9_.-]*", f"a machine is named by {_WORD}")]
 EMULATOR_OPTIONS = re.compile(
-    r"((^| )(-bios none|-cpu [A-Za-z0-9_-]+(,[A-Za-z0-9_-]+=[A-Za-z0-9]+)*"
+    r"((^| )(-bios none|-cpu [A-Za-z0-9_-]+(,[A-Za-z0-9_-]+=[A-Za-z0-9.]+)*"
     r"|-global [A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+=[A-Za-z0-9_-]+|-m [0-9]+[KMG]?|-smp [0-9]+))*"
 )
 """QEMU's options about the machine itself; none of them names a file or a device of this computer."""

@@ -12,7 +12,11 @@ from mcudeploy.ir.isa import Isa
 
 _KERNEL = re.compile(r"^void\s+mcud_(\w+)\s*\(\s*const\s+mcud_op\s*\*", re.MULTILINE)
 _ALIGNMENT = 4
-_SUFFIXES = {"_mve": Isa.MVE, "_wide": Isa.DSP, "_pairs": Isa.DSP, "_dual": Isa.DSP, "_3x2": Isa.DSP}
+_SUFFIXES = {
+    "_mve": Isa.MVE,
+    "_rvv": Isa.RVV,
+    **dict.fromkeys(("_wide", "_pairs", "_dual", "_3x2"), Isa.DSP),
+}
 """Ends of the names of kernels that are not for every core."""
 
 

@@ -49,6 +49,7 @@ def test_kernels_with_an_int8_activation_have_the_cost_of_clipping(core: str) ->
         ("mps3-an547", "-mthumb", Isa.MVE),
         ("mps2-an385", "-mthumb", Isa.ANY),
         ("riscv32-virt", "-mthumb", Isa.ANY),
+        ("riscv32-virt-v", "-mthumb", Isa.RVV),
     ],
 )
 def test_core_and_flags_give_the_instructions_of_kernels(board: str, flag: str, isa: Isa) -> None:

@@ -11,7 +11,7 @@ __asm__(".option arch, +zicsr");
 #define CLINT_MSIP(hart) (0x02000000u + 4u * (hart))
 
 #define MSTATUS_MIE 8u
-#define MSTATUS_FS_INITIAL 0x2000u
+#define MSTATUS_FS_VS_INITIAL 0x2200u /* floating point and vectors on */
 #define MIE_SOFTWARE 8u
 
 typedef struct {
@@ -61,7 +61,7 @@ __attribute__((naked)) void hart_reset(void)
                      "csrw mtvec, t0\n\t"
                      "call hart_main"
                      :
-                     : "i"(stacks), "i"(MSTATUS_FS_INITIAL), "i"(hart_trap_entry), "i"(MCUD_CORE_STACK_BYTES));
+                     : "i"(stacks), "i"(MSTATUS_FS_VS_INITIAL), "i"(hart_trap_entry), "i"(MCUD_CORE_STACK_BYTES));
 }
 
 void hart_trap(uint32_t cause, uint32_t address, uint32_t hart)

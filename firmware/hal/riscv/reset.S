@@ -12,7 +12,7 @@ reset_handler:
     csrr t0, mhartid
     bnez t0, others
     la sp, mcud_stack_top
-    li t0, 0x2000               /* mstatus.FS = initial: floating point on */
+    li t0, 0x2200               /* mstatus.FS and VS = initial: floating point and vectors on; 0 without them */
     csrs mstatus, t0
     la t0, trap_entry
     csrw mtvec, t0
@@ -27,7 +27,7 @@ park:
     j park
 
 /* Saves what C may change, calls riscv_trap(mcause, mepc), returns to where the core was. The handler uses no
- * floating point: it only moves bytes. */
+ * floating point and no vectors: it only moves bytes. */
     .section .text.trap_entry, "ax"
     .balign 4
     .type trap_entry, @function

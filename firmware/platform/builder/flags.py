@@ -7,6 +7,11 @@ be as old as GCC 7.
 LIBC = {"arm-none-eabi": "--specs=nano.specs", "riscv64-unknown-elf": "--specs=picolibc.specs"}
 
 
+def _without_vectors(flag):
+    """The flag for the linker, which finds the C library by it; there is none for cores with vectors."""
+    return flag.replace("_zve32x", "") if flag.startswith("-march=rv") else flag
+
+
 def apply(env, build):
     """Appends the flags of `build` (the "build" part of a board's JSON) to an SCons environment."""
     cpu = [*build["mcud"]["cpu_flags"], LIBC[build["mcud"]["toolchain"]]]
@@ -24,6 +29,6 @@ def apply(env, build):
             *build["mcud"].get("defines", {}).items(),
             ("MCUD_BOARD_NAME", env.StringifyMacro(build["mcud"]["board"])),
         ],
-        LINKFLAGS=[*cpu, "-nostartfiles", "-Wl,--gc-sections"],
+        LINKFLAGS=[*map(_without_vectors, cpu), "-nostartfiles", "-Wl,--gc-sections"],
         LIBS=["c", "m", "gcc"],
     )
