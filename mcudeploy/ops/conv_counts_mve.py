@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf
 from mcudeploy.ops.common import merged, scaled
@@ -38,6 +41,13 @@ def pointwise(fields: Fields) -> CountsOf:
 
 def general(fields: Fields) -> CountsOf:
     """conv2d_s8_mve: windows are gathered, those in the padding singly, and multiplied."""
+    return gathered(fields, _multiplied)
+
+
+def gathered(fields: Fields, multiplied: Callable[[dict[int, int], int, int], Counts]) -> CountsOf:
+    """The loops of conv2d_s8_gathered.h; `multiplied` counts those of blocks of pixels, by channels and
+    depth.
+    """
     windows = Windows(fields)
     kernel_rows, values = fields["window.kernel_rows"], fields["group_inputs"]
     inner = fields["end_inside"] - fields["first_inside"]
@@ -61,7 +71,7 @@ def general(fields: Fields) -> CountsOf:
         part = int(inside.sum()) - whole * kernel_rows
         pixels = len(rows) * windows.outputs
         joined = whole * inner
-        products = _multiplied(
+        products = multiplied(
             pixel_blocks(pixels, pixels_at_once), fields["group_outputs"], fields["patch_values"]
         )
         each: list[Counts] = [
@@ -102,15 +112,50 @@ def by_rows(fields: Fields, input_rows: int) -> CountsOf:
     return counts
 
 
+@dataclass(frozen=True, slots=True)
+class TapLists:
+    """The lists of taps of dwconv2d_s8_taps.h: windows inside the input share one in each row."""
+
+    windows: Windows
+    kernel_rows: int
+    kernel_cols: int
+    inner: int
+    """Output columns whose windows have no padding on the left and right."""
+
+    @classmethod
+    def of(cls, fields: Fields) -> TapLists:
+        """Return those of a call."""
+        inner = fields["end_inside"] - fields["first_inside"]
+        return cls(Windows(fields), fields["window.kernel_rows"], fields["window.kernel_cols"], inner)
+
+    @property
+    def taps(self) -> int:
+        """The taps of a window."""
+        return self.kernel_rows * self.kernel_cols
+
+    def whole(self, rows: Interval) -> int:
+        """Return the number of rows whose windows have no padding above and below."""
+        return int((self.windows.rows(rows) == self.kernel_rows).sum())
+
+    def counts(self, rows: Interval) -> Counts:
+        """Return the counts of the lists."""
+        whole, outputs = self.whole(rows), self.windows.outputs
+        lists = whole * (outputs - self.inner + min(self.inner, 1)) + (len(rows) - whole) * outputs
+        return window_rows(self.windows, rows) | {
+            "calls": 1,
+            "lists": lists,
+            "list_rows": lists * self.kernel_rows,
+            "list_vectors": lists * self.kernel_rows * -(-self.kernel_cols // _POINTERS),
+        }
+
+
 def depthwise(fields: Fields) -> CountsOf:
     """dwconv2d_s8_mve: windows inside the input share a list of taps; a vector holds several of few
     channels.
     """
-    windows = Windows(fields)
-    kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
-    taps, channels, at_once = kernel_rows * kernel_cols, fields["dims.channels"], fields["pixels"]
-    inner = fields["end_inside"] - fields["first_inside"]
-    lists_inside = windows.outputs - inner + min(inner, 1)
+    tap_lists = TapLists.of(fields)
+    taps, channels, at_once = tap_lists.taps, fields["dims.channels"], fields["pixels"]
+    inner = tap_lists.inner
 
     def products(windows_made: int, pixels: int) -> Counts:
         if windows_made * pixels == 0:
@@ -131,17 +176,9 @@ def depthwise(fields: Fields) -> CountsOf:
     together = merged(products(inner // at_once, at_once), products(1, inner % at_once))
 
     def counts(rows: Interval) -> Counts:
-        whole = int((windows.rows(rows) == kernel_rows).sum())
-        lists = whole * lists_inside + (len(rows) - whole) * windows.outputs
-        listed: Counts = {
-            "calls": 1,
-            "lists": lists,
-            "list_rows": lists * kernel_rows,
-            "list_vectors": lists * kernel_rows * -(-kernel_cols // _POINTERS),
-        }
-        ones = lists - (whole if inner else 0)
-        products = merged(scaled(alone, ones), scaled(together, whole))
-        return window_rows(windows, rows) | listed | products
+        listed, whole = tap_lists.counts(rows), tap_lists.whole(rows)
+        ones = listed["lists"] - (whole if inner else 0)
+        return listed | merged(scaled(alone, ones), scaled(together, whole))
 
     return counts
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mcudeploy.ir import graph
 from mcudeploy.ir.opdef import KernelCall, ParamValue
-from mcudeploy.ops import conv_counts, conv_counts_f32, conv_dual, conv_mve, conv_wide, requantize
+from mcudeploy.ops import conv_counts, conv_counts_f32, conv_dual, conv_mve, conv_rvv, conv_wide, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv_asymmetric import asymmetric_kernel, is_asymmetric
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, check_constants, numbers_of, without
@@ -55,6 +55,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         others = [conv_mve.full(constants, numbers, fields, source.shape[0])]
         if source.shape[0] == 1:  # a row is a pixel
             others.append(conv_mve.pointwise(constants, numbers, _pixel_fields(conv, source)))
+            others.append(conv_rvv.pointwise(constants, numbers, _pixel_fields(conv, source)))
             others += conv_dual.pixels(constants, numbers, _pixel_fields(conv, source))
         params, counts = arrays | fields | numbers, conv_counts.full(fields)
         return KernelCall("conv2d_s8_full", params, counts=counts, others=tuple(others))
@@ -69,14 +70,14 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         }
         scratch = padded(channels, GROUP) * _PIXELS * _EXPANDED_BYTES
         arrays = constants.packed(runs=1, block=PAIR)
-        vectors = conv_mve.pointwise(constants, numbers, without(fields, "groups"))
+        vectors = [by.pointwise(constants, numbers, without(fields, "groups")) for by in (conv_mve, conv_rvv)]
         wide = conv_wide.pointwise(constants, numbers, fields)
         params = constants.packed(runs=1, block=FOUR) | without(fields, "groups") | numbers
         direct = KernelCall("conv2d_s8_1x1_direct", params, counts=conv_counts.direct(fields))
         dual = conv_dual.pixels(constants, numbers, without(fields, "groups"))
         params, counts = arrays | fields | numbers, conv_counts.pointwise(fields)
         return KernelCall(
-            "conv2d_s8_1x1", params, scratch, counts=counts, others=(direct, vectors, *wide, *dual)
+            "conv2d_s8_1x1", params, scratch, counts=counts, others=(direct, *vectors, *wide, *dual)
         )
     return _general_kernel(conv, constants, numbers, source, output)
 
@@ -94,7 +95,9 @@ def _general_kernel(
         "group_outputs": conv.out_channels // conv.groups,
     }
     zero_point: dict[str, ParamValue] = {"input_zero_point": requantize.quantization_of(source).zero_point}
-    vectors = conv_mve.general(constants, numbers, fields | zero_point, conv.groups)
+    vectors = [
+        call for by in (conv_mve, conv_rvv) for call in by.general(constants, numbers, fields | zero_point)
+    ]
     one_run = in_one_run(conv)
     row_runs, run_values = (1, kernel_cols * group_inputs) if one_run else (kernel_cols, group_inputs)
     patch_groups = kernel_rows * row_runs * -(-run_values // GROUP)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +10,9 @@ from numpy.typing import NDArray
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts_mve
-from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
+from mcudeploy.ops.common import SUM_BYTES
 from mcudeploy.ops.conv_constants import without
+from mcudeploy.ops.conv_gathered import VectorKernel, columns_inside, gathered
 from mcudeploy.ops.packing import (
     VECTOR,
     pack_blocks,
@@ -29,40 +29,20 @@ Params = dict[str, ParamValue]
 
 _PAIR = 2
 """Output channels multiplied with pixels at a time."""
-_PIXELS = 3
-"""Pixels multiplied at a time."""
-_MOST_GATHERED_BYTES = 2048
-"""Limit in bytes of the windows of these pixels; if windows are deeper, the kernel takes fewer pixels."""
+_GENERAL = VectorKernel("conv2d_s8_mve", Isa.MVE, conv_counts_mve.general)
 
 
 def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCall:
     """conv2d_s8_1x1_mve; `fields` belong to conv2d_s8_1x1, without its groups."""
-    params = _fours(constants) | fields | numbers
+    params: Params = {"packed_weights": _fours(constants), **fields, **numbers}
     return KernelCall("conv2d_s8_1x1_mve", params, isa=Isa.MVE, counts=conv_counts_mve.pointwise(fields))
 
 
-def general(constants: ConvConstants, numbers: Params, fields: Params, groups: int) -> tuple[KernelCall, ...]:
-    """conv2d_s8_mve by `pixels` pixels; `fields` are shared by conv2d_s8 and conv2d_s8_deep."""
-    _, *kernel_shape, _ = constants.weights.shape
-    patch = constants.weights[0].size
-    records = _fours(constants, groups)
-    in_runs = kernel_shape[1] == 1 or (groups == 1 and fields["window.dilation_cols"] == 1)
-    inside = _columns_inside(fields) if in_runs else {"first_inside": 0, "end_inside": 0}
-    facts = {
-        "row_values": patch // kernel_shape[0],
-        "group_words": records["packed_weights"].size // groups,
-        "in_runs": int(in_runs),
-    } | inside
-    zero_point = {"input_zero_point": fields["input_zero_point"]}
-
-    def by(pixels: int) -> KernelCall:
-        known = without(fields, *zero_point) | {"patch_values": patch, "pixels": pixels} | facts | zero_point
-        scratch = kernel_shape[0] * OFFSET_BYTES + pixels * patch
-        params, counts = records | known | numbers, conv_counts_mve.general(known | {"groups": groups})
-        return KernelCall("conv2d_s8_mve", params, scratch, form=str(pixels), isa=Isa.MVE, counts=counts)
-
-    usual = max(1, min(_PIXELS, _MOST_GATHERED_BYTES // patch))
-    return by(usual), *(by(pixels) for pixels in range(_PIXELS, 0, -1) if pixels != usual)
+def general(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
+    """conv2d_s8_mve by one to three pixels; `fields` are shared by conv2d_s8 and conv2d_s8_deep."""
+    groups = fields["groups"]
+    assert isinstance(groups, int)
+    return gathered(_GENERAL, _fours(constants, groups), fields, numbers, constants.weights.shape)
 
 
 def full(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
@@ -98,24 +78,14 @@ def depthwise(
         np.tile(constants.bias, pixels), np.tile(weights, (pixels, 1)), np.tile(constants.multipliers, pixels)
     )
     arrays: Params = {"packed_weights": records, "padding": padding}
-    params = arrays | fields | _columns_inside(fields) | {"pixels": pixels} | numbers
+    params = arrays | fields | columns_inside(fields) | {"pixels": pixels} | numbers
     counts = conv_counts_mve.depthwise(params)
     return (KernelCall("dwconv2d_s8_mve", params, scratch_bytes, isa=Isa.MVE, counts=counts),)
 
 
-def _columns_inside(fields: Mapping[str, Any]) -> dict[str, int]:
-    """The output columns whose windows have no padding on the left and right."""
-    pad, step, outputs = fields["window.pad_left"], fields["window.stride_cols"], fields["dims.output_cols"]
-    reach = (fields["window.kernel_cols"] - 1) * fields["window.dilation_cols"] + 1
-    last_start = fields["dims.input_cols"] - reach + pad  # from the first window's start
-    end = min(last_start // step + 1, outputs) if last_start >= 0 else 0
-    return {"first_inside": min(-(-pad // step), end), "end_inside": end}
-
-
-def _fours(constants: ConvConstants, groups: int = 1) -> dict[str, NDArray[np.int32]]:
+def _fours(constants: ConvConstants, groups: int = 1) -> NDArray[np.int32]:
     assert constants.multipliers is not None
-    records = pack_vector_fours(constants.bias, constants.weights, constants.multipliers, groups)
-    return {"packed_weights": records}
+    return pack_vector_fours(constants.bias, constants.weights, constants.multipliers, groups)
 
 
 def _records(constants: ConvConstants, runs: int) -> dict[str, NDArray[np.int32]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
-from mcudeploy.ops import conv_counts, conv_counts_mve, conv_counts_pairs, conv_mve, requantize
+from mcudeploy.ops import conv_counts, conv_counts_mve, conv_counts_pairs, conv_mve, conv_rvv, requantize
 from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, without
 from mcudeploy.ops.packing import by_tap, padded
@@ -61,7 +61,10 @@ def depthwise_kernel(
     padding = np.full(channels, zero_point, np.int8)
     arrays = constants.packed_taps() | {"padding": padding}
     scratch += OFFSET_BYTES
-    vectors = conv_mve.depthwise(constants, numbers, fields, padding, scratch)
+    vectors = [
+        *conv_mve.depthwise(constants, numbers, fields, padding, scratch),
+        conv_rvv.depthwise(constants, numbers, fields, padding, scratch),
+    ]
     params, counts = arrays | fields | numbers, conv_counts.depthwise(fields)
     by_rows = _by_rows(conv, constants, numbers, fields, padding)
     by_pairs = _by_pairs(conv, constants, numbers, fields, zero_point)

@@ -22,6 +22,8 @@ EIGHT = 8
 """Output channels of a record of two channels in a half word."""
 VECTOR = 16
 """int8 values in a vector."""
+LANES = 32
+"""int32 sums that RISC-V's vectors of 128 bits have in eight registers."""
 
 
 def padded(size: int, multiple: int) -> int:
@@ -81,6 +83,16 @@ def pack_vector_fours(
     by_pair = full.reshape(-1, 2, 2, full.shape[2] // VECTOR, VECTOR).transpose(0, 2, 3, 1, 4)
     words = _words(by_pair).reshape(len(by_pair), -1)
     parts = [words, _by_block(bias, groups, 4), _by_block(multipliers, groups, 4)]
+    return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
+
+
+def pack_lanes(
+    bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32], groups: int
+) -> NDArray[np.int32]:
+    """Pack weights [K, ...] in one record for each of `groups` groups of channels; see mcud_lanes_s8.h."""
+    by_depth = weights.reshape(groups, len(weights) // groups, -1).transpose(0, 2, 1).reshape(groups, -1)
+    full = np.pad(by_depth, ((0, 0), (0, -by_depth.shape[1] % GROUP)))
+    parts = [bias.reshape(groups, -1), multipliers.reshape(groups, -1), _words(full).reshape(groups, -1)]
     return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
 
 

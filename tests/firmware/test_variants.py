@@ -56,6 +56,7 @@ KERNELS = (
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
     *("conv2d_f32_s8w", "conv2d_f32_1x1_s8w", "conv2d_f32_full_s8w", "dwconv2d_f32_s8w"),
     *("conv2d_s8_asymmetric", "dwconv2d_s8_asymmetric"),
+    *("conv2d_s8_rvv", "conv2d_s8_1x1_rvv", "dwconv2d_s8_rvv"),
     *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
     *("matmul_s8", "matmul_s8_bt", "matmul_s8_wide"),
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
@@ -97,11 +98,14 @@ def host() -> Iterator[Device]:
         yield Device(session, KernelTable.of(session, KERNELS))
 
 
-@pytest.fixture(scope="module", params=["cortex-m0", "mps2-an386", "mps2-an505", "mps3-an547"])
-def board(request: pytest.FixtureRequest) -> Iterator[Device]:
-    """A core with the DSP extension and an FPU: Cortex-M4, Cortex-M33; with vectors too: Cortex-M55.
+BOARDS = ("cortex-m0", "mps2-an386", "mps2-an505", "mps3-an547", "riscv32-virt-v")
 
-    Or the code of a Cortex-M0, which has neither, on an emulated Cortex-M3 that has the memory needed.
+
+@pytest.fixture(scope="module", params=BOARDS)
+def board(request: pytest.FixtureRequest) -> Iterator[Device]:
+    """A core with the DSP extension and an FPU: Cortex-M4, Cortex-M33; with vectors too: Cortex-M55. A
+    RISC-V core with vectors. Or the code of a Cortex-M0, which has neither, on an emulated Cortex-M3 that has
+    the memory needed.
     """
     small = request.param == "cortex-m0"
     found = load_board("mps2-an385" if small else request.param)

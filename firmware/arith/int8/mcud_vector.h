@@ -9,6 +9,16 @@
 #include "mcud_params.h"
 #include "mcud_simd.h"
 
+/* Windows side by side in the input, whose taps lie alike. */
+typedef struct {
+    const int8_t *const *taps; /* of the first window, less `at` bytes */
+    int32_t tap_count;
+    int32_t at;
+    int32_t step;     /* bytes from a window to the next one */
+    int32_t count;    /* 1 or more */
+    int32_t channels; /* of the pixels of a window */
+} mcud_windows_alike;
+
 /* Without optimisation there are too few registers for the blocks. */
 #if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__)
 #include "mcud_vector_mve.h"

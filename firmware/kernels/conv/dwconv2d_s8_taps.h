@@ -1,6 +1,6 @@
 /* dwconv2d_s8_mve and dwconv2d_s8_rvv: windows inside the input share a list of taps.
  *
- * The kernel defines MULTIPLY, as mcud_vector_taps. */
+ * The kernel defines MULTIPLY: params, windows, y[count][channels]. */
 #ifndef DWCONV2D_S8_TAPS_H
 #define DWCONV2D_S8_TAPS_H
 
@@ -29,7 +29,6 @@ static void find_taps(const mcud_op *op, const uint32_t *offsets, mcud_taps rows
 static inline void multiply_windows(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_dwconv2d_s8_mve_params *params = op->params;
-    const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t tap_count = params->window.kernel_rows * params->window.kernel_cols;
     const int32_t channels = params->dims.channels;
     const int32_t step = params->pixels * params->window.stride_cols * channels;
@@ -57,7 +56,8 @@ static inline void multiply_windows(const mcud_op *op, int32_t first_row, int32_
             for (int32_t at = 0; count > 0;) {
                 const int32_t windows = count < params->pixels ? 1 : count / params->pixels;
                 const int32_t pixels = count < params->pixels ? count : params->pixels;
-                MULTIPLY(taps, tap_count, at, step, windows, params->packed_weights, &finish, y, pixels * channels);
+                const mcud_windows_alike alike = {taps, tap_count, at, step, windows, pixels * channels};
+                MULTIPLY(params, &alike, y);
                 at += windows * step;
                 y += windows * pixels * channels;
                 count -= windows * pixels;

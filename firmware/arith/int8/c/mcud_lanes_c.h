@@ -1,0 +1,39 @@
+/* mcud_lanes_s8.h in portable C. */
+#ifndef MCUD_LANES_C_H
+#define MCUD_LANES_C_H
+
+/* `count` pixels, 1 to 3, of x[depth] each -> y[count][channels], `pitch` apart */
+static inline void mcud_lanes_pixels(const mcud_vector_channels *to, const int8_t *const x[3], int32_t count,
+                                     int8_t *y)
+{
+    const int32_t *multipliers = to->records + to->channels;
+    for (int32_t p = 0; p < count; p++, y += to->pitch) {
+        const int8_t *w = (const int8_t *)(multipliers + to->channels);
+        for (int32_t k = 0; k < to->channels; k++, w++) {
+            int32_t sum = to->records[k];
+            for (int32_t i = 0; i < to->depth; i++) {
+                sum += x[p][i] * w[i * to->channels];
+            }
+            y[k] = mcud_requantize_s8(sum, multipliers[k], &to->finish);
+        }
+    }
+}
+
+/* The first channels of a record, each by its own input channel -> y[windows][channels] */
+static inline void mcud_lanes_taps(const mcud_windows_alike *windows, const mcud_lanes_depthwise *by, int8_t *y)
+{
+    const int32_t *multipliers = by->record + by->lanes;
+    int32_t at = windows->at;
+    for (int32_t left = windows->count; left > 0; left--, at += windows->step) {
+        const int8_t *w = (const int8_t *)(multipliers + by->lanes);
+        for (int32_t c = 0; c < windows->channels; c++, w++, y++) {
+            int32_t sum = by->record[c];
+            for (int32_t t = 0; t < windows->tap_count; t++) {
+                sum += windows->taps[t][at + c] * w[t * by->lanes];
+            }
+            *y = mcud_requantize_s8(sum, multipliers[c], &by->finish);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* Whether there are RISC-V's vectors of integers (Zve32x), and what their assembler needs.
+ *
+ * It is inline assembler: GCC has intrinsics since version 13 and Clang since 16, assembler knows the instructions
+ * since GCC 12 (binutils 2.38) and Clang 14. No function relies on a length: vectors may have 32 bits or more. */
+#ifndef MCUD_RVV_H
+#define MCUD_RVV_H
+
+/* Not the drafts before version 1.0. Addresses in assembler are 32 bits. */
+#if defined(__riscv_vector) && defined(__riscv_zve32x) && __riscv_xlen == 32
+#define MCUD_RVV 1
+#else
+#define MCUD_RVV 0
+#endif
+
+/* What blocks may change beside the length and type of vectors, which no compiler relies on after inline assembler. GCC 12
+ * does not know the registers, and never uses them. */
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 13)
+#define MCUD_RVV_CHANGED                                                                                     \
+    "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13",   \
+        "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28",   \
+        "v29", "v30", "v31"
+#else
+#define MCUD_RVV_CHANGED "memory"
+#endif
+
+#endif
