@@ -1,12 +1,13 @@
 /* Loops over int8 values that pay off by whole words or vectors: through a table, products, maxima and sums under a
- * window. One set for cores with vectors, one for those with the DSP extension, one in portable C; all give the same
- * bits. */
+ * window. One set for cores with vectors, Arm's and RISC-V's, one for those with the DSP extension, one in portable C; all
+ * give the same bits. */
 #ifndef MCUD_BYTES_H
 #define MCUD_BYTES_H
 
 #include <stdint.h>
 #include <string.h>
 
+#include "mcud_rvv.h"
 #include "mcud_simd.h"
 
 /* The part of a window inside the input; row r's first tap is at memory + offsets[r]. */
@@ -58,6 +59,8 @@ static inline int32_t mcud_sum_channel(const mcud_byte_window *window, int32_t c
 
 #if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__)
 #include "mcud_bytes_mve.h"
+#elif MCUD_RVV
+#include "mcud_bytes_rvv.h"
 #else
 
 /* y[count] = table[x[count] + 128] */

@@ -1,4 +1,5 @@
 /* Vectors of 16 bytes, as the M-profile Vector Extension (Helium) has them: what the kernels named _mve are made of.
+ * RISC-V's vectors have the same copies and sums.
  *
  * The portable twin has the same functions and gives the same bits, so that these kernels run on the host as well;
  * other cores are better served by the kernels without vectors.
@@ -7,6 +8,7 @@
 #define MCUD_VECTOR_H
 
 #include "mcud_params.h"
+#include "mcud_rvv.h"
 #include "mcud_simd.h"
 
 /* Windows side by side in the input, whose taps lie alike. */
@@ -24,6 +26,11 @@ typedef struct {
 #include "mcud_vector_mve.h"
 #else
 #include "mcud_vector_c.h"
+#if MCUD_RVV
+#include "mcud_vector_rvv.h"
+#else
+#include "mcud_vector_bytes_c.h"
+#endif
 #endif
 
 #endif

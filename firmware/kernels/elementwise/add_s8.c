@@ -2,7 +2,12 @@
 
 #include "mcud_clip_s8.h"
 #include "mcud_operand.h"
+#include "mcud_rvv.h"
 #include "mcud_simd.h"
+
+#if MCUD_RVV
+#include "mcud_add_rvv.h"
+#endif
 
 static void add(const mcud_add_s8_params *params, const int8_t *a, const int8_t *b, int8_t *out)
 {
@@ -15,6 +20,12 @@ static void add(const mcud_add_s8_params *params, const int8_t *a, const int8_t 
     const int32_t shift = params->quant.shift;
     const int32_t zero_point = params->quant.zero_point;
     const int8_t *const end = out + params->broadcast.channels;
+#if MCUD_RVV
+    if (a_step == 1 && b_step == 1) {
+        mcud_vector_add(a, b, out, params->broadcast.channels, &params->quant);
+        return;
+    }
+#endif
 #if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__)
     if (a_step == 1 && b_step == 1) {
         for (const int8_t *const last = out + (params->broadcast.channels & ~3); out < last; out += 4, a += 4, b += 4) {
