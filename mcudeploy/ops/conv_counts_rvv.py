@@ -30,6 +30,26 @@ def general(fields: Fields) -> CountsOf:
     return gathered(fields, _multiplied)
 
 
+def full(fields: Fields) -> CountsOf:
+    """conv2d_s8_full_rvv: contiguous rows are added at once."""
+    chunks = _chunks(fields["output_channels"])
+    values = chunks * fields["input_rows"] * fields["row_values"]
+    return lambda _: {"calls": 1, "chunks": chunks, "values": values}
+
+
+def by_rows(fields: Fields, input_rows: int) -> CountsOf:
+    """conv2d_s8_by_rows_rvv: the first rows begin the sums, the last ones end them."""
+    chunks = _chunks(fields["output_channels"])
+
+    def counts(rows: Interval) -> Counts:
+        begun = {"begun": chunks} if rows.lo == 0 else {}
+        ended = {"ended": chunks} if rows.hi == input_rows else {}
+        values = len(rows) * chunks * fields["row_values"]
+        return {"calls": 1, "chunks": chunks, "values": values} | begun | ended
+
+    return counts
+
+
 def depthwise(fields: Fields) -> CountsOf:
     """dwconv2d_s8_rvv: windows inside the input share a list of taps; up to three are computed together."""
     lists = TapLists.of(fields)
@@ -38,7 +58,11 @@ def depthwise(fields: Fields) -> CountsOf:
     def products(windows: int, pixels: int) -> Counts:
         if windows * pixels == 0:
             return {}
-        return {"runs": 1} | _multiplied(pixel_blocks(windows, 3), pixels * channels, taps)
+        counts: Counts = {"runs": 1}
+        for count, times in pixel_blocks(windows, 3).items():
+            chunks = times * _chunks(pixels * channels)
+            counts |= {f"chunks_{count}": chunks, f"taps_{count}": chunks * taps}
+        return counts
 
     alone = products(1, 1)
     together = merged(products(lists.inner // at_once, at_once), products(1, lists.inner % at_once))
@@ -53,9 +77,15 @@ def depthwise(fields: Fields) -> CountsOf:
 
 
 def _multiplied(blocks: dict[int, int], channels: int, depth: int) -> Counts:
-    """Counts of blocks of pixels by as many channels as a vector has sums, and of their values."""
-    chunks = -(-channels // LANES)
+    """Counts of blocks of pixels by as many channels as a vector has sums; values are taken by four."""
+    chunks = _chunks(channels)
     counts: Counts = {"blocks": sum(blocks.values())}
     for pixels, times in blocks.items():
-        counts |= {f"chunks_{pixels}": times * chunks, f"values_{pixels}": times * chunks * depth}
+        passes = times * chunks
+        counts |= {f"chunks_{pixels}": passes, f"fours_{pixels}": passes * (depth // 4)}
+        counts[f"ones_{pixels}"] = passes * (depth % 4)
     return counts
+
+
+def _chunks(channels: int) -> int:
+    return -(-channels // LANES)

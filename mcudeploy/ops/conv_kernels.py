@@ -52,7 +52,10 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
         fields = _full_fields(conv, source)
         arrays = constants.packed(runs=source.shape[0], block=FOUR)
-        others = [conv_mve.full(constants, numbers, fields, source.shape[0])]
+        others = [
+            conv_mve.full(constants, numbers, fields, source.shape[0]),
+            conv_rvv.full(constants, numbers, fields),
+        ]
         if source.shape[0] == 1:  # a row is a pixel
             others.append(conv_mve.pointwise(constants, numbers, _pixel_fields(conv, source)))
             others.append(conv_rvv.pointwise(constants, numbers, _pixel_fields(conv, source)))
@@ -211,11 +214,11 @@ def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, outpu
         return _with_weights(call, constants)
     arrays = constants.packed(runs=rows, block=FOUR)
     numbers = {"padded_outputs": outputs} | numbers
-    vectors = conv_mve.by_rows(constants, numbers, fields, rows)
+    vectors = tuple(by.by_rows(constants, numbers, fields, rows) for by in (conv_mve, conv_rvv))
     state = outputs * SUM_BYTES
     params = arrays | fields | numbers
     counts = conv_counts.by_rows(fields, rows)
-    return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, counts=counts, others=(vectors,))
+    return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, counts=counts, others=vectors)
 
 
 def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:

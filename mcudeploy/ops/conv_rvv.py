@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts_rvv
+from mcudeploy.ops.common import SUM_BYTES
+from mcudeploy.ops.conv_constants import without
 from mcudeploy.ops.conv_gathered import VectorKernel, columns_inside, gathered
 from mcudeploy.ops.packing import LANES, pack_lanes
 
@@ -32,6 +34,20 @@ def general(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[
     groups = fields["groups"]
     assert isinstance(groups, int)
     return gathered(_GENERAL, _records(constants, groups), fields, numbers, constants.weights.shape)
+
+
+def full(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCall:
+    """conv2d_s8_full_rvv; `fields` belong to conv2d_s8_full."""
+    params: Params = {"packed_weights": _records(constants), **fields, **numbers}
+    scratch, counts = len(constants.weights) * SUM_BYTES, conv_counts_rvv.full(fields)
+    return KernelCall("conv2d_s8_full_rvv", params, scratch, isa=Isa.RVV, counts=counts)
+
+
+def by_rows(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
+    """conv2d_s8_by_rows_rvv; `fields` belong to conv2d_s8_by_rows, which reads `rows` rows."""
+    params = {"packed_weights": _records(constants), **fields, **without(numbers, "padded_outputs")}
+    state, counts = len(constants.weights) * SUM_BYTES, conv_counts_rvv.by_rows(fields, rows)
+    return KernelCall("conv2d_s8_by_rows_rvv", params, state_bytes=state, isa=Isa.RVV, counts=counts)
 
 
 def depthwise(

@@ -56,7 +56,7 @@ KERNELS = (
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
     *("conv2d_f32_s8w", "conv2d_f32_1x1_s8w", "conv2d_f32_full_s8w", "dwconv2d_f32_s8w"),
     *("conv2d_s8_asymmetric", "dwconv2d_s8_asymmetric"),
-    *("conv2d_s8_rvv", "conv2d_s8_1x1_rvv", "dwconv2d_s8_rvv"),
+    *("conv2d_s8_rvv", "conv2d_s8_1x1_rvv", "conv2d_s8_by_rows_rvv", "conv2d_s8_full_rvv", "dwconv2d_s8_rvv"),
     *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
     *("matmul_s8", "matmul_s8_bt", "matmul_s8_wide"),
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
@@ -207,6 +207,15 @@ def blocks_of_pixels(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
     groups = draw(st.sampled_from([1, 1, 2])) if channels % 2 == 0 else 1
     stride = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     return Conv2d(groups * draw(st.integers(1, 9)), kernel, stride, pads=pads, groups=groups), shape
+
+
+@st.composite
+def many_outputs(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
+    """A convolution with more output channels than the sums of a vector."""
+    shape = (draw(st.integers(1, 4)), draw(st.integers(1, 8)), draw(st.integers(1, 9)))
+    kernel = draw(st.sampled_from([(1, 1), (2, 3), shape[:2]]))
+    pads = (0, 0, 0, 0) if kernel != (2, 3) else (1, 1, 1, 1)
+    return Conv2d(draw(st.integers(28, 140)), kernel, pads=pads), shape
 
 
 @st.composite
@@ -437,6 +446,12 @@ def test_blocks_of_pixels_by_weights_of_16_bits(host: Device, board: Device, wor
 @unhurried
 def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
     assume(board.fused or work.output.dtype is DType.INT8)  # floats in software are rounded twice
+    check(host, board, work)
+
+
+@given(work=convolutions(many_outputs()))
+@settings(unhurried, max_examples=12)
+def test_more_channels_than_a_vector_has_sums(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
 
 

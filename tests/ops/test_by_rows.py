@@ -129,8 +129,9 @@ def _check(op: AveragePool | Conv2d, source: Tensor, made: Tensor, constants: di
     for steps, blocks in cuts:
         found = run_by_rows(split, x, steps, blocks, seed=seed)
         assert found.tobytes() == whole.tobytes(), f"differs for steps {list(map(str, steps))}"
-        found = run_by_rows(split, x, steps, blocks, seed=seed, isa=Isa.MVE)
-        assert found.tobytes() == whole.tobytes(), f"differs by vectors for steps {list(map(str, steps))}"
+        for isa in (Isa.MVE, Isa.RVV):
+            found = run_by_rows(split, x, steps, blocks, seed=seed, isa=isa)
+            assert found.tobytes() == whole.tobytes(), f"differs by {isa} for steps {list(map(str, steps))}"
     return whole
 
 

@@ -19,6 +19,25 @@ static inline void mcud_lanes_pixels(const mcud_vector_channels *to, const int8_
     }
 }
 
+/* sums[channels] += x[values] by w[values][channels] */
+static inline void mcud_lanes_add(const mcud_vector_channels *to, const int8_t *x, int32_t values, const int8_t *w,
+                                  int32_t *sums)
+{
+    for (int32_t i = 0; i < values; i++) {
+        for (int32_t k = 0; k < to->channels; k++) {
+            sums[k] += x[i] * *w++;
+        }
+    }
+}
+
+/* sums[channels] -> y[channels] */
+static inline void mcud_lanes_finish(const mcud_vector_channels *to, const int32_t *sums, int8_t *y)
+{
+    for (int32_t k = 0; k < to->channels; k++) {
+        y[k] = mcud_requantize_s8(sums[k], to->records[to->channels + k], &to->finish);
+    }
+}
+
 /* The first channels of a record, each by its own input channel -> y[windows][channels] */
 static inline void mcud_lanes_taps(const mcud_windows_alike *windows, const mcud_lanes_depthwise *by, int8_t *y)
 {
