@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,6 +17,7 @@ from mcudeploy.boards.platformio import SETTINGS, users_environment
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import BuildError, DeployError, FitError
 from mcudeploy.common.programs import find_program, python_module
+from mcudeploy.ir.isa import Isa
 from mcudeploy.toolchain import cache, framework
 from mcudeploy.toolchain.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
 from mcudeploy.toolchain.project import CONSTANTS, Project, SoftEngine, assemble
@@ -82,6 +84,8 @@ def build_firmware(
     entry = cache.lookup(project.name)
     firmware = load(entry, board, project.firmware_hash, project.emulated) if entry else None
     if firmware is None:
+        if board.isa is Isa.RVV:
+            _require_vectors(board, compiler)
         entry = _build(project, compiler, sanitize)
         firmware = load(entry, board, project.firmware_hash, project.emulated)
     if firmware is None:
@@ -276,6 +280,22 @@ def _compiler(toolchain: str) -> str:
         remedy = f"sudo apt-get install {COMPILER_PACKAGES[toolchain]}"
         raise BuildError(f"no C compiler {names} on this computer. Install one: {remedy}")
     return path
+
+
+def _require_vectors(board: Board, compiler: str) -> None:
+    """Raise BuildError if the compiler or its assembler does not know RISC-V's vectors."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "vectors.c"
+        source.write_text('__asm__("vsetvli t0, a0, e8, m1, ta, ma");\n', encoding="utf-8")
+        command = [compiler, *board.cpu_flags, "-c", str(source), "-o", str(source.with_suffix(".o"))]
+        status, log = run_logged(command, None, source.parent)
+    if status != 0:
+        complaints = _COMPLAINT.findall(log)
+        raise BuildError(
+            f"{board.name} needs a compiler and an assembler for RISC-V's vectors (Zve32x): GCC 12 and "
+            f"binutils 2.38, or later. {Path(compiler).name} here is {_version(compiler)}"
+            + (f"; it says: {complaints[0]}" if complaints else "")
+        )
 
 
 @memoize

@@ -242,6 +242,22 @@ def test_missing_compiler_names_its_package(monkeypatch: pytest.MonkeyPatch) -> 
         build_firmware(load_board("stm32f405"), FILES, [], emulate=True)
 
 
+def test_a_compiler_without_the_vectors_of_a_board_is_named(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "riscv64-unknown-elf-gcc"
+    old.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo "gcc 11.1.0" && exit\n'
+        "echo \"cc1: error: '-march=rv32imafc_zve32x': unsupported ISA subset\"; exit 1\n"
+    )
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(
+        BuildError, match=r"riscv32-virt-v needs .* GCC 12 .* is gcc 11\.1\.0; .* unsupported"
+    ):
+        build_firmware(load_board("riscv32-virt-v"), FILES, [], emulate=True, measurer=False)
+
+
 def test_kernels_bring_what_they_include_and_nothing_else() -> None:
     assert [path.name for path in kernel_files([])] == ["mcud.h", "mcud_compiler.h", "mcud_tape.c"]
     names = {path.name for path in kernel_files(["maxpool_f32"])}
