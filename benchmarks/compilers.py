@@ -70,6 +70,14 @@ CORES = {
         gcc="riscv64-unknown-elf-gcc",
         specs="--specs=picolibc.specs",
     ),
+    "rv32v": Core(
+        "riscv32-unknown-elf",
+        "-march=rv32imfc_zve32x -mabi=ilp32f",
+        "riscv32-virt-v",
+        headers="/usr/lib/picolibc/riscv64-unknown-elf/include",
+        gcc="riscv64-unknown-elf-gcc",
+        specs="--specs=picolibc.specs",
+    ),
 }
 
 _CORTEX_START = """
@@ -99,7 +107,7 @@ _RISCV_START = """
 void start(void);
 __asm__(".section .start, \\"ax\\"\\n.globl _start\\n_start: csrr t0, mhartid\\n"
         "0: bnez t0, 0b\\nla sp, stack_top\\n"
-        "li t0, 0x6000\\ncsrs mstatus, t0\\ncall start\\n.text\\n");
+        "li t0, 0x6600\\ncsrs mstatus, t0\\ncall start\\n.text\\n");
 void start(void)
 {
     finish(checked());
@@ -241,7 +249,8 @@ def run_on_core(core: Core, library: Path, objects: Path) -> tuple[int, str]:
     regions = {"code": board.flash.origin, "code_bytes": board.flash.bytes}
     regions |= {"ram": ram.origin, "ram_bytes": ram.bytes, "entry": "_start" if riscv else "vectors"}
     script.write_text(_LINK.format(**regions))
-    link = [*core.compiler("gcc"), "-O1", "-I", library / "include", main, *sorted(objects.glob("*.o"))]
+    linker = [it.replace("_zve32x", "") for it in core.compiler("gcc")]  # no C library is for vectors
+    link = [*linker, "-O1", "-I", library / "include", main, *sorted(objects.glob("*.o"))]
     link += [*_LINKED.split(), "-T", script, "-o", program]
     if riscv:
         link += ["-nostdlib", "-lm", "-lc", "-lgcc"]

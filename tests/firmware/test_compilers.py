@@ -57,13 +57,13 @@ def test_every_kernel_compiles(name: str, level: str, includes: list[Path], tmp_
 
 
 @pytest.mark.parametrize("level", ["-O1", "-O3", "-Os"])
-def test_vectors_compile_at_every_level(level: str, includes: list[Path], tmp_path: Path) -> None:
-    core = CORES["cortex-m55"]
+@pytest.mark.parametrize("name", ["cortex-m55", "rv32v"])
+def test_vectors_compile_at_every_level(name: str, level: str, includes: list[Path], tmp_path: Path) -> None:
+    core = CORES[name]
     if shutil.which(core.gcc) is None:
         pytest.skip(f"{core.gcc} is not installed")
-    kernels = [
-        it for it in SPECIAL if it.stem.endswith(("_mve", "_bt")) or it.stem in ("lut_s8", "softmax_s8")
-    ]
+    ends = ("_mve", "_bt", "_rvv", "add_s8", "lut_s8", "mul_s8", "pool_s8", "softmax_s8")
+    kernels = [it for it in SPECIAL if it.stem.endswith(ends)]
     assert not complaints_of([*core.compiler("gcc"), level], kernels, includes, tmp_path / "objects")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.board import Board, load_board
 from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.tile import KernelTable, Tile, TileTensor, pack
@@ -113,12 +114,32 @@ def board(request: pytest.FixtureRequest) -> Iterator[Device]:
         found = found.model_copy(update={"cpu_flags": ("-mcpu=cortex-m0", "-mthumb")})
     if found.emulator is None or shutil.which(found.emulator.qemu) is None:
         pytest.skip("its emulator is not installed")
-    firmware = build_firmware(found, bench_sources(KERNELS, ARENA_BYTES), KERNELS, emulate=True)
-    with (
-        Emulator(found, firmware.elf) as emulator,
-        connect(emulator.url, board=found.name, firmware_hash=firmware.hash, timeout_s=20) as session,
-    ):
+    with running(found) as session:
         yield Device(session, KernelTable.of(session, KERNELS), found.isa, fused=not small)
+
+
+@pytest.fixture(scope="module", params=[256, 1024])
+def long_vectors(request: pytest.FixtureRequest) -> Iterator[Device]:
+    """A RISC-V core whose vectors have this number of bits."""
+    found = load_board("riscv32-virt-v")
+    if found.emulator is None or shutil.which(found.emulator.qemu) is None:
+        pytest.skip("its emulator is not installed")
+    arguments = tuple(it.replace("vlen=128", f"vlen={request.param}") for it in found.emulator.args)
+    assert arguments != found.emulator.args
+    emulator = found.emulator.model_copy(update={"args": arguments})
+    with running(found.model_copy(update={"emulator": emulator})) as session:
+        yield Device(session, KernelTable.of(session, KERNELS), found.isa)
+
+
+@contextmanager
+def running(board: Board) -> Iterator[Session]:
+    """A session with the kernels on an emulated board."""
+    firmware = build_firmware(board, bench_sources(KERNELS, ARENA_BYTES), KERNELS, emulate=True)
+    with (
+        Emulator(board, firmware.elf) as emulator,
+        connect(emulator.url, board=board.name, firmware_hash=firmware.hash, timeout_s=20) as session,
+    ):
+        yield session
 
 
 def run(device: Device, work: Work, call: KernelCall) -> bytes:
@@ -453,6 +474,12 @@ def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Dev
 @settings(unhurried, max_examples=12)
 def test_more_channels_than_a_vector_has_sums(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
+
+
+@given(work=st.one_of(integer_convolutions, convolutions(many_outputs()), binaries()))
+@settings(unhurried, max_examples=12)
+def test_vectors_of_any_length(host: Device, long_vectors: Device, work: Work) -> None:
+    check(host, long_vectors, work)
 
 
 def _as_in_tflite(work: Work) -> Work:

@@ -5,8 +5,10 @@
 #ifndef MCUD_RVV_H
 #define MCUD_RVV_H
 
+#include "mcud_compiler.h"
+
 /* Not the drafts before version 1.0. Addresses in assembler are 32 bits. */
-#if defined(__riscv_vector) && defined(__riscv_zve32x) && __riscv_xlen == 32
+#if defined(__riscv_vector) && defined(__riscv_zve32x) && __riscv_xlen == 32 && MCUD_BLOCKS
 #define MCUD_RVV 1
 #else
 #define MCUD_RVV 0
