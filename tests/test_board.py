@@ -19,6 +19,7 @@ from mcudeploy.boards.facts import pin_number
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.target import Target
+from mcudeploy.ir.isa import Isa
 from mcudeploy.toolchain.project import assemble
 from tests.chips.facts import BOARDS
 
@@ -113,6 +114,19 @@ def test_a_board_without_firmware_is_no_target() -> None:
 def test_host_ticks_are_not_instructions() -> None:
     with pytest.raises(ConfigError, match="host is not emulated"):
         load_board("host").instructions(1)
+
+
+@pytest.mark.parametrize(
+    ("march", "allowed"), [("rv32imcv", True), ("rv32imc_zve32x", True), ("rv32imc", False)]
+)
+def test_vectors_of_risc_v_are_among_the_flags(march: str, allowed: bool) -> None:
+    path = resource_dir("boards") / "riscv32-virt-v.toml"
+    text = path.read_text("utf-8").replace("rv32imafc_zve32x", march)
+    if allowed:
+        assert parse_board(text, path).isa is Isa.RVV
+    else:
+        with pytest.raises(ConfigError, match="-march=rv32imc has neither v nor zve32x"):
+            parse_board(text, path)
 
 
 @pytest.mark.parametrize(

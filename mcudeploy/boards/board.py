@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from mcudeploy.boards.consistency import check_links, check_own_sources, check_units
+from mcudeploy.boards.consistency import check_links, check_own_sources, check_units, check_vectors
 from mcudeploy.boards.facts import (
     BoardName,
     ChainPort,
@@ -133,6 +133,8 @@ class Board(Facts):
         check_links(self.links, [unit.name for unit in self.units], set(names))
         timers = (self.timer.emulated, self.timer.hardware)
         single = [it.source for it in (*timers, *self.links) if it is not None and it.source is not None]
+        if self.vectors:
+            check_vectors(self.cpu_flags)
         check_own_sources({*self.hal, *self.unit_hal, *self.core_hal, *self.port_hal, *single})
         if self.stack_bytes >= self.ram_bytes:
             raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")
@@ -168,7 +170,7 @@ class Board(Facts):
     def isa(self) -> Isa:
         """The instructions that its kernels may be written for."""
         if self.vectors:
-            return Isa.RVV if self.toolchain == "riscv64-unknown-elf" else Isa.MVE
+            return Isa.RVV if self.core.startswith("rv") else Isa.MVE
         without = any("+nodsp" in flag for flag in self.cpu_flags)
         return Isa.DSP if self.core in _DSP_CORES and not without else Isa.ANY
 

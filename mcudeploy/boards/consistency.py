@@ -39,3 +39,12 @@ def check_own_sources(sources: Collection[str]) -> None:
     twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
     if twice is not None:
         raise ValueError(f"two sources beside the board file are called {twice}")
+
+
+def check_vectors(cpu_flags: Collection[str]) -> None:
+    """Raise ValueError if flags of a RISC-V core do not allow its vectors: kernels would be portable C."""
+    for flag in cpu_flags:
+        base, *extensions = flag.split("_")
+        allowed = base.endswith("v") or any(it.startswith("zve") for it in extensions)
+        if base.startswith("-march=rv") and not allowed:
+            raise ValueError(f"vectors is true, but {flag} has neither v nor zve32x")

@@ -8,8 +8,11 @@ LIBC = {"arm-none-eabi": "--specs=nano.specs", "riscv64-unknown-elf": "--specs=p
 
 
 def _without_vectors(flag):
-    """The flag for the linker, which finds the C library by it; there is none for cores with vectors."""
-    return flag.replace("_zve32x", "") if flag.startswith("-march=rv") else flag
+    """The flag for the linker, which finds the C library by it; none is for RISC-V cores with vectors."""
+    if not flag.startswith("-march=rv"):
+        return flag
+    base, *extensions = flag.split("_")
+    return "_".join([base.rstrip("v"), *(it for it in extensions if not it.startswith("zv"))])
 
 
 def apply(env, build):
