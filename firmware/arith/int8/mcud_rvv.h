@@ -1,7 +1,7 @@
 /* Whether there are RISC-V's vectors of integers (Zve32x), and what their assembler needs.
  *
- * It is inline assembler: GCC has intrinsics since version 13 and Clang since 16, assembler knows the instructions
- * since GCC 12 (binutils 2.38) and Clang 14. No function relies on a length: vectors may have 32 bits or more. */
+ * It is inline assembler: GCC 12 (binutils 2.38) and Clang 14 know the instructions, but only newer compilers have
+ * intrinsics for them. No function relies on the length of vectors. Without F, GCC 12 wants zicsr in -march. */
 #ifndef MCUD_RVV_H
 #define MCUD_RVV_H
 
