@@ -3,7 +3,7 @@
     python benchmarks/analyse.py [gcc] [cppcheck] [misra] [clang-tidy]
     python benchmarks/analyse.py quick [--only FILE]
 
-gcc is -fanalyzer of the compilers of six boards, the others analyse the code as for the host; `quick` is gcc
+gcc is -fanalyzer of the compilers of seven boards, the others analyse the code as for the host; `quick` is gcc
 on kernels and generated programs as for the host. Findings are compared with benchmarks/deviations.txt, which
 states the reason for each accepted one. Prints the others, and entries without a finding; exit 1 if any.
 """
@@ -27,7 +27,7 @@ from mcudeploy.toolchain.firmware_build import write_project
 from mcudeploy.toolchain.project import SoftEngine, assemble
 
 ROOT = Path(__file__).resolve().parents[1]
-BOARDS = ("host", "stm32f405", "mps2-an521", "microbit", "mps3-an547", "riscv32-virt")
+BOARDS = ("host", "stm32f405", "mps2-an521", "microbit", "mps3-an547", "riscv32-virt", "riscv32-virt-v")
 """Boards that together cover every family of HAL, and every kind of kernel code that depends on the core."""
 GENERATED = tuple(sorted((ROOT / "tests/golden").iterdir()))
 CHECKS = "-*,bugprone-*,cert-*,clang-analyzer-*,misc-*,performance-*,portability-*"
