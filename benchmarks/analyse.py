@@ -3,9 +3,10 @@
     python benchmarks/analyse.py [gcc] [cppcheck] [misra] [clang-tidy]
     python benchmarks/analyse.py quick [--only FILE]
 
-gcc is -fanalyzer of the compilers of seven boards, the others analyse the code as for the host; `quick` is gcc
-on kernels and generated programs as for the host. Findings are compared with benchmarks/deviations.txt, which
-states the reason for each accepted one. Prints the others, and entries without a finding; exit 1 if any.
+gcc is -fanalyzer of the compilers of seven boards, the others analyse the code as for the host; `quick` is
+gcc on kernels and generated programs as for the host. Findings are compared with benchmarks/deviations.txt,
+which states the reason for each accepted one. Prints the others, and entries without a finding; exit 1 if
+any.
 """
 
 from __future__ import annotations
