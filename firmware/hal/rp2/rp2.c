@@ -1,4 +1,4 @@
-/* Clocks and pins of RP2040 and RP2350: the PLL from the crystal of 12 MHz that their boot loader needs, too. */
+/* Clocks of RP2040 and RP2350: the PLL from the crystal of 12 MHz that their boot loader needs, too. */
 #include "rp2.h"
 
 #include "hal_parts.h"
@@ -10,7 +10,6 @@
 #define ENABLED 0xFABu
 #define STARTUP_64_MS 3008u /* in 256 clocks of the crystal; boards are known whose crystal takes tens of ms */
 #define FROM_CRYSTAL 2u
-#define UART 2u
 
 /* Nothing else has a rate that is known: without crystal and PLL there is no line to the host. */
 static void await(uintptr_t address, uint32_t mask, uint32_t value)
@@ -19,8 +18,7 @@ static void await(uintptr_t address, uint32_t mask, uint32_t value)
     }
 }
 
-/* Back to the state after power-on, whatever ran before: SYSRESETREQ resets no peripherals. */
-static void reset(uint32_t bits)
+void rp2_reset(uint32_t bits)
 {
     reg_set(rp2_chip.resets + RESETS_RESET, bits);
     reg_change(rp2_chip.resets + RESETS_RESET, bits, 0u);
@@ -45,16 +43,15 @@ static void start_crystal(void)
     await(rp2_chip.clocks + CLOCKS_CLK_REF_SELECTED, 7u, 1u << FROM_CRYSTAL);
 }
 
-static void start_pll(void)
+void rp2_start_pll(const rp2_pll *pll)
 {
-    reset(rp2_chip.pll_reset);
-    reg_write(rp2_chip.pll + PLL_CS, PLL_CS_REFDIV(1u));
-    reg_write(rp2_chip.pll + PLL_FBDIV_INT, rp2_chip.multiplier);
-    reg_change(rp2_chip.pll + PLL_PWR, PLL_PWR_PD | PLL_PWR_VCOPD, 0u);
-    await(rp2_chip.pll + PLL_CS, PLL_CS_LOCK, PLL_CS_LOCK);
-    reg_write(rp2_chip.pll + PLL_PRIM,
-              PLL_PRIM_POSTDIV1(rp2_chip.first_divider) | PLL_PRIM_POSTDIV2(rp2_chip.second_divider));
-    reg_change(rp2_chip.pll + PLL_PWR, PLL_PWR_POSTDIVPD, 0u);
+    rp2_reset(pll->reset);
+    reg_write(pll->base + PLL_CS, PLL_CS_REFDIV(1u));
+    reg_write(pll->base + PLL_FBDIV_INT, pll->multiplier);
+    reg_change(pll->base + PLL_PWR, PLL_PWR_PD | PLL_PWR_VCOPD, 0u);
+    await(pll->base + PLL_CS, PLL_CS_LOCK, PLL_CS_LOCK);
+    reg_write(pll->base + PLL_PRIM, PLL_PRIM_POSTDIV1(pll->first_divider) | PLL_PRIM_POSTDIV2(pll->second_divider));
+    reg_change(pll->base + PLL_PWR, PLL_PWR_POSTDIVPD, 0u);
 }
 
 /* The core from the PLL, the UART from the core's clock. */
@@ -66,27 +63,19 @@ static void use_pll(void)
     reg_write(rp2_chip.clocks + CLOCKS_CLK_PERI_CTRL, CLOCKS_CLK_PERI_CTRL_ENABLE);
 }
 
-/* GPIO0 sends, GPIO1 receives and is pulled up: quiet if nothing is connected. */
-static void use_pins(void)
+uint32_t rp2_rom_word(uintptr_t address)
 {
-    const uint32_t pad = PADS_BANK0_GPIO0_SCHMITT | PADS_BANK0_GPIO0_DRIVE(1u) | PADS_BANK0_GPIO0_IE;
-    reset(rp2_chip.pins_reset);
-    reg_write(rp2_chip.io + IO_BANK0_GPIO0_CTRL, IO_BANK0_GPIO0_CTRL_FUNCSEL(UART));
-    reg_write(rp2_chip.io + IO_BANK0_GPIO1_CTRL, IO_BANK0_GPIO1_CTRL_FUNCSEL(UART));
-    reg_write(rp2_chip.pads + PADS_BANK0_GPIO0, pad); /* on RP2350 this ends the isolation of the pad, too */
-    reg_write(rp2_chip.pads + PADS_BANK0_GPIO1, pad | PADS_BANK0_GPIO0_PUE);
+    return reg_read(address);
 }
 
 void hal_init(void)
 {
     leave_pll();
     start_crystal();
-    start_pll();
+    rp2_start_pll(&rp2_chip.core_pll);
     use_pll();
     timer_init();
-    reset(rp2_chip.uart_reset);
-    uart_init(MCUD_UART_BASE, MCUD_CLOCK_HZ, MCUD_UART_BAUD);
-    use_pins();
+    rp2_start_line();
     core_irq(MCUD_UART_IRQ, 1);
 }
 

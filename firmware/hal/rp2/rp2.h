@@ -18,6 +18,7 @@
 #define CLOCKS_CLK_SYS_SELECTED 0x44u
 #define CLOCKS_CLK_PERI_CTRL 0x48u
 #define CLOCKS_CLK_PERI_CTRL_ENABLE (1u << 11)
+#define CLOCKS_CLK_USB_CTRL_ENABLE (1u << 11)
 
 /* RP2040 Datasheet: 2.16, RP2350 Datasheet: 8.2 */
 #define XOSC_CTRL 0x0u
@@ -41,33 +42,43 @@
 #define PLL_PRIM_POSTDIV2(n) ((n) << 12)
 #define PLL_PRIM_POSTDIV1(n) ((n) << 16)
 
-/* RP2040 Datasheet: 2.19.6, RP2350 Datasheet: 9.11 */
-#define IO_BANK0_GPIO0_CTRL 0x04u
-#define IO_BANK0_GPIO0_CTRL_FUNCSEL(n) ((n) << 0)
-#define IO_BANK0_GPIO1_CTRL 0x0Cu
-#define IO_BANK0_GPIO1_CTRL_FUNCSEL(n) ((n) << 0)
-#define PADS_BANK0_GPIO0 0x4u
-#define PADS_BANK0_GPIO0_SCHMITT (1u << 1)
-#define PADS_BANK0_GPIO0_PUE (1u << 3)
-#define PADS_BANK0_GPIO0_DRIVE(n) ((n) << 4)
-#define PADS_BANK0_GPIO0_IE (1u << 6)
-#define PADS_BANK0_GPIO1 0x8u
+/* It yields 12 MHz * multiplier / first_divider / second_divider. */
+typedef struct {
+    uintptr_t base;
+    uint32_t reset; /* its bit of the resets */
+    uint32_t multiplier;
+    uint32_t first_divider;
+    uint32_t second_divider;
+} rp2_pll;
 
 typedef struct {
     uintptr_t resets;
     uintptr_t clocks;
     uintptr_t xosc;
-    uintptr_t pll;
     uintptr_t io;
     uintptr_t pads;
-    uint32_t pll_reset; /* bits of the resets */
-    uint32_t pins_reset;
+    rp2_pll core_pll;
+    rp2_pll usb_pll;
+    uintptr_t usb_clock; /* its control register */
+    uint32_t pins_reset; /* bits of the resets */
     uint32_t uart_reset;
-    uint32_t multiplier; /* the core's clock is 12 MHz * multiplier / first_divider / second_divider */
-    uint32_t first_divider;
-    uint32_t second_divider;
+    uint32_t usb_reset;
 } rp2_facts;
 
 extern const rp2_facts rp2_chip;
+
+/* Back to the state after power-on, whatever ran before: SYSRESETREQ resets no peripherals. */
+void rp2_reset(uint32_t bits);
+
+void rp2_start_pll(const rp2_pll *pll);
+
+/* Starts the line to the host: uart.c or usb.c. */
+void rp2_start_line(void);
+
+/* A word of the boot ROM. A compiler that sees the address takes it for a mistake: it is near 0. */
+uint32_t rp2_rom_word(uintptr_t address);
+
+/* Restarts the chip in the boot loader of its ROM, as if BOOTSEL were held. */
+void rp2_start_boot_loader(void);
 
 #endif
