@@ -33,8 +33,9 @@ from mcudeploy.boards.facts import (
     Timers,
     Uart,
     Unit,
+    UsbId,
 )
-from mcudeploy.boards.flashers import Flasher, UsbId
+from mcudeploy.boards.flashers import Flasher
 from mcudeploy.boards.pioshipped import pio_boards, question_of
 from mcudeploy.boards.platformio import PREFIX, is_pio, pio_facts
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError

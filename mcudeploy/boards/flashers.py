@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from mcudeploy.boards.facts import Address, Facts, Line, spelled
+from mcudeploy.boards.facts import Address, Facts, Line, UsbId, spelled
 
 Word = Annotated[
     str,
@@ -18,10 +18,6 @@ Word = Annotated[
     ),
 ]
 """An argument that is not an option."""
-UsbId = Annotated[
-    str, spelled(r"[0-9a-f]{4}:[0-9a-f]{4}", "a USB id is four hexadecimal digits, a colon, and four more")
-]
-"""Vendor and product."""
 
 
 class OpenOcd(Facts):

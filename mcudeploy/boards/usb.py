@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcudeploy.boards.board import list_boards
-from mcudeploy.boards.facts import Facts, Identifier
-from mcudeploy.boards.flashers import UsbId
+from mcudeploy.boards.facts import Facts, Identifier, UsbId
 from mcudeploy.common.resources import resource_dir
 
 
