@@ -42,6 +42,11 @@ BoardName = Annotated[
     ),
 ]
 
+UsbId = Annotated[
+    str, spelled(r"[0-9a-f]{4}:[0-9a-f]{4}", "a USB id is four hexadecimal digits, a colon, and four more")
+]
+"""Vendor and product."""
+
 
 def _placed(source: str, info: ValidationInfo) -> str:
     """Return a source beside its board file as an absolute path. Raises ValueError if it is missing."""
@@ -244,11 +249,17 @@ class SerialLine(Facts):
 
 
 class Uart(SerialLine):
-    """The serial line to the host. `tx` and `rx`: its pins, for a HAL that takes them from the board."""
+    """The serial line to the host. `tx` and `rx`: its pins, for a HAL that takes them from the board.
+
+    `usb_id`: the line is the chip's own USB device, with these ids; `touch_baud`: the rate at which a host
+    that closes it restarts the chip in its boot loader.
+    """
 
     baud: Annotated[int, Field(ge=9600)]
     tx: Pin | None = None
     rx: Pin | None = None
+    usb_id: UsbId | None = None
+    touch_baud: Annotated[int, Field(gt=0)] | None = None
 
 
 def pin_number(pin: str) -> int:

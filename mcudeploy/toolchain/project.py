@@ -145,6 +145,17 @@ def assemble(
     return Project(board, collected, emulate, digest, defines)
 
 
+def _usb_device(uart: Uart) -> list[tuple[str, str]]:
+    """Return the facts of a line that is the chip's own USB device."""
+    facts = []
+    if uart.usb_id is not None:
+        vendor, product = uart.usb_id.split(":")
+        facts = [("MCUD_USB_VENDOR", f"0x{vendor}"), ("MCUD_USB_PRODUCT", f"0x{product}")]
+    if uart.touch_baud is not None:
+        facts.append(("MCUD_TOUCH_BAUD", f"{uart.touch_baud}u"))
+    return facts
+
+
 def _pins(uart: Uart) -> list[tuple[str, str]]:
     """Return the pins of the line to the host that the board file names."""
     return [(name, pin) for name, pin in (("TX", uart.tx), ("RX", uart.rx)) if pin is not None]
@@ -214,6 +225,7 @@ def board_header(
             ("MCUD_UART_IRQ", str(board.uart.irq)),
             ("MCUD_UART_BAUD", f"{board.uart.baud}u"),
             *((f"MCUD_UART_{name}_PIN", f"{pin_number(pin)}u") for name, pin in _pins(board.uart)),
+            *_usb_device(board.uart),
             ("MCUD_UARTS", str(len(uarts))),
             ("MCUD_UART_BASES", ", ".join(f"{it.base:#010x}u" for it in uarts)),
             ("MCUD_UART_IRQS", ", ".join(str(it.irq) for it in uarts)),

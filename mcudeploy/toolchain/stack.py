@@ -167,6 +167,8 @@ class Depths:
             return kernels - {f"mcud_{ON_UNIT}"}
         if caller == "mcud_feed":
             return {title for title in self._compiled if title.endswith(":feed_rows")}
+        if caller == "rp2_start_boot_loader":  # the boot ROM restarts the chip
+            return set()
         if self._compiled[caller].source.stem == "integer_binary":  # it has a table of functions
             own = {it for it, made in self._compiled.items() if made.source.stem == "integer_binary"}
             return {it for it in own if ":" in it and INDIRECT not in self._compiled[it].calls}

@@ -17,6 +17,8 @@ CHIPS = tuple(sorted(it.stem for it in FOLDER.glob("*.json")))
 CHIP_OF = {
     "esp32c3-usb": "esp32c3",
     "nano33ble": "nrf52840",
+    "rp2040-usb": "rp2040",
+    "rp2350-usb": "rp2350",
     "stm32f746-disco": "stm32f746",
     "stm32l476-disco": "stm32l476",
 }
@@ -111,5 +113,6 @@ KINDS = {
     "P1": ("P0",),
     "UART0": ("UART",),
     "PLL_SYS": ("PLL",),
+    "PLL_USB": ("PLL",),
 }
 """A driver's name of a peripheral that the chip has several times."""

@@ -33,7 +33,8 @@ def connect(machine: Machine) -> None:
 
     def locked(machine: Machine, register: Register, value: int) -> int:
         runs = not register.value(value, "PD") and not register.value(value, "VCOPD")
-        machine.set_field("PLL_SYS.CS", "LOCK", runs and machine.values[at("PLL_SYS.FBDIV_INT")] > 0)
+        pll = register.name.partition(".")[0]
+        machine.set_field(f"{pll}.CS", "LOCK", runs and machine.values[at(f"{pll}.FBDIV_INT")] > 0)
         return value
 
     machine.on_write |= {
@@ -42,6 +43,7 @@ def connect(machine: Machine) -> None:
         at("RESETS.RESET"): resets,
         at("XOSC.CTRL"): stable,
         at("PLL_SYS.PWR"): locked,
+        at("PLL_USB.PWR"): locked,
     }
     if "XIP_SSI.DR0" in registers:
         SerialFlash(machine)

@@ -250,7 +250,42 @@ SETTINGS = {
     },
 }
 
+_RP2_USB = {
+    "CLOCKS.CLK_USB_CTRL:ENABLE": 1,
+    "CLOCKS.CLK_USB_CTRL:AUXSRC": 0,
+    # 12 MHz * 100 / 5 / 5 = 48 MHz
+    "PLL_USB.CS:REFDIV": 1,
+    "PLL_USB.CS:BYPASS": 0,
+    "PLL_USB.FBDIV_INT": 100,
+    "PLL_USB.PRIM:POSTDIV1": 5,
+    "PLL_USB.PRIM:POSTDIV2": 5,
+    "PLL_USB.PWR:POSTDIVPD": 0,
+    "PLL_USB.PWR:DSMPD": 1,
+    "RESETS.RESET:USBCTRL": 0,
+    "USB.ADDR_ENDP:ADDRESS": 7,
+    "USB.MAIN_CTRL": 1,
+    "USB.SIE_CTRL:PULLUP_EN": 1,
+    "USB.SIE_CTRL:PULLDOWN_EN": 0,
+    "USB.USB_MUXING:TO_PHY": 1,
+    "USB.USB_MUXING:SOFTCON": 1,
+    "USB_DPRAM.EP1_IN_CONTROL:ENDPOINT_TYPE": 3,
+    "USB_DPRAM.EP1_IN_CONTROL:ENABLE": 1,
+    "USB_DPRAM.EP2_IN_CONTROL:ENDPOINT_TYPE": 2,
+    "USB_DPRAM.EP2_OUT_CONTROL:ENDPOINT_TYPE": 2,
+}
+
+
+def _over_usb(chip: str) -> dict[str, int]:
+    """The settings of a board whose line is the chip's USB: no pins, no UART."""
+    of_uart = ("UART0", "IO_BANK0", "PADS_BANK0", "RESETS")
+    return {
+        place: value for place, value in SETTINGS[chip].items() if not place.startswith(of_uart)
+    } | _RP2_USB
+
+
 SETTINGS |= {
+    "rp2040-usb": _over_usb("rp2040"),
+    "rp2350-usb": _over_usb("rp2350"),
     # PA9 and PB7, as ST's UM1907 has them; APB2 at 108 MHz: 938 / 16 is 115139 baud
     "stm32f746-disco": {
         **{place: value for place, value in SETTINGS["stm32f746"].items() if place[0] not in "GU"},

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tests.chips import rp2
 from tests.chips.facts import Register
 from tests.chips.machine import Machine
+from tests.chips.usb import UsbHost
 
 FOLLOWING = {
     "nrf52840": {
@@ -92,6 +93,8 @@ def wire(machine: Machine) -> None:
     if machine.chip.name == "nrf52840":
         _connect_events(machine)
         _connect_uicr(machine)
+    elif board.endswith("-usb"):
+        UsbHost(machine)
     else:
         _connect(machine, *UARTS[board])
 

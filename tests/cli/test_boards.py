@@ -130,5 +130,5 @@ def test_devices_are_listed(mcudeploy_command: Invoke, monkeypatch: pytest.Monke
 def test_flash_that_programs_run_from_in_place_has_a_rate(mcudeploy_command: Callable[[str], Result]) -> None:
     listed = json.loads(mcudeploy_command("boards --json").stdout)["boards"]
     rates = {board["name"]: board["flash_read_rate"] for board in listed if board["flash_read_rate"]}
-    assert rates.keys() == {"esp32s3", "rp2040", "rp2350", "teensy41"}
+    assert rates.keys() == {"esp32s3", "rp2040", "rp2040-usb", "rp2350", "rp2350-usb", "teensy41"}
     assert all(0 < rate < 1 for rate in rates.values())

@@ -1,15 +1,19 @@
-// rp2040js as a board: its UART0 at one port of this computer, and a boot loader at another one.
+// rp2040js as a board: its UART0 or its USB at one port of this computer, and a boot loader at another one.
 //
-//     node rp2040.mjs FOLDER-WITH-NODE_MODULES
+//     node rp2040.mjs FOLDER-WITH-NODE_MODULES uart|usb
 //
 // The first line of the output names both ports. Each connection to the boot loader sends a UF2 file and closes its
 // half: the chip restarts with it, and the answer is "started", or the reason why the boot ROM would not start it.
-// Status requests ("?") are answered with the clocks that the chip's own registers yield.
+// Status requests ("?") are answered with the clocks that the chip's own registers yield. "1200" is the host's touch: it
+// sets this rate on the USB serial port and closes it.
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { resolve } from 'node:path';
 
-const { RP2040 } = createRequire(resolve(process.argv[2], 'package.json'))('rp2040js');
+import { UartLine, UsbLine } from './rp2040_lines.mjs';
+
+const { RP2040, USBCDC } = createRequire(resolve(process.argv[2], 'package.json'))('rp2040js');
+const OVER_USB = process.argv[3] === 'usb';
 
 const FLASH = 0x10000000;
 const FLASH_BYTES = 2 * 1024 * 1024;
@@ -19,15 +23,15 @@ const UF2_HAS_FAMILY = 0x2000;
 const RP2040_FAMILY = 0xe48bff56;
 const STAGE_BYTES = 256;
 const STAGE = 0x20041f00; // where the boot ROM copies the second stage
-const BITS_PER_BYTE = 10;
 const INSTRUCTIONS = 100000; // between two looks at the sockets
 
+const TOUCHED = 0x42; // breakpoint of the ROM's function that restarts the chip in its boot loader
+
 let chip = null;
+let line = null; // between the chip and the host
 let host = null; // the connection to the serial port
 let fault = '';
-let pending = []; // bytes from the host
-let sent = [];
-let nextByteNanos = 0;
+let restarted = false; // in its boot loader
 let scheduled = false;
 let unmodelled = new Set();
 
@@ -66,15 +70,28 @@ function writeUf2(file, flash) {
   }
 }
 
+// The boot ROM's table of functions with one function, by its code "UB": the breakpoint TOUCHED. Another one is a fault.
+function loadRom(memory) {
+  memory[0x14 / 4] = 0x40; // the table, which find() ignores
+  memory[0x18 / 4] = 0x81; // find(): ldr r2, ="UB"; cmp r1, r2; beq; bkpt 0; movs r0, #0x91; bx lr
+  memory.set([0x42914a02, 0xbe00d000, 0x47702091, 0x00004255, 0xbe00 | TOUCHED], 0x80 / 4);
+}
+
 function start(file) {
   const next = new RP2040();
+  loadRom(next.bootrom);
   next.logger = {
     debug() {},
     info() {},
     warn: doubt,
     error: doubt,
   };
-  next.onBreak = (code) => complain(`breakpoint ${code}`);
+  next.onBreak = (code) => {
+    restarted = code === TOUCHED && next.core.registers[0] === 0 && next.core.registers[1] === 0;
+    if (!restarted) {
+      complain(`breakpoint ${code}`);
+    }
+  };
   writeUf2(file, next.flash);
   const stage = next.flash.subarray(0, STAGE_BYTES);
   const stated = next.flashView.getUint32(STAGE_BYTES - 4, true);
@@ -83,13 +100,11 @@ function start(file) {
   next.sram.set(stage, STAGE - 0x20000000);
   next.core.SP = STAGE;
   next.core.PC = STAGE;
-  next.uart[0].onByte = (byte) => sent.push(byte);
   chip = next;
+  line = OVER_USB ? new UsbLine(next, new USBCDC(next.usbCtrl)) : new UartLine(next);
   fault = '';
+  restarted = false;
   unmodelled = new Set();
-  pending = [];
-  sent = [];
-  nextByteNanos = 0;
   schedule();
 }
 
@@ -107,38 +122,27 @@ function complain(text) {
   fault ||= `${text} (pc ${chip ? chip.core.PC.toString(16) : ''})`;
 }
 
-// The line delivers bytes at its rate, and keeps those that the receiver's FIFO has no room for.
-function feed() {
-  const uart = chip.uart[0];
-  if (pending.length && uart.enabled && uart.rxEnabled && !uart.rxFIFO.full && chip.clock.nanos >= nextByteNanos) {
-    uart.feedByte(pending.shift());
-    nextByteNanos = chip.clock.nanos + (BITS_PER_BYTE * 1e9) / uart.baudRate;
-  }
-}
-
 function run() {
   scheduled = false;
   const { core, clock } = chip;
   let asleep = false;
-  for (let i = 0; i < INSTRUCTIONS && !fault && !asleep; i++) {
-    if (pending.length) {
-      feed();
-    }
+  for (let i = 0; i < INSTRUCTIONS && !fault && !restarted && !asleep; i++) {
+    line.feed();
     if (!core.waiting) {
       clock.tick((core.executeInstruction() * 1e9) / chip.clkSys);
-    } else if (pending.length) {
-      clock.tick(Math.max(1, Math.min(nextByteNanos - clock.nanos, clock.nanosToNextAlarm || Infinity)));
+    } else if (line.busy) {
+      clock.tick(Math.max(1, Math.min(line.nanosToNext, clock.nanosToNextAlarm || Infinity)));
     } else {
       asleep = true;
     }
   }
-  if (sent.length) {
-    host?.write(Buffer.from(sent));
-    sent = [];
+  if (line.sent.length) {
+    host?.write(Buffer.from(line.sent));
+    line.sent = [];
   }
   if (fault) {
     console.error(fault);
-  } else if (!asleep) {
+  } else if (!asleep && !restarted) {
     schedule();
   }
 }
@@ -153,7 +157,8 @@ function schedule() {
 function clocks() {
   const { clkSys, clkPeri } = chip;
   const { baudRate } = chip.uart[0];
-  return { fault, clkSys, clkPeri, baudRate, cycles: chip.core.cycles, unmodelled: [...unmodelled].sort() };
+  const lacking = [...unmodelled].sort();
+  return { fault, restarted, clkSys, clkPeri, baudRate, cycles: chip.core.cycles, unmodelled: lacking };
 }
 
 const serial = createServer((socket) => {
@@ -162,9 +167,7 @@ const serial = createServer((socket) => {
   socket.setNoDelay(true);
   socket.on('error', () => {});
   socket.on('data', (data) => {
-    for (const byte of data) {
-      pending.push(byte);
-    }
+    line?.receive(data);
     schedule();
   });
 });
@@ -179,6 +182,10 @@ const loader = createServer({ allowHalfOpen: true }, (socket) => {
     try {
       if (request.toString('latin1') === '?') {
         answer = JSON.stringify(clocks());
+      } else if (request.toString('latin1') === '1200') {
+        line.touch();
+        schedule();
+        answer = 'touched';
       } else {
         start(request);
       }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,9 @@ UNMODELLED = {"SSI 0x10"}
 """Registers that rp2040js lacks and the second stage writes: the slave select of the flash controller."""
 
 
-def ran(model: Path, emulated: Emulated, folder: Path) -> dict[str, Any]:
+def ran(model: Path, board_name: str, emulated: Emulated, folder: Path) -> dict[str, Any]:
     """Return the report of a run on the emulated board."""
-    board = emulated.board_file("rp2040", folder, patience=4)
+    board = emulated.board_file(board_name, folder, patience=4)
     line = f"run {model} --board {board} --port {emulated.url} --trust-board --no-split --json"
     result = CliRunner().invoke(cli, line)
     assert result.exit_code == 0, result.output
@@ -42,7 +43,7 @@ def wake_word() -> Path:
 def test_a_network_runs_and_is_verified(name: str, tmp_path: Path) -> None:
     model = VWW if name == "vww" else wake_word()
     with rp2040js() as emulated:
-        report = ran(model, emulated, tmp_path)
+        report = ran(model, "rp2040", emulated, tmp_path)
         status = emulated.status()
     assert report["verified"], report["reason"]
     assert all(it["within_tolerance"] for it in report["operator_checks"].values())
@@ -51,6 +52,28 @@ def test_a_network_runs_and_is_verified(name: str, tmp_path: Path) -> None:
     assert (status["fault"], set(status["unmodelled"])) == ("", UNMODELLED)
     assert report["latency"]["unit"] == "cycles"
     assert report["macs"] < report["latency"]["value"] < status["cycles"]
+
+
+def test_a_network_runs_over_usb_and_a_touch_ends_in_the_boot_loader(tmp_path: Path) -> None:
+    """rp2040js's own host enumerates the device and opens the port.."""
+    with rp2040js("usb") as emulated:
+        report = ran(VWW, "rp2040-usb", emulated, tmp_path)
+        before = emulated.status()
+        assert ask(emulated.loader, b"1200") == "touched"
+        status = settled(emulated)
+    assert report["verified"], report["reason"]
+    assert all(it["within_tolerance"] for it in report["operator_checks"].values())
+    assert (before["restarted"], status["restarted"]) == (False, True)
+    assert (status["fault"], set(status["unmodelled"])) == ("", UNMODELLED)
+    assert report["macs"] < report["latency"]["value"] < status["cycles"]
+
+
+def settled(emulated: Emulated, within_s: float = 10.0) -> dict[str, Any]:
+    """Return the state of a chip that has restarted, or the last one within that time."""
+    deadline = time.monotonic() + within_s
+    while not (status := emulated.status())["restarted"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return status
 
 
 def test_the_boot_loader_refuses_what_the_boot_rom_would(tmp_path: Path) -> None:

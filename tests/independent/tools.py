@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -71,10 +72,10 @@ class Emulated:
 
 
 @contextmanager
-def rp2040js() -> Iterator[Emulated]:
+def rp2040js(line: Literal["uart", "usb"] = "uart") -> Iterator[Emulated]:
     """rp2040js: its boot loader takes UF2 files for an RP2040."""
     require("rp2040js")
-    with _started([NODE, str(HERE / "rp2040.mjs"), str(TOOLS)], "uf2") as emulated:
+    with _started([NODE, str(HERE / "rp2040.mjs"), str(TOOLS), line], "uf2") as emulated:
         yield emulated
 
 

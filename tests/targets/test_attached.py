@@ -88,7 +88,7 @@ def test_each_device_is_known_by_its_id(plug: Plug) -> None:
     assert (stlink.kind, stlink.serial, stlink.port) == ("probe", "066DFF48", "/dev/ttyACM0")
     assert {"stm32f405", "stm32u585"} <= set(stlink.boards) and "rp2040" not in stlink.boards
     assert found["2e8a:0003"] == AttachedDevice(
-        "RP2040 boot loader", "boot loader", "2e8a:0003", "E0C9125B0D9B", "", True, ("rp2040",)
+        "RP2040 boot loader", "boot loader", "2e8a:0003", "E0C9125B0D9B", "", True, ("rp2040-usb", "rp2040")
     )
     assert (found["10c4:ea60"].kind, found["10c4:ea60"].boards) == ("serial bridge", ())
     assert (found["1234:5678"].name, found["1234:5678"].kind) == ("CMSIS-DAP", "probe")
