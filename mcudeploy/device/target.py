@@ -12,12 +12,13 @@ from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import FlashError, PortError, ProtocolError, UsageError
 from mcudeploy.device.lease import Lease, leased
 from mcudeploy.device.session import Session, connect
-from mcudeploy.device.transport import RefusedError, host_of, open_transport
+from mcudeploy.device.transport import USB, RefusedError, host_of, open_transport
 from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.boot_loader import boot_loader_attached
 from mcudeploy.toolchain.emulator import Emulator, emulator_of
 from mcudeploy.toolchain.flash_tools import TOOLS
 from mcudeploy.toolchain.flashing import choose_flasher, flash
-from mcudeploy.toolchain.ports import attached_by, find_port
+from mcudeploy.toolchain.ports import attached_by, find_port, list_serial_ports
 
 START_S = 10.0
 """Seconds that a board may take from reset to its first answer."""
@@ -125,7 +126,15 @@ def require_port(target: Target) -> str | None:
     require_trusted(target.board)
     if not target.is_real:
         return None
-    port = target.port or find_port(target.board, target.probe)
+    port = target.port or _port_to_come(target.board) or find_port(target.board, target.probe)
+    if not port.startswith(USB):
+        _require_open(target, port)
+    _require_reach(target, port)
+    return port
+
+
+def _require_open(target: Target, port: str) -> None:
+    """Raise an error for a port that cannot be opened, unless the flasher starts who listens there."""
     lease = Lease(port)
     try:
         if lease.take():  # else another run of ours uses it for now
@@ -135,8 +144,16 @@ def require_port(target: Target) -> str | None:
             raise
     finally:
         lease.give_back()
-    _require_reach(target, port)
-    return port
+
+
+def _port_to_come(board: Board) -> str | None:
+    """Return the name of a port that the program on the board will show; None if the board waits for none.
+
+    A chip whose own USB is the line shows its boot loader until it has a program.
+    """
+    usb_id = board.uart.usb_id if board.uart else None
+    shown = any(it.usb_id == usb_id for it in list_serial_ports())
+    return None if usb_id is None or shown or not boot_loader_attached(board) else f"{USB}{usb_id}"
 
 
 def _starts_emulator(target: Target, port: str) -> bool:
@@ -250,11 +267,12 @@ def _flash(target: Target, port: str, firmware: Firmware) -> None:
 def _started(target: Target, port: str, firmware: Firmware) -> Session:
     """Return a session with the board that was just written.
 
-    Under a framework the port may be the board's USB device, which disappears while it is written and
-    returns. An emulator takes time until it listens.
+    The port may be the board's USB device, which disappears while it is written and returns: always where the
+    board file says so, perhaps under a framework. An emulator takes time until it listens.
     """
     board = target.board
-    comes = board.framework is not None or _starts_emulator(target, port)
+    over_usb = board.uart is not None and board.uart.usb_id is not None
+    comes = over_usb or board.framework is not None or _starts_emulator(target, port)
     deadline = time.monotonic() + (START_S * board.patience if comes else 0.0)
     while True:
         try:

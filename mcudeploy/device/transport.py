@@ -20,9 +20,11 @@ import serial
 
 from mcudeploy.common.errors import PortError, ProtocolError
 from mcudeploy.common.programs import empty_folder, start
-from mcudeploy.toolchain.ports import list_serial_ports
+from mcudeploy.toolchain.ports import list_serial_ports, port_with
 
 _UNIX = "unix://"
+USB = "usb:"
+"""Begins the name of a port by its USB id, for one that is not there yet."""
 _CHUNK_BYTES = 65536
 _SERVED_WAIT_S = 0.02
 _HEAD_LINES, _TAIL_LINES = 12, 3
@@ -317,8 +319,8 @@ def _why_not_open(port: str, error: Exception) -> str:
 
 
 def open_transport(url_or_port: str, baud: int = 115200, wires: Sequence[int | None] = ()) -> Transport:
-    """Open a transport for `socket://host:port`, `unix://PATH`, `process:FILE`, or a serial port by name or
-    URL.
+    """Open a transport for `socket://host:port`, `unix://PATH`, `process:FILE`, or a serial port by name,
+    URL, or `usb:VENDOR:PRODUCT`.
 
     A process inherits the descriptors `wires` as its ports to other processes.
     """
@@ -328,4 +330,6 @@ def open_transport(url_or_port: str, baud: int = 115200, wires: Sequence[int | N
         there = {f"MCUD_PORT{number}": wire for number, wire in enumerate(wires) if wire is not None}
         environment = {name: str(wire) for name, wire in there.items()}
         return ProcessTransport([url_or_port.removeprefix("process:")], environment, list(there.values()))
+    if url_or_port.startswith(USB):
+        return SerialTransport(port_with(url_or_port.removeprefix(USB)), baud)
     return SerialTransport(url_or_port, baud)

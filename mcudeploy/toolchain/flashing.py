@@ -12,6 +12,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.boards.flashers import Flasher, Uf2
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import FlashError, UsageError
+from mcudeploy.toolchain.boot_loader import enter_boot_loader
 from mcudeploy.toolchain.flash_tools import TOOLS, Attached, command_lines, drive_of, make_image
 from mcudeploy.toolchain.tools import run_tool
 
@@ -76,12 +77,8 @@ def flash(
     make_image(flasher, board, elf)
     if TOOLS[flasher.tool].note:
         _LOG.warning("%s: %s", board.name, TOOLS[flasher.tool].note)
+    enter_boot_loader(board, flasher, attached.port if attached else None)
     drive = drive_of(flasher) if isinstance(flasher, Uf2) else None
-    if isinstance(flasher, Uf2) and drive is None:
-        raise FlashError(
-            f"{board.name} was not flashed: no drive {flasher.drive} is mounted. Hold the button of the boot "
-            "loader (BOOTSEL) while you plug the board in."
-        )
     timeout_s *= board.patience
     deadline = time.monotonic() + timeout_s
     for line in command_lines(flasher, board, elf, attached or Attached()):

@@ -6,13 +6,15 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import serial
 from serial.tools import list_ports
 
 from mcudeploy.boards.board import Board
-from mcudeploy.common.errors import BoardNotFoundError
+from mcudeploy.common.errors import BoardNotFoundError, PortError
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.toolchain.flash_tools import Attached
 
@@ -79,6 +81,21 @@ def find_port(board: Board, probe: str | None = None) -> str:
     raise BoardNotFoundError(
         f"{len(matching)} ports may be {board.name}: {names}. Choose one with --port, or with --probe SERIAL."
     )
+
+
+def touch(port: str, baud: int) -> None:
+    """Open a port at this rate and close it with DTR off; the device may be gone before that returns."""
+    with suppress(serial.SerialException, OSError), serial.Serial(port, baud) as line:
+        line.dtr = False
+
+
+def port_with(usb_id: str) -> str:
+    """Return the one serial port with this USB id. Raises PortError if there is none, or more than one."""
+    names = [it.name for it in list_serial_ports() if it.usb_id == usb_id]
+    if len(names) != 1:
+        what = f"{len(names)} serial ports have" if names else "no serial port has"
+        raise PortError(f"{what} the USB id {usb_id}: name one with --port.")
+    return names[0]
 
 
 def attached_by(board: Board, port: str | None, probe: str | None = None) -> Attached:

@@ -8,11 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcudeploy.boards.board import list_boards
+from mcudeploy.boards.board import list_boards, load_board
 from mcudeploy.boards.usb import kind_of, usb_kinds
-from mcudeploy.common.errors import BoardNotFoundError
+from mcudeploy.common.errors import BoardNotFoundError, PortError
+from mcudeploy.device.target import Target, require_port
+from mcudeploy.device.transport import open_transport
 from mcudeploy.toolchain import attached, ports
 from mcudeploy.toolchain.attached import AttachedDevice, attached_board, list_devices
+from mcudeploy.toolchain.ports import port_with
 
 STLINK, STLINK_21 = "0483:3748", "0483:374b"
 ST_INFO = """\
@@ -154,6 +157,21 @@ def test_several_probes_are_listed_and_one_is_chosen(plug: Plug, tool: Tool) -> 
     assert attached_board("stm32", ("/dev/ttyACM0",))[0].name == "stm32f100"
     with pytest.raises(BoardNotFoundError, match="no stm32 is attached by a probe DDDD"):
         attached_board("stm32", (), "DDDD")
+
+
+def test_the_port_of_a_chip_in_its_boot_loader_is_to_come(plug: Plug, tool: Tool) -> None:
+    """It has no program yet: the port is the one that the program will show."""
+    board = Target(load_board("rp2040-usb"))
+    with pytest.raises(BoardNotFoundError, match="no rp2040-usb is attached"):
+        require_port(board)
+    plug("2e8a:0003", "E0C9125B0D9B", "RP2 Boot")
+    assert require_port(board) == "usb:2e8a:000a"
+    with pytest.raises(PortError, match="no serial port has the USB id 2e8a:000a"):
+        open_transport("usb:2e8a:000a")
+    plug("2e8a:000a", "", "Serial USB", "/dev/ttyACM7")
+    assert port_with("2e8a:000a") == "/dev/ttyACM7"
+    with pytest.raises(PortError, match="ttyACM7: there is no such port"):
+        require_port(board)
 
 
 def test_an_id_of_one_board_needs_no_tool(plug: Plug, tool: Tool) -> None:

@@ -10,8 +10,10 @@ import signal
 import struct
 import subprocess
 import sys
+import termios
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,7 +25,7 @@ from mcudeploy.boards.trust import trust
 from mcudeploy.common.errors import FlashError, ProtocolError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device import target
-from mcudeploy.toolchain import flash, flash_commands, flashing
+from mcudeploy.toolchain import boot_loader, flash, flash_commands, flashing, ports
 from mcudeploy.toolchain import flash_tools as flashers
 from mcudeploy.toolchain.flash_tools import TOOLS, Attached
 from mcudeploy.toolchain.images import flash_content, intel_hex, uf2
@@ -309,6 +311,73 @@ def test_a_drive_takes_a_file_and_goes(
     (other / "INFO_UF2.TXT").write_text("")
     with pytest.raises(FlashError, match="2 boards wait for a file"):
         flash(board, elf)
+
+
+@pytest.fixture
+def program_on_usb(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """The serial port of a program on an RP2040: a terminal of this computer, whose other end is returned."""
+    controller, terminal = os.openpty()
+    port = SimpleNamespace(device=os.ttyname(terminal), vid=0x2E8A, pid=0x000A, description="Serial USB")
+    monkeypatch.setattr(ports.list_ports, "comports", lambda: [port])
+    yield controller
+    os.close(controller)
+    os.close(terminal)
+
+
+def test_a_touch_brings_the_drive(
+    fake: Fake,
+    calls: Calls,
+    program: Callable[[Board], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    program_on_usb: int,
+) -> None:
+    """The port's program restarts in the boot loader at 1200 baud; the drive appears after some time."""
+    board, drive = load_board("rp2040-usb"), tmp_path / "media/RPI-RP2"
+    elf = program(board)
+    monkeypatch.setattr(flashers, "_DRIVE_FOLDERS", (str(drive.parent),))
+    fake("cp")
+
+    def appear() -> None:
+        _await(lambda: termios.tcgetattr(program_on_usb)[4] == termios.B1200)
+        time.sleep(0.2)
+        drive.mkdir(parents=True)
+        (drive / "INFO_UF2.TXT").write_text("UF2 Bootloader v3.0")
+
+    chip = threading.Thread(target=appear)
+    chip.start()
+    flash(board, elf)
+    chip.join()
+    assert calls() == [["cp", str(elf.with_suffix(".uf2")), str(drive)]]
+
+
+@pytest.mark.usefixtures("program_on_usb")
+def test_a_touch_without_effect_is_an_error(
+    fake: Fake, program: Callable[[Board], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = load_board("rp2040-usb")
+    monkeypatch.setattr(flashers, "_DRIVE_FOLDERS", (str(tmp_path / "media"),))
+    monkeypatch.setattr(boot_loader, "_APPEARS_S", 0.2)
+    monkeypatch.setattr(boot_loader, "_LABELS", tmp_path)
+    fake("picotool", "cp")
+    with pytest.raises(FlashError, match=r"its boot loader did not appear\. Hold the button"):
+        flash(board, program(board))
+    with pytest.raises(FlashError, match=r"no drive RPI-RP2 is mounted\. Hold the button"):
+        flash(board, program(board), None, "uf2")
+    (tmp_path / "RPI-RP2").touch()
+    with pytest.raises(FlashError, match=r"RPI-RP2 is there, and not mounted \(udisksctl mount -b"):
+        flash(board, program(board), None, "uf2")
+
+
+def test_another_program_is_not_touched(
+    fake: Fake, calls: Calls, program: Callable[[Board], Path], program_on_usb: int
+) -> None:
+    before = termios.tcgetattr(program_on_usb)
+    fake("picotool")
+    for name in ("rp2040", "rp2350-usb"):
+        flash(load_board(name), program(load_board(name)))
+    assert termios.tcgetattr(program_on_usb) == before
+    assert [it[0] for it in calls()] == ["picotool", "picotool"]
 
 
 def test_images_are_those_of_objcopy(program: Callable[[Board], Path], tmp_path: Path) -> None:

@@ -1,0 +1,81 @@
+"""Boards that are written through the boot loader of their ROM: entering it, and looking for it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.flashers import Flasher, PicoTool, Uf2
+from mcudeploy.common.errors import FlashError
+from mcudeploy.toolchain.attached import list_devices
+from mcudeploy.toolchain.flash_tools import drive_of
+from mcudeploy.toolchain.ports import list_serial_ports, touch
+
+_LOG = logging.getLogger(__name__)
+_APPEARS_S = 20.0
+"""Seconds from the touch to a drive that the system has mounted."""
+_LOOKS_S = 0.1
+_LABELS = Path("/dev/disk/by-label")
+_HOLD = "Hold the button of the boot loader (BOOTSEL) while you plug the board in."
+
+
+def enter_boot_loader(board: Board, flasher: Flasher, port: str | None) -> None:
+    """Restart the board in its boot loader if the flasher needs that and the board's program allows it.
+
+    The program does so for a host that opens its serial port at a low rate and closes it. `port`: the board's
+    port, if it is known. Raises FlashError if the boot loader is not there afterwards.
+    """
+    there = _looks_for(board, flasher)
+    if there is None or there():
+        return
+    if touched := _touched(board, port):
+        _LOG.info("%s at %s restarts in its boot loader", board.name, touched)
+        deadline = time.monotonic() + _APPEARS_S * board.patience
+        while not there():
+            if time.monotonic() > deadline:
+                raise FlashError(f"{board.name} was not flashed: {_why_absent(flasher)} {_HOLD}")
+            time.sleep(_LOOKS_S)
+    elif isinstance(flasher, Uf2):
+        raise FlashError(f"{board.name} was not flashed: {_why_absent(flasher)} {_HOLD}")
+
+
+def boot_loader_attached(board: Board) -> bool:
+    """Whether a USB device with an id of the board's boot loader is attached."""
+    own = {board.uart.usb_id} if board.uart else set()
+    ids = set(board.usb_ids) - own
+    return any(it.kind == "boot loader" and it.usb_id in ids for it in list_devices())
+
+
+def _looks_for(board: Board, flasher: Flasher) -> Callable[[], bool] | None:
+    """Return a test for the boot loader that a flasher needs; None for other flashers."""
+    if isinstance(flasher, Uf2):
+        return lambda: drive_of(flasher) is not None
+    if isinstance(flasher, PicoTool):
+        return lambda: boot_loader_attached(board)
+    return None
+
+
+def _why_absent(flasher: Flasher) -> str:
+    if not isinstance(flasher, Uf2):
+        return "its boot loader did not appear."
+    drive = _LABELS / flasher.drive
+    if drive.exists():
+        return f"the drive {flasher.drive} is there, and not mounted (udisksctl mount -b {drive})."
+    return f"no drive {flasher.drive} is mounted."
+
+
+def _touched(board: Board, port: str | None) -> str:
+    """Touch the serial port of the board's program; return its name, or "" if there is none."""
+    uart = board.uart
+    if uart is None or uart.touch_baud is None:
+        return ""
+    programs = [it.name for it in list_serial_ports() if it.usb_id == uart.usb_id]
+    named = [it for it in programs if port is not None and Path(it) == Path(port).resolve()]
+    chosen = named or (programs if len(programs) == 1 else [])
+    if not chosen:
+        return ""
+    touch(chosen[0], uart.touch_baud)
+    return chosen[0]
