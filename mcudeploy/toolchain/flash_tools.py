@@ -21,6 +21,7 @@ Lines = list[list[str]]
 _Form = Callable[[Flasher, bytes, int], bytes | str]
 _PROBE_ABSENT = "no probe is attached: connect the board, or its probe, by USB"
 _WIRES = "the probe does not reach the chip: check power and SWD wires, hold reset meanwhile"
+_BOOTSEL = "BOOTSEL: hold it while you plug the board in"
 _HOLD_BOOT = "the chip is not in its boot loader"
 _DRIVE_FOLDERS = ("/media/*", "/media", "/run/media/*", "/mnt")
 
@@ -44,8 +45,9 @@ class Tool:
 
     `programs`: its names on PATH; none for a step that this computer does itself. `suffix` and `form`: the
     file that it takes, if it is not the ELF file. `remedies`: (a part of its output in lower case, the
-    advice). `note`: an action of the user meanwhile. `environment`: replaces this process's environment.
-    `by_port`: it reaches a board through its port alone, even a port of another computer.
+    advice). `button`: the way of a board into its boot loader; `note`: an action of the user meanwhile.
+    `environment`: replaces this process's environment. `by_port`: it reaches a board through its port alone,
+    even a port of another computer.
     """
 
     programs: tuple[str, ...]
@@ -54,6 +56,7 @@ class Tool:
     suffix: str = ".elf"
     form: _Form | None = None
     remedies: tuple[tuple[str, str], ...] = ()
+    button: str = ""
     note: str = ""
     environment: Callable[[], dict[str, str]] | None = None
     by_port: bool = False
@@ -262,6 +265,7 @@ TOOLS: dict[str, Tool] = {
             ("no serial data received", f"{_HOLD_BOOT}: hold BOOT, press RESET, and retry"),
             ("failed to connect", f"{_HOLD_BOOT}: hold BOOT, press RESET, and retry"),
         ),
+        button="BOOT: hold it and press RESET, if the upload does not connect",
     ),
     "picotool": Tool(
         ("picotool",),
@@ -271,9 +275,10 @@ TOOLS: dict[str, Tool] = {
             ("no accessible", f"{_HOLD_BOOT}: hold BOOTSEL while you plug it in"),
             ("unable to connect", "the chip may not be opened: install the udev rules of picotool"),
         ),
+        button=_BOOTSEL,
     ),
     "platformio": Tool((), "", _platformio, environment=users_environment),
-    "uf2": Tool((), "", _uf2, ".uf2", _uf2_form),
+    "uf2": Tool((), "", _uf2, ".uf2", _uf2_form, button=_BOOTSEL),
     "dfu-util": Tool(
         ("dfu-util",),
         "sudo apt-get install dfu-util",
@@ -284,6 +289,7 @@ TOOLS: dict[str, Tool] = {
             ("no dfu capable usb device", f"{_HOLD_BOOT}: set BOOT0 high, and press reset"),
             ("cannot open dfu device", "the chip may not be opened: add a udev rule for its USB id"),
         ),
+        button="BOOT0: set it high and press reset, for dfu-util",
     ),
     "teensy_loader_cli": Tool(
         ("teensy_loader_cli",),
@@ -292,6 +298,7 @@ TOOLS: dict[str, Tool] = {
         ".hex",
         _hex,
         (("unable to open", f"{_HOLD_BOOT}: press the button of the board"),),
+        button="the white one: press it when the upload waits",
         note="press the button of the board",
     ),
 }

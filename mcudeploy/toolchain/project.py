@@ -280,13 +280,22 @@ def board_json(board: Board, emulated: bool, firmware_hash: int, defines: Mappin
             "defines": dict(defines),
         },
     }
+    openocd = openocd_of(board)
     upload = {
         "maximum_size": board.flash_bytes,
         "maximum_ram_size": board.ram_bytes,
-        "openocd": next((list(it.args) for it in board.flashers if isinstance(it, OpenOcd)), []),
+        "openocd": list(openocd.args) if openocd else [],
+        "mcudeploy": openocd is None and bool(board.flashers),
     }
     manifest = {"name": board.title, "vendor": "mcudeploy", "url": "", "build": build, "upload": upload}
     return json.dumps(manifest, indent=2) + "\n"
+
+
+def openocd_of(board: Board) -> OpenOcd | None:
+    """Return the flasher of PlatformIO's upload; None if mcudeploy uploads, as to a board on its own USB."""
+    if board.uart is not None and board.uart.usb_id is not None:
+        return None
+    return next((it for it in board.flashers if isinstance(it, OpenOcd)), None)
 
 
 def memory_script(board: Board) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mcudeploy.boards.board import Board, list_boards
-from mcudeploy.boards.flashers import OpenOcd
+from mcudeploy.boards.flashers import Uf2
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.codegen.exporters import example_values
 from mcudeploy.codegen.folder import Content
@@ -19,7 +19,8 @@ from mcudeploy.codegen.licences import licensed
 from mcudeploy.codegen.render import LibraryModel, render
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
 from mcudeploy.toolchain.emulator import emulator_of, qemu_command
-from mcudeploy.toolchain.project import assemble
+from mcudeploy.toolchain.flash_tools import TOOLS
+from mcudeploy.toolchain.project import assemble, openocd_of
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
@@ -56,7 +57,9 @@ def starter_files(
         "model": model,
         "emulate": emulate,
         "emulator": _emulator(board) if emulate else "",
-        "uploads": any(isinstance(it, OpenOcd) for it in board.flashers),
+        "openocd": openocd_of(board) is not None,
+        "drive": next((it.drive for it in board.flashers if isinstance(it, Uf2)), ""),
+        "buttons": list(dict.fromkeys(filter(None, (TOOLS[it.tool].button for it in board.flashers)))),
         "flashers": " or ".join(it.tool for it in board.flashers),
         "stated": board.framework is not None or board in list_boards(),
     }

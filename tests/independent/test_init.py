@@ -50,6 +50,15 @@ def test_on_an_rp2040(tmp_path: Path) -> None:
         passes(elf, emulated)
 
 
+def test_on_an_rp2040_over_usb(tmp_path: Path) -> None:
+    """The program begins before the host has found the chip, and none of its text is lost."""
+    elf = built("rp2040-usb", tmp_path)
+    readme = (tmp_path / "project/README.md").read_text(encoding="utf-8")
+    assert "| the program prints on | USB" in readme and "BOOTSEL" in readme and "`firmware.uf2`" in readme
+    with rp2040js("usb") as emulated:
+        passes(elf, emulated)
+
+
 def test_on_an_esp32c3(tmp_path: Path) -> None:
     elf = built("esp32c3", tmp_path)
     with esp32c3(tmp_path) as emulated:

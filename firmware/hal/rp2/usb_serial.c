@@ -1,7 +1,7 @@
 /* The line to the host as a serial port over USB (class CDC-ACM), in place of a UART. It has no baud rate.
  *
  * Bytes wait in the packet that the host sent, and the host keeps the next one until they are read: nothing is lost, and
- * no ring is needed. Without a host, or with one that reads nothing for half a second, what is sent is dropped.
+ * no ring is needed. Without a host, or with one that reads nothing, what is sent is dropped after a second.
  *
  * A host that sets MCUD_TOUCH_BAUD (1200) and closes the port (DTR off) restarts the chip in its boot loader, as on an Arduino.
  */
@@ -56,7 +56,7 @@ static volatile uint8_t configured;
 
 static struct {
     volatile uint8_t waits;   /* the host has not taken the packet yet */
-    volatile uint8_t ignored; /* nor will it, as it seems */
+    volatile uint8_t ignored; /* nor will it, as it seems; or there is no host */
     uint8_t filled;           /* bytes of the next packet */
     uint8_t open;             /* the last packet was a full one: the host waits for the end */
     uint8_t cut;              /* bytes were dropped after the last packet */
@@ -188,16 +188,21 @@ void serial_moved(uint32_t endpoints)
     }
 }
 
-/* Waits until the host has taken the last packet; false if there is no host that reads. */
+static bool is_ready(void)
+{
+    return configured && !sender.waits;
+}
+
+/* Waits until the host has found the chip and taken the last packet: for a second, then only for what it does meanwhile. */
 static bool can_send(void)
 {
-    if (sender.waits && !sender.ignored) {
+    if (!is_ready() && !sender.ignored) {
         const uint32_t since = hal_ticks();
-        while (sender.waits && !sender.ignored) {
-            sender.ignored = hal_ticks() - since > hal_ticks_hz() / 2u;
+        while (!is_ready() && !sender.ignored) {
+            sender.ignored = hal_ticks() - since > hal_ticks_hz();
         }
     }
-    return configured && !sender.waits;
+    return is_ready();
 }
 
 /* Interrupts are off: a reset of the bus may come at any time. */

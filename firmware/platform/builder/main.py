@@ -1,4 +1,4 @@
-"""Builds, and uploads with OpenOCD, a bare-metal program with the compilers of the system."""
+"""Builds a bare-metal program with the compilers of the system, and uploads it with OpenOCD or mcudeploy."""
 
 import sys
 from pathlib import Path
@@ -41,3 +41,6 @@ if openocd:
     arguments = " ".join(openocd)
     command = f'openocd {arguments} -c "program {{$SOURCE}} verify reset exit"'
     AlwaysBuild(env.Alias("upload", program, [env.VerboseAction(command, "Writing $SOURCE with OpenOCD")]))
+elif board.get("upload.mcudeploy", False):
+    command = f'"$PYTHONEXE" -m mcudeploy flash --board {build["mcud"]["board"]} --elf "$SOURCE"'
+    AlwaysBuild(env.Alias("upload", program, [env.VerboseAction(command, "Writing $SOURCE with mcudeploy")]))
