@@ -35,7 +35,8 @@ SETTINGS: Mapping[str, str] = {
 """PlatformIO without telemetry and without automatic updates."""
 _USERS_OWN = ("CORE", "PLATFORMS", "PACKAGES", "CACHE", "GLOBALLIB")
 _LOG = logging.getLogger(__name__)
-_ASK_S = 20.0
+ASK_S = 20.0
+"""Seconds that PlatformIO's registry may take for an answer."""
 _MOST_BYTES = 2**20
 _STACK_BYTES = 2048
 _CORE_BYTES = 4096
@@ -111,6 +112,7 @@ def pio_facts(name: str) -> dict[str, Any]:
             f"{name!r} names no board: write {PREFIX} and the id of one of `pio boards`."
         )
     known = _installed(board) or _shipped(board) or _registered(board)
+    shipped = pio_boards().get(board)
     build, upload = known.manifest.build, known.manifest.upload
     core = core_of(build.mcu, build.cpu, build.march)
     framework = _framework(name, asked, known.manifest.frameworks)
@@ -136,6 +138,7 @@ def pio_facts(name: str) -> dict[str, Any]:
         "clock_hz": clock_hz,
         "stack_bytes": stack_bytes,
         "usb_ids": _usb_ids(build.hwids),
+        "radio": shipped.radio if shipped else (),
         "hal": (_HAL[framework],),
         "source": known.source,
         # The framework's linker script places them at unknown addresses: only their sizes are used.
@@ -212,7 +215,16 @@ def _platforms() -> Path:
 
 
 def _registered(board: str) -> _Found:
-    """Return PlatformIO's facts on a board whose platform is not installed, from its registry."""
+    """Return PlatformIO's facts on a board whose platform is not installed, from its registry.
+
+    The registry is not asked for the first part of a shipped name, which is an id that someone has shortened.
+    """
+    if any(it.lower().startswith(board.lower()) for it in pio_boards()):
+        raise BoardNotFoundError(
+            f"{PREFIX}{board}: neither an installed platform of PlatformIO nor mcudeploy has this board. "
+            f"{question_of(board, ())}If `pio boards {board}` lists it, install its platform: "
+            "`pio pkg install -g -p PLATFORM`."
+        )
     listed = _listed(board)
     found = next((it for it in listed if it["id"] == board and it["platform"]), None)
     if found is None:
@@ -237,12 +249,12 @@ def _registered(board: str) -> _Found:
 def _listed(board: str) -> list[dict[str, Any]]:
     """Return all boards that PlatformIO lists, including the registry's if it is reachable."""
     command = [*python_module("platformio"), "boards", "--json-output"]
-    _LOG.warning("asking PlatformIO's registry for %s%s, for %g s at most", PREFIX, board, _ASK_S)
+    _LOG.warning("asking PlatformIO's registry for %s%s, for %g s at most", PREFIX, board, ASK_S)
     try:
-        output = output_of(command, _ASK_S, users_environment())
+        output = output_of(command, ASK_S, users_environment())
         return [{"id": str(it["id"]), "platform": it["platform"]} | it for it in json.loads(output)]
     except TimeoutExpired as error:
-        raise _unreachable(board, f"PlatformIO gave no answer in {_ASK_S:g} s") from error
+        raise _unreachable(board, f"PlatformIO gave no answer in {ASK_S:g} s") from error
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise _unreachable(board, "PlatformIO gave no list of boards") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -11,12 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache as memoize
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 from mcudeploy.boards.board import Board
-from mcudeploy.boards.platformio import SETTINGS, users_environment
+from mcudeploy.boards.platformio import ASK_S, SETTINGS, is_pio, users_environment
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import BuildError, DeployError, FitError
-from mcudeploy.common.programs import find_program, python_module
+from mcudeploy.common.programs import find_program, output_of, python_module
 from mcudeploy.ir.isa import Isa
 from mcudeploy.toolchain import cache, framework
 from mcudeploy.toolchain.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
@@ -33,6 +35,7 @@ COMPILER_PACKAGES = {
     "riscv64-unknown-elf": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
     "host": "gcc",
 }
+_LOG = logging.getLogger(__name__)
 _UNREACHABLE = "HTTPClientError"
 """PlatformIO's word for a registry that does not answer."""
 _TIMEOUT_S = 900
@@ -165,19 +168,39 @@ def _build_board(project: Project, sources: Path, ready: Path) -> Sizes:
 
 
 def _build_framework(project: Project, sources: Path, ready: Path) -> Sizes:
+    chosen = project.board.framework
+    assert chosen is not None
+    absent = is_pio(project.board.name) and not chosen.version
+    if absent and not _registry_answers(chosen.platform):
+        raise _without_registry(project.board)
     command = framework.run_command(sources, "-j", str(os.cpu_count() or 1))
     status, log = run_logged(command, users_environment(), sources)
-    if status != 0 and _UNREACHABLE in log and project.board.framework is not None:
-        name, platform = project.board.name, project.board.framework.platform
-        raise BuildError(
-            f"the firmware for {name} needs PlatformIO's platform {platform} and its packages, and the "
-            "registry did not answer. Where there is a network, "
-            f"`pio pkg install -g -p {platform}` installs the platform; `mcudeploy build` with "
-            "--library-only or --for needs none."
-        )
+    if status != 0 and _UNREACHABLE in log:
+        raise _without_registry(project.board)
     if status != 0:
         raise explain(project, log)
     return framework.keep(sources, ready, log, project.board)
+
+
+def _registry_answers(platform: str) -> bool:
+    """Whether PlatformIO's registry knows a platform; PlatformIO itself waits a minute for it."""
+    _LOG.warning("asking PlatformIO's registry for %s, for %g s at most", platform, ASK_S)
+    command = [*python_module("platformio"), "pkg", "show", platform]
+    try:
+        return output_of(command, ASK_S, users_environment()) != b""
+    except (OSError, TimeoutExpired):
+        return False
+
+
+def _without_registry(board: Board) -> BuildError:
+    """Return the error for a platform that is not installed and cannot be fetched."""
+    assert board.framework is not None
+    platform = board.framework.platform
+    return BuildError(
+        f"the firmware for {board.name} needs PlatformIO's platform {platform} and its packages, and the "
+        f"registry did not answer. Where there is a network, `pio pkg install -g -p {platform}` installs the "
+        "platform; `mcudeploy build` with --library-only or --for needs none."
+    )
 
 
 def _build_host(project: Project, sources: Path, ready: Path, compiler: str, sanitize: bool) -> Sizes:
