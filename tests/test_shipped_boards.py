@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 import pytest
 from click.testing import CliRunner
@@ -12,9 +14,11 @@ from mcudeploy.boards import platformio
 from mcudeploy.boards.board import catalogue, every_board, list_boards, load_board
 from mcudeploy.boards.pioshipped import nearest, pio_boards
 from mcudeploy.boards.trust import own_programs
+from mcudeploy.cli.fit_command import _named
 from mcudeploy.cli.main import cli
-from mcudeploy.common.errors import BoardNotFoundError
+from mcudeploy.common.errors import BoardNotFoundError, BuildError, UsageError
 from mcudeploy.cost.estimate import load_costs
+from mcudeploy.toolchain import build_firmware, firmware_build
 from tests.chips.models import small_model
 
 NAMES = tuple(board.name for board in list_boards())
@@ -52,9 +56,14 @@ def test_the_lists_have_boards_to_buy_and_with_all_the_others() -> None:
 
     bought = listed("boards --json")
     assert bought == [board.name for board in catalogue()] and len(bought) > 60
+    radios = {board.name: board.radio for board in catalogue()}
+    assert radios["esp32c3"] == radios["pio:esp32dev"] == ("wifi", "bluetooth") and radios["rp2040"] == ()
     assert "pio:esp32dev" in bought and "rp2040" in bought
     assert not {"host", "mps2-an386", "riscv32-virt"}.intersection(bought)
     assert listed("boards --all --json") == [board.name for board in every_board()]
+    with pytest.raises(UsageError, match="exclude each other"):
+        _named("all", True)
+    assert _named("all", False) == _named(None, False) == catalogue()
     assert set(NAMES) < {board.name for board in every_board()}
 
 
@@ -99,6 +108,25 @@ def test_a_name_like_no_other_proposes_nothing() -> None:
         load_board("nope")
 
 
+def test_a_build_without_a_network_ends_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """PlatformIO's own wait is a minute."""
+
+    def wait(command: Sequence[str], timeout_s: float, _: object) -> bytes:
+        assert list(command[-3:]) == ["pkg", "show", "ststm32"] and timeout_s <= 20
+        raise TimeoutExpired(command, timeout_s)
+
+    monkeypatch.setattr(firmware_build, "output_of", wait)
+    monkeypatch.setattr(firmware_build, "run_logged", lambda *_: pytest.fail("PlatformIO was started"))
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path))
+    with pytest.raises(BuildError, match=r"registry did not answer.*`pio pkg install -g -p ststm32`"):
+        build_firmware(load_board("pio:nucleo_f446re"), {"model.c": "", "main.c": ""}, [], emulate=False)
+
+
 def test_an_unknown_id_of_platformio_proposes_the_nearest() -> None:
-    with pytest.raises(BoardNotFoundError, match=r"Is it pio:nucleo_f446re\? Where there is a network"):
+    """PlatformIO's registry, which may take its time or be out of reach, is not asked."""
+    with pytest.raises(
+        BoardNotFoundError, match=r"Is it pio:nucleo_f446re\? If `pio boards nucleo_f446` lists"
+    ):
         load_board("pio:nucleo_f446")

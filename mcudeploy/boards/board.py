@@ -36,7 +36,7 @@ from mcudeploy.boards.facts import (
     UsbId,
 )
 from mcudeploy.boards.flashers import Flasher
-from mcudeploy.boards.pioshipped import pio_boards, question_of
+from mcudeploy.boards.pioshipped import Radio, pio_boards, question_of
 from mcudeploy.boards.platformio import PREFIX, is_pio, pio_facts
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited
@@ -94,6 +94,7 @@ class Board(Facts):
     clock_hz: Annotated[int, Field(gt=0)]
     stack_bytes: Annotated[int, Field(ge=512)]
     usb_ids: tuple[UsbId, ...] = ()
+    radio: tuple[Radio, ...] = ()
     hal: tuple[HalSource, ...] = ()
     unit_hal: tuple[HalSource, ...] = ()
     cores: Annotated[int, Field(ge=1, le=8)] = 1

@@ -20,6 +20,7 @@ _LEAST_LETTERS = 2
 _ALIKE = 3
 _CUTOFF = 0.75
 Bytes = Annotated[int, Field(gt=0)]
+Radio = Literal["wifi", "bluetooth", "zigbee", "thread"]
 
 
 class PioBoard(BaseModel):
@@ -38,7 +39,7 @@ class PioBoard(BaseModel):
     usb_ids: tuple[str, ...] = ()
     upload: str = ""
     needs_port: bool = False
-    radio: tuple[Literal["wifi", "bluetooth", "zigbee", "thread"], ...] = ()
+    radio: tuple[Radio, ...] = ()
 
     def manifest(self) -> dict[str, Any]:
         """Return the facts in the form of PlatformIO's manifests."""
@@ -73,12 +74,6 @@ def _file() -> _PioFile:
 def pio_boards() -> Mapping[str, PioBoard]:
     """Return the shipped boards by PlatformIO's id."""
     return _file().boards
-
-
-def radios(name: str) -> tuple[str, ...]:
-    """Return the radios of the board `pio:<id>`; none for boards whose facts do not state them."""
-    board = pio_boards().get(name.removeprefix("pio:"))
-    return board.radio if board is not None and name.startswith("pio:") else ()
 
 
 def source_of(board: PioBoard) -> str:

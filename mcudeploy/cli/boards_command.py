@@ -79,7 +79,6 @@ def _explained(name: str) -> dict[str, Any]:
 
 def _listed(emulated: bool) -> dict[str, Any]:
     from mcudeploy.boards.board import catalogue, every_board
-    from mcudeploy.boards.pioshipped import radios
 
     return {
         "boards": [
@@ -105,7 +104,7 @@ def _listed(emulated: bool) -> dict[str, Any]:
                 "hardware": bool(board.flashers) and not board.facts_only,
                 "flashers": [flasher.tool for flasher in board.flashers],
                 "emulator": board.emulator.machine if board.emulator else None,
-                "radio": radios(board.name),
+                "radio": board.radio,
             }
             for board in (every_board() if emulated else catalogue())
         ]

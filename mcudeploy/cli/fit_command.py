@@ -32,7 +32,7 @@ _HOW = {
 @click.option(
     "--boards",
     metavar="NAME,NAME,...",
-    help="Boards to compare, or files of boards; by default all that `mcudeploy boards` lists.",
+    help="Boards to compare, or files of boards; by default `all` that `mcudeploy boards` lists.",
 )
 @click.option("--all", "emulated", is_flag=True, help="Compare also boards that exist in an emulator only.")
 @planning_options("max_overhead", *READING)
@@ -67,7 +67,7 @@ def _named(names: str | None, emulated: bool) -> tuple[Board, ...]:
 
     if names is not None and emulated:
         raise UsageError("--boards and --all exclude each other")
-    if names is None:
+    if names in (None, "all"):
         return every_board() if emulated else catalogue()
     known = [name.strip() for name in names.split(",")]
     if not all(known):
