@@ -58,8 +58,8 @@
 #define PLL_BLOCK 0x66u
 #define PLL_HOST 0u
 
-void esp32c3_start(void);
-void esp32c3_fault(void);
+void direct_boot_start(void);
+void direct_boot_fault(void);
 int main(void);
 
 /* Of the boot ROM, placed by its address: writes a register of an analogue block, or a range of its bits. */
@@ -169,12 +169,12 @@ void hal_exit(int32_t code)
     }
 }
 
-void esp32c3_fault(void)
+void direct_boot_fault(void)
 {
     hal_exit(EXIT_FAULT);
 }
 
-void esp32c3_start(void)
+void direct_boot_start(void)
 {
     stop_watchdogs();
     memory_init();

@@ -1,4 +1,4 @@
-/* The USB serial port that an ESP32-C3 has in hardware (USB Serial/JTAG), in place of a UART. It has no baud rate.
+/* The USB serial port that an ESP32-C3 or C6 has in hardware (USB Serial/JTAG), in place of a UART. It has no baud rate.
  *
  * The port hands 64 bytes at a time to the host, or what it has when it is told that a message is complete: here at
  * the zero that ends a frame, and at the end of a line.
@@ -8,7 +8,7 @@
 #include "hal_parts.h"
 #include "registers.h"
 
-/* ESP32-C3 Technical Reference Manual: USB Serial/JTAG Controller */
+/* Technical Reference Manuals: USB Serial/JTAG Controller */
 #define USB_DEVICE_EP1 0x0u
 #define USB_DEVICE_EP1_CONF 0x4u
 #define USB_DEVICE_EP1_CONF_WR_DONE (1u << 0)

@@ -1,7 +1,7 @@
-/* What the boot ROM of an ESP32-C3 (revision 0.3 or later) starts without a boot loader in flash: "direct boot".
+/* What the boot ROM of an ESP32-C3 (revision 0.3 or later) or C6 starts without a boot loader in flash: "direct boot".
  *
- * If the flash begins with this number twice, the ROM maps 4 MiB of it to the address for code and to the one for
- * data, and jumps to the word after the numbers. The image needs no other entry.
+ * If the flash begins with this number twice, the ROM maps 4 MiB of it to the address for code and, where that is
+ * another one, for data, and jumps to the word after the numbers. The image needs no other entry.
  */
     .option arch, +zicsr
 
@@ -25,7 +25,7 @@ reset_handler:
     la t0, mcud_vectors
     ori t0, t0, 1               /* the core has no mode but the vectored one */
     csrw mtvec, t0
-    call esp32c3_start
+    call direct_boot_start
 
 /* No interrupt is used: each of the 32 entries is that of a fault, which resets the chip. */
     .section .vectors, "ax"
@@ -43,4 +43,4 @@ mcud_vectors:
     .section .text.fault, "ax"
 fault:
     la sp, mcud_stack_top
-    call esp32c3_fault
+    call direct_boot_fault

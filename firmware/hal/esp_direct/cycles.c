@@ -1,4 +1,4 @@
-/* The cycle counter of an ESP32-C3: the core lacks mcycle and has private counters. */
+/* The cycle counter of ESP32-C3 and C6: the core lacks mcycle and has private counters. */
 #include <stdint.h>
 
 #include "hal_parts.h"
@@ -6,7 +6,7 @@
 
 __asm__(".option arch, +zicsr");
 
-/* ESP32-C3 Technical Reference Manual: ESP-RISC-V CPU, performance counter registers mpcer, mpcmr, mpccr */
+/* Technical Reference Manuals: ESP-RISC-V CPU, performance counter registers mpcer, mpcmr, mpccr */
 void timer_init(void)
 {
     __asm__ volatile("csrw 0x7E0, %0" ::"r"(1u)); /* count cycles */
