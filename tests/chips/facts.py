@@ -16,6 +16,7 @@ FOLDER = Path(__file__).parent
 CHIPS = tuple(sorted(it.stem for it in FOLDER.glob("*.json")))
 CHIP_OF = {
     "esp32c3-usb": "esp32c3",
+    "esp32c6-usb": "esp32c6",
     "nano33ble": "nrf52840",
     "rp2040-usb": "rp2040",
     "rp2350-usb": "rp2350",

@@ -7,12 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from mcudeploy.cli.main import cli
 from mcudeploy.toolchain.firmware_build import platformio_environment
 from tests.chips.models import small_model
-from tests.independent.tools import Emulated, esp32c3, rp2040js
+from tests.independent.tools import Emulated, esp32, rp2040js
 from tests.independent.upload import FORMS, ask
 
 PRINTS_S = 60.0
@@ -59,7 +60,8 @@ def test_on_an_rp2040_over_usb(tmp_path: Path) -> None:
         passes(elf, emulated)
 
 
-def test_on_an_esp32c3(tmp_path: Path) -> None:
-    elf = built("esp32c3", tmp_path)
-    with esp32c3(tmp_path) as emulated:
+@pytest.mark.parametrize("name", ["esp32c3", "esp32c6"])
+def test_on_an_esp32(name: str, tmp_path: Path) -> None:
+    elf = built(name, tmp_path)
+    with esp32(name, tmp_path) as emulated:
         passes(elf, emulated)

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -31,6 +31,18 @@ ANALOGUE = """
     base_address: 0x6000E000
     size: "4KB"
 """
+LOW_POWER = "".join(
+    f"""
+  - id: "{name}"
+    type: "stub"
+    base_address: {base:#x}
+    size: "1KB"
+"""
+    for name, base in (
+        *(("modem_clocks", 0x600AF000), ("analogue_calibration", 0x600AF800), ("pmu", 0x600B0000)),
+        *(("lp_aon", 0x600B1000), ("lp_wdt", 0x600B1C00), ("analogue_master", 0x600B2400)),
+    )
+)
 _FLASHERS = re.compile(r"\[\[flasher\]\]\n(?:[^\[].*\n|\n)*")
 
 
@@ -87,6 +99,11 @@ def labwired(chip: str, uart: str = "", fragment: str = "", form: str = "elf") -
         yield emulated
 
 
+def esp32(name: str, folder: Path) -> AbstractContextManager[Emulated]:
+    """Return labwired's ESP32-C3 or C6 after its boot ROM."""
+    return esp32c3(folder) if name == "esp32c3" else esp32c6()
+
+
 @contextmanager
 def esp32c3(folder: Path) -> Iterator[Emulated]:
     """labwired's ESP32-C3 after its boot ROM: the image is mapped, and started after its mark.
@@ -101,6 +118,16 @@ def esp32c3(folder: Path) -> Iterator[Emulated]:
     command = [str(PYTHON), str(HERE / "labwired_board.py"), "esp32c3", "", ANALOGUE]
     require("labwired")
     with _started(command, "esp32c3", {"LABWIRED_ESP32C3_ROM": str(path)}) as emulated:
+        yield emulated
+
+
+@contextmanager
+def esp32c6() -> Iterator[Emulated]:
+    """labwired's ESP32-C6 after its boot ROM: the image is mapped, and started after its mark.
+
+    labwired lacks registers of the low-power system, and the bus to the analogue PLL: here they are memory.
+    """
+    with labwired("esp32c6", "", LOW_POWER, "esp32c6") as emulated:
         yield emulated
 
 

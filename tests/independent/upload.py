@@ -6,6 +6,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from mcudeploy.boards.board import load_board
@@ -37,16 +38,17 @@ def _rp2040_uf2(elf: Path) -> bytes:
     return uf2(flash_content(elf, board.flash), board.flash.origin, family)
 
 
-def _esp32c3_direct_boot(elf: Path) -> bytes:
-    """Return the flash as the boot ROM maps it: the plain image, at both addresses, started after its mark.
+def _direct_boot(board: str, elf: Path) -> bytes:
+    """Return the flash as the boot ROM maps it: the plain image, at one or two addresses, started after its
+    mark.
 
     As an ELF file, which labwired takes; nothing else of the program's own ELF file is in it.
     """
-    flash = load_board("esp32c3").flash
+    flash = load_board(board).flash
     content = flash_content(elf, flash)
     if content[:8] != bytes.fromhex("1d04dbae") * 2:
         raise ValueError("the boot ROM starts no image without its mark")
-    entry, windows = flash.origin + 8, (flash.origin, flash.constants.origin)
+    entry, windows = flash.origin + 8, tuple(dict.fromkeys((flash.origin, flash.constants.origin)))
     header = struct.pack(
         "<16sHHIIIIIHHHHHH",
         *(
@@ -75,7 +77,8 @@ def _esp32c3_direct_boot(elf: Path) -> bytes:
 FORMS: dict[str, Callable[[Path], bytes]] = {
     "elf": Path.read_bytes,
     "uf2": _rp2040_uf2,
-    "esp32c3": _esp32c3_direct_boot,
+    "esp32c3": partial(_direct_boot, "esp32c3"),
+    "esp32c6": partial(_direct_boot, "esp32c6"),
 }
 
 if __name__ == "__main__":
