@@ -73,9 +73,9 @@ def _touched(board: Board, port: str | None) -> str:
     if uart is None or uart.touch_baud is None:
         return ""
     programs = [it.name for it in list_serial_ports() if it.usb_id == uart.usb_id]
-    named = [it for it in programs if port is not None and Path(it) == Path(port).resolve()]
-    chosen = named or (programs if len(programs) == 1 else [])
-    if not chosen:
+    if port is not None:
+        programs = [it for it in programs if Path(it) == Path(port).resolve()]
+    if len(programs) != 1:
         return ""
-    touch(chosen[0], uart.touch_baud)
-    return chosen[0]
+    touch(programs[0], uart.touch_baud)
+    return programs[0]

@@ -376,8 +376,10 @@ def test_another_program_is_not_touched(
     fake("picotool")
     for name in ("rp2040", "rp2350-usb"):
         flash(load_board(name), program(load_board(name)))
+    elsewhere = Attached("rfc2217://127.0.0.1:4000")
+    flash(load_board("rp2040-usb"), program(load_board("rp2040-usb")), elsewhere)
     assert termios.tcgetattr(program_on_usb) == before
-    assert [it[0] for it in calls()] == ["picotool", "picotool"]
+    assert [it[0] for it in calls()] == ["picotool"] * 3
 
 
 def test_images_are_those_of_objcopy(program: Callable[[Board], Path], tmp_path: Path) -> None:
