@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.tflite.contents import Contents
+from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.ir.graph import Graph, GraphIO
 from mcudeploy.ops.host_io import from_device
@@ -67,8 +67,9 @@ def compare_with_litert(
     if find_spec("ai_edge_litert") is None:
         return LiteRtVerdict(not_run="pip install 'mcudeploy[litert]'")
     contents = contents_of(model.path.read_bytes(), model.path.name, model.choices.shapes)
-    if any(it.op == "SVDF" and contents.tensors[it.inputs[4]].kind == "INT8" for it in contents.operators):
-        return LiteRtVerdict(not_run="it takes states of SVDF for int16, and these are int8")
+    unable = [why for it in contents.operators if (why := _unable(contents, it))]
+    if unable:
+        return LiteRtVerdict(not_run=unable[0])
     inputs = [[as_in_file(it, sample.inputs[it.name]) for it in graph.own_inputs()] for sample in samples]
     borders = graph.own_outputs()
     try:
@@ -96,6 +97,19 @@ def compare_with_litert(
                 f"its range is {extent:g}"
             )
     return LiteRtVerdict(len(samples), max(shares), tuple(reasons))
+
+
+def _unable(contents: Contents, operator: TfliteOperator) -> str:
+    """Why LiteRT computes an operator wrongly; "" if it does not."""
+    tensors = contents.tensors
+    if operator.op == "SVDF" and tensors[operator.inputs[4]].kind == "INT8":
+        return "it takes states of SVDF for int16, and these are int8"
+    if operator.op != "BATCH_MATMUL" or tensors[operator.inputs[0]].kind not in ("INT8", "INT16"):
+        return ""
+    scales = tensors[operator.inputs[1]].scales
+    if scales is None or scales.single:
+        return ""
+    return "it multiplies by 0 where constants of BATCH_MATMUL have a scale for each channel"
 
 
 def as_in_file(border: GraphIO, values: Array) -> Array:

@@ -14,6 +14,11 @@ from mcudeploy.frontend.tflite.writer import Writer
 _QUANTIZED = ("INT8", "UINT8")
 _DYNAMIC_RANGE = float_note("not (dynamic range quantisation)", "TFLite", "full integer")
 
+_UNSCALED = (
+    "constants of BATCH_MATMUL with a scale for each channel are multiplied by these scales; LiteRT "
+    "multiplies by 0 there, so that its results are zeros"
+)
+
 
 def conv(writer: Writer, operator: TfliteOperator) -> None:
     """CONV_2D: image [N, H, W, C], filter [K, R, S, C / groups]."""
@@ -71,6 +76,13 @@ def note_dynamic_range(writer: Writer, source: TfliteTensor, weights: TfliteTens
     if source.kind == "FLOAT32" and weights.kind in _QUANTIZED and _DYNAMIC_RANGE not in writer.notes:
         writer.notes.append(_DYNAMIC_RANGE)
         writer.journal(lambda: writer.notes.remove(_DYNAMIC_RANGE))
+
+
+def note_unscaled(writer: Writer) -> None:
+    """Report, once, that LiteRT ignores the scales of a constant of BATCH_MATMUL."""
+    if _UNSCALED not in writer.notes:
+        writer.notes.append(_UNSCALED)
+        writer.journal(lambda: writer.notes.remove(_UNSCALED))
 
 
 def bias_of(
@@ -135,5 +147,8 @@ def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
             perm = [*range(rank - 2), rank - 1, rank - 2]
             name = writer.node("Transpose", [name], main=False, perm=perm)
         names.append(name)
-    require_alike(writer.input(operator, 0), writer.input(operator, 1), 0)
+    source, other = writer.input(operator, 0), writer.input(operator, 1)
+    require_alike(source, other, len(other.shape) - (2 if operator.flag("AdjY") else 1))
+    if other.kind in _QUANTIZED and source.kind in _QUANTIZED and not parameters(other).single:
+        note_unscaled(writer)
     writer.finish(writer.output(operator), writer.node("MatMul", names))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite import int16_functions as functions
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.dense import require_alike, require_ranks
+from mcudeploy.frontend.tflite.dense import note_unscaled, require_alike, require_ranks
 from mcudeploy.frontend.tflite.formula import Formula, formula_node
 from mcudeploy.frontend.tflite.int16_functions import Finish
 from mcudeploy.frontend.tflite.int16_tensors import bounds_of, require_one_image, scale_of
@@ -117,11 +118,17 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
-    """BATCH_MATMUL of two activations over their last two axes."""
+    """BATCH_MATMUL over the last two axes of two activations, or of one and constant weights [..., D, K]."""
     tensors, result = [writer.input(operator, at) for at in (0, 1)], writer.output(operator)
+    if tensors[1].kind == "INT8" and tensors[1].data is not None:
+        _product_by_constant(writer, operator)
+        return
     for tensor in tensors:
         if tensor.data is not None:
-            raise Unsupported(f"its operand {tensor.label} is constant: convert it as FULLY_CONNECTED")
+            raise Unsupported(
+                f"its operand {tensor.label} is a constant of {tensor.kind}; the second may be one of "
+                "INT8: convert it as FULLY_CONNECTED"
+            )
     factor = np.array([scale_of(tensors[0]) * scale_of(tensors[1]) / scale_of(result)])
     depth = tensors[0].shape[-2 if operator.flag("AdjX") else -1]
     if factor[0] * depth * INT16.min**2 >= 2**31:
@@ -146,6 +153,33 @@ def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
     }
     inputs = dict(zip("ab", names, strict=True))
     writer.keep(result, formula_node(writer, "MatMulInt16", inputs, f, **facts))
+
+
+def _product_by_constant(writer: Writer, operator: TfliteOperator) -> None:
+    """One matrix for all batches, as dense layer; sums are scaled as those of two activations."""
+    source, weights, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
+    rank = len(weights.shape)
+    if rank < 2 or prod(weights.shape[:-2]) != 1:
+        raise Unsupported(f"constant weights {list(weights.shape)} are not supported; one matrix is")
+    first = operator.flag("AdjY")
+    if not scales_of(weights).single:
+        require_alike(source, weights, rank - (2 if first else 1))
+        note_unscaled(writer)
+    matrix = _int8(weights).reshape(weights.shape[-2:])
+    stored = np.ascontiguousarray(matrix if first else matrix.T)
+    channels, depth = stored.shape
+    name, shape = writer.raw(source), source.shape
+    if operator.flag("AdjX"):
+        perm = [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
+        name, shape = writer.node("Transpose", [name], main=False, perm=perm), (*shape[:-2], *shape[:-3:-1])
+    if len(shape) < 2 or shape[-1] != depth or result.elements != source.elements // depth * channels:
+        raise Unsupported(f"{list(source.shape)} by {list(weights.shape)} is not {list(result.shape)}")
+    product = _Product(source, weights, stored, None, result)
+    finish = _finish(operator, product, "up")
+    f = Formula()
+    f.result("y", functions.dense(f, finish, (channels, depth), result.shape))
+    operands = _operands(writer, product, finish) | {"x": name}
+    writer.keep(result, formula_node(writer, "DenseInt16", operands, f, **_facts(finish)))
 
 
 def _int8(weights: TfliteTensor) -> NDArray[np.int8]:

@@ -423,5 +423,19 @@ def products() -> None:
 
         case("BATCH_MATMUL", f"int16{name}", lsb=0, oracle=False)(product)
 
+    for name, x, w, flags in (
+        ("-constant", (1, 6, 80), (80, 5), {}),
+        ("-constant-transposed", (2, 80, 6), (1, 5, 80), {"AdjX": True, "AdjY": True}),
+    ):
+
+        def by_constant(f: FlatFile, args: Any = (x, w, flags)) -> Any:
+            x, w, flags = args
+            a, b = int16(f, *x), f.weights(*w, axis=None)
+            c = int16(f, x[0], 6, 5, scale=0.005)
+            f.operator("BATCH_MATMUL", [a, b], c, **flags)
+            return [a], [c]
+
+        case("BATCH_MATMUL", f"int16{name}", lsb=0, oracle=False)(by_constant)
+
 
 products()

@@ -162,6 +162,41 @@ def test_products_whose_scale_is_too_small(tmp_path: Path) -> None:
     assert "the scale of its result, 1e-07, is too small" in refused(make, tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["int8", "int16"])
+def test_a_constant_of_a_product_with_scales_of_channels(kind: str, tmp_path: Path) -> None:
+    """LiteRT multiplies by 0, so it is not asked."""
+    f = FlatFile()
+    w = f.weights(8, 5, axis=1)
+    if kind == "int16":
+        x, y = int16(f, 1, 6, 8), int16(f, 1, 6, 5, scale=0.005)
+    else:
+        x, y = f.int8(1, 6, 8), f.int8(1, 6, 5, scale=0.5)
+    f.operator("BATCH_MATMUL", [x, w], y)
+    path = f.save(tmp_path, [x], [y])
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert "multiplies by 0" in str(report["litert"]["not_run"])
+    assert any("a scale for each channel" in note for note in load(path).notes)
+
+
+def test_a_constant_of_a_product_with_scales_of_rows(tmp_path: Path) -> None:
+    def make(f: FlatFile) -> Any:
+        x, y = int16(f, 1, 6, 8), int16(f, 1, 6, 5, scale=0.005)
+        f.operator("BATCH_MATMUL", [x, f.weights(8, 5, axis=0)], y)
+        return [x], [y]
+
+    assert "scales along axis 0; channels are axis 1" in refused(make, tmp_path)
+
+
+def test_several_constant_matrices(tmp_path: Path) -> None:
+    def make(f: FlatFile) -> Any:
+        x, y = int16(f, 2, 6, 8), int16(f, 2, 6, 5, scale=0.005)
+        f.operator("BATCH_MATMUL", [x, f.weights(2, 8, 5, axis=None)], y)
+        return [x], [y]
+
+    assert "constant weights [2, 8, 5] are not supported; one matrix is" in refused(make, tmp_path)
+
+
 def test_extremes_of_several_scales(tmp_path: Path) -> None:
     def make(f: FlatFile) -> Any:
         a, b, y = int16(f, 1, 8), int16(f, 1, 8, scale=0.002), int16(f, 1, 8)
