@@ -47,8 +47,8 @@ TYPES = {
     "float32, int8, uint8": "unchanged; uint8 as int8, minus 128",
     "bool": "int8, 0 or 1",
     "int32, int64": "int32; moved, chosen by indices, cast, and computed with by "
-    f"{', '.join(INTEGER_OPERATORS)}: what does not fit 32 bits wraps around; so are int8 and uint8 without "
-    "a quantisation, at 8 bits",
+    f"{', '.join(INTEGER_OPERATORS)}, and reduced by ReduceMax, ReduceMin, ReduceProd and ReduceSum: what "
+    "does not fit 32 bits wraps around; int8 and uint8 without a quantisation are computed with at 8 bits",
     "float16, bfloat16, float64": "stored and computed as float32, inputs and outputs too (`float` in C); "
     "verified against ONNX Runtime in float32, and loosely in the types of the file",
     "int16 activations with zero points of 0 and int8 weights (16x8)": "computed in integers: convolutions, "

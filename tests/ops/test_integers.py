@@ -73,6 +73,31 @@ def test_arg_max_and_arg_min(shape: tuple[int, ...], axis: int, last: bool, keep
             check(op, {"x": array}, out, axis=axis, keepdims=int(keep), select_last_index=int(last))
 
 
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"])
+@given(
+    shape=shapes,
+    axes=st.sampled_from([(1,), (-1,), (2, 3), (1, 3), ()]),
+    keep=st.booleans(),
+    kind=st.sampled_from([np.int32, np.int64]),
+    seed=seeds,
+)
+@few
+def test_reductions(
+    op: str, shape: tuple[int, ...], axes: tuple[int, ...], keep: bool, kind: type, seed: int
+) -> None:
+    """Of an odd number of elements as well, and of all of them."""
+    rng = np.random.default_rng(seed)
+    most = 2 if op == "ReduceProd" else 2**20
+    x = rng.integers(-most, most, shape).astype(kind)
+    if op == "ReduceProd":
+        x = np.where(rng.random(shape) < 0.9, 1, x).astype(kind)
+        x.reshape(-1)[20:] = 1
+    reduced = {axis % len(shape) for axis in axes} or set(range(len(shape)))
+    made = [1 if at in reduced else size for at, size in enumerate(shape) if keep or at not in reduced]
+    inputs = {"x": x, "ca": np.array(axes, np.int64)} if axes else {"x": x}
+    check(op, inputs, {"y": (kind, tuple(made))}, keepdims=int(keep))
+
+
 @given(shape=shapes, axis=st.integers(1, 3), largest=st.booleans(), seed=seeds)
 @few
 def test_top_k(shape: tuple[int, ...], axis: int, largest: bool, seed: int) -> None:

@@ -64,10 +64,10 @@ from mcudeploy.frontend.decompose.signal_rules import constant_table, dft, stft
 from mcudeploy.frontend.decompose.sums_rules import (
     chain,
     computed_clip,
-    groups_of_axes,
     log_softmax,
     mixed_power,
     of_sum,
+    reduction,
     swapped,
 )
 from mcudeploy.frontend.decompose.volume_rules import conv, global_pool, pool
@@ -144,11 +144,11 @@ RULES: dict[str, Rule] = {
     "ReduceL2": of_sum,
     "ReduceLogSum": of_sum,
     "ReduceLogSumExp": of_sum,
-    "ReduceMax": groups_of_axes,
-    "ReduceMean": groups_of_axes,
-    "ReduceMin": groups_of_axes,
-    "ReduceProd": groups_of_axes,
-    "ReduceSum": groups_of_axes,
+    "ReduceMax": reduction,
+    "ReduceMean": reduction,
+    "ReduceMin": reduction,
+    "ReduceProd": reduction,
+    "ReduceSum": reduction,
     "ReduceSumSquare": of_sum,
     "RotaryEmbedding": rotary_embedding,
     "STFT": stft,

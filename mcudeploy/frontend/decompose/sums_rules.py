@@ -13,6 +13,7 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 
 _MOST_GROUPS = 3
 """Limit of the groups of adjacent axes that are reduced, or kept: the dimensions of a tensor."""
+_PAIRWISE = {"ReduceMax": "Max", "ReduceMin": "Min", "ReduceProd": "Mul", "ReduceSum": "Add"}
 
 
 def chain(op: str) -> Callable[[NodeProto, Maker], bool]:
@@ -50,7 +51,42 @@ def _axes(make: Maker) -> Sequence[int] | None:
     return make.attributes.get("axes")
 
 
-def groups_of_axes(node: NodeProto, make: Maker) -> bool:
+def reduction(node: NodeProto, make: Maker) -> bool:
+    """Reduce int32 and int64 by halves, and floats over groups of axes."""
+    pairwise = _PAIRWISE.get(node.op_type)
+    if pairwise is None or make.dtype(node.input[0]) not in ("int32", "int64"):
+        return _groups_of_axes(node, make)
+    shape, axes = make.sizes(node.input[0]), _axes(make)
+    if not axes and make.integer("noop_with_empty_axes"):
+        return False
+    reduced = {axis % len(shape) for axis in axes} if axes else set(range(len(shape)))
+    result = node.input[0]
+    for axis in sorted(reduced, key=lambda at: -shape[at]):
+        result = _halved(make, pairwise, result, axis, shape[axis])
+    keep = make.integer("keepdims", 1)
+    sizes = [1 if at in reduced else size for at, size in enumerate(shape) if keep or at not in reduced]
+    make.reshaped(result, sizes, out=node.output[0])
+    return True
+
+
+def _halved(make: Maker, op: str, x: str, axis: int, size: int) -> str:
+    """The elements of an axis joined by `op`, which is associative: halves first, so that few steps do it."""
+
+    def part(first: int, end: int) -> str:
+        return make.add("Slice", x, *(make.constant([at], np.int64) for at in (first, end, axis)))
+
+    rest = []
+    while size > 1:
+        half = size // 2
+        if size % 2:
+            rest.append(part(size - 1, size))
+        x, size = make.add(op, part(0, half), part(half, 2 * half)), half
+    for each in rest:
+        x = make.add(op, x, each)
+    return x
+
+
+def _groups_of_axes(node: NodeProto, make: Maker) -> bool:
     """Split a reduction over non-adjacent axes, such as [0, 2] of four, into one reduction for each group of
     adjacent axes. Fewer groups are one kernel.
     """
