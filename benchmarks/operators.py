@@ -163,7 +163,9 @@ def text() -> str:
     ]
     lines += ["scales, zero points and biases, and channels first.", ""]
     lines += ["## Of the domain ai.onnx.ml", "", ", ".join(sorted(ML_RULES)) + ": on float32. Trees have"]
-    lines += ["nodes that compare by order, and weights that are added or averaged; linear classifiers"]
+    lines += [
+        "nodes that compare by order or equality, and weights that are added or averaged; linear classifiers"
+    ]
     lines += ["have coefficients for each class. Scores become probabilities by LOGISTIC or SOFTMAX. Texts"]
     lines += ["as labels become the place of the class, and ZipMap a row of probabilities. Support vectors"]
     lines += ["take one row a run, without iterated probabilities: train with `probability=False`.", ""]

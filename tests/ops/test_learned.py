@@ -17,7 +17,8 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
 
 ROWS, WIDTH = 6, 5
-MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE")
+MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE", "BRANCH_EQ", "BRANCH_NEQ")
+NUMBERED_MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 
 
 def model_of(op: str, outputs: list[tuple[str, int, Any]], **attributes: Any) -> onnx.ModelProto:
@@ -75,6 +76,96 @@ def forest(
                 entry["weights"] = abs(weight) / trees if positive else weight
                 add(**{f"{prefix}_{name}": value for name, value in entry.items()})
     return facts
+
+
+def ensemble(rng: np.random.Generator, targets: int, trees: int = 7) -> dict[str, Any]:
+    """Random trees in the form of version 5: leaves apart from inner nodes, each of them of one target."""
+    columns = (
+        "featureids",
+        "truenodeids",
+        "falsenodeids",
+        "trueleafs",
+        "falseleafs",
+        "missing_value_tracks_true",
+    )
+    facts: dict[str, list[Any]] = {f"nodes_{name}": [] for name in columns}
+    modes, splits, weights, leaf_targets, roots = [], [], [], [], []
+    for _ in range(trees):
+        roots.append(len(modes))
+        waiting: list[tuple[str, int] | None] = [None]
+        for depth in range(4):
+            following: list[tuple[str, int] | None] = []
+            for parent in waiting:
+                at = len(modes)
+                if parent is not None:
+                    facts[f"nodes_{parent[0]}nodeids"][parent[1]] = at
+                modes.append(int(rng.integers(len(NUMBERED_MODES))))
+                splits.append(float(np.float32(rng.normal())))
+                facts["nodes_featureids"].append(int(rng.integers(WIDTH)))
+                facts["nodes_missing_value_tracks_true"].append(int(rng.integers(2)))
+                for branch in ("true", "false"):
+                    leaf = depth == 3 or rng.uniform() < 0.3
+                    facts[f"nodes_{branch}leafs"].append(int(leaf))
+                    facts[f"nodes_{branch}nodeids"].append(len(weights) if leaf else 0)
+                    if leaf:
+                        weights.append(float(np.float32(rng.normal())))
+                        leaf_targets.append(int(rng.integers(targets)))
+                    else:
+                        following.append((branch, at))
+            waiting = following
+    splits[-1] = np.inf
+    arrays = {"nodes_splits": (splits, np.float32), "nodes_modes": (modes, np.uint8)}
+    arrays["leaf_weights"] = weights, np.float32
+    tensors = {name: numpy_helper.from_array(np.array(*it), name) for name, it in arrays.items()}
+    return {**facts, **tensors, "tree_roots": roots, "leaf_targetids": leaf_targets, "n_targets": targets}
+
+
+@pytest.mark.parametrize("how", range(2))
+def test_trees_of_version_5(how: int) -> None:
+    facts = ensemble(np.random.default_rng(how), 3)
+    outputs = [("y", TensorProto.FLOAT, (ROWS, 3))]
+    model = model_of("TreeEnsemble", outputs, aggregate_function=how, **facts)
+    model.opset_import[1].version = 5
+    check_against_onnx(model, values(model, 1))
+
+
+def test_a_tree_of_one_leaf() -> None:
+    """Both branches of its only node are the leaf."""
+    facts = ensemble(np.random.default_rng(3), 1, trees=1)
+    for name in ("truenodeids", "falsenodeids", "trueleafs", "falseleafs", "featureids"):
+        facts[f"nodes_{name}"] = [1 if name.endswith("leafs") else 0]
+    facts["nodes_missing_value_tracks_true"] = [0]
+    arrays = {"nodes_splits": np.zeros(1, np.float32), "nodes_modes": np.zeros(1, np.uint8)}
+    arrays["leaf_weights"] = np.full(1, 1.5, np.float32)
+    facts |= {name: numpy_helper.from_array(it, name) for name, it in arrays.items()}
+    facts |= {"leaf_targetids": [0], "tree_roots": [0]}
+    model = model_of("TreeEnsemble", [("y", TensorProto.FLOAT, (ROWS, 1))], **facts)
+    model.opset_import[1].version = 5
+    check_against_onnx(model, values(model, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("aggregate_function", 2, "the aggregation 2 is not supported"),
+        ("post_transform", 1, "ONNX and ONNX Runtime differ"),
+        ("tree_roots", [10_000], "its nodes form no tree"),
+        ("nodes_truenodeids", None, "its nodes form no tree"),
+    ],
+)
+def test_refused_trees_of_version_5(name: str, value: Any, reason: str, tmp_path: Path) -> None:
+    facts = ensemble(np.random.default_rng(1), 2)
+    if value is None:  # a node that follows itself
+        leafs = facts["nodes_trueleafs"]
+        value = [
+            at if not leaf else way for at, (leaf, way) in enumerate(zip(leafs, facts[name], strict=True))
+        ]
+    model = model_of("TreeEnsemble", [("y", TensorProto.FLOAT, (ROWS, 2))], **{**facts, name: value})
+    model.opset_import[1].version = 5
+    path = tmp_path / "trees.onnx"
+    onnx.save(model, path)
+    with pytest.raises(ModelError, match=reason):
+        load(path)
 
 
 def values(model: onnx.ModelProto, seed: int) -> dict[str, NDArray[np.float32]]:
@@ -202,9 +293,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     model = classifier("TreeEnsembleClassifier", 3, classlabels_int64s=[0, 1, 2], **facts)
     model.graph.node[0].attribute.append(helper.make_attribute("post_transform", "PROBIT"))
     assert "PROBIT" in refusal(model, tmp_path)
-    facts["nodes_modes"][0] = "BRANCH_EQ"
+    facts["nodes_modes"][0] = "BRANCH_MEMBER"
     model = classifier("TreeEnsembleClassifier", 3, classlabels_int64s=[0, 1, 2], **facts)
-    assert "BRANCH_EQ" in refusal(model, tmp_path)
+    assert "BRANCH_MEMBER" in refusal(model, tmp_path)
     model = model_of("FeatureVectorizer", [("y", TensorProto.FLOAT, (ROWS, WIDTH))])
     assert "hummingbird-ml" in refusal(model, tmp_path)
 

@@ -15,6 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 from mcudeploy.frontend.decompose import learned_rules, support_vector_rules
 from mcudeploy.frontend.decompose.attention_rules import attention
 from mcudeploy.frontend.decompose.conv_rules import conv_transpose
+from mcudeploy.frontend.decompose.ensemble_rules import tree_ensemble
 from mcudeploy.frontend.decompose.gelu_rules import fast_gelu, gelu, quick_gelu
 from mcudeploy.frontend.decompose.index_rules import (
     compress,
@@ -74,6 +75,7 @@ from mcudeploy.frontend.decompose.volume_rules import conv, global_pool, pool
 from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
 from mcudeploy.frontend.onnx.protos import ML_DOMAIN, ONNX_DOMAINS, constants_of, graphs_in, opset_of
+from mcudeploy.frontend.onnx.rounding import DOMAIN
 
 _MOST_NODES = 2**16
 _DEEPEST = 100
@@ -194,6 +196,7 @@ ML_RULES: dict[str, Rule] = {
     "Scaler": learned_rules.scaler,
     "SVMClassifier": support_vector_rules.svm_classifier,
     "SVMRegressor": support_vector_rules.svm_regressor,
+    "TreeEnsemble": tree_ensemble,
     "TreeEnsembleClassifier": learned_rules.tree_classifier,
     "TreeEnsembleRegressor": learned_rules.tree_regressor,
 }
@@ -269,6 +272,9 @@ def expand(
     result.CopyFrom(proto)
     del result.graph.node[:]
     result.graph.node.extend(nodes)
+    imported = {entry.domain for entry in result.opset_import}
+    if DOMAIN not in imported and any(node.domain == DOMAIN for node in nodes):
+        result.opset_import.add(domain=DOMAIN, version=1)
     _add_constants(result, constants)
     return result, refusals
 

@@ -29,6 +29,7 @@ from mcudeploy.ops.quantize import Dequantize
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.requantize import dequantize, dequantize_table, quantize
 from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.trees import TreeSums
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 
@@ -311,7 +312,8 @@ class Builder:
                 continue
             if np.any(np.isnan(array)):
                 raise Unsupported(f"its {what} hold NaN: whatever it meets is lost; export the model without")
-            if not isinstance(op, Binary):  # a mask is one; sums of products in another order are others then
+            compared = isinstance(op, TreeSums) and what == "thresholds"
+            if not isinstance(op, Binary) and not compared:  # a mask is one; sums of products would differ
                 raise Unsupported(f"its {what} hold infinities: only operands of two-input operators may")
         types = {dtype, *(self.tensors[name].dtype for name in inputs)}
         if DType.INT32 in types and op.kind not in _TAKES_INT32:

@@ -107,8 +107,9 @@ LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
     "Queue": queue,
     "SVDF": svdf,
     "SequenceLSTM": sequence_lstm,
+    "TreeEnsembleRegressor": tree_regressor,
 }
-"""Lowering functions of nodes that frontend/tflite writes if ONNX has no such operator."""
+"""Lowering functions of nodes that frontend/tflite and rules write if ONNX has no such operator."""
 
 _LOWERINGS_BY_DOMAIN: Mapping[str, Mapping[str, Lowering]] = {
     "": LOWERINGS,

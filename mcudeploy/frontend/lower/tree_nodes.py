@@ -16,11 +16,14 @@ from mcudeploy.ir.graph import DType
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.trees import LEAF, NAN_FIRST, TreeSums
 
-_MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE")
+_ORDERED = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE")
+_EQUAL = ("BRANCH_EQ", "BRANCH_NEQ")
 _LEAF = "LEAF"
 _MOST_FEATURES = NAN_FIRST
 _MOST_TARGETS = 1 << 16
 Key = tuple[int, int]
+_Slot = tuple[list[int], int]
+"""A place in the table of following nodes."""
 
 
 @dataclass(slots=True)
@@ -33,6 +36,13 @@ class _Tables:
     leaf_starts: list[int] = field(default_factory=lambda: [0])
     targets: list[int] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
+
+    def node(self, feature: int, threshold: float, *, nan_first: bool) -> list[int]:
+        """Add a node; return its row of following nodes: for values up to the threshold, and above it."""
+        self.thresholds.append(threshold)
+        self.features.append(feature | (NAN_FIRST if nan_first else 0))
+        self.following.append([0, 0])
+        return self.following[-1]
 
     def leaf(self, entries: Sequence[tuple[int, float]]) -> int:
         """Add a leaf; return its number as a following node."""
@@ -99,27 +109,28 @@ def _added(node: Node, tables: _Tables, lengths: list[int]) -> list[int]:
     roots = []
     for first in firsts:
         tree, root = first[0], [0]
-        waiting: list[tuple[Key, list[int], int, int]] = [(first, root, 0, 0)]
+        waiting: list[tuple[Key, list[_Slot], int]] = [(first, [(root, 0)], 0)]
         seen: set[Key] = set()
         while waiting:
-            key, into, slot, depth = waiting.pop()
+            key, slots, depth = waiting.pop()
             if key in seen or key not in places:
                 raise Unsupported("its nodes form no tree")
             seen.add(key)
             at = places[key]
             if facts.modes[at] == _LEAF:
-                into[slot] = tables.leaf(weights.get(key, ()))
+                _fill(slots, tables.leaf(weights.get(key, ())))
                 lengths.append(depth)
                 continue
-            into[slot] = len(tables.thresholds)
-            threshold, branches, nan_first = facts.branches(at)
-            tables.thresholds.append(threshold)
-            tables.features.append(facts.features[at] | (NAN_FIRST if nan_first else 0))
-            tables.following.append([0, 0])
-            follow = tables.following[-1]
-            waiting += [((tree, branch), follow, place, depth + 1) for place, branch in enumerate(branches)]
+            _fill(slots, len(tables.thresholds))
+            for branch, into in facts.compared(at, tables):
+                waiting.append(((tree, branch), into, depth + 1))
         roots.append(root[0])
     return roots
+
+
+def _fill(slots: Sequence[_Slot], number: int) -> None:
+    for into, place in slots:
+        into[place] = number
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +147,10 @@ class _Facts:
     @classmethod
     def of(cls, node: Node) -> _Facts:
         modes = _column(node, "nodes_modes")
-        strange = sorted({printable(mode) for mode in modes if mode not in (_LEAF, *_MODES)})
+        known = *_ORDERED, *_EQUAL
+        strange = sorted({printable(mode) for mode in modes if mode not in (_LEAF, *known)})
         if strange:
-            raise Unsupported(f"nodes of mode {strange[0]} are not supported; {', '.join(_MODES)} are")
+            raise Unsupported(f"nodes of mode {strange[0]} are not supported; {', '.join(known)} are")
         names = ("featureids", "values", "truenodeids", "falsenodeids")
         columns = [_column(node, f"nodes_{name}") for name in names]
         tracks = _column(node, "nodes_missing_value_tracks_true") or [0] * len(modes)
@@ -146,16 +158,25 @@ class _Facts:
             raise Unsupported("its lists of nodes differ in length")
         return cls(modes, columns[0], columns[1], columns[2], columns[3], tracks)
 
-    def branches(self, at: int) -> tuple[float, tuple[int, int], bool]:
-        """Threshold, the nodes for values up to it and above it, and whether NaN goes to the first one."""
+    def compared(self, at: int, tables: _Tables) -> list[tuple[int, list[_Slot]]]:
+        """Add the comparison of a node; return its branches, with their places in the table."""
         mode, nan_true = self.modes[at], bool(self.nan_true[at])
-        threshold = np.float32(self.values[at])
-        if mode in ("BRANCH_LT", "BRANCH_GTE"):  # less than it is at most the number below it
-            threshold = np.nextafter(threshold, np.float32(-np.inf))
+        threshold, feature = np.float32(self.values[at]), self.features[at]
+        below = np.nextafter(threshold, np.float32(-np.inf))
         branches = self.when_true[at], self.when_false[at]
+        if mode in _EQUAL:  # at most the threshold, and above the number below it
+            equal, other = branches if mode == "BRANCH_EQ" else branches[::-1]
+            nan_equal = nan_true == (mode == "BRANCH_EQ")
+            first = tables.node(feature, float(threshold), nan_first=nan_equal)
+            first[0] = len(tables.thresholds)
+            second = tables.node(feature, float(below), nan_first=False)
+            return [(other, [(first, 1), (second, 0)]), (equal, [(second, 1)])]
+        if mode in ("BRANCH_LT", "BRANCH_GTE"):
+            threshold = below
         if mode in ("BRANCH_GT", "BRANCH_GTE"):
-            return float(threshold), branches[::-1], not nan_true
-        return float(threshold), branches, nan_true
+            branches, nan_true = branches[::-1], not nan_true
+        follow = tables.node(feature, float(threshold), nan_first=nan_true)
+        return [(branch, [(follow, place)]) for place, branch in enumerate(branches)]
 
 
 def _column(node: Node, name: str) -> list[Any]:
