@@ -13,7 +13,7 @@ from pathlib import Path
 
 from generated import write_or_check
 
-from mcudeploy.frontend.decompose.decompose import MICROSOFT_RULES, ML_RULES, RULES
+from mcudeploy.frontend.decompose.decompose import MICROSOFT_RULES, ML_RULES, OWN_RULES, RULES
 from mcudeploy.frontend.lower.arithmetic import BITWISE, INTEGER_OPERATORS
 from mcudeploy.frontend.lower.elementwise import OF_INTEGERS, OPERATIONS
 from mcudeploy.frontend.lower.lowering import LOWERINGS
@@ -113,6 +113,8 @@ RESTRICTIONS = {
     "MaxPool": "indices of 1-D and 2-D",
     "MaxUnpool": "output_shape equal to that of the kernel",
     "Mod": "of floats with fmod=1",
+    "NonMaxSuppression": "limits constant; as many rows as it can have, and an output with the number of "
+    "those that it has",
     "OneHot": "depth constant, or the shape of the result known",
     "Pad": "amounts and value constant",
     "ReverseSequence": "lengths constant",
@@ -173,13 +175,13 @@ def text() -> str:
 
 
 def _made() -> Iterator[str]:
-    for op in sorted((RULES.keys() | CONTROL) - LOWERINGS.keys(), key=str.lower):
+    for op in sorted((RULES.keys() | OWN_RULES.keys() | CONTROL) - LOWERINGS.keys(), key=str.lower):
         yield f"| {op} | {RESTRICTIONS.get(op, '')} |"
 
 
 def main() -> int:
     """Write the file, or compare it."""
-    known = {*LOWERINGS, *RULES, *(f"com.microsoft::{op}" for op in MICROSOFT_RULES)}
+    known = {*LOWERINGS, *RULES, *OWN_RULES, *(f"com.microsoft::{op}" for op in MICROSOFT_RULES)}
     known |= {f"ai.onnx.ml::{op}" for op in ML_RULES}
     return write_or_check(__doc__, FILE, text(), f"{len(known)} operators")
 

@@ -25,6 +25,7 @@ from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.frontend.onnx.bounded_rows import counts_of
 from mcudeploy.ir.graph import GraphIO
 from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.planner.plan_options import Options
@@ -44,12 +45,16 @@ _OPTIONS = Options(split=False, float_io=True, time_limit=1.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostProgram(BackendRep):
-    """A model built for this computer. `inputs` and `outputs`: names and types in the model's order."""
+    """A model built for this computer. `inputs` and `outputs`: names and types in the model's order.
+
+    `counts`: the output with the number of rows of an output whose rows a run counts.
+    """
 
     made: Deployment
     target: Target
     inputs: Mapping[str, np.dtype[Any]]
     outputs: Mapping[str, np.dtype[Any]]
+    counts: Mapping[str, str]
     sanitize: bool
 
     def build(self) -> Firmware:
@@ -78,6 +83,8 @@ class HostProgram(BackendRep):
                 )
                 for border in graph.outputs
             }
+        for name, count in self.counts.items():
+            found[name] = found[name][: int(found[count][0])]
         return tuple(found[name].astype(dtype, copy=False) for name, dtype in self.outputs.items())
 
     def _own(self, border: GraphIO, given: Mapping[str, Array]) -> Array:
@@ -132,7 +139,9 @@ class HostBackend(Backend):
             raise BackendIsNotSupposedToImplementIt("; ".join(reasons) or str(error)) from error
         constants = {tensor.name for tensor in model.graph.initializer}
         inputs = _types(value for value in model.graph.input if value.name not in constants)
-        program = HostProgram(made, Target(made.board), inputs, _types(model.graph.output), sanitize)
+        outputs = _types(model.graph.output)
+        counts = {rows: count for rows, count in counts_of(model).items() if rows in outputs}
+        program = HostProgram(made, Target(made.board), inputs, outputs, counts, sanitize)
         program.build()
         return program
 

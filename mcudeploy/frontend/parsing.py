@@ -14,10 +14,12 @@ from onnx import FunctionProto, ModelProto
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.formats import way_in
 from mcudeploy.frontend.onnx import dynamic_ranges
+from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions, suppression_function
 from mcudeploy.frontend.onnx.class_names import with_numbers
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.legacy import put_right
 from mcudeploy.frontend.onnx.named_states import amend
+from mcudeploy.frontend.onnx.protos import opset_of
 from mcudeploy.frontend.onnx.rounding import ExactRounding, round_exactly
 from mcudeploy.frontend.onnx.shapes import Shapes
 from mcudeploy.frontend.onnx.states import Kept
@@ -86,6 +88,8 @@ def with_data(path: Path, choices: InputChoices = AS_IN_FILE) -> ModelProto:
     if not is_tflite(path):
         proto, _ = _plain(onnx.load(path))
         proto.functions.extend(amend(proto, choices).functions)
+        if bound_suppressions(proto):
+            proto.functions.append(suppression_function(opset_of(proto)))
         return proto
     parsed = parse(path, choices)
     parsed.proto.functions.extend(parsed.functions)

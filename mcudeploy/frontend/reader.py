@@ -11,6 +11,7 @@ from onnx import GraphProto, ModelProto, shape_inference
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.decompose.decompose import expand, inlined, require_finite
+from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions
 from mcudeploy.frontend.onnx.convert import (
     info_of,
     label_of,
@@ -47,6 +48,7 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
     Raises ModelError naming the fault, and UsageError for choices that do not fit it.
     """
     parsed = parse(path, choices)
+    bounded = bound_suppressions(parsed.proto)
     proto, notes = _sound(parsed.proto, path, choices.remaining_shapes)
     values = _infos(proto)
     if is_tflite(path):  # inference has added the values of the translation
@@ -62,7 +64,9 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
     plain, refusals = _expanded(proto)
     wholes = {entry.whole for entry in plain.entries.values()}
     return replace(
-        model_of(plain.proto, (*parsed.notes, *notes, *found.notes, *states.notes)),
+        model_of(
+            plain.proto, (*parsed.notes, *(it.note for it in bounded), *notes, *found.notes, *states.notes)
+        ),
         refusals={**parsed.refusals, **unrolled, **refusals},
         made=frozenset((_values(plain.proto.graph) | wholes) - own),
         entries=plain.entries,

@@ -14,6 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
 from mcudeploy.frontend.decompose import learned_rules, support_vector_rules
 from mcudeploy.frontend.decompose.attention_rules import attention
+from mcudeploy.frontend.decompose.box_rules import non_max_suppression
 from mcudeploy.frontend.decompose.conv_rules import conv_transpose
 from mcudeploy.frontend.decompose.ensemble_rules import tree_ensemble
 from mcudeploy.frontend.decompose.gelu_rules import fast_gelu, gelu, quick_gelu
@@ -72,6 +73,7 @@ from mcudeploy.frontend.decompose.sums_rules import (
     swapped,
 )
 from mcudeploy.frontend.decompose.volume_rules import conv, global_pool, pool
+from mcudeploy.frontend.onnx.bounded_rows import SUPPRESSION
 from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
 from mcudeploy.frontend.onnx.protos import ML_DOMAIN, ONNX_DOMAINS, constants_of, graphs_in, opset_of
@@ -203,6 +205,10 @@ ML_RULES: dict[str, Rule] = {
 """Rules for operators of the domain ai.onnx.ml."""
 
 
+OWN_RULES: dict[str, Rule] = {SUPPRESSION: non_max_suppression}
+"""Rules for nodes that stand for those of the file."""
+
+
 def require_finite(proto: ModelProto) -> None:
     """Raise ValueError if functions of the file are recursive or expand to more nodes than a microcontroller
     runs: onnx would expand all of them.
@@ -272,6 +278,7 @@ def expand(
     result.CopyFrom(proto)
     del result.graph.node[:]
     result.graph.node.extend(nodes)
+    result.graph.value_info.extend(facts.stated)
     imported = {entry.domain for entry in result.opset_import}
     if DOMAIN not in imported and any(node.domain == DOMAIN for node in nodes):
         result.opset_import.add(domain=DOMAIN, version=1)
@@ -307,6 +314,8 @@ def _rule(node: NodeProto) -> Rule | None:
         return MICROSOFT_RULES.get(node.op_type)
     if node.domain == ML_DOMAIN:
         return ML_RULES.get(node.op_type)
+    if node.domain == DOMAIN:
+        return OWN_RULES.get(node.op_type)
     return RULES.get(node.op_type) if node.domain in ONNX_DOMAINS else None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.constants import Constant, Quantized
 from mcudeploy.frontend.onnx.names import printable
@@ -22,7 +22,7 @@ _AXES_IN_INPUTS = 18
 class ModelFacts:
     """Facts about a model that rules read: `infos` of its values, its `constants` (rules add to them), those
     that are `dequantized`, and the names of values that are `read`. `whole` maps an integer value to the
-    float value with the same integers.
+    float value with the same integers. `stated`: values of nodes that inference does not know.
     """
 
     opset: int
@@ -31,6 +31,7 @@ class ModelFacts:
     dequantized: Mapping[str, Constant]
     read: frozenset[str]
     whole: dict[str, str] = field(default_factory=dict)
+    stated: list[ValueInfoProto] = field(default_factory=list)
 
 
 class Maker:
@@ -46,7 +47,7 @@ class Maker:
         self.label, self.stem = label, f"{next(filter(None, node.output), label)}/{node.op_type}"
         self.opset, self._infos, self._constants = facts.opset, facts.infos, facts.constants
         self._dequantized, self._read = facts.dequantized, facts.read
-        self.whole = facts.whole
+        self.whole, self._stated = facts.whole, facts.stated
 
     def input(self, position: int) -> str:
         """The name of an input, "" if it is left out."""
@@ -79,6 +80,11 @@ class Maker:
             self._folded.add(name)
         self.nodes.append(helper.make_node(op, inputs, [name], name=self.label, **attributes))
         return name
+
+    def state(self, name: str, dtype: Any, shape: Sequence[int]) -> None:
+        """State the type and shape of a value, for inference: it knows no nodes but ONNX's."""
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        self._stated.append(helper.make_tensor_value_info(name, kind, shape))
 
     def constant(self, value: ArrayLike, dtype: Any = np.float32) -> str:
         """Add a constant; return its name."""

@@ -142,7 +142,7 @@ WAYS_OUT: dict[str, str] = {
     "DynamicQuantizeLinear": "scales that are computed at run time are not supported; quantise with fixed "
     "ones: mcudeploy quantize, or onnxruntime.quantization.quantize_static",
     "NegativeLogLikelihoodLoss": _LOSS,
-    "NonMaxSuppression": f"{_DYNAMIC} boxes it keeps; {_END}",
+    "NonMaxSuppression": f"{_DYNAMIC} boxes it keeps, and it is in a loop or branch; {_END}",
     "NonZero": f"{_DYNAMIC} elements are not zero; {_END}",
     "SoftmaxCrossEntropyLoss": _LOSS,
     "Unique": f"{_DYNAMIC} elements differ; {_END}",

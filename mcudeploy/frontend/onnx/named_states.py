@@ -25,7 +25,7 @@ from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
-from mcudeploy.frontend.onnx.protos import constants_of, graphs_of, opset_of
+from mcudeploy.frontend.onnx.protos import constants_of, graphs_of, opset_of, unused_name
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.shapes import fix_inputs
 from mcudeploy.frontend.onnx.state_functions import LOAD, QUEUE, queue_attributes, state_functions
@@ -166,14 +166,6 @@ def _add_state(proto: ModelProto, known: Mapping[str, ValueInfoProto], name: str
     return _queued(graph, known, value, output) or _replaced(graph, value, output)
 
 
-def _unused(graph: GraphProto, wish: str) -> str:
-    names = {name for node in graph.node for name in (*node.input, *node.output)}
-    names |= {value.name for value in (*graph.input, *graph.output, *graph.initializer)}
-    while wish in names:
-        wish += "_"
-    return wish
-
-
 def _know(graph: GraphProto, name: str, kind: int, sizes: Sequence[int]) -> None:
     """State the shape of a value: inference does not know our nodes."""
     graph.value_info.append(helper.make_tensor_value_info(name, kind, sizes))
@@ -183,7 +175,7 @@ def _replaced(graph: GraphProto, value: ValueInfoProto, output: str) -> Kept:
     """Add a state that the run copies first and replaces at its end."""
     name, kind, sizes = value.name, value.type.tensor_type.elem_type, _sizes(value)
     before, copy, newest, after = (
-        _unused(graph, f"{name}_{part}") for part in ("before", "copy", "newest", "after")
+        unused_name(graph, f"{name}_{part}") for part in ("before", "copy", "newest", "after")
     )
     inner = _constant(graph, f"{name}_sizes", sizes)
     outer = _constant(graph, f"{name}_stored", [1, *sizes])
@@ -211,7 +203,7 @@ def _queue_node(newest: str, before: str, after: str, axis: int, rows: int) -> N
 
 
 def _constant(graph: GraphProto, wish: str, value: Sequence[int]) -> str:
-    name = _unused(graph, wish)
+    name = unused_name(graph, wish)
     graph.initializer.append(numpy_helper.from_array(np.array(value, np.int64), name))
     return name
 
@@ -239,7 +231,7 @@ def _queued(
     rows = _rows_left_out(graph, tail, axis, stored)
     if rows is None or stored[axis] != rows + sizes[axis] or rows > sizes[axis]:
         return None  # a state without the new rows is smaller
-    before = _unused(graph, f"{name}_before")
+    before = unused_name(graph, f"{name}_before")
     graph.input.append(helper.make_tensor_value_info(before, kind, stored))
     at = list(graph.node).index(joined)
     graph.node[at].CopyFrom(_queue_node(joined.input[1], before, whole, axis, rows))

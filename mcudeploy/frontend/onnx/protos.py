@@ -55,6 +55,15 @@ def constants_of(graph: GraphProto) -> dict[str, TensorProto]:
     return found
 
 
+def unused_name(graph: GraphProto, wish: str) -> str:
+    """The name that is wished for a value, or a longer one if the main graph has it."""
+    names = {name for node in graph.node for name in (*node.input, *node.output)}
+    names |= {value.name for value in (*graph.input, *graph.output, *graph.initializer)}
+    while wish in names:
+        wish += "_"
+    return wish
+
+
 def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]:
     """The nodes that these values depend on, in their present order, whatever it is."""
     makers: dict[str, list[NodeProto]] = {}

@@ -1,0 +1,147 @@
+"""NonMaxSuppression with a fixed number of rows, against ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from numpy.typing import NDArray
+from onnx_files import build, node, save
+
+from mcudeploy import onnx_backend
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import ModelError
+from mcudeploy.device.target import Target
+from mcudeploy.frontend import load
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.verify.samples import NamedArray
+from tests import reports
+
+Array = NDArray[Any]
+HOST, QUICK = Target(load_board("host")), Options(split=False)
+LIMITS = {"most": np.array([3]), "overlap": np.float32([0.3]), "least": np.float32([0.4])}
+
+
+def drawn(images: int, classes: int, count: int, seed: int = 1) -> dict[str, Array]:
+    """Boxes of two corners in any order, of which many overlap and some are equal, and scores with ties."""
+    rng = np.random.default_rng(seed)
+    boxes = rng.integers(0, 12, (images, count, 4)).astype(np.float32)
+    boxes[:, 1::5] = boxes[:, ::5][:, : boxes[:, 1::5].shape[1]]
+    scores = rng.integers(0, 9, (images, classes, count)).astype(np.float32) / np.float32(8)
+    return {"boxes": boxes, "scores": scores}
+
+
+def model_of(values: dict[str, Array], limits: dict[str, Array], **attributes: Any) -> onnx.ModelProto:
+    inputs = " ".join(name if name in limits else "-" for name in LIMITS)
+    nodes = [node("NonMaxSuppression", f"boxes scores {inputs}", "rows", **attributes)]
+    return build(nodes, values, ["rows"], limits, opset=attributes.pop("opset", 17))
+
+
+def returned(model: onnx.ModelProto, values: dict[str, Array]) -> Array:
+    """The rows that ONNX Runtime returns."""
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(["rows"], values)[0])
+
+
+def check(model: onnx.ModelProto, values: dict[str, Array], folder: Path) -> int:
+    """Run the model with these values, and compare all rows; return how many there are."""
+    path, wanted = save(model, folder), returned(model, values)
+    (rows, count) = load(path).outputs
+    padded = np.full(rows.shape, -1)
+    padded[: len(wanted)] = wanted
+    report = reports.run_model(
+        path,
+        HOST,
+        QUICK,
+        inputs=[NamedArray(name, value) for name, value in values.items()],
+        expected=[NamedArray("rows", padded), NamedArray("count", np.array([len(wanted)]))],
+    )
+    assert report["verified"], report["reason"]
+    assert count.name == "rows_count"
+    return len(wanted)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 20), (1, 3, 20), (2, 2, 12), (1, 2, 2)])
+@pytest.mark.parametrize("center", [0, 1])
+def test_rows_are_those_of_onnx_and_then_minus_one(shape: Any, center: int, tmp_path: Path) -> None:
+    """With fewer boxes than may be chosen as well."""
+    values = drawn(*shape)
+    assert check(model_of(values, LIMITS, center_point_box=center), values, tmp_path) > 0
+
+
+@pytest.mark.parametrize("left_out", [("least",), ("overlap",), ("least", "overlap")])
+def test_limits_that_are_left_out(left_out: tuple[str, ...], tmp_path: Path) -> None:
+    values = drawn(1, 2, 15)
+    limits = {name: value for name, value in LIMITS.items() if name not in left_out}
+    check(model_of(values, limits), values, tmp_path)
+
+
+def test_a_score_that_equals_the_limit_is_left_out(tmp_path: Path) -> None:
+    values = drawn(1, 1, 20)
+    limits = {**LIMITS, "least": np.float32([values["scores"].max()])}
+    assert check(model_of(values, limits), values, tmp_path) == 0
+
+
+@pytest.mark.parametrize("opset", [10, 11, 13])
+def test_older_operator_sets(opset: int, tmp_path: Path) -> None:
+    values = drawn(1, 2, 10)
+    inputs = "boxes scores most overlap least"
+    model = build([node("NonMaxSuppression", inputs, "rows")], values, ["rows"], LIMITS, opset=opset)
+    check(model, values, tmp_path)
+
+
+def test_boxes_of_a_detector(tmp_path: Path) -> None:
+    """Rows gathered by the numbers of boxes, where -1 is the last one; an open batch; inner nodes alone."""
+    values = drawn(1, 2, 10)
+    nodes = [
+        node("Sigmoid", "raw", "scores"),
+        node("NonMaxSuppression", "boxes scores most overlap least", "rows"),
+        node("Gather", "rows two", "number", axis=1),
+        node("Squeeze", "number one", "flat"),
+        node("Gather", "boxes flat", "chosen", axis=1),
+        node("Shape", "rows", "sizes"),
+        node("Gather", "sizes zero", "size", axis=0),
+        node("Cast", "size", "y", to=1),
+    ]
+    constants = {**LIMITS, "two": np.array([2]), "one": np.array([1]), "zero": np.array(0)}
+    given = {"boxes": values["boxes"], "raw": values["scores"] * 4 - 2}
+    model = build(nodes[:5], given, ["chosen"], constants)
+    for value in model.graph.input:
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+    path = save(model, tmp_path)
+    assert [(it.name, it.shape) for it in load(path).outputs] == [
+        ("chosen", (1, 6, 4)),
+        ("rows_count", (1,)),
+    ]
+    assert any("the others are -1" in note for note in load(path).notes)
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+
+
+def test_the_backend_returns_the_rows_that_are_counted() -> None:
+    values = drawn(1, 3, 20)
+    model = model_of(values, LIMITS)
+    (rows,) = onnx_backend.run_model(model, values)
+    np.testing.assert_array_equal(rows, returned(model, values))
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [({}, "max_output_boxes_per_class is 0"), ({"most": np.array([0])}, "max_output_boxes_per_class is 0")],
+)
+def test_no_boxes_are_wanted(limits: dict[str, Array], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as caught:
+        load(save(model_of(drawn(1, 1, 5), limits), tmp_path))
+    assert reason in caught.value.problems[0].reason
+
+
+def test_a_number_that_a_run_computes(tmp_path: Path) -> None:
+    values = {**drawn(1, 1, 5), "most": np.array([2])}
+    nodes = [node("NonMaxSuppression", "boxes scores most", "rows")]
+    with pytest.raises(ModelError) as caught:
+        load(save(build(nodes, values, ["rows"]), tmp_path))
+    assert "max_output_boxes_per_class must be constant" in caught.value.problems[0].reason
