@@ -23,6 +23,7 @@ from mcudeploy.frontend.tflite import (
     rearranging,
     recurrent,
     signal_operators,
+    spectra,
     svdf,
     upsampling,
     windows,
@@ -106,6 +107,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "RELU6": elementwise.clip,
     "RELU_0_TO_1": elementwise.clip,
     "RELU_N1_TO_1": elementwise.clip,
+    "RFFT2D": spectra.rfft2d,
     "RESHAPE": moving.reshape,
     "RESIZE_BILINEAR": filling.resize_bilinear,
     "RESIZE_NEAREST_NEIGHBOR": filling.resize_nearest,
@@ -270,6 +272,8 @@ def _translation(writer: Writer, operator: TfliteOperator) -> Translation | None
     if operator.custom:
         return CUSTOM.get(operator.op)
     numbers = (*(number for number in operator.inputs if number >= 0), *operator.outputs)
+    if any(number >= 0 and writer.numbered(number).kind == spectra.COMPLEX for number in operator.inputs):
+        return spectra.ON_COMPLEX.get(operator.op)
     if operator.op in INT16_TRANSLATIONS and any(is_int16(writer.numbered(number)) for number in numbers):
         return INT16_TRANSLATIONS[operator.op]
     return TRANSLATIONS.get(operator.op)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -325,3 +326,37 @@ def _(f: FlatFile) -> Any:
     b = f.constant(f.random.integers(-200, 200, 5), np.int32, scale=[0.005], zero_point=[0])
     f.operator("FULLY_CONNECTED", [x, w, b], y := f.int8(1, 5, scale=0.5), FusedActivationFunction=NONE)
     return [x], [y]
+
+
+def spectra() -> None:
+    for name, shape, lengths in (
+        ("", (3, 1, 32), (1, 32)),
+        ("-filled", (2, 3, 24), (4, 32)),
+        ("-cut", (2, 5, 40), (2, 16)),
+    ):
+        rows, bins = lengths[0], lengths[1] // 2 + 1
+        made = (*shape[:-2], rows, bins)
+
+        def transform(f: FlatFile, args: Any = (shape, lengths, made)) -> Any:
+            shape, lengths, made = args
+            x, size = f.add(*shape), f.constant(lengths)
+            f.operator("RFFT2D", [x, size], spectrum := f.add(*made, kind="COMPLEX64"))
+            flat = f.add(prod(made), kind="COMPLEX64")
+            f.operator("RESHAPE", [spectrum, f.constant([prod(made)])], flat)
+            f.operator("COMPLEX_ABS", [flat], y := f.add(prod(made)))
+            return [x], [y]
+
+        case("RFFT2D", f"float{name}", oracle=False)(transform)
+
+    for op in ("REAL", "IMAG"):
+
+        def part(f: FlatFile, op: str = op) -> Any:
+            x = f.add(2, 1, 16)
+            f.operator("RFFT2D", [x, f.constant([1, 16])], spectrum := f.add(2, 1, 9, kind="COMPLEX64"))
+            f.operator(op, [spectrum], y := f.add(2, 1, 9))
+            return [x], [y]
+
+        case(op, FLOAT, oracle=False)(part)
+
+
+spectra()
