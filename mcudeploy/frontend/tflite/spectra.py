@@ -1,4 +1,4 @@
-"""RFFT2D and operators on its complex values, which are floats here: real and imaginary parts on a last axis."""
+"""RFFT2D and operators on its complex values: floats here, whose last axis has real and imaginary parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PARTS = ("REAL", "IMAG")
 
 
 def rfft2d(writer: Writer, operator: TfliteOperator) -> None:
-    """Transform the last two axes of real numbers, cut or filled with zeros to the lengths of the second input.
+    """Transform the last two axes of real numbers, cut or filled with zeros to lengths.
 
     Along the last axis one side of the spectrum is computed; the first of both axes mostly has one row.
     """
