@@ -142,3 +142,23 @@ def test_a_function_that_calls_itself_is_refused(tmp_path: Path) -> None:
     body = [helper.make_node("F", ["a"], ["b"], domain="own")]
     with pytest.raises(ModelError, match="F calls itself"):
         load(save(with_functions("F", [function("F", body)]), tmp_path))
+
+
+def test_the_mask_of_an_old_dropout_is_left_out(tmp_path: Path) -> None:
+    """The file states floats for it, where opset 13 has truth values; nothing reads it."""
+    model = model_of(node("Dropout", "x", "d mask"), node("Relu", "d", "y"), opset=9)
+    model.graph.value_info.append(helper.make_tensor_value_info("mask", 1, X.shape))
+    assert_same(save(model, tmp_path), {"x": X})
+
+
+def test_axes_of_a_reduction_may_be_computed_from_constants(tmp_path: Path) -> None:
+    nodes = (
+        node("Shape", "x", "sizes"),
+        node("Constant", "", "two", value=helper.make_tensor("v", 7, [1], [2])),
+        node("Div", "sizes sizes", "ones"),
+        node("ReduceSum", "ones", "four", keepdims=1),
+        node("Sub", "four two", "axes"),
+        node("ReduceMean", "x axes", "m", keepdims=1),
+        node("Sub", "x m", "y"),
+    )
+    assert_same(save(model_of(*nodes, opset=18), tmp_path), {"x": X})

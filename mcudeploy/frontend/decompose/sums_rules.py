@@ -90,6 +90,8 @@ def _groups_of_axes(node: NodeProto, make: Maker) -> bool:
     """Split a reduction over non-adjacent axes, such as [0, 2] of four, into one reduction for each group of
     adjacent axes. Fewer groups are one kernel.
     """
+    if make.input(1) and make.known(make.input(1)) is None:
+        return False  # it may be folded later
     shape, axes = make.shape(node.input[0]), _axes(make)
     if shape is None or not axes:
         return False

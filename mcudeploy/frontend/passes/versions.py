@@ -34,6 +34,7 @@ def modern(proto: ModelProto) -> ModelProto:
     try:
         converted = version_converter.convert_version(_set_aside(proto), _LOWERED_FROM)
         _resized(converted)
+        _drop_masks(converted)
         converted.ir_version = max(converted.ir_version, _INITIALIZERS_ALONE)
         return converted
     except (RuntimeError, ValueError, TypeError, IndexError, MemoryError, ConvertError) as fault:
@@ -89,6 +90,20 @@ def _resized(proto: ModelProto) -> None:
     kept = [entry for entry in proto.opset_import if entry.domain != _ASIDE]
     del proto.opset_import[:]
     proto.opset_import.extend(kept)
+
+
+def _drop_masks(proto: ModelProto) -> None:
+    """Remove the masks of Dropout that nothing reads: the file has floats, and newer versions bool."""
+    graph = proto.graph
+    read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
+    dropped = set[str]()
+    for node in graph.node:
+        if node.op_type == "Dropout" and node.domain in ONNX_DOMAINS and read.isdisjoint(node.output[1:]):
+            dropped.update(node.output[1:])
+            del node.output[1:]
+    kept = [value for value in graph.value_info if value.name not in dropped]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
 
 
 def version_notes(proto: ModelProto) -> tuple[str, ...]:
