@@ -178,7 +178,8 @@ def _main(model: str, inputs: str, outputs: str) -> None:
         for place, value in zip(places, values, strict=True):
             interpreter.set_tensor(place["index"], value)
         interpreter.invoke()
-        results.append([interpreter.get_tensor(it["index"]) for it in interpreter.get_output_details()])
+        numbers = dict.fromkeys(it["index"] for it in interpreter.get_output_details())  # some stand twice
+        results.append([interpreter.get_tensor(number) for number in numbers])
     write_runs(outputs, results)
 
 

@@ -137,9 +137,18 @@ def _stored_filling(builder: Builder, value: OnnxValue, filling: float) -> float
 def _pad(
     builder: Builder, node: Node, value: OnnxValue, amounts: tuple[int, ...], filling: float
 ) -> OnnxValue:
+    """Pad all axes at once, or one axis after the other if they are not dimensions of one stored shape."""
     rank = value.index.ndim
     padded = [axis for axis in range(rank) if amounts[axis] or amounts[axis + rank]]
-    shape, dimensions = dimensions_of(builder, value, padded)
+    try:
+        shape, dimensions = dimensions_of(builder, value, padded)
+    except Unsupported:
+        if len(padded) == 1:
+            raise
+        for axis in padded:
+            own = tuple(amount if at % rank == axis else 0 for at, amount in enumerate(amounts))
+            value = _pad(builder, node, value, own, filling)
+        return value
     before, after = [0, 0, 0], [0, 0, 0]
     for axis, dimension in zip(padded, dimensions, strict=True):
         before[dimension], after[dimension] = amounts[axis], amounts[axis + rank]

@@ -116,8 +116,8 @@ def leaky_relu(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def prelu(writer: Writer, operator: TfliteOperator) -> None:
-    """PRELU. A quantised image is the sum of its positive part and its negative part times the channel's
-    slope.
+    """PRELU. A quantised image is the sum of its positive part and its negative part times the slopes: one
+    for each channel or, as Keras makes them, for each element.
 
     Both are rounded to the result's scale; as one of them is zero, the sum is exact.
     """
@@ -125,21 +125,23 @@ def prelu(writer: Writer, operator: TfliteOperator) -> None:
     if image.kind == "FLOAT32":
         writer.finish(result, writer.node("PRelu", [writer.real(image), writer.real(slopes)]))
         return
+    if slopes.data is None or np.broadcast_shapes(image.shape, slopes.shape) != image.shape:
+        raise Unsupported(f"its slopes {list(slopes.shape)} must be constants that fit {list(image.shape)}")
     channels = image.shape[-1] if image.shape else 0
-    if slopes.data is None or slopes.elements != channels or slopes.shape[-1] != channels:
-        raise Unsupported(
-            f"its slopes {list(slopes.shape)} must be constants, one for each of {channels} channels"
-        )
+    by_channel = slopes.elements == channels == slopes.shape[-1] and len(image.shape) == 4
     zero = writer.constant(np.array(0, np.float32))
-    name = writer.image(image)
+    name = writer.image(image) if by_channel else writer.real(image)
     above = writer.node("Relu", [name], main=False)
-    below = writer.node("Clip", [name, "", zero], main=False)
-    below = writer.as_stored(below, image)
-    ones, zeros = (writer.constant(np.full(channels, value, np.float32)) for value in (1, 0))
-    factors = [writer.constant(reals(slopes).reshape(-1)), zeros, zeros, ones]
-    below = writer.node("BatchNormalization", [below, *factors], main=False, epsilon=0.0)
+    below = writer.as_stored(writer.node("Clip", [name, "", zero], main=False), image)
+    if by_channel:
+        ones, zeros = (writer.constant(np.full(channels, value, np.float32)) for value in (1, 0))
+        factors = [writer.constant(reals(slopes).reshape(-1)), zeros, zeros, ones]
+        below = writer.node("BatchNormalization", [below, *factors], main=False, epsilon=0.0)
+    else:
+        below = writer.node("Mul", [below, writer.real(slopes)], main=False)
     above, below = writer.as_stored(above, result), writer.as_stored(below, result)
-    writer.finish(result, writer.channels_last(writer.node("Add", [above, below])))
+    made = writer.node("Add", [above, below])
+    writer.finish(result, writer.channels_last(made) if by_channel else made)
 
 
 def extremum(writer: Writer, operator: TfliteOperator) -> None:

@@ -68,6 +68,17 @@ def contents_of(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Conte
         ) from fault
 
 
+def _without_repetitions(main: Contents) -> Contents:
+    """Keep each output once, with a note: a program has it once."""
+    outputs = tuple(dict.fromkeys(main.outputs))
+    repeated = sorted({number for number in outputs if main.outputs.count(number) > 1})
+    notes = tuple(
+        f"output {main.tensors[number].label} stands several times in the file, and once in the program"
+        for number in repeated
+    )
+    return replace(main, outputs=outputs, notes=(*main.notes, *notes))
+
+
 class _TfliteFile:
     """A file that is being read; `_left` is the number of elements that may still be read."""
 
@@ -80,12 +91,12 @@ class _TfliteFile:
     def contents(self, shapes: Shapes) -> Contents:
         if self._model.SubgraphsLength() < 1:
             raise self._fault("it has no subgraph")
-        main = self._subgraph(0)
+        main = _without_repetitions(self._subgraph(0))
         for number in main.inputs:
             if main.tensors[number].name not in shapes:
                 self._require_fixed(self._model.Subgraphs(0).Tensors(number), main.tensors[number])
         numbers = {it.integer(CALLS[it.op]) for it in main.operators if it.op in CALLS}
-        called = {number: self._subgraph(number) for number in sorted(numbers)}
+        called = {number: self._inner(number) for number in sorted(numbers)}
         return replace(main, called=called, bodies=self._bodies(main))
 
     def _bodies(self, main: Contents) -> dict[int, Contents]:
@@ -96,7 +107,7 @@ class _TfliteFile:
             for operator in waiting.pop().operators:
                 numbers = {int(operator.options[name]) for name in _BODIES if name in operator.options}
                 for number in sorted(numbers - bodies.keys()):
-                    bodies[number] = self._subgraph(number)
+                    bodies[number] = self._inner(number)
                     waiting.append(bodies[number])
         return bodies
 
@@ -118,12 +129,18 @@ class _TfliteFile:
             strange = [number for number in numbers if not least <= number < len(tensors)]
             if strange:
                 raise self._fault(f"{what} name tensor {strange[0]}; it has {len(tensors)} tensors")
-        for numbers, what in ((inputs, "inputs"), (outputs, "outputs")):
-            if len(set(numbers)) != len(numbers):
-                raise self._fault(f"a tensor stands twice among its {what}")
+        if len(set(inputs)) != len(inputs):
+            raise self._fault("a tensor stands twice among its inputs")
         is_open = any(self._is_open(graph.Tensors(at)) for at in range(graph.TensorsLength()))
         name = self._text(graph.Name()) or "main"
         return Contents(name, tensors, operators, inputs, outputs, is_open=is_open)
+
+    def _inner(self, number: int) -> Contents:
+        """A subgraph that another one runs."""
+        found = self._subgraph(number)
+        if len(set(found.outputs)) != len(found.outputs):
+            raise self._fault("a tensor stands twice among the outputs of an inner subgraph")
+        return found
 
     def _is_open(self, table: Any) -> bool:
         return any(size < 0 for size in self._integers(table, "ShapeSignature"))

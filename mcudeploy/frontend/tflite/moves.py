@@ -60,7 +60,7 @@ def concatenation(writer: Writer, operator: TfliteOperator) -> None:
     """CONCATENATION: inputs are requantised if their scale differs from the result's."""
     sources = [writer.input(operator, position) for position in range(len(operator.inputs))]
     result, axis, bounds = writer.output(operator), operator.integer("Axis"), fused(operator)
-    if result.kind in ("INT16", "INT32") and result.scales is None and bounds is None:
+    if result.kind in ("INT8", "INT16", "INT32") and result.scales is None and bounds is None:
         writer.keep(result, _concatenated_integers(writer, sources, result, axis))
         return
     names = [writer.real(source) for source in sources]

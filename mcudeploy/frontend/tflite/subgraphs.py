@@ -41,7 +41,9 @@ def flattened(contents: Contents) -> Contents:
         draft.add(operator, 0)
     numbered = (replace(each, index=at) for at, each in enumerate(draft.operators))
     operators = tuple(numbered)
-    return replace(contents, tensors=tuple(draft.tensors), operators=operators, notes=tuple(draft.notes))
+    return replace(
+        contents, tensors=tuple(draft.tensors), operators=operators, notes=(*contents.notes, *draft.notes)
+    )
 
 
 @dataclass(slots=True)

@@ -360,3 +360,31 @@ def spectra() -> None:
 
 
 spectra()
+
+
+@case("CONCATENATION", "plain int8", lsb=0, oracle=False)
+def _(f: FlatFile) -> Any:
+    a, b = (f.add(1, size, kind="INT8") for size in (5, 3))
+    f.operator("CONCATENATION", [a, b], y := f.add(1, 8, kind="INT8"), Axis=1)
+    return [a, b], [y]
+
+
+for slopes in ((4, 4, 6), (4, 4, 1), (4, 1, 6)):
+
+    @case("PRELU", f"int8 {slopes}", oracle=False)
+    def _(f: FlatFile, shape: Any = slopes) -> Any:
+        x = f.int8(1, 4, 4, 6)
+        slope = f.constant(f.random.integers(-50, 128, shape), np.int8, scale=[0.002], zero_point=[3])
+        f.operator("PRELU", [x, slope], y := f.int8(1, 4, 4, 6, scale=0.04, zero=-40))
+        return [x], [y]
+
+
+for shape in ((1, 2, 4, 5, 3), (1, 1, 1, 1, 1)):
+
+    @case("PAD", f"three axes of {shape}", lsb=0, oracle=False)
+    def _(f: FlatFile, shape: Any = shape) -> Any:
+        x = f.int8(*shape)
+        amounts = np.array([[0, 0], [1, 1], [1, 2], [3, 0], [0, 0]], np.int32)
+        made = [size + sum(more) for size, more in zip(shape, amounts.tolist(), strict=True)]
+        f.operator("PAD", [x, f.constant(amounts)], y := f.int8(*made))
+        return [x], [y]

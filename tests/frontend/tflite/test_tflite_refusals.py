@@ -232,7 +232,7 @@ def test_order_and_makers(tmp_path: Path) -> None:
     assert "is never made" in fault(f.content([x], [a]), tmp_path)
     f.operators *= 2
     assert "exists already" in fault(f.content([x], [y]), tmp_path)
-    assert "twice among its outputs" in fault(f.content([x], [y, y]), tmp_path)
+    assert "twice among its inputs" in fault(f.content([x, x], [y]), tmp_path)
 
 
 def test_shapes_that_no_memory_holds(tmp_path: Path) -> None:
