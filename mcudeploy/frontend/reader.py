@@ -31,7 +31,7 @@ from mcudeploy.frontend.parsing import is_tflite, parse
 from mcudeploy.frontend.passes.batches import Single, by_entry
 from mcudeploy.frontend.passes.control import flattened, is_control
 from mcudeploy.frontend.passes.element_types import Typed, typed
-from mcudeploy.frontend.passes.folding import Folder
+from mcudeploy.frontend.passes.folding import Folder, with_small_constants
 from mcudeploy.frontend.passes.sparse import write_out
 from mcudeploy.frontend.passes.versions import drop_equal_versions, modern, require_versions, version_notes
 
@@ -186,13 +186,18 @@ def _expanded(plain: ModelProto) -> tuple[Single, dict[str, str]]:
     by label, why nodes remain.
     """
     require_all_bounded(_infos(plain))
-    expanded, refusals = plain, dict[str, str]()
+    expanded, refusals, folded_with = plain, dict[str, str](), dict[str, str]()
     for _ in range(_MOST_ROUNDS):  # rules need shapes that follow from what other rules write
         before = refusals
         made, refusals = expand(expanded, opset_of(expanded), _infos(expanded))
         expanded = expanded if made is expanded else _checked(made)
-        if not refusals or refusals == before:
+        if not refusals:
             break
+        if refusals == before:  # sizes may follow from constants that nodes compute
+            if refusals == folded_with:
+                break
+            expanded = _checked(with_small_constants(expanded, model_of(expanded, ())))
+            folded_with = refusals
     single = by_entry(expanded, _infos(expanded))
     if single.proto is expanded:
         return single, refusals

@@ -25,6 +25,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
+from mcudeploy.frontend.tflite.operator_options import BIAS_TYPE
 from mcudeploy.ir.graph import Graph, GraphIO
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.ops.requantize import dequantize
@@ -104,12 +105,16 @@ def _unable(contents: Contents, operator: TfliteOperator) -> str:
     tensors = contents.tensors
     if operator.op == "SVDF" and tensors[operator.inputs[4]].kind == "INT8":
         return "it takes states of SVDF for int16, and these are int8"
-    if operator.op != "BATCH_MATMUL" or tensors[operator.inputs[0]].kind not in ("INT8", "INT16"):
-        return ""
-    scales = tensors[operator.inputs[1]].scales
-    if scales is None or scales.single:
-        return ""
-    return "it multiplies by 0 where constants of BATCH_MATMUL have a scale for each channel"
+    kind = tensors[operator.inputs[0]].kind if operator.inputs else ""
+    if operator.op == "BATCH_MATMUL" and kind in ("INT8", "INT16"):
+        scales = tensors[operator.inputs[1]].scales
+        if scales is not None and not scales.single:
+            return "it multiplies by 0 where constants of BATCH_MATMUL have a scale for each channel"
+    if BIAS_TYPE in operator.options and not operator.options[BIAS_TYPE]:
+        kinds = [tensors[number].kind for number in operator.inputs if number >= 0]
+        if "INT16" in kinds and kinds[-1] == "INT32" and len(kinds) > 2:
+            return "it reads a bias of int32 as int64 where a file does not state its type, as older ones"
+    return ""
 
 
 def as_in_file(border: GraphIO, values: Array) -> Array:

@@ -147,3 +147,31 @@ def test_outputs_without_a_shape(tmp_path: Path) -> None:
     model = sequence(5)
     model.graph.output[0].type.tensor_type.ClearField("shape")
     assert load(save(model, tmp_path)).outputs[0].shape == (1, 5, 8)
+
+
+def test_a_stated_output_that_contradicts_is_what_the_nodes_make(tmp_path: Path) -> None:
+    """With an open batch, of another size or rank, as skl2onnx states it."""
+    for stated in (["batch", 10], ["batch"]):
+        model = build([node("MatMul", "x w", "y")], {"x": np.zeros((1, 8), np.float32)}, ["y"], {"w": W})
+        for value, sizes in ((model.graph.input[0], ["batch", 8]), (model.graph.output[0], stated)):
+            kind = value.type.tensor_type.elem_type
+            value.CopyFrom(onnx.helper.make_tensor_value_info(value.name, kind, sizes))
+        (output,) = load(save(model, tmp_path)).outputs
+        assert output.shape == (1, 8)
+
+
+def test_rules_read_shapes_that_follow_from_computed_constants(tmp_path: Path) -> None:
+    """The matrix of a product with a vector has sizes that nodes compute."""
+    nodes = [
+        node("Shape", "x", "sizes"),
+        node("Div", "sizes two", "half"),
+        node("Concat", "half minus", "wanted", axis=0),
+        node("Reshape", "x wanted", "rows"),
+        node("MatMul", "rows v", "y"),
+    ]
+    constants = {"two": np.array([2]), "minus": np.array([-1]), "v": np.ones(2, np.float32)}
+    model = build(nodes, {"x": np.zeros(8, np.float32)}, ["y"], constants)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    del model.graph.value_info[:]
+    (output,) = load(save(model, tmp_path)).outputs
+    assert output.shape == (4,)

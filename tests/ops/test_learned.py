@@ -226,6 +226,76 @@ def test_norms(norm: str) -> None:
     check_against_onnx(model, given)
 
 
+@pytest.mark.parametrize("missing", [np.nan, 2.0])
+@pytest.mark.parametrize("count", [1, WIDTH])
+def test_missing_values_are_filled(missing: float, count: int) -> None:
+    output = [("y", TensorProto.FLOAT, (ROWS, WIDTH))]
+    filling = [float(at) / 4 for at in range(count)]
+    model = model_of("Imputer", output, imputed_value_floats=filling, replaced_value_float=missing)
+    given = values(model, 5)
+    given["x"][1, 2] = given["x"][3] = missing
+    check_against_onnx(model, given)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int64])
+def test_categories_become_columns(kind: type) -> None:
+    output = [("y", TensorProto.FLOAT, (ROWS, WIDTH, 3))]
+    model = model_of("OneHotEncoder", output, cats_int64s=[3, 1, 0], zeros=1)
+    model.graph.input[0].type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    check_against_onnx(model, {"x": np.random.default_rng(1).integers(0, 5, (ROWS, WIDTH)).astype(kind)})
+
+
+@pytest.mark.parametrize(
+    ("keys", "results"),
+    [(np.int64, np.float32), (np.float32, np.int64), (np.int64, np.int64), (np.float32, np.float32)],
+)
+def test_numbers_are_encoded(keys: type, results: type) -> None:
+    names = {np.int64: "int64s", np.float32: "floats"}
+    numbers: dict[str, Any] = {f"keys_{names[keys]}": np.array([1, 4, 2], keys).tolist()}
+    numbers[f"values_{names[results]}"] = np.array([7, 8, 9], results).tolist()
+    numbers |= {"default_int64": -5, "default_float": -2.5}
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(results))
+    model = model_of("LabelEncoder", [("y", kind, (ROWS, WIDTH))], **numbers)
+    model.graph.input[0].type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(keys))
+    check_against_onnx(model, {"x": np.random.default_rng(1).integers(0, 6, (ROWS, WIDTH)).astype(keys)})
+
+
+def test_columns_are_joined() -> None:
+    item = helper.make_node(
+        "FeatureVectorizer", ["x", "n"], ["y"], domain="ai.onnx.ml", inputdimensions=[5, 2]
+    )
+    inputs = [("x", TensorProto.FLOAT, (ROWS, 5)), ("n", TensorProto.FLOAT, (ROWS, 2))]
+    graph = helper.make_graph(
+        [item],
+        "joined",
+        [helper.make_tensor_value_info(*each) for each in inputs],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (ROWS, 7))],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    rng = np.random.default_rng(2)
+    check_against_onnx(model, {"x": normal(rng, (ROWS, 5)), "n": normal(rng, (ROWS, 2))})
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "reason"),
+    [
+        ("OneHotEncoder", {"cats_strings": ["a", "b"]}, "its categories are texts"),
+        ("OneHotEncoder", {"cats_int64s": [1], "zeros": 0}, "zeros=0 is not supported"),
+        ("LabelEncoder", {"keys_floats": [1.0], "values_strings": ["a"]}, "its values are texts"),
+        ("Imputer", {"imputed_value_floats": [1.0, 2.0]}, "its values do not fit 5 columns"),
+    ],
+)
+def test_columns_that_are_refused(op: str, attributes: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    kind = TensorProto.STRING if "values_strings" in attributes else TensorProto.FLOAT
+    model = model_of(op, [("y", kind, None)], **attributes)
+    path = tmp_path / "columns.onnx"
+    onnx.save(model, path)
+    with pytest.raises(ModelError) as caught:
+        load(path)
+    assert reason in caught.value.problems[0].reason
+
+
 @pytest.mark.parametrize("count", [1, WIDTH])
 def test_scales_and_thresholds(count: int) -> None:
     output = [("y", TensorProto.FLOAT, (ROWS, WIDTH))]
@@ -296,7 +366,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     facts["nodes_modes"][0] = "BRANCH_MEMBER"
     model = classifier("TreeEnsembleClassifier", 3, classlabels_int64s=[0, 1, 2], **facts)
     assert "BRANCH_MEMBER" in refusal(model, tmp_path)
-    model = model_of("FeatureVectorizer", [("y", TensorProto.FLOAT, (ROWS, WIDTH))])
+    texts = {"cats_int64s": [1], "cats_strings": ["a"]}
+    model = model_of("CategoryMapper", [("y", TensorProto.STRING, (ROWS, WIDTH))], **texts)
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
     assert "hummingbird-ml" in refusal(model, tmp_path)
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
-from mcudeploy.frontend.decompose import learned_rules, support_vector_rules
+from mcudeploy.frontend.decompose import column_rules, learned_rules, support_vector_rules
 from mcudeploy.frontend.decompose.attention_rules import attention
 from mcudeploy.frontend.decompose.box_rules import non_max_suppression
 from mcudeploy.frontend.decompose.conv_rules import conv_transpose
@@ -192,9 +192,13 @@ MICROSOFT_RULES: dict[str, Rule] = {
 ML_RULES: dict[str, Rule] = {
     "ArrayFeatureExtractor": learned_rules.feature_extractor,
     "Binarizer": learned_rules.binarizer,
+    "FeatureVectorizer": column_rules.feature_vectorizer,
+    "Imputer": column_rules.imputer,
+    "LabelEncoder": column_rules.label_encoder,
     "LinearClassifier": learned_rules.linear_classifier,
     "LinearRegressor": learned_rules.linear_regressor,
     "Normalizer": learned_rules.normalizer,
+    "OneHotEncoder": column_rules.one_hot_encoder,
     "Scaler": learned_rules.scaler,
     "SVMClassifier": support_vector_rules.svm_classifier,
     "SVMRegressor": support_vector_rules.svm_regressor,
@@ -278,7 +282,9 @@ def expand(
     result.CopyFrom(proto)
     del result.graph.node[:]
     result.graph.node.extend(nodes)
-    result.graph.value_info.extend(facts.stated)
+    stated = {value.name: value for value in (*result.graph.value_info, *facts.stated)}
+    del result.graph.value_info[:]
+    result.graph.value_info.extend(stated.values())
     imported = {entry.domain for entry in result.opset_import}
     if DOMAIN not in imported and any(node.domain == DOMAIN for node in nodes):
         result.opset_import.add(domain=DOMAIN, version=1)

@@ -102,6 +102,9 @@ def tree_regressor(node: NodeProto, make: Maker) -> bool:
     make.require_float()
     _require_lists(make)
     if how == "SUM" and transform == "NONE" and not any(base):
+        if not make.shape(node.output[0]):
+            rows = make.sizes(node.input[0])[0]
+            make.state(node.output[0], np.float32, (rows, make.integer("n_targets", 1)))
         return False
     if how == "AVERAGE":
         trees = len(set(attributes["nodes_treeids"]))

@@ -35,6 +35,8 @@ class Term:
 def matmul(node: NodeProto, make: Maker) -> bool:
     """Replace products that lowering lacks: vectors, repeated matrices, and batches of constant matrices."""
     a, b = make.shape(node.input[0]), make.shape(node.input[1])
+    if 1 in (len(a or ()), len(b or ())):  # a vector: the shape of the other one may follow later
+        a, b = make.sizes(node.input[0]), make.sizes(node.input[1])
     if a is None or b is None or _is_plain(make, a, b):
         return False
     lead = _DOTS[: max(len(a), len(b), 2) - 2]

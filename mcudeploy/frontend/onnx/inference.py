@@ -12,6 +12,7 @@ from onnx import ModelProto, NodeProto, ValueInfoProto, helper, shape_inference
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS
+from mcudeploy.frontend.onnx.rounding import TRANSLATOR
 from mcudeploy.frontend.onnx.windows import window_count
 
 _POOLS = frozenset({"AveragePool", "MaxPool"})
@@ -21,12 +22,12 @@ def inferred(proto: ModelProto) -> ModelProto:
     """Infer the shapes of all values. Raises the errors of onnx for nodes that do not fit."""
     twin = _without_late_windows(proto)
     try:
-        result = shape_inference.infer_shapes(twin, check_type=True, strict_mode=True)
+        result = _strictly(twin)
     except shape_inference.InferenceError:
-        agreed = None if _is_translated(proto) else _by_nodes(twin)
-        if agreed is None:
+        if _is_translated(proto):
             raise
-        result = agreed
+        agreed = _by_nodes(twin)
+        result = _strictly(_bare(twin)) if agreed is None else agreed
     if twin is not proto:
         del result.graph.node[:]
         result.graph.node.extend(proto.graph.node)
@@ -35,7 +36,7 @@ def inferred(proto: ModelProto) -> ModelProto:
 
 def _is_translated(proto: ModelProto) -> bool:
     """Whether the model was a .tflite file, whose nodes were written for the stated shapes."""
-    return any(entry.domain == "tflite" for entry in proto.opset_import)
+    return bool(proto.producer_name == TRANSLATOR)
 
 
 def _by_nodes(proto: ModelProto) -> ModelProto | None:
@@ -46,13 +47,28 @@ def _by_nodes(proto: ModelProto) -> ModelProto | None:
     wrong = [
         value
         for value in (*result.graph.value_info, *result.graph.output)
-        if value.name in found and (_size(value) or found[value.name]) != found[value.name]
+        if value.name in found and _contradicts(value, found[value.name])
     ]
     if not wrong:
         return None
     for value in wrong:
         value.type.tensor_type.ClearField("shape")
-    return shape_inference.infer_shapes(result, check_type=True, strict_mode=True)
+    return _strictly(result)
+
+
+def _strictly(proto: ModelProto) -> ModelProto:
+    return shape_inference.infer_shapes(proto, check_type=True, strict_mode=True)
+
+
+def _contradicts(value: ValueInfoProto, size: Sequence[int]) -> bool:
+    """Whether a stated shape, some of whose sizes may be open, differs from an inferred one."""
+    kind = value.type.tensor_type
+    if not kind.HasField("shape"):
+        return False
+    stated = [item.dim_value if item.HasField("dim_value") else None for item in kind.shape.dim]
+    return len(stated) != len(size) or any(
+        own not in (None, wanted) for own, wanted in zip(stated, size, strict=True)
+    )
 
 
 def _bare(proto: ModelProto) -> ModelProto:

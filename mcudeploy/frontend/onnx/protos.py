@@ -13,8 +13,8 @@ ML_DOMAIN = "ai.onnx.ml"
 """The domain of classical machine learning, as skl2onnx writes it."""
 
 DOMAIN_WAYS_OUT = {
-    ML_DOMAIN: "of this domain, trees, linear models, support vectors, Scaler, Normalizer and Binarizer are "
-    "supported; hummingbird-ml converts other models to tensor operators"
+    ML_DOMAIN: "of this domain, trees, linear models, support vectors, scalers and encoders of numbers "
+    "are supported; hummingbird-ml converts other models to tensor operators"
 }
 """Ways out for operators of unsupported domains."""
 

@@ -17,6 +17,8 @@ from mcudeploy.ops.pool import Ties
 
 DOMAIN = "tflite"
 """Domain of nodes that ONNX lacks or rounds otherwise."""
+TRANSLATOR = "mcudeploy, of a .tflite file"
+"""Producer of models that were .tflite files."""
 _OPSET = 17
 
 

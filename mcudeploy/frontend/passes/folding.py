@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
+from onnx import ModelProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.convert import info_of
@@ -243,6 +243,37 @@ def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
         infos[name] = Info(name, constant.shape, str(constant.value.dtype))
     notes = (*model.notes, _blocked_note(folder.blocked)) if folder.blocked else model.notes
     return replace(model, nodes=tuple(kept), constants=folder.constants, infos=infos, notes=notes), reasons
+
+
+def with_small_constants(proto: ModelProto, model: OnnxModel) -> ModelProto:
+    """Replace nodes of constant results by these, and state the shapes that follow: rules read both.
+
+    `model` is the same model. Constants of many elements stay as they are, to be folded later.
+    """
+    folded, _ = fold(model)
+    result = ModelProto()
+    result.CopyFrom(proto)
+    del result.graph.node[:], result.graph.value_info[:]
+    borders = {value.name for value in (*proto.graph.input, *proto.graph.output)}
+    infos = {value.name: value for value in proto.graph.value_info}
+    for node in proto.graph.node:
+        names = [name for name in node.output if name]
+        found = [folded.constants.get(name) for name in names]
+        small = [it for it in found if it is not None and it.value.size <= _SHAPE_LIKE_ELEMENTS]
+        if node.op_type != "Constant" and len(small) == len(names) and borders.isdisjoint(names):
+            result.graph.initializer.extend(
+                numpy_helper.from_array(np.asarray(it.value), name)
+                for name, it in zip(names, small, strict=True)
+            )
+            continue
+        result.graph.node.append(node)
+        for name in names:
+            info = folded.infos.get(name)
+            if name not in borders and info is not None and info.shape is not None:
+                kind = helper.np_dtype_to_tensor_dtype(np.dtype(info.dtype))
+                infos[name] = helper.make_tensor_value_info(name, kind, info.shape)
+    result.graph.value_info.extend(infos.values())
+    return result
 
 
 def _blocked_note(elements: int) -> str:

@@ -8,6 +8,8 @@ _DILATIONS = ("DilationHFactor", "DilationWFactor")
 _POOL = ("Pool2DOptions", (*_STRIDES, "FilterHeight", "FilterWidth", _FUSED))
 _REDUCER = ("ReducerOptions", ("KeepDims",))
 _RESIZE = ("AlignCorners", "HalfPixelCenters")
+BIAS_TYPE = "QuantizedBiasType"
+"""The option with the type of a bias beside int16 activations, 0 in files of older converters."""
 
 OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ADD": ("AddOptions", (_FUSED, "PotScaleInt16")),
@@ -18,12 +20,12 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "CALL": ("CallOptions", ("Subgraph",)),
     "CALL_ONCE": ("CallOnceOptions", ("InitSubgraphIndex",)),
     "CONCATENATION": ("ConcatenationOptions", ("Axis", _FUSED)),
-    "CONV_2D": ("Conv2DOptions", (*_STRIDES, *_DILATIONS, _FUSED)),
+    "CONV_2D": ("Conv2DOptions", (*_STRIDES, *_DILATIONS, _FUSED, BIAS_TYPE)),
     "CUMSUM": ("CumsumOptions", ("Exclusive", "Reverse")),
     "DEPTH_TO_SPACE": ("DepthToSpaceOptions", ("BlockSize",)),
     "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", (*_STRIDES, *_DILATIONS, "DepthMultiplier", _FUSED)),
     "DIV": ("DivOptions", (_FUSED,)),
-    "FULLY_CONNECTED": ("FullyConnectedOptions", ("WeightsFormat", _FUSED)),
+    "FULLY_CONNECTED": ("FullyConnectedOptions", ("WeightsFormat", _FUSED, BIAS_TYPE)),
     "GATHER": ("GatherOptions", ("Axis", "BatchDims")),
     "GELU": ("GeluOptions", ("Approximate",)),
     "IF": ("IfOptions", ("ThenSubgraphIndex", "ElseSubgraphIndex")),
@@ -56,7 +58,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "SUB": ("SubOptions", (_FUSED, "PotScaleInt16")),
     "SUM": _REDUCER,
     "SVDF": ("SVDFOptions", ("Rank", _FUSED)),
-    "TRANSPOSE_CONV": ("TransposeConvOptions", (*_STRIDES, _FUSED)),
+    "TRANSPOSE_CONV": ("TransposeConvOptions", (*_STRIDES, _FUSED, BIAS_TYPE)),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (
         "UnidirectionalSequenceLSTMOptions",
         (_FUSED, "CellClip", "ProjClip", "TimeMajor"),

@@ -15,7 +15,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import live
-from mcudeploy.frontend.onnx.rounding import DOMAIN, ExactRounding
+from mcudeploy.frontend.onnx.rounding import DOMAIN, TRANSLATOR, ExactRounding
 from mcudeploy.frontend.onnx.states import Kept
 from mcudeploy.frontend.tflite.constant_folding import folded
 from mcudeploy.frontend.tflite.contents import Contents, Scales, TfliteOperator, TfliteTensor, names_of
@@ -469,7 +469,7 @@ class Writer:
         )
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, 1)]
         version = _IR_VERSION_OF_OVERLOADS if self.functions else _IR_VERSION
-        return helper.make_model(graph, opset_imports=opsets, ir_version=version)
+        return helper.make_model(graph, opset_imports=opsets, ir_version=version, producer_name=TRANSLATOR)
 
     def _keep_constant(self, tensor: TfliteTensor) -> None:
         """Make an output of a constant of the file."""

@@ -197,6 +197,16 @@ def test_several_constant_matrices(tmp_path: Path) -> None:
     assert "constant weights [2, 8, 5] are not supported; one matrix is" in refused(make, tmp_path)
 
 
+def test_a_bias_of_int32_whose_type_an_older_file_does_not_state(tmp_path: Path) -> None:
+    """LiteRT takes it for int64 then, and is not asked."""
+    f = FlatFile()
+    x, w, y = int16(f, 1, 12), f.weights(7, 12), int16(f, 1, 7, scale=0.005)
+    f.operator("FULLY_CONNECTED", [x, w, bias(f, x, w, 7, np.int32)], y)
+    report = reports.run_model(f.save(tmp_path, [x], [y]), HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert "reads a bias of int32 as int64" in str(report["litert"]["not_run"])
+
+
 def test_extremes_of_several_scales(tmp_path: Path) -> None:
     def make(f: FlatFile) -> Any:
         a, b, y = int16(f, 1, 8), int16(f, 1, 8, scale=0.002), int16(f, 1, 8)
