@@ -122,6 +122,14 @@ def test_boxes_of_a_detector(tmp_path: Path) -> None:
     assert report["verified"], report["reason"]
 
 
+@pytest.mark.parametrize("constant", ["boxes", "scores"])
+def test_boxes_or_scores_that_are_constant(constant: str, tmp_path: Path) -> None:
+    values = drawn(1, 2, 10)
+    limits = {**LIMITS, constant: values.pop(constant)}
+    nodes = [node("NonMaxSuppression", "boxes scores most overlap least", "rows")]
+    check(build(nodes, values, ["rows"], limits), values, tmp_path)
+
+
 def test_the_backend_returns_the_rows_that_are_counted() -> None:
     values = drawn(1, 3, 20)
     model = model_of(values, LIMITS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, helper
 
+from mcudeploy.frontend.decompose.index_rules import as_activation
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
@@ -23,6 +24,10 @@ def non_max_suppression(node: NodeProto, make: Maker) -> bool:
         make.constant(_limit(make, overlap, "iou_threshold")),
         make.constant(np.nextafter(limit, np.float32(np.inf))),  # ONNX leaves out scores that equal the limit
     ]
+    if make.is_constant(scores):
+        scores = as_activation(make, scores, make.reshaped(boxes, [-1]))
+    elif make.is_constant(boxes):
+        boxes = as_activation(make, boxes, make.reshaped(scores, [-1]))
     chosen = []
     for image in range(images):
         own = _corners(make, _entry(make, boxes, image))

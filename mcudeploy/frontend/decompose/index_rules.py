@@ -117,9 +117,9 @@ def _scattered(make: Maker, operands: tuple[str, str, str], shape: Sequence[int]
         of_type = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
         source = make.add("Cast", make.reshaped(places, [-1]), to=of_type)
     if make.known(updates) is not None:
-        updates = _computed(make, updates, source)
+        updates = as_activation(make, updates, source)
     if known is not None and not filled:
-        data = _computed(make, data, source)
+        data = as_activation(make, data, source)
     rows_of = make.constant(np.zeros((rows, width)), kind) if filled else make.reshaped(data, (rows, width))
     reduction = make.attributes.get("reduction", b"none")
     attributes = {} if reduction == b"none" else {"reduction": reduction}
@@ -129,7 +129,7 @@ def _scattered(make: Maker, operands: tuple[str, str, str], shape: Sequence[int]
     return True
 
 
-def _computed(make: Maker, constant: str, source: str) -> str:
+def as_activation(make: Maker, constant: str, source: str) -> str:
     """Turn a constant into an activation, by a Where that always selects it over an element of `source`."""
     element = make.add("Slice", source, *(make.constant([bound], np.int64) for bound in (0, 1)))
     return make.add("Where", make.constant(False, np.bool_), element, constant)
