@@ -37,7 +37,7 @@ _ELSEWHERE = frozenset({"plan_file", "resume", "name", "fresh"})
 
 
 class _Unwritten(FileModel):
-    """What the search knows of a plan, and the plan's file does not say."""
+    """Figures of a plan that the search knows and the plan's file does not contain."""
 
     schedule: str
     schedule_bound_bytes: int
