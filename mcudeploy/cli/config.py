@@ -16,13 +16,15 @@ from mcudeploy.common.files import read_regular
 FILE_NAME = "mcudeploy.toml"
 _MOST_BYTES = 2**20
 _PREFIX = "MCUDEPLOY_"
+_BUDGETS = "gate"
+"""Tables of the file that `gate` reads."""
 _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
 _LISTS = frozenset({"input", "expected", "assign", "memory", "shape", "bind", "state"})
 _NO_SETTINGS = {
     *("capacity", "chart", "data", "dry-run", "explain", "for", "force", "keep-float"),
     *("classes", "float", "labels", "library-only", "like", "link", "link-latency", "mode", "new"),
     *("output-name", "prepare", "recompute", "report", "samples", "topology"),
-    *("trace", "traceback", "trust-board"),
+    *("junit", "markdown", "trace", "traceback", "trust-board"),
 }
 """Options that stand on the command line only."""
 _OTHER_MEANING = {
@@ -90,6 +92,8 @@ def _from_environment(environment: Mapping[str, str], options: _Settings) -> dic
 def _validated(table: Mapping[str, object], options: _Settings, origin: _Origin) -> dict[str, object]:
     values, faults = dict[str, object](), list[str]()
     for key, value in table.items():
+        if key == _BUDGETS:
+            continue
         try:
             if key not in options:
                 raise ValueError(_unknown(key, options))

@@ -20,12 +20,13 @@ EXAMPLES = {
     "measure": "mcudeploy measure model.onnx --board stm32f405 --emulate",
     "run": "mcudeploy run model.onnx --board stm32f405 --emulate --input picture.png --classes names.txt",
     "evaluate": "mcudeploy evaluate int8.onnx --board stm32f405 --emulate --data test/ --float float.onnx",
+    "gate": "mcudeploy gate mcudeploy.toml --markdown summary.md",
     "graph order": "mcudeploy graph order graph.json -o order.json",
     "graph place": "mcudeploy graph place rectangles.csv --capacity 1M -o offsets.csv",
     "graph pipeline": "mcudeploy graph pipeline model.onnx --topology units.json",
 }
 _COMMANDS = {
-    "A model and a board": ["check", "fit", "plan", "tune", "run", "measure", "evaluate"],
+    "A model and a board": ["check", "fit", "plan", "tune", "run", "measure", "evaluate", "gate"],
     "Into your project": ["quantize", "frontend", "build", "init", "flash"],
     "What is here": ["boards", "devices", "doctor"],
     "Graphs of your own": ["graph"],
@@ -50,6 +51,8 @@ _OPTIONS = {
             "--chart",
             "--report",
             "--trace",
+            "--markdown",
+            "--junit",
             "--name",
             "--for",
             "--library-only",

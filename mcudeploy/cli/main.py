@@ -30,6 +30,9 @@ from mcudeploy.cli import (
     frontend_command as frontend,
 )
 from mcudeploy.cli import (
+    gate_command as gate,
+)
+from mcudeploy.cli import (
     graph_command as graph,
 )
 from mcudeploy.cli import (
@@ -179,7 +182,7 @@ def cli() -> None:
     """Run an ONNX or TFLite model on a microcontroller."""
 
 
-for group in (boards, fit, quantize, frontend, model, build, run, evaluate, graph):
+for group in (boards, fit, quantize, frontend, model, build, run, evaluate, gate, graph):
     for command in group.COMMANDS:
         cli.add_command(command)
 describe_help(cli)

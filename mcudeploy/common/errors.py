@@ -156,3 +156,9 @@ class LatencyError(DeployError):
     """No plan keeps the latency limit."""
 
     exit_code = 12
+
+
+class BudgetError(DeployError):
+    """A model exceeds a budget of `gate`, or its run failed."""
+
+    exit_code = 13

@@ -58,6 +58,7 @@ VISITS = {
     "check": "check m.onnx",
     "plan": "plan m.onnx --no-split",
     "quantize": "quantize m.onnx --data x.npy -o q.onnx",
+    "gate": "gate budgets.toml",
     "evaluate": "evaluate m.onnx --board mps2-an386 --data x.npy --no-split",
     "graph order": "graph order graph.json -o order.json",
     "graph place": "graph place rectangles.csv --capacity 1M -o offsets.csv",
@@ -102,6 +103,9 @@ def traps(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     classifier(folder / "m.onnx")
     np.save(folder / "x.npy", images(4))
     (folder / "graph.json").write_text(json.dumps(TRAINING))
+    (folder / "budgets.toml").write_text(
+        '[[gate]]\nmodel = "m.onnx"\nboard = "mps2-an386"\noptions = {split = false}\n'
+    )
     (folder / "rectangles.csv").write_text("id,lower,upper,size\na,0,3,4\nb,2,5,4\n")
     (folder / "units.toml").write_text(
         'width = 2\nboard = "./evil.toml"\n[link]\nbytes_per_second = 1_000_000\n'
@@ -153,7 +157,7 @@ def test_its_settings_name_no_program(line: str, canaries: Path) -> None:
 def test_probes_and_registry_are_asked_elsewhere(canaries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     probe = attached.AttachedDevice("probe", "probe", serial="066D")
     assert attached._chip_id(probe, [load_board("stm32f405")]) is None
-    monkeypatch.setattr(platformio, "_ASK_S", 5.0)
+    monkeypatch.setattr(platformio, "ASK_S", 5.0)
     assert CliRunner().invoke(cli, ["check", "m.onnx", "--board", "pio:nosuchboard"]).exit_code == 7
 
 

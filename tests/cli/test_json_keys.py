@@ -39,6 +39,7 @@ COMMANDS = (
     f"plan m.onnx --board stm32f405 {QUICK} --hop 2",
     "run m.onnx --board mps2-an386 --no-split",
     "evaluate dense.onnx --board host --no-split --data test.npz",
+    "gate budgets.toml",
     f"measure m.onnx --board mps2-an386 {QUICK}",
     f"tune m.onnx --board mps2-an386 {QUICK}",
     f"build m.onnx --board stm32f405 {QUICK} -o lib --library-only",
@@ -76,6 +77,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "test.npz", x=samples.reshape(-1, 8)[:16], y=np.arange(16) % 4)
     nodes = [{"id": n, "op": "op", "inputs": [n - 1] * bool(n), "outputs": [n]} for n in range(3)]
     graph = {"nodes": nodes, "tensors": [{"bytes": 4}] * 3, "outputs": [2]}
+    (folder / "budgets.toml").write_text('[[gate]]\nmodel = "m.onnx"\nboard = "mps2-an386"\narena = 9\n')
     (folder / "graph.json").write_text(json.dumps(graph))
     (folder / "rectangles.csv").write_text("id,lower,upper,size\na,0,2,4\nb,1,3,5\n")
     (folder / "units.toml").write_text(GOOD)

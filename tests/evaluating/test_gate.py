@@ -1,0 +1,122 @@
+"""`gate`: budgets from a file, held against runs; its table, Markdown and JUnit XML."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from evaluated_models import Recogniser, recogniser
+
+from mcudeploy.cli.main import cli
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Recogniser:
+    return recogniser(tmp_path_factory.mktemp("models"))
+
+
+def gate(made: Recogniser, text: str, *options: str, code: int = 0) -> dict[str, Any]:
+    (made.folder / "mcudeploy.toml").write_text(text)
+    arguments = ["gate", str(made.folder / "mcudeploy.toml"), "--json", "--quiet", *options]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == code, result.output
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report
+
+
+ROOT = Path(__file__).resolve().parents[2]
+INT8 = """
+[[gate]]
+model = "int8.onnx"
+board = "mps2-an386"
+options = {split = false}
+"""
+
+
+def figures(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {it["figure"]: it for it in result["figures"]}
+
+
+def test_budgets_that_are_kept_and_exceeded(made: Recogniser, tmp_path: Path) -> None:
+    text = (
+        f'{INT8}ram = "64k"\nlatency_ms = 1000\ndata = "test.npz"\nfloat = "float.onnx"\nmin_accuracy = 50\n'
+        f'{INT8}name = "the <small> | one"\narena = 8\nflash = "1M"\n'
+    )
+    markdown, junit = tmp_path / "summary.md", tmp_path / "gate.xml"
+    report = gate(made, text, "--markdown", str(markdown), "--junit", str(junit), code=13)
+    first, second = report["results"]
+    assert first["passed"] and first["name"] == "int8.onnx on mps2-an386"
+    assert figures(first)["ram"] == {**figures(first)["ram"], "limit": 65536, "passed": True}
+    assert figures(first)["accuracy"]["value"] > 50
+    assert not second["passed"] and not figures(second)["arena"]["passed"] and second["faults"] == []
+    assert figures(second)["flash"]["passed"] and "accuracy" not in figures(second)
+
+    arena = figures(second)["arena"]["value"]
+    assert f"**{arena:,.0f} B / 8 B**" in markdown.read_text()
+    assert r"the \<small\> \| one" in markdown.read_text()
+    suite = Xml.parse(junit).getroot()
+    assert suite.get("tests") == "2" and suite.get("failures") == "1"
+    (failure,) = suite.iter("failure")
+    assert failure.get("message") == f"arena {arena:,.0f} B / 8 B"
+    assert gate(made, text.replace("arena = 8\n", ""))["passed"]
+
+
+def test_one_error_does_not_end_the_others(made: Recogniser) -> None:
+    (made.folder / "damaged.onnx").write_bytes(b"nothing")
+    text = INT8.replace("int8.onnx", "damaged.onnx") + INT8 + INT8.replace("split", "spilt")
+    report = gate(made, text, code=13)
+    assert [it["passed"] for it in report["results"]] == [False, True, False]
+    assert "damaged.onnx" in report["results"][0]["faults"][0]
+    assert "did you mean 'split'?" in report["results"][2]["faults"][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no [[gate]] table"),
+        ("gate = 3", "has no [[gate]] table"),
+        ("[[gate]]\nmodel = 3", "[[gate]] 1: model: "),
+        (INT8 + "rma = 3\n", "rma: Extra inputs are not permitted"),
+        (INT8 + 'ram = "64 quarks"\n', "ram: "),
+        (INT8 + "min_accuracy = 90\n", "an accuracy needs `data`"),
+        (INT8.replace("int8.onnx", "gone.onnx"), "there is no "),
+        ("[[gate]", "is not valid TOML"),
+    ],
+)
+def test_a_wrong_file_is_one_error(text: str, message: str, made: Recogniser) -> None:
+    assert message in gate(made, text, code=3)["error"]["message"]
+
+
+def test_other_commands_read_the_settings_beside_the_budgets(
+    made: Recogniser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (made.folder / "mcudeploy.toml").write_text(f'board = "stm32f405"\njson = true\n{INT8}')
+    monkeypatch.chdir(made.folder)
+    result = CliRunner().invoke(cli, ["plan", "int8.onnx", "--no-split"])
+    assert json.loads(result.stdout)["board"] == "stm32f405"
+
+
+def test_the_action_ends_as_the_gate_does(made: Recogniser, tmp_path: Path) -> None:
+    """The last step of the action, run by bash as GitHub does."""
+    action = yaml.safe_load((ROOT / ".github" / "actions" / "gate" / "action.yml").read_text())
+    step = action["runs"]["steps"][-1]
+    for limit, code in (("1M", 0), ("8", 13)):
+        (made.folder / "budgets.toml").write_text(f'{INT8}arena = "{limit}"\n')
+        summary = tmp_path / f"{code}.md"
+        environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "FILE": str(made.folder / "budgets.toml"),
+            "RUNNER_TEMP": str(tmp_path),
+            "GITHUB_STEP_SUMMARY": str(summary),
+        }
+        ended = subprocess.run(["bash", "-e", "-c", step["run"]], env=environment, check=False)
+        assert ended.returncode == code and "int8.onnx" in summary.read_text()
