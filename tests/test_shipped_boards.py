@@ -88,7 +88,7 @@ def test_init_needs_no_platform(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "first"),
     [
-        ("stm32f407", "pio:disco_f407vg"),
+        ("stm32f407", "stm32f407-disco"),
         ("NUCLEO-F446RE", "pio:nucleo_f446re"),
         ("stm32f446", "pio:nucleo_f446re"),
         ("blackpil_f411ce", "pio:blackpill_f411ce"),

@@ -20,6 +20,7 @@ CHIP_OF = {
     "nano33ble": "nrf52840",
     "rp2040-usb": "rp2040",
     "rp2350-usb": "rp2350",
+    "stm32f407-disco": "stm32f405",
     "stm32f746-disco": "stm32f746",
     "stm32l476-disco": "stm32l476",
 }

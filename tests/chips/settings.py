@@ -284,6 +284,17 @@ def _over_usb(chip: str) -> dict[str, int]:
 
 
 SETTINGS |= {
+    # APB1 at 42 MHz: 365 / 16 is 115068 baud
+    "stm32f407-disco": {
+        **{place: value for place, value in SETTINGS["stm32f405"].items() if place[0] not in "GU"},
+        "GPIOA.MODER:MODER2": 2,
+        "GPIOA.MODER:MODER3": 2,
+        "GPIOA.PUPDR:PUPDR3": 1,
+        "GPIOA.AFRL:AFRL2": 7,
+        "GPIOA.AFRL:AFRL3": 7,
+        "USART2.BRR:DIV_Mantissa": 22,
+        "USART2.BRR:DIV_Fraction": 13,
+    },
     "rp2040-usb": _over_usb("rp2040"),
     "rp2350-usb": _over_usb("rp2350"),
     # PA9 and PB7, as ST's UM1907 has them; APB2 at 108 MHz: 938 / 16 is 115139 baud

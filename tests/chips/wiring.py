@@ -73,6 +73,7 @@ UARTS = {
     "teensy41": ("LPUART6", LPUART),
     "stm32f100": ("USART1", USART_V1),
     "stm32f405": ("USART1", USART_V1),
+    "stm32f407-disco": ("USART2", USART_V1),
     "stm32f411": ("USART2", USART_V1),
     "stm32l476": ("USART2", USART_V2),
     "stm32l476-disco": ("USART2", USART_V2),

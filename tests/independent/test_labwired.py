@@ -43,6 +43,7 @@ class Model:
 
 MODELS = {
     "stm32f405": Model("stm32f405", "uart1"),
+    "stm32f407-disco": Model("stm32f407", "uart2"),
     "stm32f411": Model("stm32f411ceu6", "usart2"),
     "stm32l476": Model("stm32l476", "uart2"),
     "stm32h743": Model("stm32h735", "usart3"),

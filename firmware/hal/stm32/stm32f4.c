@@ -1,4 +1,4 @@
-/* Clocks and pins of the STM32F405: 168 MHz from the internal oscillator, so that no board's crystal matters. */
+/* Clocks and pins of STM32F405 and F407: 168 MHz from the internal oscillator, so that no board's crystal matters. */
 #include <stdint.h>
 
 #include "hal_parts.h"
@@ -29,8 +29,10 @@
 #define GPIOA 0x40020000u
 #define USART1 0x40011000u
 
-#if MCUD_UART_BASE != USART1
-#error "this HAL drives USART1: see base of [uart] in the board file"
+#define USART2 0x40004400u
+
+#if MCUD_UART_BASE != USART1 && MCUD_UART_BASE != USART2
+#error "this HAL drives USART1 and USART2: see base of [uart] in the board file"
 #endif
 
 /* Of the lines to other boards: PA2, PA3, PB10 and PB11. */
@@ -71,12 +73,17 @@ static void line_pin(uint32_t pin)
 
 void hal_init(void)
 {
+    const uint32_t first = MCUD_UART_BASE == USART1;
     start_pll();
-    clock_enable(RCC_APB2ENR, RCC_APB2ENR_USART1EN);
+    if (first) {
+        clock_enable(RCC_APB2ENR, RCC_APB2ENR_USART1EN);
+    } else {
+        clock_enable(RCC_APB1ENR, RCC_APB1ENR_USART2EN);
+    }
     line_pin(MCUD_UART_TX_PIN);
     line_pin(MCUD_UART_RX_PIN);
     timer_init();
-    uart_init(MCUD_UART_BASE, apb2_hz, MCUD_UART_BAUD);
+    uart_init(MCUD_UART_BASE, first ? apb2_hz : apb1_hz, MCUD_UART_BAUD);
     core_irq(MCUD_UART_IRQ, 1);
 }
 
