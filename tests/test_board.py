@@ -81,7 +81,15 @@ def test_a_family_has_one_default() -> None:
 def test_family_name_means_its_default_first() -> None:
     assert load_board("stm32").name == "stm32f405"
     names = [board.name for board in family("stm32")]
-    assert names == ["stm32f405", "stm32f100", "stm32f411", "stm32f746", "stm32h743", "stm32l476"]
+    assert names == [
+        "stm32f405",
+        "stm32f100",
+        "stm32f411",
+        "stm32f746",
+        "stm32g071",
+        "stm32h743",
+        "stm32l476",
+    ]
     assert [board.name for board in family("mps2-an385")] == ["mps2-an385"]
 
 

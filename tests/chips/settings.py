@@ -196,6 +196,26 @@ SETTINGS = {
         "USART2.BRR:DIV_Mantissa": 43,
         "USART2.BRR:DIV_Fraction": 6,
     },
+    # 16 MHz * 8 / 2 = 64 MHz, the UART too: 556 is 115108 baud
+    "stm32g071": {
+        "RCC.CR:HSIDIV": 0,
+        "RCC.PLLSYSCFGR:PLLSRC": 2,
+        "RCC.PLLSYSCFGR:PLLM": 0,
+        "RCC.PLLSYSCFGR:PLLN": 8,
+        "RCC.PLLSYSCFGR:PLLR": 1,
+        "RCC.PLLSYSCFGR:PLLREN": 1,
+        "RCC.CFGR:SWS": 2,
+        "RCC.CFGR:HPRE": 0,
+        "RCC.CFGR:PPRE": 0,
+        "FLASH.ACR:LATENCY": 2,
+        "GPIOA.MODER:MODER2": 2,
+        "GPIOA.MODER:MODER3": 2,
+        "GPIOA.PUPDR:PUPDR3": 1,
+        "GPIOA.AFRL:AFSEL2": 1,
+        "GPIOA.AFRL:AFSEL3": 1,
+        "USART2.BRR:BRR_4_15": 34,
+        "USART2.BRR:BRR_0_3": 12,
+    },
     # 16 MHz / 8 * 216 / 2 = 216 MHz, APB1 at 54 MHz: 469 is 115139 baud
     "stm32f746": {
         "RCC.PLLCFGR:PLLM": 8,

@@ -26,6 +26,11 @@ FOLLOWING = {
         "RCC.CR:PLLON": "RCC.CR:PLLRDY",
         "RCC.CFGR:SW": "RCC.CFGR:SWS",
     },
+    "stm32g071": {
+        "RCC.CR:HSION": "RCC.CR:HSIRDY",
+        "RCC.CR:PLLON": "RCC.CR:PLLRDY",
+        "RCC.CFGR:SW": "RCC.CFGR:SWS",
+    },
     "stm32f746": {
         "RCC.CR:PLLON": "RCC.CR:PLLRDY",
         "RCC.CFGR:SW": "RCC.CFGR:SWS",
@@ -75,6 +80,7 @@ UARTS = {
     "stm32f405": ("USART1", USART_V1),
     "stm32f407-disco": ("USART2", USART_V1),
     "stm32f411": ("USART2", USART_V1),
+    "stm32g071": ("USART2", USART_V2),
     "stm32l476": ("USART2", USART_V2),
     "stm32l476-disco": ("USART2", USART_V2),
     "stm32f746": ("USART3", USART_V2),

@@ -45,6 +45,7 @@ MODELS = {
     "stm32f405": Model("stm32f405", "uart1"),
     "stm32f407-disco": Model("stm32f407", "uart2"),
     "stm32f411": Model("stm32f411ceu6", "usart2"),
+    "stm32g071": Model("stm32g071", "usart2"),
     "stm32l476": Model("stm32l476", "uart2"),
     "stm32h743": Model("stm32h735", "usart3"),
     "nrf52840": Model("nrf52840", fragment=DEBUG),
@@ -67,10 +68,11 @@ def test_the_measurer_starts_with_the_clock_of_its_pll(name: str, tmp_path: Path
             assert (session.info.board, session.info.clock_hz) == (name, load_board(name).clock_hz)
 
 
-def test_a_network_runs_and_is_verified(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["rp2040", "stm32g071"])
+def test_a_network_runs_and_is_verified(name: str, tmp_path: Path) -> None:
     model = small_model(tmp_path / "small.onnx")
-    with labwired("rp2040", "uart0") as emulated:
-        board = emulated.board_file("rp2040", tmp_path, patience=4)
+    with labwired(MODELS[name].chip, MODELS[name].uart) as emulated:
+        board = emulated.board_file(name, tmp_path, patience=12)
         line = f"run {model} --board {board} --port {emulated.url} --trust-board --no-split --json"
         result = CliRunner().invoke(cli, line)
         status = emulated.status()

@@ -54,10 +54,12 @@ def test_a_network_runs_and_is_verified(name: str, tmp_path: Path) -> None:
     assert report["macs"] < report["latency"]["value"] < status["cycles"]
 
 
-def test_a_network_runs_over_usb_and_a_touch_ends_in_the_boot_loader(tmp_path: Path) -> None:
-    """rp2040js's own host enumerates the device and opens the port.."""
+@pytest.mark.parametrize("name", ["vww", "wake word"])
+def test_a_network_runs_over_usb_and_a_touch_ends_in_the_boot_loader(name: str, tmp_path: Path) -> None:
+    """rp2040js's own host enumerates the device and opens the port."""
+    model = VWW if name == "vww" else wake_word()
     with rp2040js("usb") as emulated:
-        report = ran(VWW, "rp2040-usb", emulated, tmp_path)
+        report = ran(model, "rp2040-usb", emulated, tmp_path)
         before = emulated.status()
         assert ask(emulated.loader, b"1200") == "touched"
         status = settled(emulated)
