@@ -23,7 +23,7 @@ _LISTS = frozenset({"input", "expected", "assign", "memory", "shape", "bind", "s
 _NO_SETTINGS = {
     *("capacity", "chart", "data", "dry-run", "explain", "for", "force", "keep-float"),
     *("classes", "float", "labels", "library-only", "like", "link", "link-latency", "mode", "new"),
-    *("output-name", "prepare", "recompute", "report", "samples", "topology"),
+    *("output-name", "prepare", "recompute", "report", "save-outputs", "samples", "topology"),
     *("junit", "markdown", "trace", "traceback", "trust-board"),
 }
 """Options that stand on the command line only."""

@@ -44,7 +44,16 @@ _OPTIONS = {
             "--resize",
             "--data",
         ),
-        *("--sample-rate", "--before", "--steps", "--reference", "--float", "--output-name", "--top"),
+        *(
+            "--sample-rate",
+            "--before",
+            "--steps",
+            "--reference",
+            "--save-outputs",
+            "--float",
+            "--output-name",
+            "--top",
+        ),
         *("--threshold", "--samples", "--min-accuracy", "--max-drop"),
         *(
             "--output",

@@ -21,7 +21,7 @@ from mcudeploy.cli.options import (
 )
 from mcudeploy.cli.output import Output, deprecated
 from mcudeploy.cli.pages import Pages, page_options
-from mcudeploy.cli.parameter_types import InputFile
+from mcudeploy.cli.parameter_types import InputFile, NewFile
 from mcudeploy.cli.sample_options import sample_options
 from mcudeploy.common.errors import OutputsDifferError, UsageError
 
@@ -70,6 +70,13 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
 )
 @click.option("--labels", type=InputFile(), hidden=True)
 @click.option(
+    "--save-outputs",
+    "saved",
+    metavar="FILE.npz",
+    type=NewFile(".npz"),
+    help="Write the outputs of all runs: an array for each output, by its name; the first axis counts runs.",
+)
+@click.option(
     "--reference",
     type=click.Choice(["onnxruntime", "tflm"]),
     default="onnxruntime",
@@ -99,6 +106,7 @@ def run(
     steps: int | None,
     classes: Path | None,
     labels: Path | None,
+    saved: Path | None,
     reference: str,
     timing: Timing,
     guards: bool,
@@ -120,8 +128,9 @@ def run(
         if reference != "onnxruntime":
             raise UsageError(f"--reference {reference} cannot be combined with --chain")
         _require_plain(timing, guards, classes, options)
-        if pages.asked:
-            raise UsageError("--report and --trace cannot be combined with --chain")
+        if pages.asked or saved is not None:
+            given = "--save-outputs" if saved is not None else "--report and --trace"
+            raise UsageError(f"{given} cannot be combined with --chain")
         with output.progress() as progress:
             ran = run_chain(model, chain, options, **samples, progress=progress)
         report = output.result(chain_report(ran), chaintable.run)
@@ -141,6 +150,8 @@ def run(
                 micro=reference == "tflm",
                 progress=progress,
             )
+        if saved is not None:
+            api.save_outputs(result, saved)
         if pages.asked:
             pages.write(model, [pages.ran(result)])
         report = output.result(result, tables.run)

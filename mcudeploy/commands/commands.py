@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import shlex
+import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from mcudeploy.boards.board import Board, list_boards, load_board
 from mcudeploy.codegen.ctext import model_name
 from mcudeploy.commands.window_verdict import require_full, window_outputs, window_verdict
 from mcudeploy.common.errors import BoardNotFoundError, FitError, Proposal, UsageError
+from mcudeploy.common.files import path_name, write_file
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, telling
 from mcudeploy.common.text import count_text
@@ -29,6 +35,7 @@ from mcudeploy.execution.results import Flashed, Measured, VerifiedRun
 from mcudeploy.execution.running import Ran, known_within_limit, run_within_limit
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.ir.plan import Rewrites
+from mcudeploy.ops.host_io import from_device
 from mcudeploy.planner import planfile
 from mcudeploy.planner.hop_plans import find_hop_plans, smallest_choice
 from mcudeploy.planner.model.model import Model, read_model
@@ -376,6 +383,32 @@ def run_model(
         reasons = micro_reasons(ran.made.model.path, ran.made.plan.graph, samples, results)
         verdict = replace(verdict, reasons=(*verdict.reasons, *reasons), micro_runs=len(samples))
     return VerifiedRun(_measured(ran, timing, target, samples[0], progress), verdict, names)
+
+
+def model_outputs(result: VerifiedRun) -> list[dict[str, Any]]:
+    """Return the outputs of every run by name, in the model's own shapes and types."""
+    ran = result.measured.ran
+    graph = ran.made.plan.graph
+    return [
+        {
+            border.name: from_device(border, graph.tensors[border.tensor], stored[border.tensor])
+            for border in graph.own_outputs()
+        }
+        for stored in ran.observed.outputs
+    ]
+
+
+def save_outputs(result: VerifiedRun, path: Path) -> None:
+    """Write the outputs of all runs as .npz: an array for each output, its first axis counts runs.
+
+    Arrays have the names of outputs, with `_` for characters that paths cannot contain.
+    """
+    outputs, content = model_outputs(result), io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in outputs[0]:
+            with archive.open(f"{path_name(name)}.npy", "w") as stream:
+                np.lib.format.write_array(stream, np.stack([each[name] for each in outputs]))
+    write_file(path, content.getvalue())
 
 
 def _measured(ran: Ran, timing: Timing, target: Target, sample: Sample, progress: Progress) -> Measured:

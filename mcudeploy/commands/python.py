@@ -25,7 +25,6 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Split
-from mcudeploy.ops.host_io import from_device
 from mcudeploy.report import as_json
 from mcudeploy.report import html as pages
 from mcudeploy.verify.samples import NamedArray, ValueSource
@@ -248,18 +247,10 @@ def run(
         inputs=[_source(value, f"inputs[{number}]") for number, value in enumerate(inputs)],
         expected=[],
     )
-    ran, report = result.measured.ran, as_json(result)
-    graph = ran.made.plan.graph
-    outputs = (
-        {
-            border.name: from_device(border, graph.tensors[border.tensor], stored[border.tensor])
-            for border in graph.own_outputs()
-        }
-        for stored in ran.observed.outputs
-    )
+    report = as_json(result)
     return RunResult(
         verified=report["verified"],
-        outputs=SampleOutputs(outputs),
+        outputs=SampleOutputs(api.model_outputs(result)),
         milliseconds=report["latency"]["milliseconds"],
         arena_bytes=report["arena_bytes"],
         flash_bytes=report["flash_bytes"],

@@ -60,6 +60,11 @@ def same_file(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
+def path_name(name: str) -> str:
+    """Return a name of a model as a name of a file, with `_` for characters that paths cannot contain."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".") or "_"
+
+
 def write_file(path: Path, content: str | bytes) -> None:
     """Write one file as `write_files` does."""
     write_files({path: content})

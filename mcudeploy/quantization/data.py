@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import zipfile
 import zlib
 from collections import Counter
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.common.files import read_limited
+from mcudeploy.common.files import path_name, read_limited
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Info
@@ -59,7 +58,7 @@ def open_samples(path: Path, inputs: Sequence[Info], fit: Fit | None = None) -> 
     """Open the samples in a folder or file, for the inputs of a model (static shapes).
 
     A folder has one .npy file for each sample, in the order of their names. For several inputs it has a
-    subfolder for each, called `folder_name` of the input, with the same file names in all of them. An .npz
+    subfolder for each, called `path_name` of the input, with the same file names in all of them. An .npz
     has an array for each input, by its name, and a .npy serves a single input; the first axis counts samples.
 
     A sample has the shape of the input; a leading axis of 1 may be omitted. Raises UsageError naming the
@@ -82,11 +81,6 @@ def open_samples(path: Path, inputs: Sequence[Info], fit: Fit | None = None) -> 
     raise UsageError(
         f"{path} is neither a folder, nor an .npz or .npy file: write samples with numpy.savez or numpy.save"
     )
-
-
-def folder_name(name: str) -> str:
-    """The name of an input's subfolder: its name, with `_` for characters that paths cannot contain."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".") or "_"
 
 
 def _listed(inputs: Sequence[Info]) -> str:
@@ -115,11 +109,11 @@ def _from_folder(folder: Path, inputs: Sequence[Info], fit: Fit) -> Samples:
     single = inputs[0]
     files = {single.name: _files(folder)}
     if len(inputs) > 1 or not files[single.name]:
-        files = {info.name: _files(folder / folder_name(info.name)) for info in inputs}
+        files = {info.name: _files(folder / path_name(info.name)) for info in inputs}
     if not any(files.values()):
         wanted = f"{folder} needs .npy files, one for each sample"
         if len(inputs) > 1:
-            names = ", ".join(f"{folder_name(info.name)}/" for info in inputs)
+            names = ", ".join(f"{path_name(info.name)}/" for info in inputs)
             wanted = f"{folder} needs a subfolder of .npy files for each input: {names}"
         raise UsageError(f"{wanted}; it has {_contents(folder)}")
     every = sorted({path.name for paths in files.values() for path in paths})
@@ -127,7 +121,7 @@ def _from_folder(folder: Path, inputs: Sequence[Info], fit: Fit) -> Samples:
         missing = sorted(set(every) - {path.name for path in files[info.name]})
         if missing:
             raise UsageError(
-                f"{folder / folder_name(info.name)} has no {missing[0]}: each sample needs a file of the "
+                f"{folder / path_name(info.name)} has no {missing[0]}: each sample needs a file of the "
                 f"same name for every input ({count_text(len(missing), 'file')} missing)"
             )
 

@@ -14,7 +14,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from click.testing import CliRunner
-from evaluated_models import Recogniser, coarse, recogniser
+from evaluated_models import SIDE, Recogniser, coarse, recogniser
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
@@ -133,3 +133,15 @@ def test_boards_share_the_samples_and_a_dead_one_loses_none(
     report = evaluated(result)
     assert "a board is out, 1 board left" in caplog.text
     assert report["samples"] == 600 and report["models"][0] == {**report["models"][1], "model": "device"}
+
+
+def test_outputs_of_all_runs_are_saved(made: Recogniser, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", made.x[:3].reshape(3, 1, 1, SIDE, SIDE))
+    line = ["run", str(made.int8), "--board", "host", "--input", str(tmp_path / "x.npy"), "--quiet"]
+    saved = tmp_path / "outputs.npz"
+    result = CliRunner().invoke(cli, [*line, "--time-limit", "0.3", "--save-outputs", str(saved)])
+    assert result.exit_code == 0, result.output
+    session = onnxruntime.InferenceSession(made.int8)
+    with np.load(saved) as outputs:
+        for number, image in enumerate(made.x[:3]):
+            assert np.array_equal(outputs["s"][number], session.run(None, {"x": image[None]})[0])

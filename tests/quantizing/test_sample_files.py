@@ -11,9 +11,10 @@ import pytest
 from small_floats import folder_of, images
 
 from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import path_name
 from mcudeploy.frontend.onnx.nodes import Info
 from mcudeploy.quantization import data
-from mcudeploy.quantization.data import folder_name, load_labels, open_samples
+from mcudeploy.quantization.data import load_labels, open_samples
 
 ONE = (Info("image", (1, 3, 8, 8), "float32"),)
 TWO = (Info("a/left", (1, 6), "float32"), Info("b", (1, 6), "float32"))
@@ -50,7 +51,7 @@ def test_all_forms_hold_the_same(tmp_path: Path) -> None:
 def test_several_inputs(tmp_path: Path) -> None:
     np.savez(tmp_path / "all.npz", **{"a/left": PAIR, "b": PAIR[:, None] + 1})
     (tmp_path / "folder").mkdir()
-    folder_of(tmp_path / "folder" / folder_name("a/left"), PAIR)
+    folder_of(tmp_path / "folder" / path_name("a/left"), PAIR)
     folder_of(tmp_path / "folder" / "b", PAIR + 1)
     for name in ("all.npz", "folder"):
         samples = open_samples(tmp_path / name, TWO)
@@ -65,7 +66,7 @@ def test_an_input_without_a_batch(tmp_path: Path) -> None:
 
 
 def test_names_of_folders() -> None:
-    assert [folder_name(name) for name in ("x", "a/b:0", "..", "../x", "")] == ["x", "a_b_0", "_", "_x", "_"]
+    assert [path_name(name) for name in ("x", "a/b:0", "..", "../x", "")] == ["x", "a_b_0", "_", "_x", "_"]
 
 
 @pytest.mark.parametrize(
