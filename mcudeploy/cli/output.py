@@ -20,9 +20,11 @@ from rich.progress import (
     MofNCompleteColumn,
     ProgressColumn,
     SpinnerColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 from rich.progress import Progress as Bar
 from rich.text import Text
@@ -124,6 +126,15 @@ class LoggedProgress:
         """Log each gain of the search on a line."""
 
 
+class _TimeLeft(TimeRemainingColumn):
+    """The time that a stage of known length still needs; nothing for other stages."""
+
+    def render(self, task: Task) -> Text:
+        """Return the text of the column."""
+        left = super().render(task)
+        return Text() if task.total is None or task.time_remaining is None else left.append(" left")
+
+
 class _Bars(Bar):
     """Progress bars above the chart of a search."""
 
@@ -149,6 +160,7 @@ class DrawnProgress:
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            _TimeLeft(),
             console=console,
         )
         self._task: TaskID | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,8 +149,15 @@ def _on_devices(
     graph = ran.made.plan.graph
     judged = _judged(graph, task)
     devices = "" if len(fleet) == 1 else f", {len(fleet)} of them"
-    progress.stage(f"running {count_text(data.count, 'sample')} on {fleet.first.title}{devices}")
-    stored = outputs_on(fleet, ran, lambda number: data.sample(number, graph), data.count, progress.advance)
+    stage = f"running {count_text(data.count, 'sample')} on {fleet.first.title}{devices}"
+    progress.stage(stage)
+    start = time.monotonic()
+
+    def advance(done: int, total: int) -> None:
+        progress.advance(done, total)
+        progress.update(f"{stage}, {done / max(time.monotonic() - start, 1e-3):,.0f} a second")
+
+    stored = outputs_on(fleet, ran, lambda number: data.sample(number, graph), data.count, advance)
     border, tensor = judged.border, graph.tensors[judged.border.tensor]
     return judged.results(
         "device", task, data, lambda number, _: from_device(border, tensor, stored[number][border.tensor])
