@@ -80,6 +80,8 @@ def _unzipped(graph: GraphProto) -> tuple[str, ...]:
         name = node.output[0]
         texts = [_decoded(text) for item in node.attribute for text in item.strings]
         names = tuple(texts or [str(number) for item in node.attribute for number in item.ints])
+        if not names:  # a damaged file
+            continue
         node.CopyFrom(helper.make_node("Identity", node.input[:1], [name], node.name))
         outputs[name].CopyFrom(helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, len(names)]))
     return names
