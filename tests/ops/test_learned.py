@@ -178,6 +178,29 @@ def values(model: onnx.ModelProto, seed: int) -> dict[str, NDArray[np.float32]]:
     return {"x": x}
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("tracks", range(2))
+def test_the_branch_of_what_is_no_number(mode: str, tracks: int) -> None:
+    facts: dict[str, Any] = {
+        "nodes_treeids": [0, 0, 0],
+        "nodes_nodeids": [0, 1, 2],
+        "nodes_featureids": [0, 0, 0],
+        "nodes_values": [1.0, 0.0, 0.0],
+        "nodes_modes": [mode, "LEAF", "LEAF"],
+        "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0],
+        "nodes_missing_value_tracks_true": [tracks, 0, 0],
+        "target_treeids": [0, 0],
+        "target_nodeids": [1, 2],
+        "target_ids": [0, 0],
+        "target_weights": [10.0, 20.0],
+    }
+    model = model_of("TreeEnsembleRegressor", [("y", TensorProto.FLOAT, (ROWS, 1))], n_targets=1, **facts)
+    x = normal(np.random.default_rng(5), (ROWS, WIDTH))
+    x[:3, 0] = np.nan, 1.0, 2.0
+    check_against_onnx(model, {"x": x})
+
+
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])
 @pytest.mark.parametrize("base", [False, True])
 @pytest.mark.parametrize("how", ["SUM", "AVERAGE"])

@@ -166,7 +166,7 @@ class _Facts:
         branches = self.when_true[at], self.when_false[at]
         if mode in _EQUAL:  # at most the threshold, and above the number below it
             equal, other = branches if mode == "BRANCH_EQ" else branches[::-1]
-            nan_equal = nan_true == (mode == "BRANCH_EQ")
+            nan_equal = nan_true and mode == "BRANCH_EQ"  # NaN differs from every number
             first = tables.node(feature, float(threshold), nan_first=nan_equal)
             first[0] = len(tables.thresholds)
             second = tables.node(feature, float(below), nan_first=False)
