@@ -145,11 +145,11 @@ def evaluate(
     )
     with output.progress() as progress:
         result = evaluate_model(model, targets, options, asked, progress)
-    found = evaluated(result)
+    figures = evaluated(result)
     if report is not None:
-        write_file(report, evaluation.page(result, found, context.find_object(tuple) or ()))
-    output.result(found, evaluation_table.evaluate)
-    if not found["passed"]:
+        write_file(report, evaluation.page(result, figures, context.find_object(tuple) or ()))
+    output.result(figures, evaluation_table.evaluate)
+    if not figures["passed"]:
         context.exit(OutputsDifferError.exit_code)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.commands.commands import run_model, tell_notes
@@ -123,9 +124,11 @@ def _require_figures(task: Task, data: Dataset, asked: EvaluateRequest) -> None:
             "a line"
         )
     limits = {"--min-accuracy": asked.min_accuracy, "--max-drop": asked.max_drop}
-    given = [name for name, limit in limits.items() if limit is not None]
-    if given and (task.labels is None or task.kind == "values"):
-        raise UsageError(f"{given[0]} needs a class for every sample: --labels FILE, or data that have them")
+    stated = [name for name, limit in limits.items() if limit is not None]
+    if stated and (task.labels is None or task.kind == "values"):
+        raise UsageError(f"{stated[0]} needs a class for every sample: --labels FILE, or data that have them")
+    if stated and task.kind == "anomaly" and task.labels is not None and np.ptp(task.labels) == 0:
+        raise UsageError(f"{stated[0]} needs samples of both classes: all labels are {task.labels[0]}")
     if asked.max_drop is not None and asked.float_model is None:
         raise UsageError("--max-drop needs the float model to compare with: --float MODEL")
 
@@ -189,29 +192,31 @@ def _failures(
 ) -> list[str]:
     """The limits that the device misses, and the outputs that differ from the reference in the first run."""
     failures = list(run.verdict.reasons)
-    share = results[0].quality.share
-    if asked.min_accuracy is not None and share is not None and 100 * share < asked.min_accuracy:
+    reached, by_float = _percent(results, "device"), _percent(results, "float")
+    if asked.min_accuracy is not None and reached is not None and reached < asked.min_accuracy:
         failures.append(
-            f"the device reaches {100 * share:.2f} %, less than --min-accuracy {asked.min_accuracy:g}"
+            f"the device reaches {reached:.2f} %, less than --min-accuracy {asked.min_accuracy:g}"
         )
-    by_float = next((it.quality.share for it in results if it.which == "float"), None)
-    if asked.max_drop is not None and share is not None and by_float is not None:
-        drop = 100 * (by_float - share)
-        if drop > asked.max_drop + 1e-9:
+    if asked.max_drop is not None and reached is not None and by_float is not None:
+        drop = round(by_float - reached, 6)
+        if drop > asked.max_drop:
             most = f". Most is lost at {printable(layers[0].node)}" if layers else ""
             failures.append(
-                f"the device reaches {100 * share:.2f} %, {drop:.2f} points less than the float model; the "
+                f"the device reaches {reached:.2f} %, {drop:.2f} points less than the float model; the "
                 f"limit is --max-drop {asked.max_drop:g}{most}"
             )
     return failures
+
+
+def _percent(results: Sequence[ModelResults], which: Which) -> float | None:
+    return next((it.quality.percent for it in results if it.which == which), None)
 
 
 def _lossy_layers(
     model: Model, asked: EvaluateRequest, data: Dataset, results: Sequence[ModelResults]
 ) -> Sequence[Layer]:
     """The layers of a quantised ONNX model that lose most, if it is below its float model."""
-    floats = results[-1].quality.share if results[-1].which == "float" else None
-    share = results[0].quality.share
-    if asked.float_model is None or floats is None or share is None or share >= floats:
+    reached, by_float = _percent(results, "device"), _percent(results, "float")
+    if asked.float_model is None or by_float is None or reached is None or reached >= by_float:
         return ()
     return layers_by_loss(asked.float_model, model, data)

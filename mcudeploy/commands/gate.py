@@ -171,9 +171,9 @@ def _evaluated(budget: ModelBudget, target: Target, options: Options, progress: 
     result = evaluate_model(budget.model, [target], options, asked, progress)
     run: VerifiedRun = result.run
     figures = _figures(budget, report_of(run))
-    share = result.results[0].quality.share
-    if share is not None:
-        figures.append(Figure("accuracy", 100 * share, "%", budget.min_accuracy, at_least=True))
+    percent = result.results[0].quality.percent
+    if percent is not None:
+        figures.append(Figure("accuracy", percent, "%", budget.min_accuracy, at_least=True))
     elif budget.min_accuracy is not None:
         raise ConfigError(f"min_accuracy: {budget.data} has no class for every sample")
     return GateResult(budget, figures, result.failures)

@@ -31,6 +31,7 @@ Array = NDArray[Any]
 
 _ENDINGS = (".npy", ".png", ".jpg", ".jpeg", ".wav", ".bin", ".raw")
 _MOST_TABLE_BYTES = 2**28
+_LARGEST_CLASS = 2**31 - 1
 _LABEL_COLUMNS = (*LABELS, "class", "classes")
 
 
@@ -239,7 +240,7 @@ def _class_of(text: str, classes: Sequence[str]) -> int:
     if text in classes:
         return classes.index(text)
     number = float(text) if _is_number(text) else -1.0
-    if number < 0 or number != int(number):
+    if not 0 <= number <= _LARGEST_CLASS or number != int(number):
         known = " or a name of --classes" if classes else ""
         raise ValueError(f"{printable(text)[:40]!r} is not a class number{known}")
     return int(number)

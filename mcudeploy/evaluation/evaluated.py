@@ -60,15 +60,15 @@ class JudgedOutput:
         rows, errors = [], []
         for number in range(data.count):
             sample = data.sample(number, self.graph)
-            given = {it.name: sample.inputs[it.name] for it in inputs}
-            rows.append(real_values(self.graph, self.border, output(number, given)))
+            values = {it.name: sample.inputs[it.name] for it in inputs}
+            rows.append(real_values(self.graph, self.border, output(number, values)))
             error = 0.0
             if task.kind == "anomaly":
-                wanted = real_values(self.graph, inputs[0], given[inputs[0].name])
+                wanted = real_values(self.graph, inputs[0], values[inputs[0].name])
                 error = float(((rows[-1] - wanted) ** 2).mean())
             errors.append(error)
-        values, distances = np.array(rows), np.array(errors)
-        return ModelResults(which, values, distances, task.quality(values, distances))
+        outputs, distances = np.array(rows), np.array(errors)
+        return ModelResults(which, outputs, distances, task.quality(outputs, distances))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,28 +108,17 @@ class Evaluated:
     failures: Sequence[str]
     devices: int
 
-    @property
-    def count(self) -> int:
-        """The number of samples."""
-        return len(self.results[0].values)
-
-    def of(self, which: Which) -> ModelResults | None:
-        """Return the results of one model; None if it was not run."""
-        return next((it for it in self.results if it.which == which), None)
-
 
 def compare(results: Sequence[ModelResults], task: Task) -> list[Compared]:
     """Compare every set of results with those before it, which are nearer to the device."""
     labels = task.labels if task.classes else None
-    found = []
+    pairs = []
     for at, first in enumerate(results):
         for second in results[:at]:
-            if first.values.shape != second.values.shape:
-                continue
             classes = [numbers for it in (first, second) if (numbers := task.class_of(it.values)) is not None]
             figures = agreement(first.values, second.values, classes, labels)
-            found.append(Compared(first.which, second.which, figures))
-    return found
+            pairs.append(Compared(first.which, second.which, figures))
+    return pairs
 
 
 def worst_samples(task: Task, data: Dataset, device: ModelResults, most: int) -> list[WrongSample]:
@@ -139,7 +128,10 @@ def worst_samples(task: Task, data: Dataset, device: ModelResults, most: int) ->
         return []
     computed = task.class_of(device.values)
     labels = task.labels if task.classes else None
-    order = [int(at) for at in np.argsort(-losses, kind="stable")[:most] if losses[at] > 0]
+    wrong: Array = losses > 0
+    if computed is not None and labels is not None:
+        wrong = np.not_equal(computed, labels)
+    order = [int(at) for at in np.argsort(-losses, kind="stable") if wrong[at]][:most]
     return [
         WrongSample(
             at,

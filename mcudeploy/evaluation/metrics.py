@@ -47,6 +47,11 @@ class Quality:
         """The figure that limits hold for: the accuracy, or else the area under the curve."""
         return self.auc if self.accuracy is None else self.accuracy
 
+    @property
+    def percent(self) -> float | None:
+        """The same in percent: 29 for 29 of 100, which 100 * 0.29 is not."""
+        return None if self.share is None else round(100 * self.share, 9)
+
     def by_class(self) -> list[ClassFigures]:
         """Return the figures of every class of the confusion matrix."""
         if self.confusion is None:

@@ -105,7 +105,7 @@ def choose_task(graph: Graph, data: Dataset, choice: TaskChoice) -> Task:
         raise UsageError(f"--output-name {printable(choice.output)!r}: the model has the outputs {names}")
     candidates = named or list(borders)
     labels = data.labels
-    if labels is not None and labels.dtype.kind == "f" and _is_one_hot(labels):
+    if labels is not None and _is_one_hot(labels):
         labels = labels.argmax(1)
     if labels is not None and labels.dtype.kind in "iub" and labels.size == len(labels):
         return _of_classes(graph, candidates, labels.reshape(-1).astype(np.int64), choice)
@@ -168,6 +168,7 @@ def _of_values(candidates: list[GraphIO], labels: Array, choice: TaskChoice) -> 
 def _is_one_hot(labels: Array) -> bool:
     return bool(
         labels.ndim == 2
+        and labels.dtype.kind in "iufb"
         and labels.shape[1] > 1
         and np.isin(labels, (0.0, 1.0)).all()
         and (labels.sum(1) == 1).all()

@@ -96,6 +96,7 @@ def test_a_part_is_drawn_from_the_seed(made: Recogniser, graph: Graph) -> None:
             ",".join("1" * 36) + ",cat\n" + ",".join("1" * 36) + ",0\n",
             "'cat' is not a class number",
         ),
+        ("large.csv", ",".join("1" * 36) + ",1e300\n", "'1e300' is not a class number"),
         ("empty.csv", "", "has no rows"),
         ("y.txt", "0\n1\n", "2 labels for 12 samples"),
         ("y.txt", "-1\n" * 12, "counted from 0"),

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from click.testing import CliRunner, Result
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 import mcudeploy
+from mcudeploy.cli.main import cli
 
 
 def network(path: Path, op: str, elements: int, kind: int = TensorProto.FLOAT) -> Path:
@@ -69,3 +71,30 @@ def test_class_numbers_without_scores(tmp_path: Path) -> None:
     assert report["task"] == "class number"
     assert report["models"][0]["accuracy"] == pytest.approx(2 / 3)
     assert report["models"][0]["confusion"] == [[1, 0, 0], [0, 1, 1], [0, 0, 0]]
+    page = tmp_path / "page.html"
+    assert end(model, "--report", str(page)).exit_code == 0
+    assert page.read_text().count('class="own"') == 3
+
+
+def end(model: Path, *options: str) -> Result:
+    """The command for the data that `evaluated` has written."""
+    arguments = ["evaluate", str(model), "--board", "host", "--data", str(model.with_suffix(".npz"))]
+    return CliRunner().invoke(cli, [*arguments, "--time-limit", "0.2", *options])
+
+
+def test_limits_are_kept_exactly_or_refused(tmp_path: Path) -> None:
+    score = network(tmp_path / "score.onnx", "Sigmoid", 1)
+    evaluated(score, np.where(np.arange(100) < 29, 1.0, -1.0).reshape(-1, 1), np.ones(100, np.int64))
+    assert [end(score, "--min-accuracy", least).exit_code for least in ("29", "29.01")] == [0, 11]
+    rebuilt = network(tmp_path / "rebuilt.onnx", "Relu", 3)
+    evaluated(rebuilt, np.eye(3), np.zeros(3, np.int64))
+    result = end(rebuilt, "--min-accuracy", "90")
+    assert result.exit_code == 2 and "needs samples of both classes: all labels are 0" in result.output
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.bool_, np.float32])
+def test_rows_with_a_single_1_are_classes_and_a_tie_may_be_wrong(kind: Any, tmp_path: Path) -> None:
+    x = np.array([[1.0, 0, 1], [3, 1, 0]])
+    report = evaluated(network(tmp_path / "m.onnx", "Softmax", 3), x, np.eye(3, dtype=kind)[[2, 0]])
+    assert report["task"] == "classes" and report["models"][0]["accuracy"] == 0.5
+    assert [(it["number"], it["computed"], it["loss"]) for it in report["worst"]] == [(0, 0, 0.0)]

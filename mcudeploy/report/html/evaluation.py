@@ -27,8 +27,7 @@ _LONGEST_SIDE = 320
 def page(result: Evaluated, report: Report, command: Sequence[str]) -> str:
     """Return the page of an evaluation and its JSON object; `command` is the command line to show."""
     path, board = result.run.measured.ran.made.model.path, report["run"]["board"]
-    names = [_name(report, number) for number in range(report["class_count"] or 0)]
-    matrix = report["models"][0]["confusion"]
+    matrix = report["models"][0]["confusion"] or ()
     return render_page(
         "evaluation",
         title=plain(f"{path.name} on {board}"),
@@ -39,8 +38,8 @@ def page(result: Evaluated, report: Report, command: Sequence[str]) -> str:
         failures=[plain(failure) for failure in report["failures"]],
         models=[_figures(report, one) for one in report["models"]],
         agreement=[_agreement(one) for one in report["agreement"]],
-        names=names,
-        matrix=[] if matrix is None else [_cells(row, at) for at, row in enumerate(matrix)],
+        names=[_name(report, number) for number in range(len(matrix))],
+        matrix=[_cells(row, at) for at, row in enumerate(matrix)],
         classes=[_class(report, one) for one in report["models"][0]["by_class"]],
         worst=[_worst(result, report, one) for one in report["worst"]],
         layers=[
