@@ -31,6 +31,8 @@ KEY = "gate"
 _MOST_BYTES = 2**20
 _Size = Annotated[int, Field(gt=0)] | str
 _Percent = Annotated[float, Field(ge=0, le=100)]
+_OF_DATA = ("labels", "float_model", "samples", "min_accuracy", "max_drop")
+"""Keys that say nothing without `data`."""
 
 
 class ModelBudget(BaseModel):
@@ -126,16 +128,20 @@ def _budget(table: object, path: Path, number: int) -> ModelBudget:
             _bytes(getattr(budget, name))
         except ValueError as error:
             raise ConfigError(f"{where}: {name}: {error}") from None
-    if budget.data is None and (budget.min_accuracy, budget.max_drop, budget.labels) != (None, None, None):
+    if budget.data is None and any(getattr(budget, name) is not None for name in _OF_DATA):
         raise ConfigError(f"{where}: an accuracy needs `data`, a test set as `mcudeploy evaluate` takes it")
+    if budget.max_drop is not None and budget.float_model is None:
+        raise ConfigError(f"{where}: max_drop: `float` is missing, the model to compare with")
     base = path.resolve().parent
-    paths = {name: getattr(budget, name) for name in ("model", "data", "labels", "float_model")}
-    found = {name: base / value for name, value in paths.items() if value is not None}
-    missing = next((value for value in found.values() if not value.exists()), None)
+    stated = {name: getattr(budget, name) for name in ("model", "data", "labels", "float_model")}
+    paths = {name: base / value for name, value in stated.items() if value is not None}
+    missing = next((value for value in paths.values() if not value.exists()), None)
     if missing is not None:
         raise ConfigError(f"{where}: there is no {missing}")
     board = str(base / budget.board) if is_path(budget.board) else budget.board
-    return budget.model_copy(update={**found, "board": board})
+    plan = budget.options.get("plan")
+    options = {**budget.options, "plan": base / plan} if isinstance(plan, str) else budget.options
+    return budget.model_copy(update={**paths, "board": board, "name": budget.title, "options": options})
 
 
 def _bytes(size: int | str | None) -> int | None:
@@ -149,7 +155,7 @@ def run_gate(budgets: Sequence[ModelBudget], progress: Progress = SILENT) -> lis
         progress.stage(budget.title)
         try:
             results.append(_result(budget, progress))
-        except (DeployError, TypeError) as error:  # TypeError: an option that does not exist
+        except DeployError as error:
             results.append(GateResult(budget, faults=str(error).splitlines()[:1]))
     return results
 
@@ -157,7 +163,10 @@ def run_gate(budgets: Sequence[ModelBudget], progress: Progress = SILENT) -> lis
 def _result(budget: ModelBudget, progress: Progress) -> GateResult:
     board = load_board(budget.board)
     target = Target(board, None, budget.emulate and board.emulator is not None)
-    options = options_of(budget.options)  # type: ignore[arg-type] # checked there
+    try:
+        options = options_of(budget.options)  # type: ignore[arg-type] # checked there
+    except TypeError as error:  # an option that does not exist
+        raise ConfigError(str(error)) from None
     if budget.data is None:
         run = run_model(budget.model, target, options, inputs=[], expected=[], progress=progress)
         return GateResult(budget, _figures(budget, report_of(run)), run.verdict.reasons)

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from evaluated_models import Recogniser, recogniser
 
 from mcudeploy.cli.main import cli
+from mcudeploy.commands.gate import read_budgets
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +88,22 @@ def test_one_error_does_not_end_the_others(made: Recogniser) -> None:
         (INT8 + "rma = 3\n", "rma: Extra inputs are not permitted"),
         (INT8 + 'ram = "64 quarks"\n', "ram: "),
         (INT8 + "min_accuracy = 90\n", "an accuracy needs `data`"),
+        (INT8 + "samples = 9\n", "an accuracy needs `data`"),
+        (INT8 + 'data = "test.npz"\nmax_drop = 1\n', "max_drop: `float` is missing"),
         (INT8.replace("int8.onnx", "gone.onnx"), "there is no "),
         ("[[gate]", "is not valid TOML"),
     ],
 )
 def test_a_wrong_file_is_one_error(text: str, message: str, made: Recogniser) -> None:
     assert message in gate(made, text, code=3)["error"]["message"]
+
+
+def test_paths_are_relative_to_the_file(made: Recogniser) -> None:
+    text = INT8.replace('"mps2-an386"', '"./own.toml"').replace("split = false", 'plan = "plan.json"')
+    (made.folder / "mcudeploy.toml").write_text(text)
+    (budget,) = read_budgets(made.folder / "mcudeploy.toml")
+    assert budget.title == "int8.onnx on ./own.toml" and budget.board == str(made.folder / "own.toml")
+    assert budget.options["plan"] == made.folder / "plan.json"
 
 
 def test_other_commands_read_the_settings_beside_the_budgets(
