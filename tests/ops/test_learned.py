@@ -168,6 +168,25 @@ def test_refused_trees_of_version_5(name: str, value: Any, reason: str, tmp_path
         load(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("nodes_truenodeids", -1, "a node has leaf -1 of "),
+        ("nodes_falsenodeids", 1000, "a node has leaf 1000 of "),
+        ("leaf_targetids", 1, "a leaf adds to a target beyond the 1"),
+    ],
+)
+def test_leaves_that_do_not_exist(name: str, value: int, reason: str, tmp_path: Path) -> None:
+    facts = ensemble(np.random.default_rng(3), 1, trees=1)
+    leaf = 0 if name.startswith("leaf") else facts[name.replace("nodeids", "leafs")].index(1)
+    facts[name][leaf] = value
+    model = model_of("TreeEnsemble", [("y", TensorProto.FLOAT, (ROWS, 1))], **facts)
+    model.opset_import[1].version = 5
+    onnx.save(model, tmp_path / "trees.onnx")
+    with pytest.raises(ModelError, match=reason):
+        load(tmp_path / "trees.onnx")
+
+
 def values(model: onnx.ModelProto, seed: int) -> dict[str, NDArray[np.float32]]:
     """Random rows, with values that equal thresholds, and one that is none."""
     x = normal(np.random.default_rng(seed), (ROWS, WIDTH))

@@ -82,12 +82,9 @@ def label_encoder(node: NodeProto, make: Maker) -> bool:
 def _numbers(make: Maker, what: str) -> NDArray[Any]:
     if f"{what}_strings" in make.attributes:
         raise Unsupported(f"its {what} are texts: encode them as numbers before or after the model")
-    found = make.attributes.get(f"{what}_floats")
-    if found is not None:
-        return np.array(found, np.float32)
-    found = make.attributes.get(f"{what}_int64s")
-    if found is not None:
-        return np.array(found, np.int64)
+    for kind, dtype in (("floats", np.float32), ("int64s", np.int64)):
+        if f"{what}_{kind}" in make.attributes:
+            return np.array(make.attributes[f"{what}_{kind}"], dtype)
     tensor = make.attributes.get(f"{what}_tensor")
     if tensor is None or tensor.data_type not in (TensorProto.FLOAT, TensorProto.INT64):
         raise Unsupported(f"its {what} are neither float32 nor int64")

@@ -54,16 +54,16 @@ def _columns_of(make: Maker) -> dict[str, Any]:
 
     Raises Unsupported for branches that form no trees.
     """
-    given = make.attributes
+    attributes = make.attributes
     modes, splits, weights = (
-        numpy_helper.to_array(given[name]).reshape(-1)
+        numpy_helper.to_array(attributes[name]).reshape(-1)
         for name in ("nodes_modes", "nodes_splits", "leaf_weights")
     )
     if np.any(modes >= len(_MODES)):
         raise Unsupported(f"nodes of mode {modes.max()} are not supported; {', '.join(_MODES)} are")
-    tracks = given.get("nodes_missing_value_tracks_true") or [0] * len(modes)
+    tracks = attributes.get("nodes_missing_value_tracks_true") or [0] * len(modes)
     columns, number = _Columns(), len(modes)
-    for tree, root in enumerate(given["tree_roots"]):
+    for tree, root in enumerate(attributes["tree_roots"]):
         waiting, seen = [int(root)], set[int]()
         while waiting:
             at = waiting.pop()
@@ -72,9 +72,11 @@ def _columns_of(make: Maker) -> dict[str, Any]:
             seen.add(at)
             ways = []
             for branch in ("true", "false"):
-                way = int(given[f"nodes_{branch}nodeids"][at])
-                if given[f"nodes_{branch}leafs"][at]:
-                    target, weight = int(given["leaf_targetids"][way]), float(weights[way])
+                way = int(attributes[f"nodes_{branch}nodeids"][at])
+                if attributes[f"nodes_{branch}leafs"][at]:
+                    if not 0 <= way < len(weights):
+                        raise Unsupported(f"a node has leaf {way} of {len(weights)}")
+                    target, weight = int(attributes["leaf_targetids"][way]), float(weights[way])
                     columns.add("target", treeids=tree, nodeids=number, ids=target, weights=weight)
                     columns.add("nodes", treeids=tree, nodeids=number, modes="LEAF", featureids=0, values=0.0)
                     columns.add("nodes", truenodeids=0, falsenodeids=0, missing_value_tracks_true=0)
@@ -82,7 +84,7 @@ def _columns_of(make: Maker) -> dict[str, Any]:
                 else:
                     waiting.append(way)
                 ways.append(way)
-            feature = int(given["nodes_featureids"][at])
+            feature = int(attributes["nodes_featureids"][at])
             columns.add("nodes", treeids=tree, nodeids=at, modes=_MODES[modes[at]], featureids=feature)
             columns.add("nodes", values=float(splits[at]), missing_value_tracks_true=int(tracks[at]))
             columns.add("nodes", truenodeids=ways[0], falsenodeids=ways[1])

@@ -75,6 +75,8 @@ def tree_regressor(builder: Builder, node: Node) -> None:
     nodes = zip(_column(node, "nodes_modes"), _column(node, "nodes_featureids"), strict=False)
     if any(mode != _LEAF and not 0 <= feature < width for mode, feature in nodes):
         raise Unsupported(f"a node compares a value beyond the {width} of a row")
+    if any(not 0 <= target < count for target in _column(node, "target_ids")):
+        raise Unsupported(f"a leaf adds to a target beyond the {count}")
     tables = _Tables()
     lengths: list[int] = []
     roots = _added(node, tables, lengths)
