@@ -1,7 +1,7 @@
 """Plans of earlier searches in the cache, by everything that decides them.
 
 plans/<key>/0.json, 1.json ...: plan files of the candidates, the last one of the unsplit plan
-plans/<key>/search.json: what else the search found
+plans/<key>/search.json: the other figures of the search
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from mcudeploy import __version__
 from mcudeploy.boards.board import Board
@@ -49,7 +50,7 @@ class _Unwritten(FileModel):
 class _SearchFile(FileModel):
     """Figures of all plans, statistics of the search, arena and latency of every split plan it has built."""
 
-    plans: list[_Unwritten]
+    plans: Annotated[list[_Unwritten], Field(min_length=1)]
     seconds: float
     tried: int
     duplicates: int
@@ -95,10 +96,10 @@ class PlanCache:
         """
         try:
             text = read_limited(self.folder / "search.json", _MOST_BYTES)
-            found = _SearchFile.model_validate_json(text)
+            file = _SearchFile.model_validate_json(text)
             plans = [
                 _with_figures(read(self.folder / f"{number}.json"), figures)
-                for number, figures in enumerate(found.plans)
+                for number, figures in enumerate(file.plans)
             ]
         except FileNotFoundError:
             return None
@@ -107,25 +108,25 @@ class PlanCache:
             return None
         with suppress(OSError):
             os.utime(self.folder)
-        search = Search(found.seconds, found.tried, found.duplicates)
-        return StoredSearch(tuple(plans[:-1]), plans[-1], search, tuple(found.points), found.costs_of)
+        search = Search(file.seconds, file.tried, file.duplicates)
+        return StoredSearch(tuple(plans[:-1]), plans[-1], search, tuple(file.points), file.costs_of)
 
-    def store(self, found: StoredSearch, model: Model) -> None:
+    def store(self, stored: StoredSearch, model: Model) -> None:
         """Write the plans, whole or not at all."""
         parent, temporary = self.folder.parent, None
         try:
             parent.mkdir(parents=True, exist_ok=True)
             temporary = Path(tempfile.mkdtemp(prefix="tmp-", dir=parent))
-            plans = (*found.candidates, found.baseline)
+            plans = (*stored.candidates, stored.baseline)
             for number, plan in enumerate(plans):
                 planfile.save_plan(plan, model.sha256, temporary / f"{number}.json")
             content = _SearchFile(
                 plans=[_figures_of(plan) for plan in plans],
-                seconds=found.search.seconds,
-                tried=found.search.candidates,
-                duplicates=found.search.duplicates,
-                points=list(found.points),
-                costs_of=found.costs_of,
+                seconds=stored.search.seconds,
+                tried=stored.search.candidates,
+                duplicates=stored.search.duplicates,
+                points=list(stored.points),
+                costs_of=stored.costs_of,
             )
             write_file(temporary / "search.json", content.model_dump_json())
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -153,17 +153,17 @@ def find_or_recall(
 
     Times are estimated. The plans of an earlier search pass the checker again.
     """
-    cache = PlanCache.of(model, options.limited(board), options)
+    cache = PlanCache.of(model, options.limited(board), replace(options, cores=_cores(board, options)))
     recalled = _recalled(cache, model, options.limited(board), options)
     if recalled is not None:
         progress.stage("planned before: --fresh searches again")
         return recalled
     planned = find_plans(model, board, options, report=report, progress=progress)
     if planned.costs_of is not None and not planned.interrupted:
-        found = StoredSearch(
+        stored = StoredSearch(
             planned.candidates, planned.baseline, planned.search, planned.points, planned.costs_of
         )
-        through(lambda: cache.store(found, model))
+        through(lambda: cache.store(stored, model))
     return planned
 
 
@@ -181,12 +181,12 @@ def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) ->
             _require_sound(plan, made, board, path)
         return timed(plan, made, board, source, move_price(source))
 
-    found = cache.load(model, read)
-    if found is None:
+    stored = cache.load(model, read)
+    if stored is None:
         return None
     planned = Planned(
-        models, found.candidates, found.baseline, found.search, found.costs_of,
-        limits=dict(options.memory_limits), objective=unit, points=found.points,
+        models, stored.candidates, stored.baseline, stored.search, stored.costs_of,
+        limits=dict(options.memory_limits), objective=unit, points=stored.points,
     )  # fmt: skip
     return _fitting(planned, board, options.ram_limit)
 

@@ -69,20 +69,30 @@ def test_another_choice_is_another_search(
     assert recalled(model, replace(OPTIONS, name="other", resume=True), monkeypatch) is not None
 
 
+def test_all_cores_of_another_host_are_another_search(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    host, options = load_board("host"), replace(OPTIONS, cores=0)
+    for count in (2, 1):
+        monkeypatch.setattr("os.cpu_count", lambda count=count: count)
+        for _ in range(2):
+            planned = find_or_recall(model, host, options)
+            assert all(max(1, len(plan.lanes)) == count for plan in planned.choices)
+
+
 @pytest.mark.parametrize("name", ["0.json", "search.json"])
-@pytest.mark.parametrize("damage", ["", "{}", "cut", "moved"])
+@pytest.mark.parametrize("damage", ["", "{}", "cut", "moved", "no plans"])
 def test_a_damaged_entry_is_searched_again(
     name: str, damage: str, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find_or_recall(model, BOARD, OPTIONS)
-    path = PlanCache.of(model, BOARD, OPTIONS).folder / name
+    path = PlanCache.of(model, BOARD, replace(OPTIONS, cores=1)).folder / name
     content = json.loads(path.read_text())
     if damage == "moved" and name == "0.json":  # a plan that the checker refuses
         blocks = next(it for it in content["blocks"].values() if it[0])
         blocks[0][0][3] += 8
-    path.write_text(
-        json.dumps(content)[:-9] if damage == "cut" else damage if damage != "moved" else json.dumps(content)
-    )
+    if damage == "no plans":
+        content["plans"] = []
+    texts = {"": "", "{}": "{}", "cut": json.dumps(content)[:-9]}
+    path.write_text(texts.get(damage, json.dumps(content)))
     if not (damage == "moved" and name == "search.json"):
         assert recalled(model, OPTIONS, monkeypatch) is None
     again = find_or_recall(model, BOARD, OPTIONS)
