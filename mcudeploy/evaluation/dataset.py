@@ -143,11 +143,11 @@ def _class_folders(path: Path) -> list[Path]:
     """The subfolders with files of samples, in the order of their names; none if files lie beside them."""
     try:
         entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
+        if any(entry.is_file() and entry.suffix == ".npy" for entry in entries):
+            return []
+        return [entry for entry in entries if entry.is_dir() and _files(entry)]
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    if any(entry.is_file() and entry.suffix == ".npy" for entry in entries):
-        return []
-    return [entry for entry in entries if entry.is_dir() and _files(entry)]
+        raise UsageError(f"{error.filename or path} cannot be read: {error.strerror}") from error
 
 
 def _files(folder: Path) -> list[Path]:

@@ -107,7 +107,7 @@ def choose_task(graph: Graph, data: Dataset, choice: TaskChoice) -> Task:
     labels = data.labels
     if labels is not None and _is_one_hot(labels):
         labels = labels.argmax(1)
-    if labels is not None and labels.dtype.kind in "iub" and labels.size == len(labels):
+    if labels is not None and labels.size == len(labels) and _are_classes(labels):
         return _of_classes(graph, candidates, labels.reshape(-1).astype(np.int64), choice)
     if labels is not None:
         return _of_values(candidates, labels, choice)
@@ -163,6 +163,11 @@ def _of_values(candidates: list[GraphIO], labels: Array, choice: TaskChoice) -> 
         )
     values = labels.reshape(len(labels), -1).astype(np.float64)
     return Task("values", fitting[0].name, _elements(fitting[0]), 0, values, choice)
+
+
+def _are_classes(labels: Array) -> bool:
+    """Whether labels, one for each sample, are numbers of classes; 0 and 1 are, as floats too."""
+    return labels.dtype.kind in "iub" or bool(labels.dtype.kind == "f" and np.isin(labels, (0, 1)).all())
 
 
 def _is_one_hot(labels: Array) -> bool:

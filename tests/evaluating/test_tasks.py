@@ -37,9 +37,10 @@ def evaluated(model: Path, x: NDArray[Any], y: NDArray[Any] | None) -> Any:
     return mcudeploy.evaluate(model, data=data, time_limit=0.2)
 
 
-def test_one_score_has_an_area_under_the_curve(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+def test_one_score_has_an_area_under_the_curve(kind: Any, tmp_path: Path) -> None:
     x = np.array([[-3.0], [0.3], [2], [-0.2], [1]])
-    report = evaluated(network(tmp_path / "m.onnx", "Sigmoid", 1), x, np.array([0, 0, 1, 1, 1]))
+    report = evaluated(network(tmp_path / "m.onnx", "Sigmoid", 1), x, np.array([0, 0, 1, 1, 1], kind))
     (device, reference) = report["models"]
     assert report["task"] == "two classes" and device["confusion"] == [[1, 1], [1, 2]]
     assert device["auc"] == pytest.approx(5 / 6) and device["accuracy"] == reference["accuracy"] == 0.6
