@@ -32,7 +32,8 @@ Array = NDArray[Any]
 _ENDINGS = (".npy", ".png", ".jpg", ".jpeg", ".wav", ".bin", ".raw")
 _MOST_TABLE_BYTES = 2**28
 _LARGEST_CLASS = 2**31 - 1
-_LABEL_COLUMNS = (*LABELS, "class", "classes")
+_LABEL_COLUMNS = ("label", "class", "classes", *LABELS)
+"""Headings of the column of labels, the clearest first: y may be a coordinate beside them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,7 +234,7 @@ def _label_column(path: Path, heading: Sequence[str], columns: int, features: in
             "one more if the table has labels"
         )
     names = [name.strip().lower() for name in heading]
-    return next((at for at, name in enumerate(names) if name in _LABEL_COLUMNS), columns - 1)
+    return next((names.index(name) for name in _LABEL_COLUMNS if name in names), columns - 1)
 
 
 def _class_of(text: str, classes: Sequence[str]) -> int:

@@ -152,7 +152,8 @@ def agreement(
     first: Array, second: Array, classes: Sequence[Numbers], labels: Numbers | None
 ) -> AgreementFigures:
     """Compare two sets of results [samples, elements]. `classes`: those of both sets, or empty."""
-    difference = np.abs(first.astype(np.float64) - second)
+    with np.errstate(invalid="ignore"):
+        difference = np.where(first == second, 0.0, np.abs(first.astype(np.float64) - second))
     flips = lost = gained = None
     if classes:
         differs = classes[0] != classes[1]

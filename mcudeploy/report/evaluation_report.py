@@ -11,7 +11,7 @@ from mcudeploy.report.objects import report_of
 JsonObject = dict[str, Any]
 
 _MOST_LAYERS = 8
-_MOST_CLASSES = 64
+_LARGEST_MATRIX = 64
 """Number of classes above which a report has no confusion matrix."""
 
 
@@ -58,7 +58,7 @@ def _model(result: Evaluated, one: ModelResults) -> JsonObject:
             for number, it in enumerate(figures)
         ],
         "confusion": quality.confusion.tolist()
-        if quality.confusion is not None and len(figures) <= _MOST_CLASSES
+        if quality.confusion is not None and len(figures) <= _LARGEST_MATRIX
         else None,
     }
 

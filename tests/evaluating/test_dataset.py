@@ -53,7 +53,7 @@ def as_folders(made: Recogniser, path: Path) -> DataRequest:
 
 
 def as_table(made: Recogniser, path: Path) -> DataRequest:
-    rows = [",".join([f"p{at}" for at in range(SIDE * SIDE)] + ["label"])]
+    rows = [",".join(["x", "y", *(f"p{at}" for at in range(2, SIDE * SIDE)), "label"])]
     rows += [
         ",".join(map(repr, [*map(float, x.ravel()), int(y)])) for x, y in zip(made.x, made.y, strict=True)
     ]

@@ -40,3 +40,10 @@ def test_agreement_counts_what_is_lost_and_gained() -> None:
     found = metrics.agreement(first, second, [first.argmax(1), second.argmax(1)], np.array([0, 0, 0]))
     assert (found.flips, found.lost, found.gained, found.equal, found.largest) == (2, 1, 1, 1, 1.0)
     assert metrics.agreement(first, first, [], None).flips is None
+
+
+def test_equal_infinities_agree() -> None:
+    values = np.array([[-np.inf, 1.0], [2.0, np.inf]])
+    figures = metrics.agreement(values, values, [], None)
+    assert (figures.equal, figures.largest) == (2, 0.0)
+    assert metrics.agreement(values, -values, [], None).largest == np.inf
