@@ -348,7 +348,7 @@ def spectra() -> None:
 
         case("RFFT2D", f"float{name}", oracle=False)(transform)
 
-    for op in ("REAL", "IMAG"):
+    for op in ("REAL", "IMAG", "COMPLEX_ABS"):
 
         def part(f: FlatFile, op: str = op) -> Any:
             x = f.add(2, 1, 16)
