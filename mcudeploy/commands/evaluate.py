@@ -195,7 +195,7 @@ def _failures(
     reached, by_float = _percent(results, "device"), _percent(results, "float")
     if asked.min_accuracy is not None and reached is not None and reached < asked.min_accuracy:
         failures.append(
-            f"the device reaches {reached:.2f} %, less than --min-accuracy {asked.min_accuracy:g}"
+            f"the device reaches {reached:.2f} %, less than the limit of {asked.min_accuracy:g} %"
         )
     if asked.max_drop is not None and reached is not None and by_float is not None:
         drop = round(by_float - reached, 6)
@@ -203,7 +203,7 @@ def _failures(
             most = f". Most is lost at {printable(layers[0].node)}" if layers else ""
             failures.append(
                 f"the device reaches {reached:.2f} %, {drop:.2f} points less than the float model; the "
-                f"limit is --max-drop {asked.max_drop:g}{most}"
+                f"limit is {asked.max_drop:g}{most}"
             )
     return failures
 

@@ -97,7 +97,7 @@ def classification(scores: Array, labels: Numbers, k: int) -> Quality:
     best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return Quality(
         accuracy=float(np.mean(computed == labels)),
-        top_k=float(np.mean((best == labels[:, None]).any(1))),
+        top_k=float(np.mean((best == labels[:, None]).any(1))) if k < classes else None,
         auc=area_under_curve(scores[:, 1] - scores[:, 0], labels == 1) if classes == 2 else None,
         confusion=_confusion(computed, labels, classes),
     )
