@@ -242,7 +242,7 @@ def _class_of(text: str, classes: Sequence[str]) -> int:
         return classes.index(text)
     number = float(text) if _is_number(text) else -1.0
     if not 0 <= number <= _LARGEST_CLASS or number != int(number):
-        known = " or a name of --classes" if classes else ""
+        known = " or a name of --classes" if classes else "; --classes FILE gives the names of classes"
         raise ValueError(f"{printable(text)[:40]!r} is not a class number{known}")
     return int(number)
 

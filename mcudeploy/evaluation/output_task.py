@@ -105,9 +105,13 @@ def choose_task(graph: Graph, data: Dataset, choice: TaskChoice) -> Task:
         raise UsageError(f"--output-name {printable(choice.output)!r}: the model has the outputs {names}")
     candidates = named or list(borders)
     labels = data.labels
+    if labels is not None and labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise UsageError("the labels have values that are not finite")
     if labels is not None and _is_one_hot(labels):
         labels = labels.argmax(1)
     if labels is not None and labels.size == len(labels) and _are_classes(labels):
+        if labels.max() >= 2**31:
+            raise UsageError(f"the labels have the class {labels.max()}: classes are counted from 0")
         return _of_classes(graph, candidates, labels.reshape(-1).astype(np.int64), choice)
     if labels is not None:
         return _of_values(candidates, labels, choice)

@@ -17,12 +17,12 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field, NonNegativeInt, ValidationError
 
 from mcudeploy import __version__
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError, ModelError
-from mcudeploy.common.files import read_limited, write_file
+from mcudeploy.common.files import read_regular, write_file
 from mcudeploy.common.resources import cache_dir
 from mcudeploy.ir.plan import Plan, Search
 from mcudeploy.planner import planfile
@@ -41,10 +41,10 @@ class _Unwritten(FileModel):
     """Figures of a plan that the search knows and the plan's file does not contain."""
 
     schedule: str
-    schedule_bound_bytes: int
+    schedule_bound_bytes: NonNegativeInt
     layout: str
-    layout_bound_bytes: int
-    ticks: float
+    layout_bound_bytes: NonNegativeInt
+    ticks: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _SearchFile(FileModel):
@@ -95,11 +95,13 @@ class PlanCache:
         `read` returns the plan of a file, checked against the model, with its times.
         """
         try:
-            text = read_limited(self.folder / "search.json", _MOST_BYTES)
+            text = read_regular(self.folder / "search.json", _MOST_BYTES)
             file = _SearchFile.model_validate_json(text)
+            paths = [self.folder / f"{number}.json" for number in range(len(file.plans))]
+            if not all(path.is_file() for path in paths):  # a plan of the user may come through a pipe
+                raise ValueError("a plan is missing")
             plans = [
-                _with_figures(read(self.folder / f"{number}.json"), figures)
-                for number, figures in enumerate(file.plans)
+                _with_figures(read(path), figures) for path, figures in zip(paths, file.plans, strict=True)
             ]
         except FileNotFoundError:
             return None

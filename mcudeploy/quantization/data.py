@@ -159,7 +159,10 @@ def _arrays(path: Path, inputs: Sequence[Info]) -> tuple[dict[str, tuple[str, Ar
         with zipfile.ZipFile(path) as archive:
             members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
             keys = {info.name: info.name for info in inputs}
-            labels = next((name for name in LABELS if name in members and name not in keys), None)
+            several = [name for name in LABELS if name in members and name not in keys]
+            if len(several) > 1:
+                raise UsageError(f"{path} has labels twice, as {' and as '.join(several)}: keep one of them")
+            labels = several[0] if several else None
             values = [name for name in members if name != labels]
             if len(inputs) == 1 and len(values) == 1:
                 keys = {inputs[0].name: values[0]}

@@ -120,3 +120,15 @@ def test_a_folder_that_no_class_names_is_refused(made: Recogniser, graph: Graph,
     asked = as_folders(made, tmp_path)
     with pytest.raises(UsageError, match="'kind-0', which --classes does not name"):
         open_dataset(DataRequest(asked.path, classes=("cat", "dog")), graph)
+
+
+def test_labels_that_no_one_can_mean_are_refused(made: Recogniser, graph: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "test.npz"
+    np.savez(path, x=made.x, y=made.y, labels=made.y)
+    with pytest.raises(UsageError, match="labels twice, as labels and as y"):
+        open_dataset(DataRequest(path), graph)
+    values = ((np.full(12, np.nan), "not finite"), (np.full(12, 2**64 - 1, np.uint64), "class 18446"))
+    for value, message in values:
+        np.savez(path, x=made.x, y=value)
+        with pytest.raises(UsageError, match=message):
+            choose_task(graph, open_dataset(DataRequest(path), graph), TaskChoice())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_all_cores_of_another_host_are_another_search(model: Model, monkeypatch:
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
-        *product(["0.json", "search.json"], ["", "{}", "cut"]),
+        *product(["0.json", "search.json"], ["", "{}", "cut", "pipe"]),
         ("0.json", "moved"),
         ("search.json", "no plans"),
     ],
@@ -99,7 +100,11 @@ def test_a_damaged_entry_is_searched_again(
     if damage == "no plans":
         content["plans"] = []
     texts = {"": "", "{}": "{}", "cut": json.dumps(content)[:-9]}
-    path.write_text(texts.get(damage, json.dumps(content)))
+    if damage == "pipe":
+        path.unlink()
+        os.mkfifo(path)
+    else:
+        path.write_text(texts.get(damage, json.dumps(content)))
     assert recalled(model, OPTIONS, monkeypatch) is None
     again = find_or_recall(model, BOARD, OPTIONS)
     assert again.choices and recalled(model, OPTIONS, monkeypatch) is not None
