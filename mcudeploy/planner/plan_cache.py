@@ -85,6 +85,7 @@ class PlanCache:
             model.sha256,
             repr([value for value in chosen if value[0] not in _ELSEWHERE]),
             board.model_dump_json(),
+            str(os.cpu_count()),  # of a host all of whose cores run the plan
         )
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
         return cls(cache_dir() / "plans" / key)

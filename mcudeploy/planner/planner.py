@@ -153,7 +153,7 @@ def find_or_recall(
 
     Times are estimated. The plans of an earlier search pass the checker again.
     """
-    cache = PlanCache.of(model, options.limited(board), replace(options, cores=_cores(board, options)))
+    cache = PlanCache.of(model, options.limited(board), options)
     recalled = _recalled(cache, model, options.limited(board), options)
     if recalled is not None:
         progress.stage("planned before: --fresh searches again")

@@ -92,7 +92,7 @@ def test_a_damaged_entry_is_searched_again(
     name: str, damage: str, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find_or_recall(model, BOARD, OPTIONS)
-    path = PlanCache.of(model, BOARD, replace(OPTIONS, cores=1)).folder / name
+    path = PlanCache.of(model, BOARD, OPTIONS).folder / name
     content = json.loads(path.read_text())
     if damage == "moved":  # a plan that the checker refuses
         blocks = next(it for it in content["blocks"].values() if it[0])
