@@ -160,11 +160,9 @@ def _on_devices(
         progress.advance(done, total)
         progress.update(f"{stage}, {done / max(time.monotonic() - start, 1e-3):,.0f} a second")
 
-    stored = outputs_on(fleet, ran, lambda number: data.sample(number, graph), data.count, advance)
     border, tensor = judged.border, graph.tensors[judged.border.tensor]
-    return judged.results(
-        "device", task, data, lambda number, _: from_device(border, tensor, stored[number][border.tensor])
-    )
+    stored = outputs_on(fleet, ran, data, tensor.name, advance)
+    return judged.results("device", task, data, lambda number, _: from_device(border, tensor, stored[number]))
 
 
 def _by_reference(which: Which, model: Model, task: Task, data: Dataset, progress: Progress) -> ModelResults:

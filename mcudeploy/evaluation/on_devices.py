@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import Any
+
+from numpy.typing import NDArray
 
 from mcudeploy.device.fleet import Fleet, Job
 from mcudeploy.device.target import Device, Target
+from mcudeploy.evaluation.dataset import Dataset
 from mcudeploy.execution.running import Ran
 from mcudeploy.verify.compare import Storage, run_once
-from mcudeploy.verify.samples import Sample
-from mcudeploy.verify.verdict import Outputs
 
 
 class _SampleQueue:
     """Numbers of samples that no device has taken, and results. A device that fails returns its sample."""
 
     def __init__(self, count: int, advance: Callable[[int, int], None]) -> None:
-        self.outputs: dict[int, Outputs] = {}
+        self.outputs: dict[int, NDArray[Any]] = {}
         self._count, self._advance = count, advance
         self._open = deque(range(count))
         self._lock = Lock()
@@ -31,32 +33,32 @@ class _SampleQueue:
         with self._lock:
             self._open.appendleft(number)
 
-    def done(self, number: int, outputs: Outputs) -> None:
+    def done(self, number: int, output: NDArray[Any]) -> None:
         with self._lock:
-            self.outputs[number] = outputs
+            self.outputs[number] = output
             self._advance(len(self.outputs), self._count)
 
 
 def outputs_on(
-    fleet: Fleet, ran: Ran, sample: Callable[[int], Sample], count: int, advance: Callable[[int, int], None]
-) -> Sequence[Outputs]:
-    """Return the stored outputs of every sample, by tensor name.
+    fleet: Fleet, ran: Ran, data: Dataset, tensor: str, advance: Callable[[int, int], None]
+) -> Sequence[NDArray[Any]]:
+    """Return an output, by the name of its tensor, of every sample, as it is stored.
 
     Each device takes the next sample once it is free, and the others run those of a device that fails. The
     last one's error is raised.
     """
-    storage, queue = Storage.of(ran.made.plan), _SampleQueue(count, advance)
-    names = [border.tensor for border in ran.made.plan.graph.own_outputs()]
+    plan, count = ran.made.plan, data.count
+    storage, queue = Storage.of(plan), _SampleQueue(count, advance)
 
     def use(device: Device, _: Target) -> None:
         while (number := queue.take()) is not None:
             try:
-                run_once(device, storage, sample(number).stored)
-                outputs = {name: storage.get_tensor(device, name) for name in names}
+                run_once(device, storage, data.sample(number, plan.graph).stored)
+                output = storage.get_tensor(device, tensor)
             except BaseException:
                 queue.put_back(number)
                 raise
-            queue.done(number, outputs)
+            queue.done(number, output)
 
     # a board that fails after the others are done leaves its sample to a job that begins then
     while len(queue.outputs) < count:
