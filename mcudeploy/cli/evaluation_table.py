@@ -7,7 +7,7 @@ from rich.console import Console
 from mcudeploy.cli.output import Values, cell
 from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.text import count_text
-from mcudeploy.report.wording import EVALUATED, class_name
+from mcudeploy.report.wording import EVALUATED, class_name, percent, quality_texts
 
 _CLASSES, _WORST = 20, 8
 
@@ -40,21 +40,13 @@ def evaluate(console: Console, report: Values) -> None:
 
 
 def _models(console: Console, report: Values) -> None:
-    columns = {
-        "accuracy": ("accuracy", percent),
-        f"top {report['top']}": ("top_k", percent),
-        "area under curve": ("auc", lambda value: f"{value:.4f}"),
-        "mean squared error": ("mse", lambda value: f"{value:.5g}"),
-        "mean absolute error": ("mae", lambda value: f"{value:.5g}"),
-    }
-    models = report["models"]
-    shown = {name: it for name, it in columns.items() if any(one[it[0]] is not None for one in models)}
-    if not shown:
+    rows = {EVALUATED[one["model"]]: quality_texts(report, one) for one in report["models"]}
+    names = [name for name in next(iter(rows.values())) if any(texts[name] for texts in rows.values())]
+    if not names:
         return
-    table = table_of("", *(f"{name}>" for name in shown))
-    for one in models:
-        figures = (text(one[key]) if one[key] is not None else "" for key, text in shown.values())
-        table.add_row(*map(cell, (EVALUATED[one["model"]], *figures)))
+    table = table_of("", *(f"{name}>" for name in names))
+    for title, texts in rows.items():
+        table.add_row(*map(cell, (title, *(texts[name] for name in names))))
     console.print(table)
 
 
@@ -67,7 +59,7 @@ def _agreement(console: Console, report: Values) -> None:
                 cell,
                 (
                     f"{first}, {second}",
-                    "" if one["same_class"] is None else percent(one["same_class"]),
+                    percent(one["same_class"]),
                     "" if one["lost"] is None else f"{one['lost']:,}",
                     "" if one["gained"] is None else f"{one['gained']:,}",
                     f"{one['equal_outputs']:,}",
@@ -89,7 +81,7 @@ def _classes(console: Console, report: Values) -> None:
         shown = sorted(present, key=lambda it: it["recall"])[:_CLASSES]
     table = table_of("class", "samples>", "precision>", "recall>", "F1>")
     for one in shown:
-        shares = (percent(one[key]) if one[key] is not None else "" for key in ("precision", "recall", "f1"))
+        shares = (percent(one[key]) for key in ("precision", "recall", "f1"))
         table.add_row(*map(cell, (class_name(report, one["class"]), f"{one['samples']:,}", *shares)))
     console.print(table)
     if len(shown) < len(classes):
@@ -105,11 +97,6 @@ def _worst(console: Console, report: Values) -> None:
         names = ("" if one[key] is None else class_name(report, one[key]) for key in ("wanted", "computed"))
         table.add_row(*map(cell, (one["name"], *names, f"{one['loss']:.4g}")))
     console.print(table)
-
-
-def percent(share: float) -> str:
-    """A share in percent."""
-    return f"{100 * share:.2f} %"
 
 
 def _noises(layer: Values) -> tuple[float, float]:

@@ -13,18 +13,16 @@ from mcudeploy.boards.board import Board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
 from mcudeploy.common.effort import ROUND_ENDS_S, Effort
-from mcudeploy.common.errors import ConfigError, FitError, ModelError, UsageError
+from mcudeploy.common.errors import ConfigError, FitError, UsageError
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import Unit, estimated, load_costs
 from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
 from mcudeploy.ir.graph import Graph, KeptRows
-from mcudeploy.ir.plan import Plan, Rewrites, Run, Search, WorkSlice
-from mcudeploy.planner import planfile
-from mcudeploy.planner.cores.functions import Assignment, assign
+from mcudeploy.ir.plan import Plan, Rewrites, Search
+from mcudeploy.planner.cores.functions import assign
 from mcudeploy.planner.cores.lanes import on_cores
-from mcudeploy.planner.cores.parts import WorkSharing
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.plan_cache import PlanCache, StoredSearch
@@ -34,6 +32,7 @@ from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, u
 from mcudeploy.planner.search.splitting import split_plans
 from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.planner.search.tile_times import shared_costs
+from mcudeploy.planner.stored_plan import joined_plan, require_sound, stored_plan
 from mcudeploy.planner.tape import footprint
 from mcudeploy.tiling.dataflow import Dataflow
 
@@ -174,11 +173,11 @@ def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) ->
     models: dict[Rewrites, Model] = {}
 
     def read(path: Path) -> Plan:
-        _, made, plan = _joined(model, board, path, options.assign)
+        _, made, plan = joined_plan(model, board, path, options.assign)
         if plan.form not in models:
             models[plan.form] = _fastest(made, board, source, nothing_known)
         if not footprint.missing(plan, made.calls, board, None):
-            _require_sound(plan, made, board, path)
+            require_sound(plan, made, board, path)
         return timed(plan, made, board, source, move_price(source))
 
     stored = cache.load(model, read)
@@ -253,7 +252,7 @@ def search_plans(
         model = model.on_units(board, assign(model.graph, board, options.assign))
         model = replace(model, cores=_cores(board, options))
     else:
-        model, made, stored = _stored_plan(model, board, options.plan_file, options.assign)
+        model, made, stored = stored_plan(model, board, options.plan_file, options.assign)
         if options.cores is not None and _cores(board, options) != model.cores:
             raise ConfigError(
                 f"{options.plan_file} is for {count_text(model.cores, 'core')}, --parallel asks for "
@@ -365,70 +364,3 @@ def _without_faults(planned: Planned, board: Board) -> Planned:
     if error is not None:
         raise PlanFaultError(f"{error}. It is the unsplit one. {way}")
     return replace(planned, candidates=tuple(sound))
-
-
-def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
-    """Return the model on the units of a stored plan, the model in the plan's form, and the checked plan.
-
-    `rules`: the rules of `--assign`; if there are any, the plan must agree with them.
-    """
-    model, made, plan = _joined(model, board, path, rules)
-    footprint.require_fit(plan, made.calls, board, None)
-    _require_sound(plan, made, board, path)
-    return model, made, plan
-
-
-def _require_sound(plan: Plan, model: Model, board: Board, path: Path) -> None:
-    """Raise ConfigError if the checker refuses a stored plan."""
-    try:
-        check_plan(plan, model.work, board)
-    except PlanFaultError as error:
-        raise planfile.no_plan(path, error) from error
-
-
-def _joined(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
-    """Return what `_stored_plan` does, before the plan is held against the board and the checker."""
-    form, functions, kernels, cores = planfile.load_form(path, model.sha256, board.name)
-    hop = None if model.window is None else model.window.hop
-    keeping = planfile.load_keeping(path, model.sha256, board.name, hop)
-    if keeping is not None:
-        model = _with_rows(model, keeping, path)
-    model = replace(model, cores=cores)
-    asked = model.on_units(board, assign(model.graph, board, rules)).functions if rules else None
-    model = model.on_units(board, Assignment.of(functions, board.units[0].name))
-    if rules and model.functions != asked:
-        raise ConfigError(f"{path} has other functions than --assign asks for")
-    try:
-        made = model.in_form(form).with_kernels(kernels)
-    except ModelError as error:
-        raise ConfigError(f"{path} has a form that the model cannot take: {error}") from error
-    except ValueError as error:
-        raise ConfigError(f"{path} is no plan of this model for {board.name}: {error}") from error
-    plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
-    if plan.functions != made.functions:
-        raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
-    _require_columns(plan, made, path)
-    for name in plan.layout.arenas:
-        board.memory(name)  # raises an error if the board has no such memory
-    return model, made, plan
-
-
-def _with_rows(model: Model, keeping: Mapping[str, KeptRows], path: Path) -> Model:
-    """Return the model that keeps the rows of a stored plan. Raises ConfigError for rows it does not have."""
-    possible = () if model.window is None else model.window.steady.tensors
-    unknown = next((name for name in keeping if name not in possible), None)
-    if unknown is not None:
-        raise planfile.no_plan(path, f"it keeps rows of {unknown}")
-    return model.keeping(keeping)
-
-
-def _require_columns(plan: Plan, model: Model, path: Path) -> None:
-    """Raise ConfigError if a part of a stored plan has columns that no kernel computes."""
-    sharing = WorkSharing.of(Dataflow.of(plan.graph), model.calls, model.cores)
-    for part in (each for lane in plan.lanes for each in lane if isinstance(each, WorkSlice)):
-        entry, columns = plan.tape[part.entry], part.columns
-        if columns is None:
-            continue
-        operator = plan.graph.operators[entry.operator] if isinstance(entry, Run) else None
-        if operator is None or not sharing.takes(operator, columns):
-            raise planfile.no_plan(path, f"lanes: columns {columns} of entry {part.entry}")

@@ -290,8 +290,8 @@ def _(result: Measured) -> JsonObject:
 def _(result: VerifiedRun) -> JsonObject:
     ran = result.measured.ran
     judged = ran.observed.outputs[-len(result.verdict.host) :]  # without those before the window was full
-    found = outputs(ran.made.plan.graph, judged, result.classes)
-    return report_of(result.measured) | verdict(ran.made, result.verdict) | {"outputs": found}
+    listed = outputs(ran.made.plan.graph, judged, result.classes)
+    return report_of(result.measured) | verdict(ran.made, result.verdict) | {"outputs": listed}
 
 
 def measurement(ran: Ran) -> JsonObject:

@@ -13,6 +13,26 @@ EVALUATED = {"device": "on the device", "reference": "reference", "float": "floa
 """The models of an evaluation."""
 
 
+def percent(share: float | None) -> str:
+    """Return a share in percent; "" if there is none."""
+    return "" if share is None else f"{100 * share:.2f} %"
+
+
+def quality_texts(report: Values, model: Values) -> dict[str, str]:
+    """Return the figures of one model of an evaluation by their names; "" for those it does not have."""
+
+    def text(key: str, digits: str) -> str:
+        return "" if model[key] is None else format(model[key], digits)
+
+    return {
+        "accuracy": percent(model["accuracy"]),
+        f"top {report['top']}": percent(model["top_k"]),
+        "area under curve": text("auc", ".4f"),
+        "mean squared error": text("mse", ".5g"),
+        "mean absolute error": text("mae", ".5g"),
+    }
+
+
 def class_name(report: Values, number: int) -> str:
     """Return the name of a class of an evaluation, or its number."""
     names = report["classes"] or ()

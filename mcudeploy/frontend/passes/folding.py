@@ -258,8 +258,8 @@ def with_small_constants(proto: ModelProto, model: OnnxModel) -> ModelProto:
     infos = {value.name: value for value in proto.graph.value_info}
     for node in proto.graph.node:
         names = [name for name in node.output if name]
-        found = [folded.constants.get(name) for name in names]
-        small = [it for it in found if it is not None and it.value.size <= _SHAPE_LIKE_ELEMENTS]
+        constants = [folded.constants.get(name) for name in names]
+        small = [it for it in constants if it is not None and it.value.size <= _SHAPE_LIKE_ELEMENTS]
         if node.op_type != "Constant" and len(small) == len(names) and borders.isdisjoint(names):
             result.graph.initializer.extend(
                 numpy_helper.from_array(np.asarray(it.value), name)

@@ -101,9 +101,9 @@ def _drop_masks(proto: ModelProto) -> None:
         if node.op_type == "Dropout" and node.domain in ONNX_DOMAINS and read.isdisjoint(node.output[1:]):
             dropped.update(node.output[1:])
             del node.output[1:]
-    kept = [value for value in graph.value_info if value.name not in dropped]
+    remaining = [value for value in graph.value_info if value.name not in dropped]
     del graph.value_info[:]
-    graph.value_info.extend(kept)
+    graph.value_info.extend(remaining)
 
 
 def version_notes(proto: ModelProto) -> tuple[str, ...]:

@@ -140,8 +140,8 @@ def prelu(writer: Writer, operator: TfliteOperator) -> None:
     else:
         below = writer.node("Mul", [below, writer.real(slopes)], main=False)
     above, below = writer.as_stored(above, result), writer.as_stored(below, result)
-    made = writer.node("Add", [above, below])
-    writer.finish(result, writer.channels_last(made) if by_channel else made)
+    total = writer.node("Add", [above, below])
+    writer.finish(result, writer.channels_last(total) if by_channel else total)
 
 
 def extremum(writer: Writer, operator: TfliteOperator) -> None:

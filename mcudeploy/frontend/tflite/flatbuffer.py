@@ -137,10 +137,10 @@ class _TfliteFile:
 
     def _inner(self, number: int) -> Contents:
         """A subgraph that another one runs."""
-        found = self._subgraph(number)
-        if len(set(found.outputs)) != len(found.outputs):
+        subgraph = self._subgraph(number)
+        if len(set(subgraph.outputs)) != len(subgraph.outputs):
             raise self._fault("a tensor stands twice among the outputs of an inner subgraph")
-        return found
+        return subgraph
 
     def _is_open(self, table: Any) -> bool:
         return any(size < 0 for size in self._integers(table, "ShapeSignature"))

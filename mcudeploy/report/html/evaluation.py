@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mcudeploy.codegen.html_template import render_page
 from mcudeploy.common.text import count_text, plain
 from mcudeploy.evaluation.evaluated import Evaluated
-from mcudeploy.report.wording import EVALUATED, class_name
+from mcudeploy.report.wording import EVALUATED, class_name, percent, quality_texts
 from mcudeploy.verify.preprocessing import image_shape
 
 Report = Mapping[str, Any]
@@ -36,7 +36,10 @@ def page(result: Evaluated, report: Report, command: Sequence[str]) -> str:
         samples=count_text(report["samples"], "sample"),
         passed=report["passed"],
         failures=[plain(failure) for failure in report["failures"]],
-        models=[_figures(report, one) for one in report["models"]],
+        models=[
+            (EVALUATED[one["model"]], [it for it in quality_texts(report, one).items() if it[1]])
+            for one in report["models"]
+        ],
         agreement=[_agreement(one) for one in report["agreement"]],
         names=[_name(report, number) for number in range(len(matrix))],
         matrix=[_cells(row, at) for at, row in enumerate(matrix)],
@@ -52,22 +55,6 @@ def page(result: Evaluated, report: Report, command: Sequence[str]) -> str:
 
 def _name(report: Report, number: int) -> str:
     return plain(class_name(report, number))
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.2f} %"
-
-
-def _figures(report: Report, one: Report) -> tuple[str, list[tuple[str, str]]]:
-    """The title of a model, and its figures with their names."""
-    figures = [
-        ("accuracy", _percent(one["accuracy"])),
-        (f"top {report['top']}", _percent(one["top_k"])),
-        ("area under curve", "" if one["auc"] is None else f"{one['auc']:.4f}"),
-        ("mean squared error", "" if one["mse"] is None else f"{one['mse']:.5g}"),
-        ("mean absolute error", "" if one["mae"] is None else f"{one['mae']:.5g}"),
-    ]
-    return EVALUATED[one["model"]], [figure for figure in figures if figure[1]]
 
 
 def _agreement(one: Report) -> tuple[str, ...]:
@@ -86,7 +73,7 @@ def _cells(row: Sequence[int], right: int) -> list[dict[str, Any]]:
 
 
 def _class(report: Report, one: Report) -> tuple[str, ...]:
-    shares = (_percent(one[key]) for key in ("precision", "recall", "f1"))
+    shares = (percent(one[key]) for key in ("precision", "recall", "f1"))
     return (_name(report, one["class"]), f"{one['samples']:,}", *shares)
 
 

@@ -1,0 +1,87 @@
+"""Plans from files, joined with their model: in its form, on its units, with its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from mcudeploy.boards.board import Board
+from mcudeploy.checker.judge import PlanFaultError
+from mcudeploy.checker.judge import check as check_plan
+from mcudeploy.common.errors import ConfigError, ModelError
+from mcudeploy.ir.graph import KeptRows
+from mcudeploy.ir.plan import Plan, Run, WorkSlice
+from mcudeploy.planner import planfile
+from mcudeploy.planner.cores.functions import Assignment, assign
+from mcudeploy.planner.cores.parts import WorkSharing
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.tape import footprint
+from mcudeploy.tiling.dataflow import Dataflow
+
+
+def stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
+    """Return the model on the units of a stored plan, the model in the plan's form, and the checked plan.
+
+    `rules`: the rules of `--assign`; if there are any, the plan must agree with them.
+    """
+    model, made, plan = joined_plan(model, board, path, rules)
+    footprint.require_fit(plan, made.calls, board, None)
+    require_sound(plan, made, board, path)
+    return model, made, plan
+
+
+def require_sound(plan: Plan, model: Model, board: Board, path: Path) -> None:
+    """Raise ConfigError if the checker refuses a stored plan."""
+    try:
+        check_plan(plan, model.work, board)
+    except PlanFaultError as error:
+        raise planfile.no_plan(path, error) from error
+
+
+def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
+    """Return what `stored_plan` does, before the plan is held against the board and the checker."""
+    form, functions, kernels, cores = planfile.load_form(path, model.sha256, board.name)
+    hop = None if model.window is None else model.window.hop
+    keeping = planfile.load_keeping(path, model.sha256, board.name, hop)
+    if keeping is not None:
+        model = _with_rows(model, keeping, path)
+    model = replace(model, cores=cores)
+    asked = model.on_units(board, assign(model.graph, board, rules)).functions if rules else None
+    model = model.on_units(board, Assignment.of(functions, board.units[0].name))
+    if rules and model.functions != asked:
+        raise ConfigError(f"{path} has other functions than --assign asks for")
+    try:
+        made = model.in_form(form).with_kernels(kernels)
+    except ModelError as error:
+        raise ConfigError(f"{path} has a form that the model cannot take: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is no plan of this model for {board.name}: {error}") from error
+    plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
+    if plan.functions != made.functions:
+        raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
+    _require_columns(plan, made, path)
+    for name in plan.layout.arenas:
+        board.memory(name)  # raises an error if the board has no such memory
+    return model, made, plan
+
+
+def _with_rows(model: Model, keeping: Mapping[str, KeptRows], path: Path) -> Model:
+    """Return the model that keeps the rows of a stored plan. Raises ConfigError for rows it does not have."""
+    possible = () if model.window is None else model.window.steady.tensors
+    unknown = next((name for name in keeping if name not in possible), None)
+    if unknown is not None:
+        raise planfile.no_plan(path, f"it keeps rows of {unknown}")
+    return model.keeping(keeping)
+
+
+def _require_columns(plan: Plan, model: Model, path: Path) -> None:
+    """Raise ConfigError if a part of a stored plan has columns that no kernel computes."""
+    sharing = WorkSharing.of(Dataflow.of(plan.graph), model.calls, model.cores)
+    for part in (each for lane in plan.lanes for each in lane if isinstance(each, WorkSlice)):
+        entry, columns = plan.tape[part.entry], part.columns
+        if columns is None:
+            continue
+        operator = plan.graph.operators[entry.operator] if isinstance(entry, Run) else None
+        if operator is None or not sharing.takes(operator, columns):
+            raise planfile.no_plan(path, f"lanes: columns {columns} of entry {part.entry}")
