@@ -103,7 +103,8 @@ def _emulators() -> list[int]:
             name, _, fields = path.read_text().rpartition(")")
         except OSError:  # it has just ended
             continue
-        if "(qemu-system" in name and int(fields.split()[1]) == os.getpid():
+        state, parent = fields.split()[:2]
+        if "(qemu-system" in name and int(parent) == os.getpid() and state != "Z":
             numbers.append(int(path.parent.name))
     return numbers
 
@@ -113,11 +114,10 @@ def _kill_an_emulator() -> None:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         running = _emulators()
-        if len(running) >= 2:
-            time.sleep(0.2)
+        time.sleep(0.2)
+        if len(running) >= 2 and running == _emulators():  # none of them ends an earlier run
             os.kill(running[0], signal.SIGKILL)
             return
-        time.sleep(0.01)
 
 
 def test_boards_share_the_samples_and_a_dead_one_loses_none(
