@@ -82,8 +82,11 @@ class Locations:
         return here[-1] if here else own[0] if own else found[0]
 
     def read(self, name: str, blocks: Collection[int], time: int) -> str:
-        """Return the memory from which a step reads blocks of a tensor: the first that contains them all."""
-        if len(self._in[name]) == 1:
+        """Return the memory from which a step reads blocks of a tensor: the first that contains them all.
+
+        For no blocks it is one in which the tensor resides at some time.
+        """
+        if len(self._in[name]) == 1 or not blocks:
             return self._in[name][0]
         for memory in self._memories:
             if all(self._there(name, block, memory, time) is not None for block in blocks):

@@ -288,3 +288,9 @@ def test_a_source_that_is_read_after_an_early_wait_does_not_end_with_it() -> Non
     check(plan, WORK, BOARD)
     (ends,) = [each.ends for each in Tape(plan).moves if each.new.memory == "psram"]
     assert [each.block for each in layout.transfers[:2]] == [2, 1] and ends == (False, True)
+
+
+def test_a_step_that_reads_no_block_of_a_tensor_names_a_memory_in_which_it_resides() -> None:
+    blocks = (Residence(Interval(0, 4), "psram"), Residence(Interval(2, 6), "far"))
+    places = Locations({"a": (blocks,)}, memories=("sram", "psram", "far"))
+    assert places.read("a", [], 3) == "psram" and places.read("a", [0], 5) == "far"
