@@ -1,0 +1,182 @@
+"""The second checker: it accepts what the first one accepts, and refuses edited plans and C tables."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from fuzzing.trips import Trip, drawn
+
+from mcudeploy.checker.judge import PlanFaultError, check
+from mcudeploy.codegen.program import Program, make_program
+from mcudeploy.codegen.render import Source, render_model
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.dossier.plan_facts import board_text, network_text
+from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.planfile import load_plan, plan_text
+
+CHECKER = resource_dir("templates") / "dossier/check_plan.py"
+Json = dict[str, Any]
+
+
+def written(trip: Trip, folder: Path) -> Path:
+    """The files of a dossier, with the library of a plan."""
+    made = trip.made
+    folder.mkdir(parents=True, exist_ok=True)
+    program = with_tables(trip, made.plan, folder / "lib")
+    (folder / "plan.json").write_text(plan_text(made.plan, made.model.sha256), "utf-8")
+    (folder / "network.json").write_text(network_text(made.plan, made.model, program), "utf-8")
+    (folder / "board.json").write_text(board_text(made.board), "utf-8")
+    return folder
+
+
+def with_tables(trip: Trip, plan: Plan, folder: Path) -> Program:
+    """Write the C tables of a plan. Returns the program."""
+    program = make_program(plan, trip.made.model.calls, "m", trip.made.board)
+    folder.mkdir(exist_ok=True)
+    for name, text in render_model(program, plan, Source("m.onnx", trip.made.model.sha256)).items():
+        (folder / name).write_text(text, "utf-8")
+    return program
+
+
+def checker() -> Any:
+    """The second checker, which is no module of mcudeploy."""
+    spec = importlib.util.spec_from_file_location("check_plan", CHECKER)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MAIN = checker().main
+
+
+def verdict(folder: Path, library: str = "lib") -> int:
+    """The exit code of the second checker."""
+    return int(MAIN([str(folder / "plan.json"), str(folder / library)]))
+
+
+def first_verdict(trip: Trip, path: Path) -> tuple[Plan | None, str]:
+    """The plan of a file, if it can be read, and the fault that mcudeploy itself finds, if any."""
+    made = trip.made
+    try:
+        plan = load_plan(path, made.plan.graph, made.model.sha256, made.board.name, made.model.work)
+    except ConfigError as error:
+        return None, str(error)
+    try:
+        check(plan, made.model.work, made.board)
+    except PlanFaultError as error:
+        return plan, str(error)
+    return plan, ""
+
+
+def numbers_of(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Each integer inside lists and objects: its container and key."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        if isinstance(item, int) and not isinstance(item, bool):
+            yield value, key
+        else:
+            yield from numbers_of(item)
+
+
+def edited(content: Json, random: Random) -> Json:
+    """A plan with one number changed, or two steps, residences or transfers swapped."""
+    content = json.loads(json.dumps(content))
+    if random.random() < 0.3:
+        lists = [it for it in (content["steps"], content["transfers"]) if len(it) > 1]
+        lists += [block for blocks in content["blocks"].values() for block in blocks if len(block) > 1]
+        swapped = random.choice(lists)
+        one, other = random.sample(range(len(swapped)), 2)
+        swapped[one], swapped[other] = swapped[other], swapped[one]
+        return content
+    key = random.choice(
+        [
+            key
+            for key in ("block_rows", "steps", "blocks", "blocks", "scratch", "transfers", "arenas")
+            if content[key]
+        ]
+    )
+    container, at = random.choice(list(numbers_of(content[key])))
+    container[at] = max(0, container[at] + random.choice((-16, -8, -4, -1, 1, 4, 8, 16)))
+    return content
+
+
+@pytest.fixture(scope="module")
+def trips() -> list[Trip]:
+    return drawn(60, 11, 30)
+
+
+def test_it_needs_python_alone() -> None:
+    text = CHECKER.read_text("utf-8")
+    assert set(re.findall(r"^(?:import|from) (\w+)", text, re.M)) <= {
+        "array",
+        "collections",
+        "json",
+        "math",
+        "pathlib",
+        "re",
+        "sys",
+        "typing",
+    }
+    assert len([line for line in text.splitlines() if line.strip()]) <= 600
+
+
+def test_it_accepts_all_plans(trips: list[Trip], tmp_path: Path) -> None:
+    assert sum(bool(trip.made.plan.layout.transfers) for trip in trips) > 20
+    for number, trip in enumerate(trips):
+        assert verdict(written(trip, tmp_path / str(number))) == 0, trip
+
+
+def test_it_refuses_what_the_first_refuses(trips: list[Trip], tmp_path: Path) -> None:
+    random, refused, with_own_tables = Random(5), 0, 0
+    for number, trip in enumerate(trips):
+        folder = written(trip, tmp_path / str(number))
+        content = json.loads((folder / "plan.json").read_text("utf-8"))
+        for _ in range(8):
+            (folder / "plan.json").write_text(json.dumps(edited(content, random)), "utf-8")
+            plan, fault = first_verdict(trip, folder / "plan.json")
+            if not fault:
+                continue
+            refused += 1
+            assert verdict(folder), f"{trip}: {fault}"
+            if plan is not None:
+                with_own_tables += _is_refused_with_own_tables(trip, plan, folder, fault)
+    assert refused >= 250 and with_own_tables >= 50
+
+
+def test_it_refuses_edited_tables(trips: list[Trip], tmp_path: Path) -> None:
+    """An offset, a row, a code of the schedule, whatever the program reads; some places are unread."""
+    random, refused, passed = Random(6), 0, 0
+    for number, trip in enumerate(trips):
+        path = next((written(trip, tmp_path / str(number)) / "lib").glob("m.c"))
+        text = path.read_text("utf-8")
+        for _ in range(6):
+            begin = text.index("offsets[] = {")
+            places = [it for it in re.finditer(r"\d+(?=u\b)", text) if it.start() > begin]
+            place = random.choice(places)
+            path.write_text(
+                f"{text[: place.start()]}{int(place[0]) + random.choice((1, 2, 7))}{text[place.end() :]}",
+                "utf-8",
+            )
+            refused, passed = (
+                (refused + 1, passed) if verdict(tmp_path / str(number)) else (refused, passed + 1)
+            )
+    assert refused >= 250, (refused, passed)
+
+
+def _is_refused_with_own_tables(trip: Trip, plan: Plan, folder: Path, fault: str) -> bool:
+    """Whether C tables can be made of a faulty plan, which the checker then refuses as well."""
+    try:
+        with_tables(trip, plan, folder / "own")
+    except (ValueError, LookupError, AssertionError, OverflowError):
+        return False
+    assert verdict(folder, "own"), f"{trip}: {fault}"
+    return True
