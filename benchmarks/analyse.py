@@ -4,7 +4,7 @@
     python benchmarks/analyse.py quick [--only FILE]
 
 gcc is -fanalyzer of the compilers of seven boards, the others analyse the code as for the host; `quick` is
-gcc on kernels and generated programs as for the host. Findings are compared with benchmarks/deviations.txt,
+gcc on kernels and generated programs as for the host. Findings are compared with firmware/deviations.txt,
 which states the reason for each accepted one. Prints the others, and entries without a finding; exit 1 if
 any.
 """
@@ -117,7 +117,7 @@ def findings(tool: str, unit: Unit) -> set[tuple[str, str]]:
 
 def deviations() -> dict[tuple[str, str, str], str]:
     """Return (tool, check, file) of accepted findings, and the reason; `*` as a file stands for all."""
-    text = (ROOT / "benchmarks/deviations.txt").read_text("utf-8")
+    text = (ROOT / "firmware/deviations.txt").read_text("utf-8")
     lines = (line.split(None, 3) for line in text.splitlines() if line.strip() and not line.startswith("#"))
     return {(tool, check, file): reason for tool, check, file, reason in lines}
 
