@@ -24,6 +24,7 @@ from pathlib import Path
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, ON_UNIT, RUN_CORES, kernel_sources, source_folders
+from mcudeploy.dossier.static_analysis import accepted
 from mcudeploy.toolchain.firmware_build import write_project
 from mcudeploy.toolchain.project import SoftEngine, assemble
 
@@ -115,16 +116,9 @@ def findings(tool: str, unit: Unit) -> set[tuple[str, str]]:
     return found
 
 
-def deviations() -> dict[tuple[str, str, str], str]:
-    """Return (tool, check, file) of accepted findings, and the reason; `*` as a file stands for all."""
-    text = (ROOT / "firmware/deviations.txt").read_text("utf-8")
-    lines = (line.split(None, 3) for line in text.splitlines() if line.strip() and not line.startswith("#"))
-    return {(tool, check, file): reason for tool, check, file, reason in lines}
-
-
 def unexpected(tool: str, work: Iterable[Unit]) -> tuple[list[str], set[tuple[str, str, str]]]:
     """Return a tool's findings without a deviation; and the deviations that it needed."""
-    kept, used, left = deviations(), set(), set()
+    kept, used, left = accepted(), set(), set()
     with ThreadPoolExecutor() as pool:
         results = list(pool.map(lambda unit: findings(tool, unit), work))
     for check, file in set().union(*results):
@@ -154,7 +148,7 @@ def main() -> int:
                 work = [it for it in units(Path(folder)) if tool == "gcc" or it.compiler[0] == "gcc"]
             work = [it for it in work if options.only in it.file.name]
             left, used = unexpected(tool, work)
-        kept = [] if mode == "quick" or options.only else deviations()
+        kept = [] if mode == "quick" or options.only else accepted()
         stale = [" ".join(key) for key in kept if key[0] == tool and key not in used]
         print(f"{tool}: {len(work)} files, {len(used)} deviations, {len(left)} findings", flush=True)
         for line in left:

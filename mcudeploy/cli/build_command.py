@@ -82,10 +82,19 @@ if TYPE_CHECKING:
     default=False,
     help="Also write sbom.cdx.json: models, kernels and files with hashes and licences, as CycloneDX 1.5.",
 )
+@click.option(
+    "--dossier",
+    metavar="DIR",
+    type=NewFolder(),
+    help="Also write the papers of the library here: a page of what was checked, the plan, a second checker "
+    "that needs Python alone, hashes.",
+)
 @before_option
 @planning_options()
 @output_options
+@click.pass_context
 def build(
+    context: click.Context,
     *,
     models: tuple[Path, ...],
     board: Board,
@@ -98,12 +107,15 @@ def build(
     manifest: Path | None,
     sbom: bool,
     arena: ArenaKind,
+    dossier: Path | None,
     options: Options,
     output: Output,
 ) -> None:
     """Write a self-contained C library of one or several models, and the firmware that runs each."""
     from mcudeploy.commands import build as building
+    from mcudeploy.dossier.dossier import DossierWanted
 
+    wanted = None if dossier is None else DossierWanted(dossier, context.find_object(tuple) or ())
     wake_word = None
     if kind == "esphome":
         models, wake_word = _wake_word(models, manifest)
@@ -123,6 +135,7 @@ def build(
             sbom=sbom,
             arena=arena,
             wake_word=wake_word,
+            dossier=wanted,
             progress=progress,
         )
     output.result(built, tables.build)

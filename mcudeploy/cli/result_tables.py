@@ -177,7 +177,9 @@ def build(console: Console, report: Values) -> None:
         if model["verified"] is None:
             console.print(Text("not verified: the program was not run (--no-verify)"))
         else:
-            _verdict(console, model, "verified on this computer, for a drawn input")
+            _verdict(console, model, "verified on this computer, for drawn inputs")
+    if report["dossier"]:
+        console.print(cell(f"dossier in {report['dossier']}: begin with index.html"), soft_wrap=True)
 
 
 def _arena_text(report: Values) -> str:

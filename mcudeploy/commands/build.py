@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcudeploy.boards.board import Board
@@ -20,15 +20,29 @@ from mcudeploy.commands.commands import plan_model, verdict_on_host
 from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.target import Target
+from mcudeploy.dossier.dossier import SAMPLES as DOSSIER_SAMPLES
+from mcudeploy.dossier.dossier import DossierWanted, digests, dossier_of
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import Built, BuiltModel, Initialised
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
+from mcudeploy.report.html.dossier_page import dossier_page
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import stack_bound
 from mcudeploy.toolchain.starter import require_start, starter_files
-from mcudeploy.verify.samples import Sample, load_samples
+from mcudeploy.verify.samples import Sample, drawn_samples
 from mcudeploy.verify.verdict import Verdict, device_share
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """How a model is built: verified on this computer, on `samples` drawn inputs (None: as many as usual);
+    `bare`: without firmware.
+    """
+
+    verify: bool
+    bare: bool
+    samples: int | None = None
 
 
 def build_models(
@@ -44,23 +58,29 @@ def build_models(
     sbom: bool = False,
     arena: ArenaKind = "own",
     wake_word: WakeWord | None = None,
+    dossier: DossierWanted | None = None,
     progress: Progress = SILENT,
 ) -> Built:
     """Write one C library of all models into a folder, and firmware for each unless `library_only`.
 
     `kind` is the build system of the library, without firmware; ESPHome's needs the `wake_word`. `sbom` adds
-    the bill of materials.
-    `arena` names the owner of the arenas. With `verify`, every program passes `require_verified` before
-    anything is written. With `force`, files that mcudeploy did not write are overwritten.
+    the bill of materials, `dossier` the papers of the library. `arena` names the owner of the arenas. With
+    `verify`, every program passes `require_verified` before anything is written. With `force`, files that
+    mcudeploy did not write are overwritten.
     Raises FitError if the board has no room for all models together, and UsageError for files in the way.
     """
     _require_names(paths, options)
+    if dossier is not None:
+        _require_dossier(
+            dossier, directory, (len(paths) == 1, verify, arena == "own" and kind is None), force
+        )
     if not force:
         require_ours(directory, {})
     bare = library_only or board.facts_only or kind is not None
     if not bare:
         require_trusted(board)
-    built = [_built(path, board, options, (verify, bare), progress) for path in paths]
+    checks = Checks(verify, bare, samples=None if dossier is None else DOSSIER_SAMPLES)
+    built = [_built(path, board, options, checks, progress) for path in paths]
     several = len(built) > 1
     name = model_name(None, directory.resolve().name) if several else built[0].made.prefix
     shares = [share_of(each.made.program, _tables_bytes(each.made)) for each in built]
@@ -79,7 +99,37 @@ def build_models(
         content = export_files(kind, members, name, board, wake_word)
         content = with_sbom(content, members, name) if sbom else content
         files = write_folder(directory, content, read=read, force=force)
-    return Built(files, built, arena, together(shares, arena))
+    if dossier is not None:
+        progress.stage("writing the dossier")
+        _write_dossier(built[0], dossier, read, force)
+    return Built(files, built, arena, together(shares, arena), None if dossier is None else dossier.directory)
+
+
+def _require_dossier(
+    wanted: DossierWanted, directory: Path, holds: tuple[bool, bool, bool], force: bool
+) -> None:
+    """Raise UsageError for a library that a dossier cannot describe, or for a folder of others."""
+    one_model, verify, plain_layout = holds
+    if not one_model:
+        raise UsageError("--dossier is about one model: build several without it")
+    if not verify:
+        raise UsageError("--dossier states what was verified: leave out --no-verify")
+    if not plain_layout:
+        raise UsageError("--dossier describes a library with its own arena: leave out --for and --arena")
+    inside, outside = (it.resolve() for it in (wanted.directory, directory))
+    if inside == outside or outside in inside.parents or inside in outside.parents:
+        raise UsageError(
+            f"--dossier {wanted.directory} and -o {directory} are in one another: name two folders"
+        )
+    if not force:
+        require_ours(wanted.directory, {})
+
+
+def _write_dossier(built: BuiltModel, wanted: DossierWanted, read: Sequence[Path], force: bool) -> None:
+    dossier = dossier_of(built)
+    files = {**dossier.files, "index.html": dossier_page(dossier, wanted.command)}
+    sums = "".join(f"{digest}  {path}\n" for path, digest in digests(files).items())
+    write_folder(wanted.directory, {**files, "SHA256SUMS": sums}, read=read, force=force)
 
 
 def init_project(
@@ -104,7 +154,7 @@ def init_project(
     if not force:
         require_ours(library, {})
         require_ours(directory, {})
-    built = _built(path, board, options, (True, True), progress)
+    built = _built(path, board, options, Checks(verify=True, bare=True), progress)
     member = LibraryModel(built.program, built.made.plan, built.made.source, built.selftest)
     model = name + path.suffix.lower()
     files = starter_files(member, name, board, model, emulate=emulate)
@@ -134,14 +184,12 @@ def _require_names(paths: Sequence[Path], options: Options) -> None:
         raise UsageError(f"two models would be called {twice} in C: rename the file of one")
 
 
-def _built(
-    path: Path, board: Board, options: Options, how: tuple[bool, bool], progress: Progress
-) -> BuiltModel:
-    """Build one model; `how`: whether it is verified, and whether it has no firmware."""
-    verify, bare = how
+def _built(path: Path, board: Board, options: Options, checks: Checks, progress: Progress) -> BuiltModel:
+    """Build one model."""
+    verify, bare = checks.verify, checks.bare
     progress.stage(f"planning {path.name}")
     made = plan_model(path, board, options, progress)
-    samples = load_samples(made.model.graph, [], [], options.seed)
+    samples = drawn_samples(made.model.graph, options.seed, checks.samples)
     verdict = require_verified(made, samples, progress) if verify else None
     progress.stage(f"building {path.name} for {board.name}")
     firmware, unknown = _firmware_for_costs(made) if bare else (made.build(Target(board)), None)

@@ -58,6 +58,7 @@ def _operator_facts(graph: Graph, operator: Operator, model: Model) -> JsonObjec
     ]
     return {
         "name": operator.name,
+        "nodes": list(operator.onnx_nodes),
         "inputs": list(operator.inputs),
         "output": operator.output,
         "kernel": model.calls[operator.name].variant if operator.name in model.calls else "",

@@ -77,12 +77,15 @@ class BuiltModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Built:
-    """A library that was written. `arenas`: bytes of all models together by memory."""
+    """A library that was written. `arenas`: bytes of all models together by memory; `dossier`: the folder of
+    its papers.
+    """
 
     files: Sequence[Path]
     models: Sequence[BuiltModel]
     arena: ArenaKind
     arenas: Mapping[str, int]
+    dossier: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

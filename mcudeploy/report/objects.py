@@ -220,7 +220,12 @@ def _(result: BuiltModel) -> JsonObject:
 @report_of.register
 def _(result: Built) -> JsonObject:
     models = [report_of(model) for model in result.models]
-    written = {"files": list(map(str, result.files)), "arena": result.arena, "library_arenas": result.arenas}
+    written = {
+        "files": list(map(str, result.files)),
+        "arena": result.arena,
+        "library_arenas": result.arenas,
+        "dossier": None if result.dossier is None else str(result.dossier),
+    }
     return written | ({"models": models} if len(models) > 1 else models[0])
 
 

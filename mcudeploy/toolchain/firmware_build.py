@@ -321,6 +321,11 @@ def _require_vectors(board: Board, compiler: str) -> None:
         )
 
 
+def compiler_version(board: Board) -> str:
+    """Return the first line of the version of a board's compiler, "" if that is not on this computer."""
+    return _version(find_compiler(board.toolchain) or "")
+
+
 @memoize
 def _version(compiler: str) -> str:
     if not compiler:

@@ -1,0 +1,64 @@
+"""The constants of a program in flash: from an array in C back to the operators that read it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from mcudeploy.codegen.operators import ConstantPool
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.ir.opdef import ArrayPointer
+
+
+@dataclass(frozen=True, slots=True)
+class TracedConstant:
+    """An array in flash, and the parameters of operators that read it.
+
+    `address`: in the firmware, None without one.
+    """
+
+    symbol: str
+    size_bytes: int
+    sha256: str
+    readers: tuple[str, ...]
+    address: int | None
+
+
+def traced_constants(made: Deployment, elf: Path | None) -> list[TracedConstant]:
+    """Return all arrays of weights.c in their order there."""
+    pool, addresses = ConstantPool(made.prefix), {} if elf is None else _addresses(elf)
+    readers: dict[str, list[str]] = {}
+    content: dict[str, bytes] = {}
+    for operator in made.plan.graph.operators:
+        call = made.model.calls.get(operator.name)
+        for name, value in () if call is None else call.params.items():
+            array = value.array if isinstance(value, ArrayPointer) else value
+            if isinstance(array, np.ndarray):
+                symbol = pool.name_of(f"{operator.name}_{name}", array)
+                readers.setdefault(symbol, []).append(f"{operator.name}.{name}")
+                content[symbol] = array.tobytes()
+    stated = {it.name for it in made.program.constants}
+    if stated != set(content):
+        raise ValueError(f"constants without an operator: {', '.join(sorted(stated ^ set(content)))}")
+    return [
+        TracedConstant(
+            symbol,
+            len(data),
+            hashlib.sha256(data).hexdigest(),
+            tuple(readers[symbol]),
+            addresses.get(symbol),
+        )
+        for symbol, data in content.items()
+    ]
+
+
+def _addresses(elf: Path) -> Mapping[str, int]:
+    with elf.open("rb") as file:
+        tables = (it for it in ELFFile(file).iter_sections() if isinstance(it, SymbolTableSection))
+        return {symbol.name: int(symbol["st_value"]) for it in tables for symbol in it.iter_symbols()}

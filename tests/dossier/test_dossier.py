@@ -1,0 +1,111 @@
+"""`build --dossier`: its files say what was checked, and the second checker needs nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from models import quantised_convolutions
+
+from mcudeploy.cli.main import cli
+from mcudeploy.dossier.static_analysis import accepted
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a build: a library and its dossier."""
+    folder = tmp_path_factory.mktemp("built")
+    model = quantised_convolutions(folder / "m.onnx")
+    result = invoke(
+        f"build {model} --board mps2-an386 --time-limit 1 -o {folder}/lib --dossier {folder}/dossier"
+    )
+    assert result == (0, ""), result
+    return folder
+
+
+def invoke(line: str) -> tuple[int, str]:
+    """The exit code of a command line, and its errors."""
+    result = CliRunner().invoke(cli, line.split())
+    return result.exit_code, result.stderr if result.exit_code else ""
+
+
+def test_the_second_checker_runs_without_mcudeploy(built: Path) -> None:
+    command = [sys.executable, "-I", "-S", "check_plan.py", "plan.json", "lib"]
+    done = subprocess.run(command, cwd=built / "dossier", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split(":")[0]) == (0, "accepted"), done.stdout
+    path = built / "dossier/plan.json"
+    text = path.read_text("utf-8")
+    try:
+        plan = json.loads(text)
+        plan["steps"] = plan["steps"][::-1]
+        path.write_text(json.dumps(plan), "utf-8")
+        done = subprocess.run(command, cwd=built / "dossier", capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout.split(":")[0]) == (1, "refused")
+        path.write_text("{", "utf-8")
+        done = subprocess.run(command, cwd=built / "dossier", capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (2, "")
+    finally:
+        path.write_text(text, "utf-8")
+
+
+def test_its_library_is_the_one_that_was_written(built: Path) -> None:
+    written = {path.relative_to(built / "lib"): path for path in (built / "lib").rglob("*.[ch]")}
+    assert written
+    for name, path in written.items():
+        assert (built / "dossier/lib" / name).read_bytes() == path.read_bytes()
+
+
+def test_sums_are_those_of_the_files(built: Path) -> None:
+    lines = (built / "dossier/SHA256SUMS").read_text("utf-8").splitlines()
+    sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    assert {"index.html", "plan.json", "check_plan.py", "firmware.elf", "sbom.cdx.json"} <= set(sums)
+    for name, digest in sums.items():
+        assert hashlib.sha256((built / "dossier" / name).read_bytes()).hexdigest() == digest
+
+
+def test_the_page_states_what_was_checked(built: Path) -> None:
+    page = (built / "dossier/index.html").read_text("utf-8")
+    done = subprocess.run(
+        [sys.executable, "check_plan.py", "plan.json", "lib"],
+        cwd=built / "dossier",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    network = json.loads((built / "dossier/network.json").read_text("utf-8"))
+    assert done.stdout.strip() in page and "20 drawn inputs" in page
+    assert all(f"<td>{it['name']}</td>" in page for it in network["operators"])
+    assert ("cppcheck is not installed" in page) == (shutil.which("cppcheck") is None)
+
+
+@pytest.mark.skipif(shutil.which("cppcheck") is None, reason="cppcheck is not installed")
+def test_every_deviation_has_its_reason(built: Path) -> None:
+    page = (built / "dossier/index.html").read_text("utf-8")
+    assert "No of" in page and accepted()[("misra", "misra-c2012-11.5", "*")] in page
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ("--no-verify", "leave out --no-verify"),
+        ("--arena shared", "leave out --for and --arena"),
+        ("--for cmake", "leave out --for and --arena"),
+    ],
+)
+def test_libraries_that_it_cannot_describe(options: str, error: str, built: Path, tmp_path: Path) -> None:
+    model = next(built.glob("*.onnx"))
+    line = f"build {model} --board mps2-an386 -o {tmp_path}/lib --dossier {tmp_path}/dossier {options}"
+    code, text = invoke(line)
+    assert (code, error in text, (tmp_path / "lib").exists()) == (2, True, False), text
+
+
+def test_a_folder_inside_of_the_library_is_refused(built: Path, tmp_path: Path) -> None:
+    model = next(built.glob("*.onnx"))
+    code, text = invoke(f"build {model} --board mps2-an386 -o {tmp_path}/lib --dossier {tmp_path}/lib/papers")
+    assert (code, "name two folders" in text) == (2, True), text
