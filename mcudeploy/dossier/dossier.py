@@ -15,9 +15,9 @@ from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.sbom import SBOM_NAME
 from mcudeploy.common.errors import BuildError, UsageError
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.dossier.flash_constants import TracedConstant, traced_constants
 from mcudeploy.dossier.plan_facts import board_text, network_text
 from mcudeploy.dossier.static_analysis import StaticAnalysis, analysed
-from mcudeploy.dossier.flash_constants import TracedConstant, traced_constants
 from mcudeploy.execution.results import BuiltModel
 from mcudeploy.planner.planfile import plan_text
 from mcudeploy.toolchain.firmware_build import compiler_version
@@ -39,7 +39,7 @@ class DossierWanted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dossier:
-    """What the papers of a library state; every figure comes from a check that ran.
+    """Figures of the papers of a library; each comes from a check that ran.
 
     `files`: all files by path, without the page itself. `checked`: the last line of the second checker.
     `compiler`: the version of the board's compiler, "" if it is not on this computer.

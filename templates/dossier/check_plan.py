@@ -269,7 +269,7 @@ class Plan:
         return self.blocks[tensor][block][source], self.blocks[tensor][block][target]
 
     def tape(self) -> list[tuple[str, int]]:
-        """What the program executes: the number of a step to run, of a transfer to begin or to wait for."""
+        """Entries of the program: the number of a step to run, of a transfer to begin or to wait for."""
         entries: list[tuple[str, int]] = []
         flying, coming = list[int](), 0
 
@@ -459,7 +459,7 @@ class Run:
         self.cells[it.memory][it.offset : it.offset + size] = array("i", [value]) * size
 
     def write(self, root: str, block: int, it: Place) -> None:
-        """Write a block anew: its copies elsewhere are stale."""
+        """Write a block again: its copies elsewhere are stale."""
         self.writes += 1
         self.current[root, block] = self.writes
         self.fill(it, self.plan.size(root, block), self.writes)
