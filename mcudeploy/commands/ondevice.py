@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Annotated, Literal, Unpack
 
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveInt
 
 from mcudeploy.commands import commands as api
 from mcudeploy.commands import tune as tuning
@@ -25,6 +25,7 @@ from mcudeploy.report import as_json
 _Timing = Literal["instructions", "cycles-model", "traffic"]
 _Method = Literal["auto", "minmax", "entropy", "percentile"]
 _Activations = Literal["int8", "int16"]
+_Percent = Annotated[float, Field(ge=0, le=100)]
 
 
 @with_keywords
@@ -68,25 +69,43 @@ def evaluate(
     *,
     data: str | Path,
     labels: str | Path | None = None,
+    classes: Sequence[str] = (),
     float_model: str | Path | None = None,
+    output: str | None = None,
+    top: int = 5,
+    threshold: float = 0.5,
+    samples: int | None = None,
+    min_accuracy: float | None = None,
+    max_drop: float | None = None,
     emulate: bool = False,
     ports: Sequence[str] = (),
     measurers: int = 1,
     **choices: Unpack[Choices],
 ) -> Report:
-    """Measure the accuracy over a test set: the object of `evaluate --json`. `ports`: those of several boards
-    that share the samples; `measurers`: the number of emulated ones.
+    """Measure the accuracy over a test set: the object of `evaluate --json`, whose key `failures` names
+    missed limits.
+
+    `classes`: their names in the order of the output; `samples`: draw this number; `ports`: those of several
+    boards that share the samples; `measurers`: the number of emulated ones. The others are the options of the
+    command of the same name, `output` is --output-name, limits are in percent.
     """
     from mcudeploy.commands.evaluate import EvaluateRequest, evaluate_model  # noqa: PLC0415 (loads slowly)
     from mcudeploy.evaluation.dataset import DataRequest  # noqa: PLC0415
+    from mcudeploy.evaluation.output_task import TaskChoice  # noqa: PLC0415
     from mcudeploy.report.evaluation_report import evaluated  # noqa: PLC0415
 
     options, known = options_of(choices), board_of(board)
     count = checked("measurers", measurers, PositiveInt)
     targets = [Target(known, port, emulate) for port in ports or (None,)]
+    most = checked("samples", samples, PositiveInt | None)
     asked = EvaluateRequest(
-        DataRequest(Path(data), None if labels is None else Path(labels), seed=options.seed),
-        float_model=None if float_model is None else Path(float_model),
+        DataRequest(
+            Path(data), None if labels is None else Path(labels), tuple(classes), most=most, seed=options.seed
+        ),
+        TaskChoice(output, checked("top", top, PositiveInt), checked("threshold", threshold, FiniteFloat)),
+        None if float_model is None else Path(float_model),
+        checked("min_accuracy", min_accuracy, _Percent | None),
+        checked("max_drop", max_drop, _Percent | None),
     )
     return evaluated(evaluate_model(Path(model), targets if ports else targets * count, options, asked))
 

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 
 import mcudeploy
 from mcudeploy.cli.main import cli
+from mcudeploy.common.errors import UsageError
 
 
 def network(path: Path, op: str, elements: int, kind: int = TensorProto.FLOAT) -> Path:
@@ -63,6 +64,23 @@ def test_values_have_errors(tmp_path: Path) -> None:
     device = report["models"][0]
     assert report["task"] == "values" and device["mse"] == 1.0 and device["mae"] == 0.5
     assert [it["number"] for it in report["worst"]] == [1]
+
+
+def test_python_has_the_choices_of_the_command(tmp_path: Path) -> None:
+    x, model = (
+        np.array([[-3.0], [0.3], [2], [-0.2], [1]], np.float32),
+        network(tmp_path / "m.onnx", "Sigmoid", 1),
+    )
+    np.savez(tmp_path / "d.npz", x=x, y=np.array([0, 0, 1, 1, 1]))
+    report = mcudeploy.evaluate(
+        model, data=tmp_path / "d.npz", classes=("no", "yes"), threshold=0.4, min_accuracy=90, time_limit=0.2
+    )
+    assert report["models"][0]["confusion"] == [[1, 1], [0, 3]] and report["classes"] == ["no", "yes"]
+    assert not report["passed"] and len(report["failures"]) == 1
+    few = mcudeploy.evaluate(model, data=tmp_path / "d.npz", samples=3, output="y", top=1, time_limit=0.2)
+    assert few["samples"] == 3
+    with pytest.raises(UsageError, match="max_drop=101"):
+        mcudeploy.evaluate(model, data=tmp_path / "d.npz", max_drop=101)
 
 
 def test_class_numbers_without_scores(tmp_path: Path) -> None:
