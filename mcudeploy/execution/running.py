@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache as memoize
 from typing import Any
 
 from mcudeploy.boards.board import CORE_STACK_BYTES
@@ -98,12 +99,12 @@ def _counted_down(planned: Planned) -> Iterator[tuple[int, Plan]]:
 
 def known_within_limit(made: Deployment, max_overhead: float) -> Deployment:
     """Return the first plan that is not known to miss the limit, by measurement or else by estimate."""
-    unsplit = made.baseline()
+    unsplit = memoize(made.baseline)  # its program is generated only beside a plan that has run
     one = made
     for left, plan in _counted_down(made.planned):
         one = made.with_plan(plan)
-        known = None if unsplit is None else one.measured()
-        overhead = None if known is None else known.overhead(unsplit)
+        known = None if made.board.is_host else one.measured()
+        overhead = None if known is None else known.overhead(unsplit())
         if overhead is None:
             missed = _misses(one, one.estimated_overhead, max_overhead, left, "as estimated")
         else:
