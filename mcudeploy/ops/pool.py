@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,6 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import (
     Axis,
     AxisKind,
-    Counts,
-    CountsOf,
     Index,
     KernelCall,
     LoopNest,
@@ -24,14 +22,12 @@ from mcudeploy.ir.opdef import (
 )
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES, within
-from mcudeploy.ops.packing import VECTOR
+from mcudeploy.ops.pool_counts import int16_counts, row_counts, window_counts
 from mcudeploy.ops.windows import Windows, sliding
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
 
-
-_MOST_SHORT_TAPS = 255
 
 Ties = Literal["even", "away", "up"]
 """Rounding of a mean halfway between two stored values: to the even distance from the zero point; away from a
@@ -66,66 +62,6 @@ def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopN
         Index.of(c=1),
     )
     return LoopNest(axes, (read,), (Index.of(oh=1), Index.of(ow=1), Index.of(c=1)))
-
-
-def _window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
-    """Loops over the taps inside the input, for blocks of channels: vectors, fours and single ones; maxima
-    take eights first, vector sums take eights.
-
-    A core either has vectors or not, so a table holds costs of one of them.
-    """
-    windows = Windows(fields)
-    channels = fields["dims.channels"]
-    blocks = {"eights": channels // 8, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
-    blocks |= {"fours": channels // 4, "singles": channels % 8} if sums else {"fours": channels % 8 // 4}
-    window = fields["window.kernel_rows"] * fields["window.kernel_cols"]
-    border = int((windows.cols < fields["window.kernel_cols"]).sum())
-    cols = int(windows.cols.sum())
-
-    def counts(rows: Interval) -> Counts:
-        reading = int(windows.rows(rows).sum())
-        pixels = len(rows) * windows.outputs
-        found: Counts = {
-            "calls": 1,
-            "rows": len(rows),
-            "row_taps": reading,
-            "pixels": pixels,
-            "border": len(rows) * border,
-            "outputs": pixels * channels,
-        }
-        for name, count in blocks.items():
-            found |= {
-                name: pixels * count,
-                f"lines_of_{name}": reading * windows.outputs * count,
-                f"taps_of_{name}": reading * cols * count,
-            }
-        return found | (_long_sums(found, window) if sums else {})
-
-    return counts
-
-
-def _long_sums(counts: Counts, taps: int) -> Counts:
-    """Counts of the slower loop for sums of more int8 values than fit 16 bits; see mcud_sum_window."""
-    return {"long_taps": counts["taps_of_fours"] if taps > _MOST_SHORT_TAPS else 0}
-
-
-def _row_counts(shape: Shape, *, sums: bool) -> CountsOf:
-    """All rows as one run of pixels, for blocks of channels; the first begin the sums, the last end them."""
-    input_rows, cols, channels = shape
-    blocks = {"fours": channels // 4, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
-    if sums:
-        blocks |= {"eights": channels // 8, "singles": channels % 8}
-
-    def counts(rows: Interval) -> Counts:
-        pixels = len(rows) * cols
-        found: Counts = {"calls": 1, "outputs": channels}
-        for name, count in blocks.items():
-            found |= {name: count, f"taps_of_{name}": pixels * count}
-        begun = {"begun": channels} if rows.lo == 0 else {}
-        ended = {"ended": channels} if rows.hi == input_rows else {}
-        return found | begun | ended | (_long_sums(found, pixels) if sums else {})
-
-    return counts
 
 
 def window_fields(pool: MaxPool | AveragePool, source: Tensor) -> dict[str, ParamValue]:
@@ -166,7 +102,7 @@ class MaxPool(PlainOperator):
         suffix = "s8" if source.dtype is graph.DType.INT8 else "f32"
         scratch = self.kernel_shape[0] * OFFSET_BYTES
         fields = window_fields(self, source)
-        return KernelCall(f"maxpool_{suffix}", fields, scratch, counts=_window_counts(fields, sums=False))
+        return KernelCall(f"maxpool_{suffix}", fields, scratch, counts=window_counts(fields, sums=False))
 
 
 def _multipliers(
@@ -290,7 +226,7 @@ class AveragePool(PlainOperator):
         if source.dtype is graph.DType.FLOAT32:
             arrays: dict[str, ParamValue] = {"factors": (1.0 / taps).astype(np.float32)}
             return KernelCall(
-                "avgpool_f32", arrays | fields, scratch, counts=_window_counts(fields, sums=False)
+                "avgpool_f32", arrays | fields, scratch, counts=window_counts(fields, sums=False)
             )
         mean = _mean(operator, (source, output), taps, self.ties)
         numbers: dict[str, ParamValue] = {
@@ -299,7 +235,7 @@ class AveragePool(PlainOperator):
             "output_zero_point": mean.output_zero_point,
         }
         params = {"multipliers": mean.multipliers} | fields | numbers
-        return KernelCall("avgpool_s8", params, scratch, counts=_window_counts(fields, sums=True))
+        return KernelCall("avgpool_s8", params, scratch, counts=window_counts(fields, sums=True))
 
     def by_rows(self, source: Shape) -> AveragePoolByRows | None:
         """The operator with the same mean that reads its input (H, W, C) in blocks of rows.
@@ -350,7 +286,7 @@ class AveragePoolByRows(PlainOperator):
         if source.dtype is graph.DType.FLOAT32:
             fields["factor"] = float(np.float32(1.0 / taps))
             return KernelCall(
-                "avgpool_f32_by_rows", fields, state_bytes=state, counts=_row_counts(source.shape, sums=False)
+                "avgpool_f32_by_rows", fields, state_bytes=state, counts=row_counts(source.shape, sums=False)
             )
         mean = _mean(operator, (source, output), np.array([taps], np.int64), self.ties)
         fields |= {
@@ -360,7 +296,7 @@ class AveragePoolByRows(PlainOperator):
             "quant.shift": mean.shift,
         }
         return KernelCall(
-            "avgpool_s8_by_rows", fields, state_bytes=state, counts=_row_counts(source.shape, sums=True)
+            "avgpool_s8_by_rows", fields, state_bytes=state, counts=row_counts(source.shape, sums=True)
         )
 
 
@@ -402,23 +338,4 @@ class PoolInt16(PlainOperator):
             raise ValueError(f"{operator.name}: a window lies wholly in the padding")
         scratch = self.kernel_shape[0] * OFFSET_BYTES
         name = "avgpool_s16" if self.average else "maxpool_s16"
-        return KernelCall(name, fields, scratch, counts=_int16_counts(fields))
-
-
-def _int16_counts(fields: Mapping[str, Any]) -> CountsOf:
-    windows, channels = Windows(fields), fields["dims.channels"]
-
-    def counts(rows: Interval) -> Counts:
-        reading = int(windows.rows(rows).sum())
-        pixels = len(rows) * windows.outputs
-        return {
-            "calls": 1,
-            "rows": len(rows),
-            "row_taps": reading,
-            "pixels": pixels,
-            "outputs": pixels * channels,
-            "lines": reading * windows.outputs * channels,
-            "taps": reading * int(windows.cols.sum()) * channels,
-        }
-
-    return counts
+        return KernelCall(name, fields, scratch, counts=int16_counts(fields))
