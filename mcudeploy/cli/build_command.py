@@ -89,6 +89,12 @@ if TYPE_CHECKING:
     help="Also write the papers of the library here: a page of what was checked, the plan, a second checker "
     "that needs Python alone, hashes.",
 )
+@click.option(
+    "--bounds/--no-bounds",
+    default=False,
+    help="Also state the most instructions and cycles of a call over all inputs, in the header and in "
+    "NAME_bounds.md. They are counted in the emulator of a board with the same core.",
+)
 @before_option
 @planning_options()
 @output_options
@@ -108,6 +114,7 @@ def build(
     sbom: bool,
     arena: ArenaKind,
     dossier: Path | None,
+    bounds: bool,
     options: Options,
     output: Output,
 ) -> None:
@@ -136,6 +143,7 @@ def build(
             arena=arena,
             wake_word=wake_word,
             dossier=wanted,
+            bounds=bounds,
             progress=progress,
         )
     output.result(built, tables.build)

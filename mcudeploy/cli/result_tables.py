@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from mcudeploy.cli.bounds_table import bounds_facts, bounds_table
 from mcudeploy.cli.hop_tables import hop_curve, hop_facts
 from mcudeploy.cli.latencies import latency_facts, latency_of, less_flash, milliseconds_text
 from mcudeploy.cli.output import Values, cell, is_verbose, lines
@@ -170,6 +171,7 @@ def build(console: Console, report: Values) -> None:
                 *_size_facts(model),
                 ("stack", _library_stack(model) or f"not known: {plain(model['stack_unknown'])}"),
                 *latency_facts(model),
+                *bounds_facts(model),
                 ("steps", _steps_text(model)),
                 ("on your chip", check),
             ],
@@ -234,6 +236,8 @@ def measure(console: Console, report: Values) -> None:
 def run(console: Console, report: Values) -> None:
     """Print the `run` report."""
     measure(console, report)
+    bounds_table(console, report)
+    facts(console, bounds_facts(report))
     outputs(console, report)
     _verdict(console, report, "verified")
     if report.get("reason"):

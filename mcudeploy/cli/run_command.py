@@ -89,6 +89,12 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
     default=False,
     help="Place 16 guard bytes after each arena and fail if the run overwrites them or the end of the stack.",
 )
+@click.option(
+    "--bounds/--no-bounds",
+    default=False,
+    help="Also show the most instructions and cycles of each operator over all inputs. They are counted in "
+    "the emulator of a board with the same core.",
+)
 @planning_options()
 @files_option
 @page_options
@@ -110,6 +116,7 @@ def run(
     reference: str,
     timing: Timing,
     guards: bool,
+    bounds: bool,
     options: Options,
     pages: Pages,
     output: Output,
@@ -127,6 +134,8 @@ def run(
             raise UsageError("--steps cannot be combined with --chain")
         if reference != "onnxruntime":
             raise UsageError(f"--reference {reference} cannot be combined with --chain")
+        if bounds:
+            raise UsageError("--bounds cannot be combined with --chain")
         _require_plain(timing, guards, classes, options)
         if pages.asked or saved is not None:
             given = "--save-outputs" if saved is not None else "--report and --trace"
@@ -148,6 +157,7 @@ def run(
                 classes=classes,
                 timing=timing,
                 micro=reference == "tflm",
+                bounds=bounds,
                 progress=progress,
             )
         if saved is not None:

@@ -28,16 +28,18 @@ def write_library(
     directory: Path,
     firmware: Sequence[Path],
     *,
+    pages: Mapping[str, Content] = {},
     sbom: bool = False,
     read: Sequence[Path] = (),
     force: bool = False,
 ) -> list[Path]:
     """Write the library `name` below `directory`, and the firmware of each model if there is any.
 
-    With `sbom` also write its bill of materials. Returns the files, in order. Raises UsageError for foreign
-    files, and for those in `read`, also with `force`. Raises OSError if one cannot be written.
+    `pages`: further files by path. With `sbom` also write its bill of materials. Returns the files, in order.
+    Raises UsageError for foreign files, and for those in `read`, also with `force`. Raises OSError if one
+    cannot be written.
     """
-    files = library_files(members, name)
+    files = library_files(members, name) | dict(pages)
     for elf, member in zip(firmware, members, strict=bool(firmware)):
         board = member.plan.board.replace(":", "-")
         files[f"firmware/{member.program.prefix}-{board}.elf"] = elf.read_bytes()

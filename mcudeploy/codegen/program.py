@@ -47,6 +47,32 @@ from mcudeploy.tiling.live import work_bytes
 
 
 @dataclass(frozen=True, slots=True)
+class CallBounds:
+    """The most instructions and cycles of a call of the library, over all data; None: no bound is known.
+
+    `compiler` and `core`: the compiler and the cycle model that they hold for.
+    """
+
+    run_instructions: int | None
+    run_cycles: int | None
+    step_instructions: int | None
+    step_cycles: int | None
+    compiler: str
+    core: str
+
+    @property
+    def macros(self) -> dict[str, int]:
+        """The known bounds, by the name of their macro without the model's."""
+        named = {
+            "RUN_MAX_INSTRUCTIONS": self.run_instructions,
+            "RUN_MAX_CYCLES": self.run_cycles,
+            "STEP_MAX_INSTRUCTIONS": self.step_instructions,
+            "STEP_MAX_CYCLES": self.step_cycles,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """All values that the templates use."""
 
@@ -78,6 +104,7 @@ class Program:
     weights_bytes: int
     stack_bytes: int | None = None
     """Maximum stack of a header function beyond its caller's, compiled by GCC for the board."""
+    bounds: CallBounds | None = None
     hop: Hop | None = None
     arena: str = "own"
     arena_owner: str = ""

@@ -13,6 +13,7 @@ from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.exporters import Kind, export_files
 from mcudeploy.codegen.folder import require_no_links, require_ours, write_folder
 from mcudeploy.codegen.library import with_sbom, write_library
+from mcudeploy.codegen.program import CallBounds
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest
 from mcudeploy.codegen.wake_word import WakeWord
@@ -22,11 +23,13 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.target import Target
 from mcudeploy.dossier.dossier import SAMPLES as DOSSIER_SAMPLES
 from mcudeploy.dossier.dossier import DossierWanted, digests, dossier_of
+from mcudeploy.execution.bounds.bounding import bounds_of
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import Built, BuiltModel, Initialised
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
 from mcudeploy.report.html.dossier_page import dossier_page
+from mcudeploy.report.bounds_report import bounds_page, bounds_report
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import stack_bound
 from mcudeploy.toolchain.starter import require_start, starter_files
@@ -59,14 +62,16 @@ def build_models(
     arena: ArenaKind = "own",
     wake_word: WakeWord | None = None,
     dossier: DossierWanted | None = None,
+    bounds: bool = False,
     progress: Progress = SILENT,
 ) -> Built:
     """Write one C library of all models into a folder, and firmware for each unless `library_only`.
 
     `kind` is the build system of the library, without firmware; ESPHome's needs the `wake_word`. `sbom` adds
-    the bill of materials, `dossier` the papers of the library. `arena` names the owner of the arenas. With
-    `verify`, every program passes `require_verified` before anything is written. With `force`, files that
-    mcudeploy did not write are overwritten.
+    the bill of materials, `dossier` the papers of the library. `bounds` adds the most instructions and cycles
+    of a call to each header, and a page of them. `arena` names the owner of the arenas. With `verify`, every
+    program passes `require_verified` before anything is written. With `force`, files that mcudeploy did not
+    write are overwritten.
     Raises FitError if the board has no room for all models together, and UsageError for files in the way.
     """
     _require_names(paths, options)
@@ -81,6 +86,8 @@ def build_models(
         require_trusted(board)
     checks = Checks(verify, bare, samples=None if dossier is None else DOSSIER_SAMPLES)
     built = [_built(path, board, options, checks, progress) for path in paths]
+    if bounds:
+        built = [_with_bounds(each, options.seed, progress) for each in built]
     several = len(built) > 1
     name = model_name(None, directory.resolve().name) if several else built[0].made.prefix
     shares = [share_of(each.made.program, _tables_bytes(each.made)) for each in built]
@@ -92,11 +99,12 @@ def build_models(
         for program, each in zip(programs, built, strict=True)
     ]
     elves = [each.firmware.elf for each in built if each.firmware is not None and not bare]
+    pages = dict(_bounds_page(each) for each in built if each.bounds is not None)
     read = [*paths, *filter(None, [options.plan_file])]
     if kind is None:
-        files = write_library(members, name, directory, elves, sbom=sbom, read=read, force=force)
+        files = write_library(members, name, directory, elves, pages=pages, sbom=sbom, read=read, force=force)
     else:
-        content = export_files(kind, members, name, board, wake_word)
+        content = export_files(kind, members, name, board, wake_word) | pages
         content = with_sbom(content, members, name) if sbom else content
         files = write_folder(directory, content, read=read, force=force)
     if dossier is not None:
@@ -201,6 +209,29 @@ def _built(path: Path, board: Board, options: Options, checks: Checks, progress:
     else:
         program = replace(made.program, stack_bytes=bound.library_bytes)
     return BuiltModel(made, program, verdict, firmware, _selftest(made, samples[0], verdict), unknown)
+
+
+def _with_bounds(built: BuiltModel, seed: int, progress: Progress) -> BuiltModel:
+    """Return a model with the bounds of its calls. Raises what `bounds_of` raises."""
+    made = built.made
+    progress.stage(f"counting the instructions of {made.model.path.name} for all inputs")
+    bounds = bounds_of(made, load_samples(made.model.graph, [], [], seed)[0])
+    calls = CallBounds(
+        bounds.run_instructions,
+        bounds.run_cycles,
+        bounds.step_instructions,
+        bounds.step_cycles,
+        bounds.compiler,
+        made.board.core,
+    )
+    return replace(built, program=replace(built.program, bounds=calls), bounds=bounds)
+
+
+def _bounds_page(built: BuiltModel) -> tuple[str, str]:
+    """Return name and text of the page that states the bounds of a model."""
+    assert built.bounds is not None
+    prefix = built.program.prefix
+    return f"{prefix}_bounds.md", bounds_page(prefix, bounds_report(built.bounds))
 
 
 def _firmware_for_costs(made: Deployment) -> tuple[Firmware | None, str | None]:

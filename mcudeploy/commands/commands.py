@@ -28,6 +28,7 @@ from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.image import build_bench, measured_tiles
 from mcudeploy.device.known import known_times
 from mcudeploy.device.target import Target, open_device, require_port
+from mcudeploy.execution.bounds.bounding import bounds_of
 from mcudeploy.execution.counted import Timing, by_operator, count_steps, require_timing
 from mcudeploy.execution.cycles.profile import profile
 from mcudeploy.execution.deployment import Deployment
@@ -343,13 +344,15 @@ def run_model(
     classes: Path | None = None,
     timing: Timing = "instructions",
     micro: bool = False,
+    bounds: bool = False,
     progress: Progress = SILENT,
 ) -> VerifiedRun:
     """Build, flash, run and verify. A failed verification is no exception.
 
     `steps`: the number of runs, with the first inputs or drawn ones. `classes` contains the class names, one
-    per line. `micro`: outputs must also have the bits of TensorFlow Lite Micro. Raises ConfigError if the
-    target does not support this `timing`.
+    per line. `micro`: outputs must also have the bits of TensorFlow Lite Micro. `bounds`: also count the most
+    instructions over all inputs. Raises ConfigError if the target does not support this `timing`, or no
+    emulated board has the core for `bounds`.
     """
     if micro:
         require_micro(path, options)
@@ -382,7 +385,11 @@ def run_model(
         progress.stage("running TensorFlow Lite Micro")
         reasons = micro_reasons(ran.made.model.path, ran.made.plan.graph, samples, results)
         verdict = replace(verdict, reasons=(*verdict.reasons, *reasons), micro_runs=len(samples))
-    return VerifiedRun(_measured(ran, timing, target, samples[0], progress), verdict, names)
+    measured = _measured(ran, timing, target, samples[0], progress)
+    if not bounds:
+        return VerifiedRun(measured, verdict, names)
+    progress.stage("counting instructions for all inputs")
+    return VerifiedRun(measured, verdict, names, bounds_of(ran.made, samples[0]))
 
 
 def model_outputs(result: VerifiedRun) -> list[dict[str, Any]]:

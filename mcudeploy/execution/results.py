@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mcudeploy.codegen.selftest import SelfTest
     from mcudeploy.common.errors import Problem
     from mcudeploy.cost.estimate import Unit
+    from mcudeploy.execution.bounds.program_bounds import ProgramBounds
     from mcudeploy.execution.counted import Timing
     from mcudeploy.execution.cycles.plugin import Counts
     from mcudeploy.execution.cycles.profile import Profile
@@ -65,7 +66,10 @@ class Tuned:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BuiltModel:
-    """A model that is ready to be written. `stack_unknown`: the reason if the stack has no bound."""
+    """A model that is ready to be written. `stack_unknown`: the reason if the stack has no bound.
+
+    `bounds`: those of instructions and cycles, if they were asked for.
+    """
 
     made: Deployment
     program: Program
@@ -73,6 +77,7 @@ class BuiltModel:
     firmware: Firmware | None
     selftest: SelfTest | None
     stack_unknown: str | None
+    bounds: ProgramBounds | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,8 +128,9 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VerifiedRun:
-    """A run whose outputs were compared with the reference. `classes`: their names."""
+    """A run whose outputs were compared with the reference. `classes`: their names; `bounds`: if wanted."""
 
     measured: Measured
     verdict: Verdict
     classes: tuple[str, ...] = ()
+    bounds: ProgramBounds | None = None

@@ -9,6 +9,7 @@ from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.kernelfiles import MOVE
+from mcudeploy.execution.bounds.program_bounds import ProgramBounds
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import (
     Built,
@@ -29,6 +30,7 @@ from mcudeploy.planner.flash_curve import flash_curve
 from mcudeploy.planner.place.sharing import sharing
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
 from mcudeploy.report import fits, moving
+from mcudeploy.report.bounds_report import bounds_report
 from mcudeploy.report.counted_report import counted_report
 from mcudeploy.report.hops import moving_window
 from mcudeploy.report.outputs import outputs
@@ -214,7 +216,12 @@ def _(result: BuiltModel) -> JsonObject:
         "longest_step": fits.longest(made.plan, step),
         "selftest": result.selftest is not None,
         "stack_unknown": result.stack_unknown,
+        **_bounds(result.bounds),
     }
+
+
+def _bounds(bounds: ProgramBounds | None) -> JsonObject:
+    return {} if bounds is None else {"bounds": bounds_report(bounds)}
 
 
 @report_of.register
@@ -296,7 +303,8 @@ def _(result: VerifiedRun) -> JsonObject:
     ran = result.measured.ran
     judged = ran.observed.outputs[-len(result.verdict.host) :]  # without those before the window was full
     listed = outputs(ran.made.plan.graph, judged, result.classes)
-    return report_of(result.measured) | verdict(ran.made, result.verdict) | {"outputs": listed}
+    judgement = verdict(ran.made, result.verdict)
+    return report_of(result.measured) | judgement | {"outputs": listed} | _bounds(result.bounds)
 
 
 def measurement(ran: Ran) -> JsonObject:

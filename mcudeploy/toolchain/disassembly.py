@@ -169,6 +169,19 @@ class Functions:
             raise BuildError(f"the firmware has no function {name}")
         return self._by_name[name]
 
+    def typed(self, name: str) -> ProgramFunction:
+        """Return the function of that name, also with the types that mcud_config.h adds: NAME_o16_c8_a4.
+
+        Raises BuildError if the program has none.
+        """
+        types = re.compile(rf"{name}_o\d+_c\d+_a\d+")
+        return next((it for it in self.all if types.fullmatch(it.name)), None) or self.named(name)
+
+    def start_of(self, address: int) -> int:
+        """Return the address of the function that an address belongs to; 0 before the first one."""
+        position = bisect_right(self._starts, address) - 1
+        return self._starts[position] if position >= 0 else 0
+
     def at(self, address: int) -> str:
         """Return the name of the function that contains an address; `?` outside of all."""
         position = bisect_right(self._starts, address) - 1

@@ -6,7 +6,6 @@ between flags, without those executed while the core waits for others.
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.execution.cycles.plugin import load_arguments
 from mcudeploy.ir.plan import Lane, WorkSlice
 from mcudeploy.toolchain import Firmware
-from mcudeploy.toolchain.disassembly import Functions, ProgramFunction
+from mcudeploy.toolchain.disassembly import Functions
 
 SOURCE = Path(__file__).with_name("marks.c")
 
@@ -136,9 +135,9 @@ def mark_arguments(qemu: str, elf: Path, out: Path) -> tuple[str, ...]:
     Raises BuildError if the plugin cannot be compiled, and for a program that does not run lanes.
     """
     functions = Functions(elf)
-    marks = [f"mark={_named(functions, MARKS[mark]).address:#x}" for mark in Mark]
-    waits = [f"wait={_named(functions, name).address:#x}" for name in WAITS]
-    found = [_named(functions, name) for name in WORKS]
+    marks = [f"mark={functions.typed(MARKS[mark]).address:#x}" for mark in Mark]
+    waits = [f"wait={functions.typed(name).address:#x}" for name in WAITS]
+    found = [functions.typed(name) for name in WORKS]
     works = [f"work={it.address:#x}-{it.address + it.size:#x}" for it in found]
     return load_arguments(SOURCE, qemu, out, (*marks, *waits, *works))
 
@@ -184,12 +183,6 @@ def windows_of(passed: Iterable[MarkPassed], cores: int) -> list[CallWindow]:
     if begin is not None:
         raise _incomplete()
     return windows
-
-
-def _named(functions: Functions, name: str) -> ProgramFunction:
-    """Return the function of that name, also with the types that mcud_config.h adds: NAME_o16_c8_a4."""
-    typed = re.compile(rf"{name}_o\d+_c\d+_a\d+")
-    return next((it for it in functions.all if typed.fullmatch(it.name)), None) or functions.named(name)
 
 
 def _incomplete() -> ProtocolError:

@@ -1,0 +1,1 @@
+"""Bounds of a program's instructions and cycles over all values of its data."""

@@ -1,0 +1,264 @@
+"""One counted run of a program in the emulator, and the bounds that follow from it.
+
+Each step is counted, and taint analysis follows the data of the arenas from instruction to instruction. If no
+branch depends on data, all data execute the same instructions, so the count is the bound. A branch that
+depends on data adds the difference between its longest path and the one that was taken. A step has no bound
+if data decide how often a loop runs, or which function is called.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from mcudeploy.codegen.render import render_firmware
+from mcudeploy.common.errors import ConfigError, ProtocolError
+from mcudeploy.common.text import count_text
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.execution.bounds.control_flow import ControlFlow
+from mcudeploy.execution.bounds.data_flow import (
+    DataFlow,
+    Finding,
+    Regions,
+    data_flow_arguments,
+    read_data_flow,
+    write_table,
+)
+from mcudeploy.execution.bounds.program_bounds import Dependence, ProgramBounds, StepBound
+from mcudeploy.execution.bounds.twin import twin_of
+from mcudeploy.execution.cycles.core import Core, Executed
+from mcudeploy.execution.cycles.plugin import Counts, plugin_arguments, read_windows
+from mcudeploy.execution.cycles.profile import CORES, Profile, profile
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Entry, Run, Wait
+from mcudeploy.toolchain import Firmware, build_firmware
+from mcudeploy.toolchain.disassembly import Instruction
+from mcudeploy.toolchain.firmware_build import compiler_version
+from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.samples import Sample
+
+_STEP, _RUN, _CLOCK, _CALLER = "mcud_step", "mcud_run", "hal_ticks", "timing_run"
+_KEPT = """/* Keeps functions of the library that no firmware calls: the linker keeps boot blocks. */
+#include <stdint.h>
+#define KEPT __attribute__((used, section(".boot_block")))
+void {prefix}_run(void);
+void {prefix}_step(uint32_t step);
+extern void (*const mcud_kept_run)(void);
+extern void (*const mcud_kept_step)(uint32_t);
+KEPT void (*const mcud_kept_run)(void) = {prefix}_run;
+KEPT void (*const mcud_kept_step)(uint32_t) = {prefix}_step;
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepWindow:
+    """One entry of the tape as it ran: its counts, and its dependences on data."""
+
+    counts: Counts
+    flow: DataFlow
+
+
+def bounds_of(made: Deployment, sample: Sample) -> ProgramBounds:
+    """Return the bounds of a deployment for all data; `sample` is what the counted run computes.
+
+    Raises ConfigError for a board without an emulated twin and for programs of several compute units, and
+    what building and running raise.
+    """
+    plan = made.plan
+    if plan.lanes or len({function.unit for function in plan.functions}) > 1:
+        raise ConfigError(
+            "bounds are those of one core: plan with --parallel 1 and without --assign, or leave out --bounds"
+        )
+    target = Target(twin_of(made.board, plan), emulate=True)
+    counted = _CountedProgram(made, target, _build(made, target))
+    return counted.bounds(counted.windows(sample))
+
+
+def _build(made: Deployment, target: Target) -> Firmware:
+    """Build the firmware for the emulated board, with the functions of the library that only others call."""
+    files = render_firmware(made.program, made.plan, made.source)
+    kept = {"kept.c": _KEPT.format(prefix=made.prefix)}
+    return build_firmware(target.board, files | kept, made.program.sources, emulate=True)
+
+
+class _CountedProgram:
+    """A firmware with its instructions, and the rules by which its runs become bounds."""
+
+    def __init__(self, made: Deployment, target: Target, firmware: Firmware) -> None:
+        self._made = made
+        self._target = target
+        self._firmware = firmware
+        self._core = CORES.get(target.board.core)
+        self._profile: Profile = profile(target, firmware, {})
+        functions, instructions = self._profile.functions, self._profile.instructions
+        self._flow = ControlFlow(instructions, functions, self._worst_cycles)
+        self._regions = Regions.of(self._flow)
+
+    def windows(self, sample: Sample) -> list[StepWindow]:
+        """Run the program once, and return what each entry of the tape executed.
+
+        Raises ProtocolError if the emulator has not counted every entry, or its two counts differ.
+        """
+        functions, emulator = self._profile.functions, self._target.board.emulator
+        assert emulator is not None
+        window = functions.named(_STEP).address, functions.named(_CLOCK).address
+        with tempfile.TemporaryDirectory(prefix="mcudeploy-") as folder:
+            counts, table, flows = (Path(folder) / name for name in ("counts", "table", "flows"))
+            write_table(self._flow, self._regions, table)
+            arguments = (
+                *plugin_arguments(emulator.qemu, *window, counts),
+                *data_flow_arguments(emulator.qemu, window, (table, flows), _arenas(self._firmware.elf)),
+            )
+            patience = 10 * self._made.patience_s
+            with open_device(self._target, self._firmware, patience, arguments) as device:
+                run_once(device, Storage.of(self._made.plan), sample.stored)
+            counted, followed = list(read_windows(counts)), list(read_data_flow(flows))
+        entries = len(self._made.plan.tape)
+        if not len(counted) == len(followed) == entries:
+            raise ProtocolError(
+                f"the emulator counted {count_text(len(counted), 'step')}, the plan has {entries}"
+            )
+        windows = list(map(StepWindow, counted, followed))
+        differing = next((it for it in windows if it.counts.total != it.flow.instructions), None)
+        if differing is not None:
+            raise ProtocolError(
+                f"the emulator counted {differing.counts.total} and {differing.flow.instructions} "
+                "instructions of one step"
+            )
+        return windows
+
+    def bounds(self, windows: Sequence[StepWindow]) -> ProgramBounds:
+        """Return the bounds that follow from a run."""
+        tape = self._made.plan.tape
+        steps = tuple(self._step(entry, window) for entry, window in zip(tape, windows, strict=True))
+        around = [self._around(window.counts) for window in windows]
+        loop = self._whole(_RUN)
+        run, step = (self._whole(f"{self._made.prefix}_{name}") for name in ("run", "step"))
+        return ProgramBounds(
+            board=self._target.board.name,
+            core=self._core,
+            compiler=compiler_version(self._target.board),
+            steps=steps,
+            step_overhead=step,
+            run_overhead=(
+                run[0] + loop[0] * len(steps) - sum(instructions for instructions, _ in around),
+                run[1] + loop[1] * len(steps) - sum(cycles for _, cycles in around),
+            ),
+        )
+
+    def _step(self, entry: Entry, window: StepWindow) -> StepBound:
+        counts, flow = window.counts, window.flow
+        name = self._made.plan.name_of(entry)
+        step = StepBound(name, self._kernel(entry), counts.total, Dependence.NONE, None, None)
+        reason = self._reason(entry, flow)
+        if reason is not None:
+            return replace(step, dependence=Dependence.LOOPS, reason=reason)
+        extra, extra_cycles = 0, 0.0
+        for branch, entered in flow.entered.items():
+            region = self._regions.known[branch]
+            extra += entered.times * region.longest - entered.inside
+            extra_cycles += entered.times * region.longest_cycles
+        tables = any(map(flow.found, (Finding.LOAD_ADDRESS, Finding.STORE_ADDRESS, Finding.DIVISION)))
+        dependence = Dependence.TABLES if tables else Dependence.NONE
+        if flow.entered:
+            dependence = Dependence.BRANCHES
+        cycles = None if self._core is None or self._waits else self._most_cycles(counts) + extra_cycles
+        return replace(
+            step,
+            dependence=dependence,
+            instructions=counts.total + extra,
+            cycles=None if cycles is None else math.ceil(cycles),
+        )
+
+    def _kernel(self, entry: Entry) -> str:
+        if isinstance(entry, Run):
+            operator = self._made.plan.graph.operators[entry.operator]
+            return self._made.model.calls[operator.name].kernel
+        return "await_transfers" if isinstance(entry, Wait) else "transfer"
+
+    def _reason(self, entry: Entry, flow: DataFlow) -> str | None:
+        """Return why a step has no bound; None if it has one."""
+        if isinstance(entry, Wait):
+            return f"it waits for the engine {entry.engine}"
+        texts = {
+            Finding.UNKNOWN_INSTRUCTION: "the effects of an instruction are unknown",
+            Finding.JUMP_BY_DATA: "data decide which function is called",
+            Finding.LEFT_REGION: "the paths of a branch do not join",
+        }
+        for kind, text in texts.items():
+            for address in flow.found(kind):
+                return self._at(address, text)
+        for address in flow.found(Finding.BRANCH_WITHOUT_REGION):
+            return self._at(address, self._regions.reasons[address])
+        return None
+
+    def _at(self, address: int, text: str) -> str:
+        instruction = self._profile.instructions[address]
+        function = self._profile.functions.at(address)
+        return f"{function}, {instruction.mnemonic} at {address:#x}: {text}"
+
+    @cached_property
+    def _waits(self) -> bool:
+        """Whether the plan uses a memory for which the core waits."""
+        board, arenas = self._made.board, self._made.plan.layout.arenas
+        return any(
+            memory.read_cost or memory.write_cost for memory in board.memories if arenas.get(memory.name)
+        )
+
+    def _most_cycles(self, counts: Counts) -> float:
+        assert self._core is not None
+        return sum(it.most for it in self._profile.cycles(counts, self._core).values())
+
+    def _worst_cycles(self, instruction: Instruction) -> float:
+        """Return the most cycles of one execution of an instruction, after any other."""
+        return 0.0 if self._core is None else _worst(self._core, instruction, self._before(instruction))
+
+    def _before(self, instruction: Instruction) -> Instruction | None:
+        """Return the instruction before in memory."""
+        known = self._profile.instructions
+        return next(
+            (it for size in (2, 4) if (it := known.get(instruction.address - size)) and it.size == size), None
+        )
+
+    def _around(self, counts: Counts) -> tuple[int, float]:
+        """Return instructions and least cycles of a window outside of its kernel: mcud_run lacks them."""
+        functions = self._profile.functions
+        inside = [address for address in counts.executed if functions.at(address) in (_STEP, _CALLER)]
+        cycles = {} if self._core is None else self._profile.cycles(counts, self._core)
+        return (
+            sum(counts.executed[address] for address in inside),
+            sum(cycles[address].least for address in inside if address in cycles),
+        )
+
+    def _whole(self, name: str) -> tuple[int, int]:
+        """Return the instructions of a function, each once, and their most cycles."""
+        function = self._profile.functions.typed(name)
+        span = Interval(function.address, function.address + function.size)
+        body = [it for address, it in self._profile.instructions.items() if address in span and it.mnemonic]
+        return len(body), math.ceil(sum(map(self._worst_cycles, body)))
+
+
+def _worst(core: Core, instruction: Instruction, before: Instruction | None) -> float:
+    here = Executed.of(instruction, 1, 1)
+    previous = [None] if before is None else [None, Executed.of(before, 1, 0)]
+    return max(core.cost(here, it, False)[0].most for it in previous)
+
+
+def _arenas(elf: Path) -> list[Interval]:
+    """Return the addresses of a program's arenas."""
+    with elf.open("rb") as file:
+        tables = [it for it in ELFFile(file).iter_sections() if isinstance(it, SymbolTableSection)]
+        return [
+            Interval(symbol["st_value"], symbol["st_value"] + symbol["st_size"])
+            for table in tables
+            for symbol in table.iter_symbols()
+            if symbol["st_info"]["type"] == "STT_OBJECT" and symbol.name.startswith("arena_")
+        ]

@@ -1,0 +1,53 @@
+"""The emulated board that runs the code of another board: the same core, compiled with the same flags."""
+
+from __future__ import annotations
+
+from mcudeploy.boards.board import Board, list_boards
+from mcudeploy.boards.facts import Memory
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.ir.plan import Plan
+
+_ARM = "arm-none-eabi"
+
+
+def twin_of(board: Board, plan: Plan) -> Board:
+    """Return the board itself if it is emulated, or an emulated one with its memories.
+
+    Raises ConfigError, with the boards that have bounds, if no emulated board has its core.
+    """
+    if board.toolchain != _ARM:
+        raise ConfigError(
+            f"bounds are read from the instructions of Arm cores, and {board.name} has a {board.core}: "
+            "leave out --bounds, or build for a board with a Cortex-M."
+        )
+    if board.emulator is not None and not board.facts_only:
+        return board
+    emulated = [it for it in list_boards() if it.emulated_only and it.toolchain == _ARM]
+    for twin in emulated:
+        if twin.core == board.core and set(twin.cpu_flags) == set(board.cpu_flags):
+            return _with_memories(twin, board, plan)
+    raise ConfigError(
+        f"bounds are counted in an emulator, and no emulated board has the core of {board.name} "
+        f"({' '.join(board.cpu_flags)}): leave out --bounds, or build for "
+        f"{', '.join(it.name for it in emulated)}."
+    )
+
+
+def _with_memories(twin: Board, board: Board, plan: Plan) -> Board:
+    """Return the twin with memories of the board's names, as large as the plan needs, one after another."""
+    arenas = plan.layout.arenas
+    ends = {memory.name: memory.origin for memory in twin.memories}
+    placed: list[Memory] = []
+    for number, memory in enumerate(board.memories):
+        size = memory.bytes if number == 0 else max(arenas.get(memory.name, 0), memory.alignment)
+        size += -size % memory.alignment
+        room = next((it for it in twin.memories if it.origin + it.bytes - ends[it.name] >= size), None)
+        if room is None:
+            raise ConfigError(
+                f"{twin.name} emulates the core of {board.name}, and has no room for {memory.name} of "
+                f"{size:,} B: plan with less memory (--memory), or leave out --bounds."
+            )
+        origin = ends[room.name] + -ends[room.name] % memory.alignment
+        ends[room.name] = origin + size
+        placed.append(memory.model_copy(update={"origin": origin, "bytes": size, "emulated_origin": None}))
+    return twin.model_copy(update={"memories": tuple(placed)})
