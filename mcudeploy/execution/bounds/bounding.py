@@ -72,13 +72,7 @@ def bounds_of(made: Deployment, sample: Sample) -> ProgramBounds:
     Raises ConfigError for a board without an emulated twin and for programs of several compute units, and
     what building and running raise.
     """
-    plan = made.plan
-    if plan.lanes or len({function.unit for function in plan.functions}) > 1:
-        raise ConfigError(
-            "bounds are those of one core: plan with --parallel 1 and without --assign, or leave out --bounds"
-        )
-    target = Target(twin_of(made.board, plan), emulate=True)
-    counted = _CountedProgram(made, target, _build(made, target))
+    counted = CountedProgram.of(made)
     return counted.bounds(counted.windows(sample))
 
 
@@ -89,8 +83,20 @@ def _build(made: Deployment, target: Target) -> Firmware:
     return build_firmware(target.board, files | kept, made.program.sources, emulate=True)
 
 
-class _CountedProgram:
+class CountedProgram:
     """A firmware with its instructions, and the rules by which its runs become bounds."""
+
+    @classmethod
+    def of(cls, made: Deployment) -> CountedProgram:
+        """Build the program of a deployment for the emulated board with its core. Raises as `bounds_of`."""
+        plan = made.plan
+        if plan.lanes or len({function.unit for function in plan.functions}) > 1:
+            raise ConfigError(
+                "bounds are those of one core: plan with --parallel 1 and without --assign, or leave out "
+                "--bounds"
+            )
+        target = Target(twin_of(made.board, plan), emulate=True)
+        return cls(made, target, _build(made, target))
 
     def __init__(self, made: Deployment, target: Target, firmware: Firmware) -> None:
         self._made = made
@@ -122,10 +128,8 @@ class _CountedProgram:
                 run_once(device, Storage.of(self._made.plan), sample.stored)
             counted, followed = list(read_windows(counts)), list(read_data_flow(flows))
         entries = len(self._made.plan.tape)
-        if not len(counted) == len(followed) == entries:
-            raise ProtocolError(
-                f"the emulator counted {count_text(len(counted), 'step')}, the plan has {entries}"
-            )
+        _require_all(len(counted), entries)
+        _require_all(len(followed), entries)
         windows = list(map(StepWindow, counted, followed))
         differing = next((it for it in windows if it.counts.total != it.flow.instructions), None)
         if differing is not None:
@@ -134,6 +138,29 @@ class _CountedProgram:
                 "instructions of one step"
             )
         return windows
+
+    def counts(self, samples: Sequence[Sample]) -> list[list[Counts]]:
+        """Run the program with each sample, and count each entry of the tape. Raises as `windows`."""
+        functions, emulator = self._profile.functions, self._target.board.emulator
+        assert emulator is not None
+        window = functions.named(_STEP).address, functions.named(_CLOCK).address
+        with tempfile.TemporaryDirectory(prefix="mcudeploy-") as folder:
+            out = Path(folder) / "counts"
+            arguments = plugin_arguments(emulator.qemu, *window, out)
+            storage = Storage.of(self._made.plan)
+            with open_device(self._target, self._firmware, self._made.patience_s, arguments) as device:
+                for sample in samples:
+                    run_once(device, storage, sample.stored)
+            counted = list(read_windows(out))
+        entries = len(self._made.plan.tape)
+        _require_all(len(counted), entries * len(samples))
+        return [counted[first : first + entries] for first in range(0, len(counted), entries)]
+
+    def most_cycles(self, counts: Counts) -> float:
+        """Return the cycles of a window at the worst of the core's model; 0 without a model."""
+        if self._core is None:
+            return 0.0
+        return sum(it.most for it in self._profile.cycles(counts, self._core).values())
 
     def bounds(self, windows: Sequence[StepWindow]) -> ProgramBounds:
         """Return the bounds that follow from a run."""
@@ -170,7 +197,7 @@ class _CountedProgram:
         dependence = Dependence.TABLES if tables else Dependence.NONE
         if flow.entered:
             dependence = Dependence.BRANCHES
-        cycles = None if self._core is None or self._waits else self._most_cycles(counts) + extra_cycles
+        cycles = None if self._core is None or self._waits else self.most_cycles(counts) + extra_cycles
         return replace(
             step,
             dependence=dependence,
@@ -213,10 +240,6 @@ class _CountedProgram:
             memory.read_cost or memory.write_cost for memory in board.memories if arenas.get(memory.name)
         )
 
-    def _most_cycles(self, counts: Counts) -> float:
-        assert self._core is not None
-        return sum(it.most for it in self._profile.cycles(counts, self._core).values())
-
     def _worst_cycles(self, instruction: Instruction) -> float:
         """Return the most cycles of one execution of an instruction, after any other."""
         return 0.0 if self._core is None else _worst(self._core, instruction, self._before(instruction))
@@ -244,6 +267,11 @@ class _CountedProgram:
         span = Interval(function.address, function.address + function.size)
         body = [it for address, it in self._profile.instructions.items() if address in span and it.mnemonic]
         return len(body), math.ceil(sum(map(self._worst_cycles, body)))
+
+
+def _require_all(counted: int, steps: int) -> None:
+    if counted != steps:
+        raise ProtocolError(f"the emulator counted {count_text(counted, 'step')}, the program has {steps}")
 
 
 def _worst(core: Core, instruction: Instruction, before: Instruction | None) -> float:
