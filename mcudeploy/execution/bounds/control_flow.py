@@ -19,6 +19,7 @@ from mcudeploy.execution.bounds.effects import (
     effects_of,
     locations,
 )
+from mcudeploy.execution.bounds.loop_tails import loop_tails
 from mcudeploy.toolchain.disassembly import Functions, Instruction, spelled
 
 EXIT = 0
@@ -35,12 +36,14 @@ Weight = Callable[[Instruction], float]
 class BranchRegion:
     """The instructions between a branch and its join, which the branch decides.
 
+    `other_join`: that of a path which leaves a loop, or 0: then the end of a path decides between the two.
     `longest`: the instructions of the longest path, without the branch and the join; `longest_cycles`: its
     cycles, with both. `writes`: locations that a path may change. `stores`: whether a path stores through a
     pointer; `slots`: the words above the stack pointer that a path may write, as bits.
     """
 
     join: int
+    other_join: int
     longest: int
     longest_cycles: float
     writes: int
@@ -95,14 +98,34 @@ class ControlFlow:
         join = graph.joins.get(branch)
         if join is None:
             raise NoRegionError("no path out of it is known")
-        costs = self._longest(graph, graph.following[branch], join)
+        try:
+            costs = self._longest(graph, graph.following[branch], (join,))
+        except NoRegionError:
+            if join == EXIT:
+                raise
+            return self._loop_region(graph, branch, join)
         cycles = self._weight(self._body[branch]) + costs.cycles
         if join == EXIT:
-            return BranchRegion(EXIT, costs.instructions, cycles, CALLER_SAVED, costs.stores, 0)
+            return BranchRegion(EXIT, 0, costs.instructions, cycles, CALLER_SAVED, costs.stores, 0)
         if costs.moves_stack:
             raise NoRegionError("one of its paths moves the stack pointer")
         cycles += self._weight(self._body[join])
-        return BranchRegion(join, costs.instructions, cycles, costs.writes, costs.stores, costs.slots)
+        return BranchRegion(join, 0, costs.instructions, cycles, costs.writes, costs.stores, costs.slots)
+
+    def _loop_region(self, graph: FunctionGraph, branch: int, out: int) -> BranchRegion:
+        """Return the region of a branch with separate loop ends. Raises NoRegionError for other loops."""
+        starts = graph.following[branch]
+        body = {address: (self._body[address], self.effects[address]) for address in graph.following}
+        tails = loop_tails(starts, out, body, graph.following)
+        if tails is None:
+            raise NoRegionError("it decides how often a loop runs")
+        costs = self._longest(graph, starts, (tails.again, out))
+        if costs.moves_stack:
+            raise NoRegionError("one of its paths moves the stack pointer")
+        ends = (self._weight(self._body[address]) for address in (tails.again, out))
+        cycles = self._weight(self._body[branch]) + costs.cycles + max(ends)
+        instructions, differing = costs.instructions, tails.differing
+        return BranchRegion(tails.again, out, instructions, cycles, differing, costs.stores, costs.slots)
 
     def longest_call(self, start: int) -> PathCosts:
         """Return the costs of a call of the function at an address. Raises NoRegionError."""
@@ -111,7 +134,7 @@ class ControlFlow:
         if start not in self._calls:
             self._open.add(start)
             try:
-                costs = self._longest(self._graph_of(start), (start,), EXIT)
+                costs = self._longest(self._graph_of(start), (start,), (EXIT,))
             finally:
                 self._open.discard(start)
             self._calls[start] = PathCosts(costs.instructions, costs.cycles, CALLER_SAVED, costs.stores)
@@ -134,11 +157,11 @@ class ControlFlow:
             bodies.setdefault(self._functions.start_of(address), {})[address] = self._body[address]
         return bodies
 
-    def _longest(self, graph: FunctionGraph, starts: Sequence[int], end: int) -> PathCosts:
-        """Return the costs of the longest path from `starts` to `end`. Raises NoRegionError for a loop."""
-        order = graph.order(starts, end)
-        instructions: dict[int, int] = {end: 0}
-        cycles: dict[int, float] = {end: 0.0}
+    def _longest(self, graph: FunctionGraph, starts: Sequence[int], ends: Sequence[int]) -> PathCosts:
+        """Return the costs of the longest path from `starts` to `ends`. Raises NoRegionError for a loop."""
+        order = graph.order(starts, ends)
+        instructions: dict[int, int] = dict.fromkeys(ends, 0)
+        cycles: dict[int, float] = dict.fromkeys(ends, 0.0)
         writes, slots, stores, moves = 0, 0, False, False
         for address in order:
             own = self._own(graph, address)
@@ -207,12 +230,12 @@ class FunctionGraph:
             self.following[address] = self._following(it, effects[address], body)
         self.joins = _joins(self.following)
 
-    def order(self, starts: Sequence[int], end: int) -> list[int]:
-        """Return what may be executed from `starts` to before `end`, followers first.
+    def order(self, starts: Sequence[int], ends: Sequence[int]) -> list[int]:
+        """Return what may be executed from `starts` to before one of `ends`, followers first.
 
         Raises NoRegionError for a loop.
         """
-        done: set[int] = {end}
+        done: set[int] = set(ends)
         entered: set[int] = set()
         order: list[int] = []
         for start in starts:

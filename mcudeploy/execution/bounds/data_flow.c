@@ -46,8 +46,10 @@ typedef enum finding {
 typedef struct effects {
     uint32_t address;
     uint32_t join; /* of a branch; 0 if its paths join after the return */
+    uint32_t other_join; /* of a path that leaves a loop, or 0 */
     uint32_t longest;
     uint32_t flags;
+    uint32_t unused;
     uint64_t reads;
     uint64_t writes;
     uint64_t partial; /* results that depend on their old value, too */
@@ -289,6 +291,9 @@ static void finish(void)
 static void close_region(void)
 {
     const effects *const it = region->effects;
+    if (it->other_join != 0 && (last->effects == NULL || (tainted & last->effects->control) != 0)) {
+        region->findings[BRANCH_WITHOUT_REGION]++; /* the end of the path depends on data */
+    }
     region->inside += region_inside;
     if (region_inside > it->longest) {
         region->findings[LEFT_REGION]++;
@@ -322,7 +327,8 @@ static void executed(unsigned int core, void *data)
     }
     if (region != NULL) {
         const uint64_t join = region->effects->join;
-        if (join != 0 ? here->address == join && depth == region_depth : depth < region_depth) {
+        const bool joined = here->address == join || here->address == region->effects->other_join;
+        if (join != 0 ? joined && depth == region_depth : depth < region_depth) {
             close_region();
         } else {
             region_inside++;

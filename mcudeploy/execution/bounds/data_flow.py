@@ -19,7 +19,8 @@ SOURCE = Path(__file__).with_name("data_flow.c")
 _MOST_MOVED = 15
 _RECORD = np.dtype(
     [
-        *((name, "<u4") for name in ("address", "join", "longest", "flags")),
+        *((name, "<u4") for name in ("address", "join", "other_join", "longest")),
+        *((name, "<u4") for name in ("flags", "unused")),
         *((name, "<u8") for name in ("reads", "writes", "partial", "locations", "updates", "control")),
         *((name, "<u8") for name in ("region_writes", "region_slots")),
         ("stack_move", "<u4"),
@@ -123,7 +124,7 @@ def _record(
     address: int, effects: Effects | None, region: BranchRegion | None, *, calls: bool
 ) -> tuple[object, ...]:
     if effects is None:
-        return (address, 0, 0, _Flag.UNKNOWN, *(0,) * 11, np.zeros(_MOST_MOVED, "u1"))
+        return (address, 0, 0, 0, _Flag.UNKNOWN, *(0,) * 12, np.zeros(_MOST_MOVED, "u1"))
     flags = {
         _Flag.LOADS: effects.access is MemoryAccess.LOAD,
         _Flag.STORES: effects.access is MemoryAccess.STORE,
@@ -137,8 +138,10 @@ def _record(
     return (
         address,
         0 if region is None else region.join,
+        0 if region is None else region.other_join,
         0 if region is None else region.longest,
         sum(flag for flag, is_set in flags.items() if is_set),
+        0,
         effects.reads,
         effects.writes,
         effects.partial,

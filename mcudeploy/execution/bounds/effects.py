@@ -69,7 +69,8 @@ class Effects:
     `reads`: locations whose values decide the results, for a store the stored ones. `writes`: results that
     replace a value; `partial`: results that depend on the old value, too. `address`: locations that form an
     address, `updates` a base that is written back. `control`: locations that decide the next instruction.
-    `moved`: core registers that a load or store moves, in the order of their addresses.
+    `moved`: core registers that a load or store moves, in the order of their addresses; `bytes_listed`: the
+    bytes of all registers in a list.
     """
 
     reads: int = 0
@@ -80,6 +81,7 @@ class Effects:
     control: int = 0
     access: MemoryAccess = MemoryAccess.NONE
     moved: tuple[int, ...] = ()
+    bytes_listed: int = 0
     divides: bool = False
     stack: StackEffect = StackEffect()
 
@@ -293,6 +295,7 @@ def _several(stores: bool, base: str, listed: str) -> Effects:
         updates=address if base.endswith("!") else 0,
         access=MemoryAccess.STORE if stores else MemoryAccess.LOAD,
         moved=tuple(_core(moved)),
+        bytes_listed=4 * moved.bit_count(),
         stack=stack,
     )
     if stores:
