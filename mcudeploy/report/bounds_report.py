@@ -15,7 +15,7 @@ _ASSUMED = (
     "the functions that the application provides (feeds, hooks) and its interrupts are not counted",
     "MODEL_reset(), which the first run of a model with states calls, is not counted",
 )
-"""What the bounds of instructions hold for."""
+"""Conditions under which the bounds of instructions hold."""
 _MEANING = {
     Dependence.NONE: "All data execute the same instructions.",
     Dependence.TABLES: "All data execute the same instructions. Some addresses, or operands of divisions, "

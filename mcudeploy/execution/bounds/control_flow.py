@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
+from mcudeploy.execution.bounds.branch_paths import Differing, differing_at, loop_tails
 from mcudeploy.execution.bounds.effects import (
     CALLER_SAVED,
     Effects,
@@ -19,7 +20,6 @@ from mcudeploy.execution.bounds.effects import (
     effects_of,
     locations,
 )
-from mcudeploy.execution.bounds.loop_tails import loop_tails
 from mcudeploy.toolchain.disassembly import Functions, Instruction, spelled
 
 EXIT = 0
@@ -110,13 +110,16 @@ class ControlFlow:
         if costs.moves_stack:
             raise NoRegionError("one of its paths moves the stack pointer")
         cycles += self._weight(self._body[join])
-        return BranchRegion(join, 0, costs.instructions, cycles, costs.writes, costs.stores, costs.slots)
+        body = self._body_of(graph)
+        differing = differing_at(join, graph.following[branch], body, graph.following)
+        differing = differing or Differing(costs.writes, costs.slots)
+        locations, slots = differing.locations, differing.slots
+        return BranchRegion(join, 0, costs.instructions, cycles, locations, costs.stores, slots)
 
     def _loop_region(self, graph: FunctionGraph, branch: int, out: int) -> BranchRegion:
         """Return the region of a branch with separate loop ends. Raises NoRegionError for other loops."""
         starts = graph.following[branch]
-        body = {address: (self._body[address], self.effects[address]) for address in graph.following}
-        tails = loop_tails(starts, out, body, graph.following)
+        tails = loop_tails(starts, out, self._body_of(graph), graph.following)
         if tails is None:
             raise NoRegionError("it decides how often a loop runs")
         costs = self._longest(graph, starts, (tails.again, out))
@@ -124,8 +127,12 @@ class ControlFlow:
             raise NoRegionError("one of its paths moves the stack pointer")
         ends = (self._weight(self._body[address]) for address in (tails.again, out))
         cycles = self._weight(self._body[branch]) + costs.cycles + max(ends)
-        instructions, differing = costs.instructions, tails.differing
-        return BranchRegion(tails.again, out, instructions, cycles, differing, costs.stores, costs.slots)
+        differing, longest = tails.differing, costs.instructions
+        locations, slots = differing.locations, differing.slots
+        return BranchRegion(tails.again, out, longest, cycles, locations, costs.stores, slots)
+
+    def _body_of(self, graph: FunctionGraph) -> dict[int, tuple[Instruction, Effects | None]]:
+        return {address: (self._body[address], self.effects[address]) for address in graph.following}
 
     def longest_call(self, start: int) -> PathCosts:
         """Return the costs of a call of the function at an address. Raises NoRegionError."""

@@ -70,7 +70,7 @@ class Effects:
     replace a value; `partial`: results that depend on the old value, too. `address`: locations that form an
     address, `updates` a base that is written back. `control`: locations that decide the next instruction.
     `moved`: core registers that a load or store moves, in the order of their addresses; `bytes_listed`: the
-    bytes of all registers in a list.
+    bytes of all registers in a list; `whole_words`: whether it moves no parts of words.
     """
 
     reads: int = 0
@@ -82,6 +82,7 @@ class Effects:
     access: MemoryAccess = MemoryAccess.NONE
     moved: tuple[int, ...] = ()
     bytes_listed: int = 0
+    whole_words: bool = True
     divides: bool = False
     stack: StackEffect = StackEffect()
 
@@ -246,7 +247,8 @@ def _memory(mnemonic: str, operands: list[str]) -> Effects | None:
     if mnemonic in ("ldrd", "strd"):
         return _access(mnemonic == "strd", operands[:2], operands[2:])
     if loads or stores:
-        return _access(bool(stores), operands[:1], operands[1:])
+        effects = _access(bool(stores), operands[:1], operands[1:])
+        return replace(effects, whole_words=mnemonic in ("ldr", "str"))
     return None
 
 

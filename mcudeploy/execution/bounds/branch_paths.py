@@ -15,6 +15,8 @@ from mcudeploy.execution.bounds.effects import CALLER_SAVED, Effects, MemoryAcce
 from mcudeploy.toolchain.disassembly import Instruction
 
 _MOST_PATHS = 256
+_SLOTS = 64
+"""The number of the first word of the frame, after those of the locations."""
 _INVERSE = {
     "eq": "ne", "cs": "cc", "hs": "lo", "mi": "pl", "vs": "vc", "hi": "ls", "ge": "lt", "gt": "le",
 }  # fmt: skip
@@ -33,16 +35,23 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Differing:
+    """What depends on the path: locations, and words above the stack pointer, as bits."""
+
+    locations: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoopTails:
     """The paths of a branch up to the next round of its loop, or out of it.
 
-    `again`: the first instruction of the next round; `out`: that after the loop. `differing`: locations whose
-    values depend on the path.
+    `again`: the first instruction of the next round; `out`: that after the loop.
     """
 
     again: int
     out: int
-    differing: int
+    differing: Differing
 
 
 class Values:
@@ -82,6 +91,20 @@ def loop_tails(
     return None
 
 
+def differing_at(
+    join: int,
+    starts: tuple[int, ...],
+    body: Mapping[int, tuple[Instruction, Effects | None]],
+    following: Mapping[int, tuple[int, ...]],
+) -> Differing | None:
+    """Return what depends on the path from `starts` to a join; None if there are too many paths."""
+    paths = _paths(starts, {join}, following)
+    if not paths or any(body[address][1] is None for path in paths for address in path):
+        return None
+    values = Values()
+    return _differing([_follow(path, body, following, values)[1] for path in paths], values)
+
+
 def _candidates(starts: tuple[int, ...], out: int, following: Mapping[int, tuple[int, ...]]) -> Iterator[int]:
     """Yield the instructions that may follow the decisions before `out`."""
     seen, rest = {out}, list(starts)
@@ -99,17 +122,18 @@ def _paths(
     starts: tuple[int, ...], ends: set[int], following: Mapping[int, tuple[int, ...]]
 ) -> list[list[int]] | None:
     """Return the paths to `ends`, without those; None if there are too many, or one ends elsewhere."""
-    paths: list[list[int]] = []
-    rest = [[start] for start in starts]
+    paths: list[list[int]] = [[] for start in starts if start in ends]
+    rest = [[start] for start in starts if start not in ends]
     while rest and len(paths) + len(rest) <= _MOST_PATHS:
         path = rest.pop()
         nexts = set(following.get(path[-1], ()))
         if nexts and nexts <= ends:
             paths.append(path)
-        elif not nexts or nexts & ends or path[-1] in path[:-1] or path[-1] in ends:
+        elif not nexts or path[-1] in path[:-1]:
             return None
         else:
-            rest += [[*path, it] for it in nexts]
+            paths += [path] if nexts & ends else []
+            rest += [[*path, it] for it in nexts - ends]
     return None if rest else paths
 
 
@@ -130,13 +154,29 @@ def _follow(
             continue
         read = effects.reads | effects.address | effects.partial
         key = (it.mnemonic, it.operands, _numbers(read, state, values))
-        loads = effects.access is MemoryAccess.LOAD
-        updated = _updated(it, effects, state, values)
-        for location in _bits(effects.writes | effects.partial):
-            state[location] = values.unknown() if loads else values.number((*key, location))
-        state |= updated
+        state |= _written(effects, key, state, values) | _updated(it, effects, state, values)
+    if not path:
+        return None, state
     last, effects = body[path[-1]]
     return _decision(last, effects, following[path[-1]], (state, values)), state
+
+
+def _written(
+    effects: Effects, key: tuple[object, ...], state: dict[int, int], values: Values
+) -> dict[int, int]:
+    """Return the values that an instruction writes: to registers, or to words of its function's frame."""
+    written = _bits(effects.writes | effects.partial)
+    slots = [_SLOTS + it for it in _bits(effects.stack.slots or 0)]
+    words = len(slots) == len(effects.moved) and not effects.partial
+    if effects.access is MemoryAccess.LOAD:
+        if words and slots and effects.whole_words:
+            return {to: _value(slot, state, values) for to, slot in zip(effects.moved, slots, strict=True)}
+        return {location: values.unknown() for location in written}
+    if effects.access is MemoryAccess.STORE:
+        if words and effects.whole_words:
+            return {slot: _value(it, state, values) for slot, it in zip(slots, effects.moved, strict=True)}
+        return {slot: values.unknown() for slot in slots}
+    return {location: values.number((*key, location)) for location in written}
 
 
 def _updated(it: Instruction, effects: Effects, state: dict[int, int], values: Values) -> dict[int, int]:
@@ -171,16 +211,20 @@ def _decision(
 
 
 def _numbers(locations: int, state: dict[int, int], values: Values) -> tuple[int, ...]:
-    return tuple(state.get(it, values.number(("before", it))) for it in _bits(locations))
+    return tuple(_value(it, state, values) for it in _bits(locations))
 
 
-def _differing(states: list[dict[int, int]], values: Values) -> int:
-    """Return the locations that have several values after the paths."""
+def _value(location: int, state: dict[int, int], values: Values) -> int:
+    return state.get(location, values.number(("before", location)))
+
+
+def _differing(states: list[dict[int, int]], values: Values) -> Differing:
+    """Return the locations and words of the frame that have several values after the paths."""
     locations = {location for state in states for location in state}
-    return sum(
-        1 << location
-        for location in locations
-        if len({state.get(location, values.number(("before", location))) for state in states}) > 1
+    several = [it for it in locations if len({_value(it, state, values) for state in states}) > 1]
+    return Differing(
+        sum(1 << it for it in several if it < _SLOTS),
+        sum(1 << (it - _SLOTS) for it in several if it >= _SLOTS),
     )
 
 
