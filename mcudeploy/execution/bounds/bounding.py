@@ -26,6 +26,7 @@ from mcudeploy.execution.bounds.control_flow import ControlFlow
 from mcudeploy.execution.bounds.data_flow import (
     DataFlow,
     Finding,
+    Memories,
     Regions,
     data_flow_arguments,
     read_data_flow,
@@ -119,9 +120,10 @@ class CountedProgram:
         with tempfile.TemporaryDirectory(prefix="mcudeploy-") as folder:
             counts, table, flows = (Path(folder) / name for name in ("counts", "table", "flows"))
             write_table(self._flow, self._regions, table)
+            memories = Memories(_arenas(self._firmware.elf), self._target.board.flash.addresses)
             arguments = (
                 *plugin_arguments(emulator.qemu, *window, counts),
-                *data_flow_arguments(emulator.qemu, window, (table, flows), _arenas(self._firmware.elf)),
+                *data_flow_arguments(emulator.qemu, window, (table, flows), memories),
             )
             patience = 10 * self._made.patience_s
             with open_device(self._target, self._firmware, patience, arguments) as device:
@@ -188,11 +190,7 @@ class CountedProgram:
         reason = self._reason(entry, flow)
         if reason is not None:
             return replace(step, dependence=Dependence.LOOPS, reason=reason)
-        extra, extra_cycles = 0, 0.0
-        for branch, entered in flow.entered.items():
-            region = self._regions.known[branch]
-            extra += entered.times * region.longest - entered.inside
-            extra_cycles += entered.times * region.longest_cycles
+        extra, extra_cycles = self._regions.extra(flow)
         tables = any(map(flow.found, (Finding.LOAD_ADDRESS, Finding.STORE_ADDRESS, Finding.DIVISION)))
         dependence = Dependence.TABLES if tables else Dependence.NONE
         if flow.entered:
@@ -224,7 +222,8 @@ class CountedProgram:
             for address in flow.found(kind):
                 return self._at(address, text)
         for address in flow.found(Finding.BRANCH_WITHOUT_REGION):
-            return self._at(address, self._regions.reasons[address])
+            ends = "the ends of its paths depend on data"
+            return self._at(address, self._regions.reasons.get(address, ends))
         return None
 
     def _at(self, address: int, text: str) -> str:

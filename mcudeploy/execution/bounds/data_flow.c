@@ -3,7 +3,7 @@
  * A plugin for QEMU that analyses taint: which branches, addresses and divisions of a stretch of execution depend on data. QEMU is under
  * GPL-2.0, so this file may also be used under it; it runs inside QEMU only.
  *
- * Arguments: begin=ADDRESS, end=ADDRESS, table=FILE, out=FILE, data=ADDRESS-ADDRESS as often as wanted. A window opens
+ * Arguments: begin=ADDRESS, end=ADDRESS, table=FILE, out=FILE, constants=ADDRESS-ADDRESS, data=ADDRESS-ADDRESS at most 32 times. A window opens
  * before the instruction at `begin` and closes before the one at `end`. When it opens, exactly the bytes of data=
  * depend on data. From then on a result depends on data if a value that it is computed from does, and after a branch
  * that depends on data everything that either of its paths may write.
@@ -98,6 +98,7 @@ static page *pages[PAGES];
 static page *all_pages;
 static range ranges[MOST_RANGES];
 static size_t range_count;
+static range constants; /* memory that no store changes */
 static uint64_t begin_address;
 static uint64_t end_address;
 static FILE *out;
@@ -175,19 +176,20 @@ static bool load(uint64_t address, uint64_t bytes, bool in_frame)
 {
     const uint32_t since = in_frame ? 0 : hidden;
     for (uint64_t i = address; i < address + bytes; i++) {
-        const page *const at = pages[(i >> PAGE_BITS) % PAGES]; /* NULL: flash */
-        if (at != NULL && (at->tainted[i % PAGE] != 0 || at->stored[i % PAGE] < since)) {
+        const page *const at = pages[(i >> PAGE_BITS) % PAGES];
+        const bool constant = i >= constants.lo && i < constants.hi;
+        if (!constant && (at == NULL ? since > 0 : at->tainted[i % PAGE] != 0 || at->stored[i % PAGE] < since)) {
             return true;
         }
     }
     return false;
 }
 
-/* Whether an open region decides if a store is executed; frames that end before the region does are of no interest. */
+/* Whether an open region decides if a store through a pointer is executed. What it decides in the frame of its function
+ * are its slots, and other frames end before it does. */
 static bool decided_by_region(const effects *it)
 {
-    const bool outlives = (it->flags & FRAME) == 0 || (region != NULL && region->effects->join != 0 && depth == region_depth);
-    return region != NULL && outlives;
+    return region != NULL && (it->flags & FRAME) == 0;
 }
 
 static void accessed(unsigned int core, qemu_plugin_meminfo_t info, uint64_t address, void *data)
@@ -470,17 +472,16 @@ static bool read_table(const char *path)
     return whole;
 }
 
-static void add_range(const char *text)
+static range parse_range(const char *text)
 {
     char *rest = NULL;
     const uint64_t lo = strtoull(text, &rest, 0);
-    if (*rest != '-' || range_count >= MOST_RANGES) {
-        fprintf(stderr, "data_flow: data= wants ADDRESS-ADDRESS, at most %d times\n", MOST_RANGES);
+    if (*rest != '-') {
+        fprintf(stderr, "data_flow: data= and constants= want ADDRESS-ADDRESS\n");
         exit(EXIT_FAILURE);
     }
-    ranges[range_count].lo = lo;
-    ranges[range_count].hi = strtoull(rest + 1, NULL, 0);
-    range_count++;
+    const range parsed = {lo, strtoull(rest + 1, NULL, 0)};
+    return parsed;
 }
 
 int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv)
@@ -496,8 +497,10 @@ int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **
             out = fopen(argv[i] + 4, "wb");
         } else if (strncmp(argv[i], "table=", 6) == 0) {
             has_table = read_table(argv[i] + 6);
-        } else if (strncmp(argv[i], "data=", 5) == 0) {
-            add_range(argv[i] + 5);
+        } else if (strncmp(argv[i], "data=", 5) == 0 && range_count < MOST_RANGES) {
+            ranges[range_count++] = parse_range(argv[i] + 5);
+        } else if (strncmp(argv[i], "constants=", 10) == 0) {
+            constants = parse_range(argv[i] + 10);
         }
     }
     if (out == NULL || !has_table) {

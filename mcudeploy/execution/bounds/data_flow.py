@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from pathlib import Path
@@ -95,17 +95,35 @@ class Regions:
                 reasons[branch] = str(error)
         return cls(known, reasons)
 
+    def extra(self, flow: DataFlow) -> tuple[int, float]:
+        """Return the most instructions that other data may add to a window, and the cycles of all regions."""
+        instructions, cycles = 0, 0.0
+        for branch, entered in flow.entered.items():
+            region = self.known[branch]
+            instructions += entered.times * region.longest - entered.inside
+            cycles += entered.times * region.longest_cycles
+        return instructions, cycles
+
+
+@dataclass(frozen=True, slots=True)
+class Memories:
+    """Addresses of memory: of data when a window opens, and of constants."""
+
+    data: Sequence[Interval]
+    constants: Interval
+
 
 def data_flow_arguments(
-    qemu: str, window: tuple[int, int], files: tuple[Path, Path], data: Iterable[Interval]
+    qemu: str, window: tuple[int, int], files: tuple[Path, Path], memories: Memories
 ) -> tuple[str, ...]:
-    """Return QEMU's arguments: follow `data` through each window, by a table; `files`: table and results.
+    """Return QEMU's arguments: follow data through each window, by a table; `files`: table and results.
 
     Raises BuildError if the plugin cannot be compiled.
     """
     table, out = files
     begin, end = window
-    watched = (f"data={it.lo:#x}-{it.hi:#x}" for it in data)
+    watched = [f"data={it.lo:#x}-{it.hi:#x}" for it in memories.data]
+    watched.append(f"constants={memories.constants.lo:#x}-{memories.constants.hi:#x}")
     return load_arguments(
         SOURCE, qemu, out, (f"begin={begin:#x}", f"end={end:#x}", f"table={table}", *watched)
     )
@@ -129,7 +147,7 @@ def _record(
         _Flag.LOADS: effects.access is MemoryAccess.LOAD,
         _Flag.STORES: effects.access is MemoryAccess.STORE,
         _Flag.CALLS: calls,
-        _Flag.FRAME: bool(effects.address & locations([Location.SP])),
+        _Flag.FRAME: bool(effects.address & locations([Location.SP])) and effects.stack.slots is not None,
         _Flag.DIVIDES: effects.divides,
         _Flag.REGION: region is not None,
         _Flag.REGION_STORES: region is not None and region.stores,
