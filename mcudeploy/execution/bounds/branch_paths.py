@@ -36,7 +36,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """What depends on the path: locations, and words above the stack pointer, as bits."""
+    """Sets of locations, and of words above the stack pointer, that depend on the path, as bits."""
 
     locations: int
     slots: int
