@@ -1,4 +1,4 @@
-"""The emulated board that runs the code of another board: the same core, compiled with the same flags."""
+"""The emulated board that runs the code of another board, compiled with the same flags."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from mcudeploy.common.errors import ConfigError
 from mcudeploy.ir.plan import Plan
 
 _ARM = "arm-none-eabi"
+_RUNS_ON = {"cortex-m0": "cortex-m3", "cortex-m0plus": "cortex-m3"}
+"""Cores whose instructions an emulated core of another kind executes, too: it has more memory."""
 
 
 def twin_of(board: Board, plan: Plan) -> Board:
@@ -23,13 +25,14 @@ def twin_of(board: Board, plan: Plan) -> Board:
     if board.emulator is not None and not board.facts_only:
         return board
     emulated = [it for it in list_boards() if it.emulated_only and it.toolchain == _ARM]
+    core = _RUNS_ON.get(board.core, board.core)
     for twin in emulated:
-        if twin.core == board.core and set(twin.cpu_flags) == set(board.cpu_flags):
-            return _with_memories(twin, board, plan)
+        if twin.core == core:
+            compiled_alike = twin.model_copy(update={"core": board.core, "cpu_flags": board.cpu_flags})
+            return _with_memories(compiled_alike, board, plan)
     raise ConfigError(
-        f"bounds are counted in an emulator, and no emulated board has the core of {board.name} "
-        f"({' '.join(board.cpu_flags)}): leave out --bounds, or build for "
-        f"{', '.join(it.name for it in emulated)}."
+        f"bounds are counted in an emulator, and no emulated board has the core of {board.name}, a "
+        f"{board.core}: leave out --bounds, or build for {', '.join(it.name for it in emulated)}."
     )
 
 
