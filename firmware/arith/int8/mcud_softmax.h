@@ -15,11 +15,36 @@ typedef struct {
     int32_t zero_point;
 } mcud_softmax_group;
 
-/* 2^62 / sum, for mcud_probability(); sum > 0. */
-static inline uint64_t mcud_reciprocal(uint32_t sum)
+/* 2^62 / sum, for mcud_probability(). `one`, the table's first entry, is a power of 2; one <= sum. */
+#if defined(__GNUC__) && defined(__arm__) && !defined(__ARM_FEATURE_IDIV)
+/* Bit by bit, without the library's division: there data decide the number of rounds. Inlined it lacks registers. */
+__attribute__((noinline)) static uint64_t mcud_reciprocal(uint32_t sum, uint32_t one)
 {
+    uint64_t quotient = one == sum;
+    uint32_t rest = one == sum ? 0 : one;
+    uint32_t rounds = 30;
+    for (uint32_t power = one; power != 0; power += power) {
+        rounds++;
+    }
+    for (; rounds > 0; rounds--) {
+        const uint32_t lacking = sum - rest;
+        quotient += quotient;
+        if (rest >= lacking) {
+            rest -= lacking;
+            quotient |= 1;
+        } else {
+            rest += rest;
+        }
+    }
+    return quotient;
+}
+#else
+static inline uint64_t mcud_reciprocal(uint32_t sum, uint32_t one)
+{
+    (void)one;
     return ((uint64_t)1 << 62) / sum;
 }
+#endif
 
 /* exponential / sum with 30 fraction bits; exponential <= sum, so that the product stays below 2^62. */
 static inline int32_t mcud_probability(uint32_t exponential, uint64_t reciprocal)

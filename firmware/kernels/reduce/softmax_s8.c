@@ -21,7 +21,7 @@ static void softmax_values(const mcud_softmax_group *softmax, const int8_t *in, 
     const int32_t step = softmax->step;
     const uint32_t *table = softmax->table;
     const int32_t max = mcud_largest(in, softmax->count, step);
-    const uint64_t reciprocal = mcud_reciprocal(sum_of(softmax, in, max));
+    const uint64_t reciprocal = mcud_reciprocal(sum_of(softmax, in, max), table[0]);
     const int32_t multiplier = softmax->multiplier;
     const int32_t shift = softmax->shift - 32;
     const int32_t half = (int32_t)1 << (shift - 1);

@@ -22,7 +22,7 @@ void mcud_softmax_s8_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
         for (int32_t row = 0; row < params->rows; row++) {
             sum += params->table[max - value_at(in, row, element)];
         }
-        const uint64_t reciprocal = mcud_reciprocal(sum);
+        const uint64_t reciprocal = mcud_reciprocal(sum, params->table[0]);
         for (int32_t row = first_row; row < end_row; row++) {
             const uint32_t exponential = params->table[max - value_at(in, row, element)];
             const int32_t probability = mcud_probability(exponential, reciprocal);

@@ -44,7 +44,7 @@ static inline int32_t mcud_softmax_run(const mcud_softmax_group *softmax, const 
             : [x] "+l"(in), [v] "=&w"(v), [w] "=&w"(w), [sum] "+Te"(sum)
             : [count] "r"(softmax->count), [table] "r"(table), [most] "w"(most)
             : "lr", "memory");
-    const uint64_t reciprocal = mcud_reciprocal(sum);
+    const uint64_t reciprocal = mcud_reciprocal(sum, table[0]);
     const int32x4_t multiplier = vdupq_n_s32(softmax->multiplier);
     const uint32x4_t low = vdupq_n_u32((uint32_t)reciprocal);
     /* exponential * reciprocal / 2^32, then * multiplier / 2^shift: by the upper halves of two products */
