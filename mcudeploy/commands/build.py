@@ -24,6 +24,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.dossier.dossier import SAMPLES as DOSSIER_SAMPLES
 from mcudeploy.dossier.dossier import DossierWanted, digests, dossier_of
 from mcudeploy.execution.bounds.bounding import bounds_of
+from mcudeploy.execution.bounds.twin import require_twin
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import Built, BuiltModel, Initialised
 from mcudeploy.planner.plan_options import Options
@@ -33,7 +34,7 @@ from mcudeploy.report.bounds_report import bounds_page, bounds_report
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import stack_bound
 from mcudeploy.toolchain.starter import require_start, starter_files
-from mcudeploy.verify.samples import Sample, drawn_samples
+from mcudeploy.verify.samples import Sample, drawn_samples, load_samples
 from mcudeploy.verify.verdict import Verdict, device_share
 
 
@@ -84,6 +85,8 @@ def build_models(
     bare = library_only or board.facts_only or kind is not None
     if not bare:
         require_trusted(board)
+    if bounds:
+        require_twin(board)
     checks = Checks(verify, bare, samples=None if dossier is None else DOSSIER_SAMPLES)
     built = [_built(path, board, options, checks, progress) for path in paths]
     if bounds:

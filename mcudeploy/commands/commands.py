@@ -29,6 +29,7 @@ from mcudeploy.device.image import build_bench, measured_tiles
 from mcudeploy.device.known import known_times
 from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.execution.bounds.bounding import bounds_of
+from mcudeploy.execution.bounds.twin import require_twin
 from mcudeploy.execution.counted import Timing, by_operator, count_steps, require_timing
 from mcudeploy.execution.cycles.profile import profile
 from mcudeploy.execution.deployment import Deployment
@@ -359,6 +360,8 @@ def run_model(
     options = _counted(options, timing, target)
     if options.hop is not None and expected:
         raise UsageError("--expected is for whole windows: leave it out with --hop, the reference decides")
+    if bounds:
+        require_twin(target.board)
     require_port(target)
     names = read_classes(classes) if classes is not None else ()
     if inputs or expected or names:  # wrong files are reported before the search

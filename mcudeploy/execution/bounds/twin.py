@@ -13,27 +13,35 @@ _RUNS_ON = {"cortex-m0": "cortex-m3", "cortex-m0plus": "cortex-m3"}
 
 
 def twin_of(board: Board, plan: Plan) -> Board:
-    """Return the board itself if it is emulated, or an emulated one with its memories.
+    """Return the board itself if it is emulated, or an emulated one with its memories. Raises ConfigError."""
+    twin = require_twin(board)
+    if twin == board:
+        return board
+    compiled_alike = twin.model_copy(update={"core": board.core, "cpu_flags": board.cpu_flags})
+    return _with_memories(compiled_alike, board, plan)
 
-    Raises ConfigError, with the boards that have bounds, if no emulated board has its core.
+
+def require_twin(board: Board) -> Board:
+    """Return the emulated board that executes the instructions of a board's core: itself, if it is emulated.
+
+    Raises ConfigError, with boards that have bounds, if there is none.
     """
     if board.toolchain != _ARM:
         raise ConfigError(
             f"bounds are read from the instructions of Arm cores, and {board.name} has a {board.core}: "
-            "leave out --bounds, or build for a board with a Cortex-M."
+            "leave out --bounds, or build for a board with a Cortex-M, such as mps2-an386."
         )
     if board.emulator is not None and not board.facts_only:
         return board
     emulated = [it for it in list_boards() if it.emulated_only and it.toolchain == _ARM]
     core = _RUNS_ON.get(board.core, board.core)
-    for twin in emulated:
-        if twin.core == core:
-            compiled_alike = twin.model_copy(update={"core": board.core, "cpu_flags": board.cpu_flags})
-            return _with_memories(compiled_alike, board, plan)
-    raise ConfigError(
-        f"bounds are counted in an emulator, and no emulated board has the core of {board.name}, a "
-        f"{board.core}: leave out --bounds, or build for {', '.join(it.name for it in emulated)}."
-    )
+    twin = next((it for it in emulated if it.core == core), None)
+    if twin is None:
+        raise ConfigError(
+            f"bounds are counted in an emulator, and no emulated board has the core of {board.name}, a "
+            f"{board.core}: leave out --bounds, or build for {', '.join(it.name for it in emulated)}."
+        )
+    return twin
 
 
 def _with_memories(twin: Board, board: Board, plan: Plan) -> Board:
