@@ -125,9 +125,12 @@ def examine(path: Path, arguments: argparse.Namespace) -> Row:
     samples = adversarial(made.model.graph, arguments.inputs)
     bounds = counted.bounds(counted.windows(samples[-1]))
     largest, above = 0, []
-    for number, run in enumerate(counted.counts(samples)):
+    runs = counted.counts(samples)
+    for number, run in enumerate(runs):
         largest = max(largest, sum(counts.total for counts in run))
         for at, (step, counts) in enumerate(zip(bounds.steps, run, strict=True)):
+            if number and counts == runs[0][at]:
+                continue
             cycles = counted.most_cycles(counts)
             if step.instructions is not None and counts.total > step.instructions:
                 above.append(
