@@ -29,12 +29,12 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import Built, BuiltModel, Initialised
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
-from mcudeploy.report.html.dossier_page import dossier_page
 from mcudeploy.report.bounds_report import bounds_page, bounds_report
+from mcudeploy.report.html.dossier_page import dossier_page
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import stack_bound
 from mcudeploy.toolchain.starter import require_start, starter_files
-from mcudeploy.verify.samples import Sample, drawn_samples, load_samples
+from mcudeploy.verify.samples import Sample, drawn_samples
 from mcudeploy.verify.verdict import Verdict, device_share
 
 
@@ -218,7 +218,7 @@ def _with_bounds(built: BuiltModel, seed: int, progress: Progress) -> BuiltModel
     """Return a model with the bounds of its calls. Raises what `bounds_of` raises."""
     made = built.made
     progress.stage(f"counting the instructions of {made.model.path.name} for all inputs")
-    bounds = bounds_of(made, load_samples(made.model.graph, [], [], seed)[0])
+    bounds = bounds_of(made, drawn_samples(made.model.graph, seed)[0])
     calls = CallBounds(
         bounds.run_instructions,
         bounds.run_cycles,

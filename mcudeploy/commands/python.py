@@ -205,10 +205,12 @@ def build(
     library_only: bool = True,
     verify: bool = True,
     force: bool = False,
+    bounds: bool = False,
     **choices: Unpack[Choices],
 ) -> BuildResult:
     """Write the C library of a model, laid out for the build system `kind`. Firmware comes with it if the
-    board has any and `library_only` is false. Raises OutputsDifferError if the program is wrong.
+    board has any and `library_only` is false. `bounds` adds the most instructions and cycles of a call.
+    Raises OutputsDifferError if the program is wrong.
     """
     kind = checked("kind", kind, Kind | None)
     result = building.build_models(
@@ -220,6 +222,7 @@ def build(
         force=force,
         library_only=library_only,
         kind=kind,
+        bounds=bounds,
     )
     report = as_json(result)
     return BuildResult(tuple(result.files), report["verified"], report)
