@@ -40,6 +40,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "analyse": [["quick", "--only", "softmax"]],
     "anytime": [["model.onnx", "--time-limits", "0.5,1"]],
     "board_walk": [["model.onnx"]],
+    "bounds": [["model.onnx", "--random", "1", "--inputs", "2"]],
     "chips": [["rp2040", "--model", "model.onnx"]],
     "commands": [["--check"]],
     "compilers": [["models", "--limit", "1", "--levels=-O1"]],

@@ -29,7 +29,10 @@ def test_the_wheel_ships_templates_firmware_and_boards(wheel: Path) -> None:
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert not wanted - shipped
-    assert {"mcudeploy/py.typed", "mcudeploy/execution/cycles/counts.c"} <= shipped
+    plugins = {
+        f"mcudeploy/execution/{name}.c" for name in ("cycles/counts", "cycles/marks", "bounds/data_flow")
+    }
+    assert {"mcudeploy/py.typed", *plugins} <= shipped
 
 
 def test_the_command_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ _LIST = re.compile(r"\{[^}]*\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class LoopDecision:
     """The end of a path: a condition, the number of the value that it tests, and what follows either way."""
 
     condition: str
@@ -142,7 +142,7 @@ def _follow(
     body: Mapping[int, tuple[Instruction, Effects | None]],
     following: Mapping[int, tuple[int, ...]],
     values: Values,
-) -> tuple[Decision | None, dict[int, int]]:
+) -> tuple[LoopDecision | None, dict[int, int]]:
     """Return the decision at the end of a path, and the numbers of the values that it has written."""
     state: dict[int, int] = {}
     for address in path:
@@ -194,7 +194,7 @@ def _decision(
     effects: Effects | None,
     nexts: tuple[int, ...],
     known: tuple[dict[int, int], Values],
-) -> Decision | None:
+) -> LoopDecision | None:
     """Return the decision of a conditional branch, in a form that is the same for the inverse condition."""
     branch = _BRANCH.fullmatch(last.mnemonic)
     if branch is None or effects is None or not effects.control or len(nexts) != 2:
@@ -203,11 +203,11 @@ def _decision(
     tested = values.number(("test", _numbers(effects.control, state, values)))
     condition, (target, after) = branch[1], nexts
     if condition == "nz":
-        return Decision("z", tested, after, target)
+        return LoopDecision("z", tested, after, target)
     plain = next((name for name, inverse in _INVERSE.items() if inverse == condition), None)
     if plain is not None:
-        return Decision(plain, tested, after, target)
-    return Decision(condition, tested, target, after)
+        return LoopDecision(plain, tested, after, target)
+    return LoopDecision(condition, tested, target, after)
 
 
 def _numbers(locations: int, state: dict[int, int], values: Values) -> tuple[int, ...]:
