@@ -125,7 +125,7 @@ def examine(path: Path, arguments: argparse.Namespace) -> Row:
     samples = adversarial(made.model.graph, arguments.inputs)
     bounds = counted.bounds(counted.windows(samples[-1]))
     largest, above = 0, []
-    runs = counted.counts(samples)
+    runs = [counted.counts(sample) for sample in samples]
     for number, run in enumerate(runs):
         largest = max(largest, sum(counts.total for counts in run))
         for at, (step, counts) in enumerate(zip(bounds.steps, run, strict=True)):

@@ -28,7 +28,8 @@ _EDGE = re.compile(r'^edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"', re.
 _TAPE = re.compile(r"mcud_step|mcud_run(_o\d+_c\d+_a\d+)?")
 _CORES = re.compile(r"mcud_run_cores(_o\d+_c\d+_a\d+)?")
 _LANE = "mcud_core_run"
-_HANDLERS = ("uart_interrupt", "core_timer_interrupt", "dma_interrupt", "trap_entry")
+INTERRUPT_HANDLERS = ("uart_interrupt", "core_timer_interrupt", "dma_interrupt", "trap_entry")
+"""Functions of the firmware that only an interrupt calls."""
 _ENTRY_BYTES = {"arm-none-eabi": 108, "riscv64-unknown-elf": 0}
 """Bytes that the core pushes for an interrupt at most; on Arm 8 words, 18 of the FPU, 1 for alignment."""
 _UNPAINTED_BYTES = 64  # FRAME_MARGIN of firmware/measurer/timing.c
@@ -93,7 +94,7 @@ def bound_of(compiled: Mapping[str, Compiled], others: LibraryFunctions, toolcha
     return StackBound(
         max(depths.above("timing_run") + depths.of("timing_run"), painted),
         max(map(depths.of, library)),
-        _ENTRY_BYTES[toolchain] + max(map(depths.of, _HANDLERS)),
+        _ENTRY_BYTES[toolchain] + max(map(depths.of, INTERRUPT_HANDLERS)),
     )
 
 
