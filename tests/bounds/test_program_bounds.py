@@ -11,10 +11,12 @@ import pytest
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands.commands import plan_model
-from mcudeploy.common.errors import ConfigError
+from mcudeploy.common.errors import ConfigError, ProtocolError
+from mcudeploy.execution.bounds import bounding
 from mcudeploy.execution.bounds.bounding import CountedProgram, bounds_of
 from mcudeploy.execution.bounds.program_bounds import Dependence
 from mcudeploy.execution.bounds.twin import require_twin
+from mcudeploy.execution.cycles.plugin import Counts, read_windows
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.samples import Sample, load_samples
 from tests import reports
@@ -109,3 +111,26 @@ def test_several_cores_have_no_bounds(convolutions: Path) -> None:
     made = plan_model(convolutions, load_board("mps2-an521"), replace(QUICK, cores=2))
     with pytest.raises(ConfigError, match="--parallel 1"):
         bounds_of(made, load_samples(made.model.graph, [], [], 0)[0])
+
+
+def test_steps_with_an_interrupt_are_counted_again(
+    convolutions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows of the first run, or of all, are read as if the handler had run in them."""
+    made = plan_model(convolutions, load_board("mps2-an386"), QUICK)
+    counted = CountedProgram.of(made)
+    sample = load_samples(made.model.graph, [], [], 0)[0]
+    clean, entries = counted.counts(sample), len(made.plan.tape)
+    handler = counted.functions.named("uart_interrupt").address
+
+    def interrupted(path: Path, most: int) -> list[Counts]:
+        windows = list(read_windows(path))
+        for counts in windows[:most]:
+            counts.executed[handler] += 1
+        return windows
+
+    monkeypatch.setattr(bounding, "read_windows", lambda path: interrupted(path, entries))
+    assert counted.counts(sample) == clean
+    monkeypatch.setattr(bounding, "read_windows", lambda path: interrupted(path, 10**6))
+    with pytest.raises(ProtocolError, match=f"{entries} steps had an interrupt in each of 8 runs"):
+        counted.counts(sample)

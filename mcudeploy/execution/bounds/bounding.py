@@ -42,7 +42,7 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Entry, Run, Wait
 from mcudeploy.toolchain import Firmware, build_firmware
-from mcudeploy.toolchain.disassembly import Instruction
+from mcudeploy.toolchain.disassembly import Functions, Instruction
 from mcudeploy.toolchain.emulator import emulator_of
 from mcudeploy.toolchain.firmware_build import compiler_version
 from mcudeploy.toolchain.stack import INTERRUPT_HANDLERS
@@ -148,6 +148,11 @@ class CountedProgram:
             out = Path(folder) / "counts"
             arguments = plugin_arguments(self._qemu, *self._window, out)
             return self._uninterrupted(sample, arguments, lambda: list(read_windows(out)), lambda it: it)
+
+    @property
+    def functions(self) -> Functions:
+        """The functions of the counted firmware."""
+        return self._profile.functions
 
     @property
     def _qemu(self) -> str:
