@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 JOBS ?= $(shell nproc)
 BOARD ?= stm32f405
 EXAMPLE := examples/vww
+MODELS ?= models
+OUTPUT ?= docs
 
 .PHONY: help
 help: ## list the targets
@@ -44,6 +46,10 @@ docs: $(VENV)/.ready ## the documentation site, in site/; fails for links that l
 docs-test: $(VENV)/.ready $(VENV)/.packages ## run the commands of all tutorials: 15 minutes, for once a week
 	$(BIN)/python benchmarks/tutorials.py
 	$(BIN)/python benchmarks/tutorials.py --pages docs/first-evening
+
+.PHONY: league
+league: $(VENV)/.ready $(VENV)/.packages ## other tools on the networks in MODELS=models, docs/league.md: an hour, for once a week
+	$(BIN)/python benchmarks/league.py $(MODELS) --output $(OUTPUT)
 
 .PHONY: dist
 dist: $(VENV)/.ready ## wheel and sdist, built twice and compared, in dist/

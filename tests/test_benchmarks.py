@@ -55,6 +55,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "kernels": [["model.onnx", *ON_M4], ["--sweep", "--only", "softmax", *ON_M4]],
     "killed": [["--points", "0", "--emulators", "0", "--pairs", "0", "--no-disks"]],
     "layout_gap": [["model.onnx", *SHORT]],
+    "league": [["models", "--models", "ic01_int8", "--boards", "mps2-an386", "--tools", "mcudeploy", *SHORT]],
     "licences": [["--only", "dev"]],
     "line_faults": [["--runs", "2"]],
     "link_faults": [["model.onnx", "--faults", "5", "--chain", "host,host"]],

@@ -1,0 +1,103 @@
+"""The league: C of several tools for the same networks on the same emulated boards. Writes docs/league.md.
+
+    python benchmarks/league.py MODELS [--models NAME,...] [--boards NAME,...] [--tools NAME,...]
+
+MODELS is a collection of networks: <group>/<name>/model.onnx with input_<k>.npy, and .tflite files. The other
+tools are installed into a virtual environment in the cache folder. Their C and ours become a program with the
+same start-up code, compiler and counters; outputs are compared with ONNX Runtime's.
+Rows are cached by their inputs: an interrupted run continues where it stopped. Without --output the page is
+printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from peers.chart import drawing, tool_points
+from peers.judge import is_ours
+from peers.networks import Network, networks_in
+from peers.page import Provenance, page
+from peers.quoted import quoted_rows
+from peers.rows import MICRO, ROOT, Row, compiler_version, contenders, micro_row, row_of
+
+from mcudeploy.boards.board import Board, load_board
+
+BOARDS = ("mps2-an386", "mps2-an500", "riscv32-virt")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", type=Path, help="folder of the collection")
+    parser.add_argument("--models", dest="names", default="", help="names of networks; all by default")
+    parser.add_argument("--boards", default=",".join(BOARDS))
+    parser.add_argument("--tools", default="", help="beginnings of tools' names; all by default")
+    parser.add_argument("--time-limit", type=float, default=10.0, help="of mcudeploy's search, in seconds")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--output", type=Path, help="folder of league.md and league.svg")
+    arguments = parser.parse_args()
+    boards = [load_board(name) for name in arguments.boards.split(",")]
+    networks = networks_in(arguments.models)
+    names = [it for it in arguments.names.split(",") if it] or [it.name for it in networks]
+    work = [(it, board) for it in networks if it.name in names for board in boards]
+    tools = tuple(it.lower() for it in arguments.tools.split(","))
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        rows = list(pool.map(lambda pair: rows_of(*pair, tools, arguments.time_limit), work))
+    listed = [row for each in rows for row in each]
+    chosen = [it for it in networks if it.name in names]
+    quoted = [it for it in quoted_rows(chosen, boards) if it.tool.lower().startswith(tools)]
+    text = page(in_order([*listed, *quoted]), provenance(boards, arguments.time_limit))
+    if arguments.output is None:
+        print(text)
+    else:
+        (arguments.output / "league.md").write_text(text, "utf-8")
+        (arguments.output / "league.svg").write_text(drawing(tool_points([*listed, *quoted])), "utf-8")
+    return int(any(is_ours(row) and row.is_wrong for row in listed))
+
+
+def in_order(rows: Sequence[Row]) -> list[Row]:
+    """Return rows by board and network; those of a network keep their order."""
+    places = {name: place for place, name in enumerate(dict.fromkeys(row.board for row in rows))}
+    return sorted(rows, key=lambda row: (places[row.board], row.network))
+
+
+def provenance(boards: Sequence[Board], time_limit: float) -> Provenance:
+    """Return commit, date, command and compilers of this run."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    words = [it if it != sys.argv[1] else "MODELS" for it in sys.argv[1:]]
+    compilers = sorted({compiler_version(it.toolchain) for it in boards})
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    return Provenance(
+        commit, today, " ".join(["python benchmarks/league.py", *words]), ", ".join(compilers), time_limit
+    )
+
+
+def rows_of(network: Network, board: Board, tools: tuple[str, ...], time_limit: float) -> list[Row]:
+    """Return the rows of all tools for a network on a board."""
+    rows = []
+    for contender in contenders(time_limit):
+        if contender.name.lower().startswith(tools) and contender.takes(network, board):
+            start = time.monotonic()
+            rows.append(row_of(contender, network, board))
+            report(rows[-1], time.monotonic() - start)
+    if MICRO.lower().startswith(tools):
+        rows.append(micro_row(network, board))
+    return rows
+
+
+def report(row: Row, seconds: float) -> None:
+    figures = row.refusal or f"{row.ram_bytes} B, {row.cycles or row.instructions}, differs {row.difference}"
+    print(f"{row.network} {row.board} {row.tool}: {figures} ({seconds:.0f} s)", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

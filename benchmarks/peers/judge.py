@@ -1,0 +1,103 @@
+"""The rule of the league: our default plan beside the best of the other tools, for each network and board."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from peers.rows import OWN, Row
+
+RAM_GOAL = 0.5
+TIME_GOAL = 0.8
+SHARE_GOAL = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A figure of ours beside that of another tool, in the same unit."""
+
+    ours: int
+    theirs: int
+    tool: str
+    unit: str
+
+    @property
+    def value(self) -> float:
+        return self.ours / self.theirs
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Our default plan beside the best other tool; None without one, or if we have no figures.
+
+    `missing`: why we have none although another tool has.
+    """
+
+    network: str
+    board: str
+    ram: Ratio | None
+    time: Ratio | None
+    flash: Ratio | None
+    missing: str = ""
+
+
+def is_ours(row: Row) -> bool:
+    return row.tool.startswith(OWN)
+
+
+def compare(rows: Iterable[Row]) -> list[Comparison]:
+    """Return the comparisons of int8 networks with convolutions. Tools with wrong outputs do not count."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.is_int8 and row.is_convolutional:
+            groups.setdefault((row.network, row.board), []).append(row)
+    return [_compared(*key, group) for key, group in groups.items()]
+
+
+def _compared(network: str, board: str, rows: Sequence[Row]) -> Comparison:
+    peers = [it for it in rows if not is_ours(it) and not it.is_wrong and not it.refusal]
+    ours = next((it for it in rows if it.tool == OWN), None)
+    if ours is None or ours.refusal or ours.is_wrong:
+        message = "not run" if ours is None else ours.refusal or "wrong outputs"
+        return Comparison(network, board, None, None, None, message if peers else "")
+    ratios = (_worst(ours, peers, ratio) for ratio in (ram_ratio, time_ratio, flash_ratio))
+    return Comparison(network, board, *ratios)
+
+
+def _worst(ours: Row, peers: Iterable[Row], ratio: Callable[[Row, Row], Ratio | None]) -> Ratio | None:
+    ratios = (ratio(ours, peer) for peer in peers)
+    return max((it for it in ratios if it is not None), key=lambda it: it.value, default=None)
+
+
+def ram_ratio(ours: Row, peer: Row) -> Ratio | None:
+    """Return the ratio of RAM, if both rows have it."""
+    if ours.ram_bytes is None or peer.ram_bytes is None:
+        return None
+    return Ratio(ours.ram_bytes, peer.ram_bytes, peer.tool, "B")
+
+
+def flash_ratio(ours: Row, peer: Row) -> Ratio | None:
+    """Return the ratio of flash, if both rows have it."""
+    if ours.flash_bytes is None or peer.flash_bytes is None:
+        return None
+    return Ratio(ours.flash_bytes, peer.flash_bytes, peer.tool, "B")
+
+
+def time_ratio(ours: Row, peer: Row) -> Ratio | None:
+    """Return the ratio of cycles, if both rows have them; else of instructions, else None."""
+    if ours.cycles is not None and peer.cycles is not None:
+        return Ratio(ours.cycles, peer.cycles, peer.tool, "cycles")
+    if ours.instructions is not None and peer.instructions is not None:
+        return Ratio(ours.instructions, peer.instructions, peer.tool, "instructions")
+    return None
+
+
+def share_within(ratios: Sequence[Ratio], goal: float) -> float:
+    """Return the share of ratios that reach a goal; 1 for no ratios."""
+    return sum(it.value <= goal for it in ratios) / len(ratios) if ratios else 1.0
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, values)))

@@ -1,0 +1,69 @@
+"""The libraries of mcudeploy itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mcudeploy.boards.board import Board
+from mcudeploy.codegen.library import write_library
+from mcudeploy.codegen.render import LibraryModel
+from mcudeploy.commands.commands import plan_model
+from mcudeploy.common.errors import DeployError
+from mcudeploy.ir.graph import GraphIO, Tensor
+from mcudeploy.ops.host_io import from_device, to_device
+from mcudeploy.planner.plan_options import Options
+from peers.generated import Array, Buffer, Expected, Generated, NetworkRefusedError
+from peers.networks import Network
+
+PREFIX = "model"
+_ACCESSOR = re.compile(rf"^(const )?\w+ \*({PREFIX}_\w+)\(void\);", re.M)
+
+
+def generate(network: Network, board: Board, folder: Path, options: Options) -> Generated:
+    """Plan and write the library of a network. Raises NetworkRefusedError."""
+    try:
+        deployment = plan_model(network.path, board, replace(options, name=PREFIX))
+        member = LibraryModel(deployment.program, deployment.plan, deployment.source)
+        write_library([member], PREFIX, folder, [], read=[network.path])
+    except DeployError as error:
+        raise NetworkRefusedError(str(error)) from error
+    graph = deployment.plan.graph
+    inputs, outputs = accessors((folder / "include" / f"{PREFIX}.h").read_text("utf-8"))
+    borders = graph.own_inputs(), graph.own_outputs()
+    expected = network.outputs([it.name for it in borders[1]])
+    return Generated(
+        sorted((folder / "src").glob("*.c")),
+        [folder / "include", folder / "src"],
+        f'#include "{PREFIX}.h"',
+        f"{PREFIX}_run()",
+        [_buffer(name, graph.tensors[it.tensor]) for name, it in zip(inputs, borders[0], strict=True)],
+        [_buffer(name, graph.tensors[it.tensor]) for name, it in zip(outputs, borders[1], strict=True)],
+        [to_device(it, graph.tensors[it.tensor], network.inputs[it.name]).tobytes() for it in borders[0]],
+        [
+            Expected(values, _decoder(it, graph.tensors[it.tensor]))
+            for it, values in zip(borders[1], expected, strict=True)
+        ],
+        levels=("-O2",),
+    )
+
+
+def accessors(header: str) -> tuple[list[str], list[str]]:
+    """Return the functions of a library's header that return its inputs, and those of its outputs."""
+    names: tuple[list[str], list[str]] = ([], [])
+    for constant, name in _ACCESSOR.findall(header):
+        names[bool(constant)].append(name)
+    return names
+
+
+def _buffer(name: str, tensor: Tensor) -> Buffer:
+    return Buffer(f"{name}()", tensor.elements * tensor.dtype.size_bytes)
+
+
+def _decoder(border: GraphIO, tensor: Tensor) -> Callable[[bytes], Array]:
+    kind = np.dtype(tensor.dtype.value)
+    return lambda sent: from_device(border, tensor, np.frombuffer(sent, kind))

@@ -1,0 +1,253 @@
+"""The league: other tools' files are parsed, programs counted, rows compared; no other tool is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+
+from peers.bakenn_tool import sizes_of, source_lists
+from peers.chart import drawing, tool_points
+from peers.environment import last_message
+from peers.generated import Buffer, Expected, Generated, NetworkRefusedError, adapter, raw
+from peers.judge import RAM_GOAL, Comparison, compare, share_within
+from peers.micro_tool import total_of
+from peers.networks import before_softmax, networks_in
+from peers.own_tool import accessors
+from peers.page import Provenance, page
+from peers.program import run
+from peers.quoted import published, read
+from peers.rows import OWN, Row, compared
+
+from mcudeploy.boards.board import load_board
+from tests.targets.conftest import cache  # noqa: F401 - a fixture
+
+CMAKE = """\
+# paths are relative to this file
+set(BAKENN_MODEL_SOURCES
+  "${CMAKE_CURRENT_LIST_DIR}/bknn_model.c"
+  "${CMAKE_CURRENT_LIST_DIR}/third_party/arm_convolve_s8.c"
+)
+set(BAKENN_MODEL_COMPILE_DEFINITIONS
+  BAKENN_CMSIS_NN_BUILTIN_MEMORY
+)
+"""
+HEADER = """\
+#define BKNN_MODEL_INPUT_BYTES 490u
+#define BKNN_MODEL_INPUT_SCALE 0x1.2b5e2e0000000p-1f
+#define BKNN_MODEL_ARENA_SIZE 17152u
+"""
+DOUBLING = """\
+#include <stdint.h>
+static uint8_t input[4], output[4];
+static void doubling(void)
+{
+    volatile uint8_t taken[1000];
+    for (int i = 0; i < 1000; i++) {
+        taken[i] = 1;
+    }
+    for (int i = 0; i < 4; i++) {
+        output[i] = (uint8_t)(input[i] * 2 * taken[i]);
+    }
+}
+"""
+DOUBLED = Generated(
+    (),
+    (),
+    DOUBLING,
+    "doubling()",
+    [Buffer("input", 4)],
+    [Buffer("output", 4)],
+    [bytes([1, 2, 3, 4])],
+    [raw(np.array([2, 4, 6, 8], np.uint8))],
+)
+ROW = Row("kws", "mps2-an386", OWN, True, True, 100, 10, 1000, 500, 600)
+PEER = replace(ROW, tool="BakeNN", ram_bytes=250, instructions=1000, cycles=1000)
+
+
+def test_a_cmake_file_names_sources_and_definitions() -> None:
+    lists = source_lists(CMAKE, Path("/c"))
+    assert lists["SOURCES"] == ["/c/bknn_model.c", "/c/third_party/arm_convolve_s8.c"]
+    assert lists["COMPILE_DEFINITIONS"] == ["BAKENN_CMSIS_NN_BUILTIN_MEMORY"]
+
+
+def test_sizes_are_read_from_macros() -> None:
+    assert sizes_of(HEADER) == {"INPUT_BYTES": 490, "ARENA_SIZE": 17152}
+
+
+def test_accessors_of_our_libraries_are_inputs_and_outputs() -> None:
+    header = "int8_t *model_image(void);\nfloat *model_hint(void);\nconst int8_t *model_output(void);\n"
+    assert accessors(header) == (["model_image", "model_hint"], ["model_output"])
+
+
+def test_the_arena_is_the_total_of_the_report() -> None:
+    assert total_of("[RecordingMicroAllocator] Arena allocation total 103680 bytes\n") == 103680
+    with pytest.raises(NetworkRefusedError):
+        total_of("Didn't find op for builtin opcode 'SVDF'")
+
+
+def test_the_message_of_a_tool_is_its_error() -> None:
+    assert last_message("Traceback\nValueError: no such node\nsee the log\n") == "ValueError: no such node"
+    assert last_message("") == "no message"
+
+
+def test_the_adapter_compiles_without_a_warning(tmp_path: Path) -> None:
+    file = tmp_path / "adapter.c"
+    file.write_text(adapter(DOUBLED), "utf-8")
+    include = Path(__file__).resolve().parents[1] / "benchmarks" / "peers"
+    subprocess.run(
+        ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", f"-I{include}", "-fsyntax-only", str(file)],
+        check=True,
+    )
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("name", ["mps2-an386", "riscv32-virt"])
+def test_a_program_is_counted_and_answers(name: str) -> None:
+    board = load_board(name)
+    ran = run(DOUBLED, board, "-O2")
+    assert ran.outputs == (bytes([2, 4, 6, 8]),)
+    assert 8 <= ran.needs.static_bytes <= 16
+    assert 1000 <= ran.needs.stack_bytes <= 1200
+    assert 3000 <= ran.needs.instructions <= 8000
+    assert (ran.needs.cycles is None) == (name == "riscv32-virt")
+    assert ran.needs.cycles is None or ran.needs.cycles > ran.needs.instructions
+    assert 50 <= ran.needs.flash_bytes <= 500
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_fault_is_the_refusal(tmp_path: Path) -> None:
+    broken = replace(DOUBLED, call='doubling(); __asm__ volatile("udf #0")')
+    with pytest.raises(NetworkRefusedError, match="the program faulted"):
+        run(broken, load_board("mps2-an386"), "-O2")
+    large = DOUBLING.replace("1000", "5000000")
+    with pytest.raises(NetworkRefusedError, match=r"faulted|more stack"):
+        run(replace(DOUBLED, declarations=large), load_board("mps2-an386"), "-O2")
+    with pytest.raises(NetworkRefusedError, match="undefined reference"):
+        run(replace(DOUBLED, call="elsewhere()"), load_board("mps2-an386"), "-O2")
+
+
+def test_outputs_are_wrong_beyond_a_share_of_their_range() -> None:
+    wanted = np.array([-100, 0, 100], np.int8)
+    near, far = wanted + np.int8(12), wanted + np.int8(13)
+    assert compared([raw(wanted)], [near.tobytes()]) == (12, False)
+    assert compared([raw(wanted)], [far.tobytes()]) == (13, True)
+    floats = np.array([0.5, 1.0], np.float32)
+    assert compared([raw(floats)], [floats.tobytes()]) == (0, False)
+    assert compared([raw(floats)], [(floats + np.float32(0.06)).tobytes()])[1]
+    nothing = Expected(floats, lambda _: np.full(2, np.nan))
+    assert compared([nothing, raw(floats)], [b"", floats.tobytes()])[1]
+
+
+def test_the_best_other_tool_counts() -> None:
+    better = replace(PEER, tool="better", ram_bytes=150, cycles=None)
+    (comparison,) = compare([ROW, PEER, better])
+    assert comparison.ram is not None and (comparison.ram.tool, comparison.ram.theirs) == ("better", 150)
+    assert comparison.time is not None and comparison.time.unit == "cycles"
+    assert comparison.time.value == 0.6 and comparison.missing == ""
+
+
+def test_instructions_are_compared_where_one_has_no_cycles() -> None:
+    quick = replace(PEER, cycles=None, instructions=550)
+    (comparison,) = compare([ROW, PEER, quick])
+    assert comparison.time is not None
+    assert (comparison.time.unit, comparison.time.ours, comparison.time.theirs) == ("instructions", 500, 550)
+
+
+def test_wrong_and_refused_tools_do_not_count() -> None:
+    wrong = replace(PEER, ram_bytes=1, is_wrong=True)
+    (comparison,) = compare([ROW, wrong, replace(PEER, refusal="no Softmax", ram_bytes=None)])
+    assert comparison == Comparison("kws", "mps2-an386", None, None, None)
+
+
+def test_our_missing_result_is_a_loss() -> None:
+    (comparison,) = compare([replace(ROW, is_wrong=True), PEER])
+    assert comparison.missing == "wrong outputs" and comparison.ram is None
+    (comparison,) = compare([replace(ROW, refusal="no room"), PEER])
+    assert comparison.missing == "no room"
+    (comparison,) = compare([replace(ROW, refusal="no room")])
+    assert comparison.missing == ""
+
+
+def test_only_int8_networks_with_convolutions_are_compared() -> None:
+    assert compare([replace(ROW, is_int8=False), replace(ROW, is_convolutional=False)]) == []
+
+
+def test_a_share_is_of_the_ratios() -> None:
+    rows = [ROW, PEER, replace(ROW, network="ic"), replace(PEER, network="ic", ram_bytes=180)]
+    ratios = [it.ram for it in compare(rows) if it.ram]
+    assert [it.value for it in ratios] == [0.4, 100 / 180]
+    assert share_within(ratios, RAM_GOAL) == 0.5
+
+
+def test_a_point_is_the_geometric_mean_of_multiples() -> None:
+    rows = [ROW, PEER, replace(ROW, network="ic"), replace(PEER, network="ic", ram_bytes=1000)]
+    ours, theirs = tool_points(rows)
+    assert (ours.tool, ours.time, ours.ram) == (OWN, 1, 1)
+    assert theirs.ram == pytest.approx(5) and theirs.time == pytest.approx(10 / 6) and theirs.rows == 2
+    tree = ElementTree.fromstring(drawing([ours, theirs]))
+    signs = [it for it in tree.iter() if it.tag.endswith("circle")]
+    assert len(signs) == 2  # the point and its legend
+
+
+def test_the_page_begins_with_lost_rows() -> None:
+    lost = replace(PEER, ram_bytes=110)
+    refused = Row("kws", "mps2-an386", "emx", True, True, refusal="no | such <op>")
+    text = page([ROW, lost, refused], Provenance("abc", "today", "league", "gcc 12", 10.0))
+    places = [
+        text.index(it) for it in ("## Rows beyond", "| 0.91 |", "## Goals", "## mps2-an386", "## Refused")
+    ]
+    assert places == sorted(places)
+    assert "0 of 1 (0%)" in text and "| emx | no / such &lt;op> | kws |" in text
+
+
+def test_quoted_figures_are_complete() -> None:
+    assert all(it.source and it.date and it.figures for it in published())
+    for it in read()["measured"]:
+        assert load_board(it["board"]).emulator is not None
+        assert it["instructions"] > 0 and it["remark"].startswith("quoted")
+
+
+def test_networks_are_found_with_their_forms(tmp_path: Path) -> None:
+    for name in ("a_int8", "a_fp32", "b_int8"):
+        (tmp_path / "group" / name).mkdir(parents=True)
+        (tmp_path / "group" / name / "model.onnx").touch()
+    for name in ("a_int8", "c_int8"):
+        (tmp_path / f"{name}.tflite").touch()
+    a32, a, b, c = networks_in(tmp_path)
+    assert (a32.tflite, a32.float_twin) == (None, None)
+    assert a.path.name == "model.onnx" and a.tflite is not None
+    assert a.float_twin is not None and a.float_twin.parent.name == "a_fp32"
+    assert (b.tflite, b.float_twin) == (None, None)
+    assert c.path == c.tflite == tmp_path / "c_int8.tflite"
+
+
+def test_the_tensor_before_the_softmax_is_of_integers() -> None:
+    values = {
+        "scale": helper.make_tensor("scale", TensorProto.FLOAT, [], [0.5]),
+        "zero": helper.make_tensor("zero", TensorProto.INT8, [], [0]),
+    }
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "scale", "zero"], ["wide"]),
+        helper.make_node("Softmax", ["wide"], ["soft"]),
+        helper.make_node("QuantizeLinear", ["soft", "scale", "zero"], ["y"]),
+    ]
+
+    def model(count: int) -> ModelProto:
+        output = helper.make_tensor_value_info(nodes[count - 1].output[0], TensorProto.INT8, [1, 4])
+        inputs = [helper.make_tensor_value_info("x", TensorProto.INT8, [1, 4])]
+        return helper.make_model(
+            helper.make_graph(nodes[:count], "g", inputs, [output], list(values.values()))
+        )
+
+    assert before_softmax(model(3)) == "x"
+    assert before_softmax(model(2)) == "x"
+    assert before_softmax(model(1)) is None
