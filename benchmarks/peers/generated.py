@@ -39,7 +39,7 @@ class Generated:
 
     `declarations`: C before the functions of network.h; `call`: the statement that runs the network.
     `sent`: the bytes of each input. `levels`: the compiler's levels to try; the fastest program counts.
-    `remark`: a restriction that the table states.
+    `options`: others of the compiler. `remark`: a restriction that the table states.
     """
 
     sources: Sequence[Path]
@@ -52,6 +52,7 @@ class Generated:
     expected: Sequence[Expected]
     levels: Sequence[str] = ("-O2", "-O3")
     defines: Sequence[str] = ()
+    options: Sequence[str] = ()
     remark: str = ""
 
 

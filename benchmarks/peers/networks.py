@@ -92,18 +92,6 @@ def networks_in(root: Path) -> list[Network]:
     ]
 
 
-def before_softmax(model: onnx.ModelProto) -> str | None:
-    """Return the integers that the last Softmax of a quantised model reads; None if it does not end so."""
-    makers = {name: node for node in model.graph.node for name in node.output}
-    node = makers.get(model.graph.output[0].name)
-    while node is not None and node.op_type in ("QuantizeLinear", "DequantizeLinear", "Reshape"):
-        node = makers.get(node.input[0])
-    if node is None or node.op_type != "Softmax":
-        return None
-    maker = makers.get(node.input[0])
-    return maker.input[0] if maker is not None and maker.op_type == "DequantizeLinear" else None
-
-
 def _twin(name: str, folders: dict[str, Path]) -> Path | None:
     base, _, kind = name.rpartition("_int8")
     return folders.get(f"{base}_fp32") if base and kind in ("", "io") else None

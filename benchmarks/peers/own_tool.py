@@ -45,10 +45,11 @@ def generate(network: Network, board: Board, folder: Path, options: Options) -> 
         [_buffer(name, graph.tensors[it.tensor]) for name, it in zip(outputs, borders[1], strict=True)],
         [to_device(it, graph.tensors[it.tensor], network.inputs[it.name]).tobytes() for it in borders[0]],
         [
-            Expected(values, _decoder(it, graph.tensors[it.tensor]))
+            Expected(values, decoder(it, graph.tensors[it.tensor]))
             for it, values in zip(borders[1], expected, strict=True)
         ],
         levels=("-O2",),
+        options=("-ffp-contract=off",),
     )
 
 
@@ -64,6 +65,7 @@ def _buffer(name: str, tensor: Tensor) -> Buffer:
     return Buffer(f"{name}()", tensor.elements * tensor.dtype.size_bytes)
 
 
-def _decoder(border: GraphIO, tensor: Tensor) -> Callable[[bytes], Array]:
+def decoder(border: GraphIO, tensor: Tensor) -> Callable[[bytes], Array]:
+    """Return the function that reads an output of the ONNX model from the bytes of its tensor."""
     kind = np.dtype(tensor.dtype.value)
     return lambda sent: from_device(border, tensor, np.frombuffer(sent, kind))

@@ -26,8 +26,8 @@ from peers.generated import NOTHING, Generated, NetworkRefusedError, adapter
 
 HERE = Path(__file__).parent
 LIBC = {"arm-none-eabi": "--specs=nano.specs", "riscv64-unknown-elf": "--specs=picolibc.specs"}
-FLAGS = ("-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off")
-PATIENCE_S = 600.0
+FLAGS = ("-g", "-ffunction-sections", "-fdata-sections")
+PATIENCE_S = 300.0
 STACK_FULL = 1
 """The exit status of a program whose stack reached the last byte of its memory."""
 _CONFIG = """\
@@ -75,6 +75,7 @@ def run(generated: Generated, board: Board, level: str) -> Run:
     """Build and run the network once. Raises NetworkRefusedError with the message of compiler or emulator."""
     with tempfile.TemporaryDirectory(prefix="league-") as folder:
         elf = _linked(generated, board, level, Path(folder))
+        _require_room(elf, board, Path(folder) / "network")
         stack, outputs, counts = _counted(generated, board, elf, Path(folder) / "counts")
         sizes, around = measure(elf), _around(board.name)
         cycles = _cycles(board, elf, counts)
@@ -86,6 +87,17 @@ def run(generated: Generated, board: Board, level: str) -> Run:
         cycles,
     )
     return Run(outputs, needs)
+
+
+def _require_room(elf: Path, board: Board, objects: Path) -> None:
+    """Raise NetworkRefusedError if the frame of one function does not fit; it would destroy the data."""
+    frames = (line.split("\t")[1] for it in objects.rglob("*.su") for line in it.read_text().splitlines())
+    largest = max(map(int, frames), default=0)
+    room = board.memories[0].bytes - measure(elf).static_ram_bytes
+    if largest > room:
+        raise NetworkRefusedError(
+            f"one function needs {largest:,} B of stack; {board.name} has {room:,} B of RAM for it"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +128,9 @@ def _linked(generated: Generated, board: Board, level: str, folder: Path) -> Pat
     macros = ["MCUD_EMULATED=1", "MCUD_FIRMWARE_HASH=0u", f'MCUD_BOARD_NAME="{board.name}"']
     around = _Compilation(board, ("-O2", "-std=c99"), inside, macros)
     # GNU C: tools use the inline assembler and attributes of GCC
-    inner = _Compilation(board, (level, "-std=gnu11"), [HERE, *generated.includes], generated.defines)
+    inner = _Compilation(
+        board, (level, "-std=gnu11", *generated.options), [HERE, *generated.includes], generated.defines
+    )
     harness = around.objects(ours, folder / "harness")
     network = inner.objects([folder / "adapter.c", *generated.sources], folder / "network")
     elf = folder / "program.elf"
@@ -138,7 +152,7 @@ class _Compilation:
     def objects(self, sources: Sequence[Path], folder: Path) -> list[Path]:
         """Compile sources, each into its own folder: names may repeat."""
         words = [*(f"-I{it.resolve()}" for it in self.includes), *(f"-D{it}" for it in self.macros)]
-        command = [*_compiler(self.board), *FLAGS, *self.level, "-w", *words, "-c"]
+        command = [*_compiler(self.board), *FLAGS, *self.level, "-w", "-fstack-usage", *words, "-c"]
         objects = []
         for number, source in enumerate(sources):
             target = folder / str(number) / f"{source.stem}.o"

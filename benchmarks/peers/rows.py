@@ -18,7 +18,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.resources import cache_dir
 from mcudeploy.planner.plan_options import Options
 from peers import bakenn_tool, emx_tool, environment, micro_tool, own_tool
-from peers.generated import Expected, Generated, NetworkRefusedError
+from peers.generated import NOTHING, Expected, Generated, NetworkRefusedError, adapter
 from peers.networks import Network
 from peers.program import Run, run
 
@@ -79,13 +79,13 @@ def contenders(time_limit: float) -> list[Contender]:
         ),
         Contender(
             "BakeNN, CMSIS-NN",
-            f"{environment.BAKENN} cmsis {_key_of(bakenn_tool)} {_text_key(bakenn_tool.SCRIPT)}",
+            f"{environment.BAKENN} cmsis {_bakenn_key()}",
             lambda network, board, folder: bakenn_tool.generate(network, board, folder, cmsis=True),
             lambda network, board: network.is_int8 and board.core in _DSP,
         ),
         Contender(
             "BakeNN, portable",
-            f"{environment.BAKENN} portable {_key_of(bakenn_tool)} {_text_key(bakenn_tool.SCRIPT)}",
+            f"{environment.BAKENN} portable {_bakenn_key()}",
             lambda network, board, folder: bakenn_tool.generate(network, board, folder, cmsis=False),
             lambda network, _: network.is_int8,
         ),
@@ -186,6 +186,11 @@ def _kept(key: str, network: Network, board: str, measure: Callable[[], Row]) ->
     return row
 
 
+def _bakenn_key() -> str:
+    files = (bakenn_tool.__file__, bakenn_tool.SCRIPT, bakenn_tool.GRAPH)
+    return " ".join(_text_key(Path(it)) for it in files)
+
+
 @cache
 def own_key() -> str:
     """Return a hash of all files of mcudeploy that decide about its C."""
@@ -210,10 +215,8 @@ def compiler_version(toolchain: str) -> str:
 @cache
 def harness_key(toolchain: str) -> str:
     """Return a hash of the program around a network, and of the compiler's version."""
-    files = [
-        Path(__file__).with_name(name) for name in ("program.c", "program.py", "network.h", "generated.py")
-    ]
-    return " ".join([compiler_version(toolchain), *map(_text_key, files)])
+    files = [Path(__file__).with_name(name) for name in ("program.c", "program.py", "network.h")]
+    return " ".join([compiler_version(toolchain), adapter(NOTHING), *map(_text_key, files)])
 
 
 def _key_of(module: object) -> str:
