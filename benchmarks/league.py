@@ -28,6 +28,15 @@ from peers.rows import MICRO, ROOT, Row, compiler_version, contenders, micro_row
 
 from mcudeploy.boards.board import Board, load_board
 
+NETWORKS = (
+    "ad01_int8", "ic01_int8", "ic02_int8", "kws01_int8", "sww01_int8", "vww01_int8", "person_detect_int8",
+    "micro_speech_int8", "keyword_scrambled_int8", "efflite_w035_112_int8", "fomo_mbv2_96_int8",
+    "mbv2_w035_96_int8", "mbv2_w035_144_int8io", "mbv3s_w05_96_int8", "mcunet_320kb_int8",
+    "mcunet_5fps_han_int8", "resnet8_32_int8", "resnet8_32_qoperator_u8", "vggish_32_int8", "har_cnn_int8",
+    "darts_v2_c12_32_int8", "densenet_k8_32_int8", "inception_mini_96_int8io", "nasnet_a_c8_64_int8",
+    "randwire_ws16_32_int8", "kws01_fp32", "ic01_fp32", "har_cnn_fp32",
+)  # fmt: skip
+"""The networks of docs/league.md. A collection without them is measured whole."""
 BOARDS = ("mps2-an386", "mps2-an500", "riscv32-virt")
 
 
@@ -36,7 +45,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("models", type=Path, help="folder of the collection")
-    parser.add_argument("--models", dest="names", default="", help="names of networks; all by default")
+    parser.add_argument("--models", dest="names", default="", help="names of networks, separated by commas")
     parser.add_argument("--boards", default=",".join(BOARDS))
     parser.add_argument("--tools", default="", help="beginnings of tools' names; all by default")
     parser.add_argument("--time-limit", type=float, default=10.0, help="of mcudeploy's search, in seconds")
@@ -45,13 +54,13 @@ def main() -> int:
     arguments = parser.parse_args()
     boards = [load_board(name) for name in arguments.boards.split(",")]
     networks = networks_in(arguments.models)
-    names = [it for it in arguments.names.split(",") if it] or [it.name for it in networks]
-    work = [(it, board) for it in networks if it.name in names for board in boards]
+    names = arguments.names.split(",") if arguments.names else NETWORKS
+    chosen = [it for it in networks if it.name in names] or networks
+    work = [(it, board) for it in chosen for board in boards]
     tools = tuple(it.lower() for it in arguments.tools.split(","))
     with ThreadPoolExecutor(arguments.jobs) as pool:
         rows = list(pool.map(lambda pair: rows_of(*pair, tools, arguments.time_limit), work))
     listed = [row for each in rows for row in each]
-    chosen = [it for it in networks if it.name in names]
     quoted = [it for it in quoted_rows(chosen, boards) if it.tool.lower().startswith(tools)]
     text = page(in_order([*listed, *quoted]), provenance(boards, arguments.time_limit))
     if arguments.output is None:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from models import quantised_convolutions
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
@@ -31,7 +32,8 @@ from peers.rows import OWN, Row, compared
 from mcudeploy.boards.board import load_board
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.move import Slice
+from mcudeploy.ops.elementwise import Lut
+from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import MaxPool
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
@@ -283,6 +285,35 @@ def test_dense_layers_are_linear_and_others_are_refused() -> None:
     (_, _), (kind, fields) = graph.steps
     assert kind == "LinearOp" and fields["input"] == "x_flat" and fields["activation_max"] == 5
     assert graph.constants[fields["weight"]].shape == (2, 4)
-    slicing = Operator("slice", Slice((0, 0, 0), (1, 1, 1), (1, 1, 2)), ("x",), "y", {})
-    with pytest.raises(NetworkRefusedError, match="has no Slice"):
-        described(Graph("g", tensors, (slicing,), (borders[0],), (borders[1],)))
+    with pytest.raises(NetworkRefusedError, match="has no LayerNorm"):
+        same = {"x": tensors["x"], "y": replace(tensors["x"], name="y")}
+        described(
+            Graph(
+                "g",
+                same,
+                (replace(dense, op=LayerNorm(1e-5)),),
+                (borders[0],),
+                (replace(borders[0], tensor="y"),),
+            )
+        )
+
+
+def test_tables_are_the_operations_that_have_them() -> None:
+    source, output = Quantization(0.1, 0), Quantization(0.05, -128)
+    tensors = {
+        "x": Tensor("x", (2, 2, 4), DType.INT8, source),
+        "y": Tensor("y", (2, 2, 4), DType.INT8, output),
+    }
+    borders = [GraphIO(it, it, (2, 2, 4), "int8", np.arange(16)) for it in "xy"]
+    values = np.arange(-128, 128) * 0.1
+
+    def kind_of(results: NDArray[np.float64]) -> str:
+        table = np.clip(np.rint(results / 0.05) - 128, -128, 127).astype(np.int8)
+        operator = Operator("lut", Lut(), ("x",), "y", {"table": table})
+        (step,) = described(Graph("g", tensors, (operator,), (borders[0],), (borders[1],))).steps
+        return step[0]
+
+    assert kind_of(np.maximum(values, 0)) == "RequantizeOp"
+    assert kind_of(values * np.clip(values / 6 + 0.5, 0, 1)) == "HardSwishOp"
+    with pytest.raises(NetworkRefusedError, match="tables of other functions"):
+        kind_of(np.sin(values) + 1)

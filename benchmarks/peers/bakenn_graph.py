@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.move import Slice
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.view import Reshape
@@ -96,17 +98,14 @@ def described(graph: Graph) -> BakennGraph:
 
 
 def _vectors(graph: Graph) -> set[str]:
-    """Return the tensors that may be vectors: results of dense layers that only such layers read."""
+    """Return the tensors that are vectors: results of dense layers whose readers make vectors."""
     readers: dict[str, list[Operator]] = {}
     for operator in graph.operators:
         for name in operator.inputs:
             readers.setdefault(name, []).append(operator)
     vectors: set[str] = set()
     for operator in reversed(graph.operators):
-        through = all(
-            _is_dense(it, graph.tensors) or (isinstance(it.op, Softmax) and it.output in vectors)
-            for it in readers.get(operator.output, ())
-        )
+        through = all(it.output in vectors for it in readers.get(operator.output, ()))
         kind = isinstance(operator.op, Softmax) and graph.tensors[operator.output].shape[:2] == (1, 1)
         if through and (kind or _is_dense(operator, graph.tensors)):
             vectors.add(operator.output)
@@ -196,27 +195,83 @@ def _concat(result: BakennGraph, operator: Operator, _: Mapping[str, Tensor]) ->
 
 
 def _softmax(result: BakennGraph, operator: Operator, _: Mapping[str, Tensor]) -> None:
-    source = operator.inputs[0]
-    is_flat = result.values[operator.output]["layout"] == "NC"
-    result.add("SoftmaxOp", input=result.flattened(source) if is_flat else source, output=operator.output)
+    if result.values[operator.output]["layout"] != "NC":
+        raise NetworkRefusedError("has no Softmax of images")
+    result.add("SoftmaxOp", input=result.flattened(operator.inputs[0]), output=operator.output)
 
 
 def _reshape(result: BakennGraph, operator: Operator, _: Mapping[str, Tensor]) -> None:
     result.add("ReshapeOp", input=operator.inputs[0], output=operator.output)
 
 
+def _slice(result: BakennGraph, operator: Operator, tensors: Mapping[str, Tensor]) -> None:
+    """Write one operation for each sliced dimension."""
+    op, source = operator.op, operator.inputs[0]
+    assert isinstance(op, Slice)
+    shape, output = list(tensors[source].shape), result.values[operator.output]
+    axes = [axis for axis in range(3) if shape[axis] != op.out_shape[axis] or op.step[axis] != 1]
+    for axis in axes:
+        start, step, count = op.start[axis], op.step[axis], op.out_shape[axis]
+        if step < 0:
+            raise NetworkRefusedError("has no slice backwards")
+        shape[axis] = count
+        part = operator.output if axis == axes[-1] else f"{operator.output}_{axis}"
+        result.values[part] = {**output, "shape": (1, *shape)}
+        places = {"axis": axis + 1, "start": start, "stop": start + step * (count - 1) + 1, "step": step}
+        result.add("SliceOp", input=source, output=part, **places)
+        source = part
+
+
+def _affine(result: BakennGraph, operator: Operator, tensors: Mapping[str, Tensor]) -> None:
+    """Write a factor and an offset for each channel as a depthwise convolution of one element."""
+    op = operator.op
+    assert isinstance(op, Affine)
+    factor, offset = (np.asarray(operator.constants[it], np.float64) for it in ("factor", "offset"))
+    scales = np.maximum(np.abs(factor), np.finfo(np.float32).tiny * 1e6) / MOST
+    source = result.values[operator.inputs[0]]["scale"]
+    constants = {
+        "weight_scale": scales.astype(np.float32),
+        "bias": np.rint(offset / (source * scales)).astype(np.int32),
+    }
+    weights = np.where(factor < 0, -MOST, MOST).astype(np.int8).reshape(1, 1, -1)
+    names = result.add_constants(replace(operator, constants=constants), weights, "HWO", 2)
+    limits = _limits(tensors[operator.output].quantization, op.low, op.high)
+    result.add("DepthwiseConv2DOp", input=operator.inputs[0], output=operator.output, **names, **limits)
+
+
 def _table(result: BakennGraph, operator: Operator, tensors: Mapping[str, Tensor]) -> None:
-    """Write a table that only clips and scales; BakeNN has no others."""
+    """Write a table of integers as the operation that has it; raise NetworkRefusedError for other tables."""
     source, output = (tensors[it].quantization for it in (operator.inputs[0], operator.output))
     assert source is not None and output is not None
-    table = np.asarray(operator.constants["table"]).reshape(-1)[: MOST - LEAST + 1].astype(int)
+    table = np.asarray(operator.constants["table"], np.int64)
     values = (np.arange(LEAST, MOST + 1) - source.zero_point) * source.scale
-    scaled = np.rint(values / output.scale) + output.zero_point
-    low, high = int(table.min()), int(table.max())
-    if np.abs(np.clip(scaled, low, high) - table).max() > 1:
-        raise NetworkRefusedError("has no tables of functions")
     names = {"input": operator.inputs[0], "output": operator.output}
-    result.add("RequantizeOp", **names, activation_min=low, activation_max=high)
+    low, high = int(table.min()), int(table.max())
+    if _is_table(table, np.clip(_stored(values, output), low, high)):
+        result.add("RequantizeOp", **names, activation_min=low, activation_max=high)
+        return
+    for kind, function in _FUNCTIONS.items():
+        if _is_table(table, _stored(function(values), output)):
+            result.add(kind, **names)
+            return
+    raise NetworkRefusedError("has no tables of other functions")
+
+
+def _stored(values: Array, output: Quantization) -> Array:
+    return np.clip(np.rint(values / output.scale) + output.zero_point, LEAST, MOST)
+
+
+def _is_table(table: Array, values: Array) -> bool:
+    """Whether a table has these values, up to ties of their rounding."""
+    return bool(np.abs(values - table).max() <= 1)
+
+
+_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "SigmoidOp": lambda x: 1 / (1 + np.exp(-x)),
+    "HardSigmoidOp": lambda x: np.clip(x / 6 + 0.5, 0, 1),
+    "HardSwishOp": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "SiLUOp": lambda x: x / (1 + np.exp(-x)),
+}
 
 
 _WRITERS: dict[type, Callable[[BakennGraph, Operator, Mapping[str, Tensor]], None]] = {
@@ -227,5 +282,7 @@ _WRITERS: dict[type, Callable[[BakennGraph, Operator, Mapping[str, Tensor]], Non
     Concat: _concat,
     Softmax: _softmax,
     Reshape: _reshape,
+    Slice: _slice,
+    Affine: _affine,
     Lut: _table,
 }
