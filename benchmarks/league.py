@@ -24,13 +24,13 @@ from peers.judge import is_ours
 from peers.networks import Network, networks_in
 from peers.page import Provenance, page
 from peers.quoted import quoted_rows
-from peers.rows import MICRO, ROOT, Row, compiler_version, contenders, micro_row, row_of
+from peers.rows import MICRO, OF_OWN, ROOT, Row, compiler_version, contenders, micro_row, row_of
 
 from mcudeploy.boards.board import Board, load_board
 
 NETWORKS = (
     "ad01_int8", "ic01_int8", "ic02_int8", "kws01_int8", "sww01_int8", "vww01_int8", "person_detect_int8",
-    "micro_speech_int8", "keyword_scrambled_int8", "efflite_w035_112_int8", "fomo_mbv2_96_int8",
+    "micro_speech_int8", "resnet8_32_qdq_s8_symmetric", "efflite_w035_112_int8", "fomo_mbv2_96_int8",
     "mbv2_w035_96_int8", "mbv2_w035_144_int8io", "mbv3s_w05_96_int8", "mcunet_320kb_int8",
     "mcunet_5fps_han_int8", "resnet8_32_int8", "resnet8_32_qoperator_u8", "vggish_32_int8", "har_cnn_int8",
     "darts_v2_c12_32_int8", "densenet_k8_32_int8", "inception_mini_96_int8io", "nasnet_a_c8_64_int8",
@@ -50,6 +50,7 @@ def main() -> int:
     parser.add_argument("--tools", default="", help="beginnings of tools' names; all by default")
     parser.add_argument("--time-limit", type=float, default=10.0, help="of mcudeploy's search, in seconds")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cached", action="store_true", help="measure nothing: only rows of earlier runs")
     parser.add_argument("--output", type=Path, help="folder of league.md and league.svg")
     arguments = parser.parse_args()
     boards = [load_board(name) for name in arguments.boards.split(",")]
@@ -59,9 +60,14 @@ def main() -> int:
     work = [(it, board) for it in chosen for board in boards]
     tools = tuple(it.lower() for it in arguments.tools.split(","))
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        rows = list(pool.map(lambda pair: rows_of(*pair, tools, arguments.time_limit), work))
+        rows = list(pool.map(lambda pair: rows_of(*pair, tools, arguments), work))
     listed = [row for each in rows for row in each]
-    quoted = [it for it in quoted_rows(chosen, boards) if it.tool.lower().startswith(tools)]
+    measured = {(row.network, row.board) for row in listed}
+    quoted = [
+        row
+        for row in quoted_rows(chosen, boards)
+        if row.tool.lower().startswith(tools) and (row.network, row.board) in measured
+    ]
     text = page(in_order([*listed, *quoted]), provenance(boards, arguments.time_limit))
     if arguments.output is None:
         print(text)
@@ -78,11 +84,10 @@ def in_order(rows: Sequence[Row]) -> list[Row]:
 
 
 def provenance(boards: Sequence[Board], time_limit: float) -> Provenance:
-    """Return commit, date, command and compilers of this run."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
-    words = [it if it != sys.argv[1] else "MODELS" for it in sys.argv[1:]]
+    """Return the last commit that changed mcudeploy's C, and date, command and compilers of this run."""
+    command = ["git", "log", "-1", "--format=%h", "--abbrev=8", "--", *OF_OWN]
+    commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    words = ["MODELS", *(it for it in sys.argv[2:] if it != "--cached")]
     compilers = sorted({compiler_version(it.toolchain) for it in boards})
     today = time.strftime("%Y-%m-%d", time.gmtime())
     return Provenance(
@@ -90,17 +95,20 @@ def provenance(boards: Sequence[Board], time_limit: float) -> Provenance:
     )
 
 
-def rows_of(network: Network, board: Board, tools: tuple[str, ...], time_limit: float) -> list[Row]:
+def rows_of(
+    network: Network, board: Board, tools: tuple[str, ...], arguments: argparse.Namespace
+) -> list[Row]:
     """Return the rows of all tools for a network on a board."""
     rows = []
-    for contender in contenders(time_limit):
+    for contender in contenders(arguments.time_limit):
         if contender.name.lower().startswith(tools) and contender.takes(network, board):
             start = time.monotonic()
-            rows.append(row_of(contender, network, board))
-            report(rows[-1], time.monotonic() - start)
-    if MICRO.lower().startswith(tools):
-        rows.append(micro_row(network, board))
-    return rows
+            row = row_of(contender, network, board, cached=arguments.cached)
+            if row is not None:
+                report(row, time.monotonic() - start)
+                rows.append(row)
+    arena = micro_row(network, board, cached=arguments.cached) if MICRO.lower().startswith(tools) else None
+    return [*rows, arena] if arena is not None and rows else rows
 
 
 def report(row: Row, seconds: float) -> None:

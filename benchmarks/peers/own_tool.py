@@ -33,6 +33,8 @@ def generate(network: Network, board: Board, folder: Path, options: Options) -> 
     except DeployError as error:
         raise NetworkRefusedError(str(error)) from error
     graph = deployment.plan.graph
+    if graph.states:
+        raise NetworkRefusedError("networks with states are not measured: one run says little about them")
     inputs, outputs = accessors((folder / "include" / f"{PREFIX}.h").read_text("utf-8"))
     borders = graph.own_inputs(), graph.own_outputs()
     expected = network.outputs([it.name for it in borders[1]])

@@ -29,7 +29,8 @@ WRONG_SHARE = 0.05
 """A tool's outputs are wrong if one differs from ONNX Runtime's by more than this share of their range."""
 _PASSING = ("no result in", "no end in")
 """Beginnings of messages that another run may not repeat: such rows are not cached."""
-_OF_OWN = ("mcudeploy", "firmware", "templates", "boards")
+OF_OWN = ("mcudeploy", "firmware", "templates", "boards")
+"""The folders that decide about mcudeploy's C."""
 _DSP = ("cortex-m4", "cortex-m7", "cortex-m33")
 
 
@@ -105,17 +106,17 @@ def contenders(time_limit: float) -> list[Contender]:
     ]
 
 
-def row_of(contender: Contender, network: Network, board: Board) -> Row:
-    """Return a row, from the cache or measured."""
+def row_of(contender: Contender, network: Network, board: Board, *, cached: bool = False) -> Row | None:
+    """Return a row, from the cache or measured; with `cached` None if it is not in the cache."""
     return _kept(
         f"{contender.name} {contender.key} {harness_key(board.toolchain)}",
         network,
         board.name,
-        lambda: _measured(contender, network, board),
+        None if cached else lambda: _measured(contender, network, board),
     )
 
 
-def micro_row(network: Network, board: Board) -> Row:
+def micro_row(network: Network, board: Board, *, cached: bool = False) -> Row | None:
     """Return TensorFlow Lite Micro's arena as a row: RAM alone, without its stack and its own data."""
 
     def measure() -> Row:
@@ -126,7 +127,9 @@ def micro_row(network: Network, board: Board) -> Row:
             return Row(*labels, refusal=str(error))
         return Row(*labels, ram_bytes=total, remark="arena alone, on x86-64")
 
-    return _kept(f"{environment.MICRO} {_key_of(micro_tool)}", network, board.name, measure)
+    return _kept(
+        f"{environment.MICRO} {_key_of(micro_tool)}", network, board.name, None if cached else measure
+    )
 
 
 def _measured(contender: Contender, network: Network, board: Board) -> Row:
@@ -176,12 +179,14 @@ def _range(expected: Expected) -> float:
     return max(float(np.max(np.abs(expected.values), initial=0.0)), 1e-6)
 
 
-def _kept(key: str, network: Network, board: str, measure: Callable[[], Row]) -> Row:
+def _kept(key: str, network: Network, board: str, measure: Callable[[], Row] | None) -> Row | None:
     content = [key, board, network.name, *(_text_key(it) for it in network.files)]
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
     path = cache_dir() / "league" / "rows" / f"{digest}.json"
     if path.is_file():
         return Row(**json.loads(path.read_text("utf-8")))
+    if measure is None:
+        return None
     row = measure()
     if row.refusal.startswith(_PASSING):
         return row
@@ -199,7 +204,7 @@ def _bakenn_key() -> str:
 def own_key() -> str:
     """Return a hash of all files of mcudeploy that decide about its C."""
     listed = subprocess.run(
-        ["git", "ls-files", *_OF_OWN], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", *OF_OWN], cwd=ROOT, capture_output=True, text=True, check=True
     )
     digest = hashlib.sha256()
     for name in sorted(listed.stdout.splitlines()):
