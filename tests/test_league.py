@@ -79,6 +79,7 @@ DOUBLED = Generated(
     [raw(np.array([2, 4, 6, 8], np.uint8))],
 )
 ROW = Row("kws", "mps2-an386", OWN, True, True, 100, 10, 1000, 500, 600)
+WRONG = {"difference": 200.0, "output_range": 255.0}
 PEER = replace(ROW, tool="BakeNN", ram_bytes=250, instructions=1000, cycles=1000)
 
 
@@ -144,16 +145,23 @@ def test_a_fault_is_the_refusal(tmp_path: Path) -> None:
         run(replace(DOUBLED, call="elsewhere()"), load_board("mps2-an386"), "-O2")
 
 
-def test_outputs_are_wrong_beyond_a_share_of_their_range() -> None:
+def test_the_difference_of_outputs_is_their_largest() -> None:
     wanted = np.array([-100, 0, 100], np.int8)
-    near, far = wanted + np.int8(12), wanted + np.int8(13)
-    assert compared([raw(wanted)], [near.tobytes()]) == (12, False)
-    assert compared([raw(wanted)], [far.tobytes()]) == (13, True)
-    floats = np.array([0.5, 1.0], np.float32)
-    assert compared([raw(floats)], [floats.tobytes()]) == (0, False)
-    assert compared([raw(floats)], [(floats + np.float32(0.06)).tobytes()])[1]
-    nothing = Expected(floats, lambda _: np.full(2, np.nan))
-    assert compared([nothing, raw(floats)], [b"", floats.tobytes()])[1]
+    assert compared([raw(wanted)], [(wanted + np.int8(12)).tobytes()]) == (12, 255)
+    floats = np.array([-0.5, 1.0], np.float32)
+    assert compared([raw(floats)], [floats.tobytes()]) == (0, 1)
+    assert compared([raw(floats)], [(floats + np.float32(0.5)).tobytes()]) == (0.5, 1.5)
+    both = [raw(wanted), raw(floats)], [wanted.tobytes(), (floats + np.float32(0.5)).tobytes()]
+    assert compared(*both) == (0.5, 1.5)
+
+
+def test_outputs_are_wrong_beyond_a_share_of_their_range() -> None:
+    assert not replace(ROW, difference=85.0, output_range=255.0).is_wrong
+    assert replace(ROW, difference=86.0, output_range=255.0).is_wrong
+    assert not ROW.is_wrong
+    nothing = Expected(np.ones(2, np.float32), lambda _: np.full(2, np.nan))
+    difference, output_range = compared([nothing], [b""])
+    assert replace(ROW, difference=difference, output_range=output_range).is_wrong
 
 
 def test_the_best_other_tool_counts() -> None:
@@ -172,13 +180,13 @@ def test_instructions_are_compared_where_one_has_no_cycles() -> None:
 
 
 def test_wrong_and_refused_tools_do_not_count() -> None:
-    wrong = replace(PEER, ram_bytes=1, is_wrong=True)
+    wrong = replace(PEER, ram_bytes=1, **WRONG)
     (comparison,) = compare([ROW, wrong, replace(PEER, refusal="no Softmax", ram_bytes=None)])
     assert comparison == Comparison("kws", "mps2-an386", None, None, None)
 
 
 def test_our_missing_result_is_a_loss() -> None:
-    (comparison,) = compare([replace(ROW, is_wrong=True), PEER])
+    (comparison,) = compare([replace(ROW, **WRONG), PEER])
     assert comparison.missing == "wrong outputs" and comparison.ram is None
     (comparison,) = compare([replace(ROW, refusal="no room"), PEER])
     assert comparison.missing == "no room"

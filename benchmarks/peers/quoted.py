@@ -54,8 +54,11 @@ def quoted_rows(networks: Iterable[Network], boards: Iterable[Board]) -> list[Ro
             known[it["network"]].is_convolutional,
             it.get("ram_bytes"),
             it.get("stack_bytes"),
-            None,
+            it.get("flash_bytes"),
             it.get("instructions"),
+            it.get("cycles"),
+            it.get("level", ""),
+            it.get("difference"),
             remark=it["remark"],
         )
         for it in read()["measured"]

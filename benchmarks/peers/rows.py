@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
@@ -18,15 +17,18 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.resources import cache_dir
 from mcudeploy.planner.plan_options import Options
 from peers import bakenn_tool, emx_tool, environment, micro_tool, own_tool
-from peers.generated import NOTHING, Expected, Generated, NetworkRefusedError, adapter
+from peers.generated import NOTHING, Array, Expected, Generated, NetworkRefusedError, adapter
 from peers.networks import Network
 from peers.program import Run, run
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = "mcudeploy"
 MICRO = "TensorFlow Lite Micro"
-WRONG_SHARE = 0.05
-"""A tool's outputs are wrong if one differs from ONNX Runtime's by more than this share of their range."""
+WRONG_SHARE = 1 / 3
+"""A tool's outputs are wrong if one differs from ONNX Runtime's by more than this share of their range.
+
+Deep networks with drawn weights amplify a last bit of other tools' rounding to more than a quarter.
+"""
 _PASSING = ("no result in", "no end in")
 """Beginnings of messages that another run may not repeat: such rows are not cached."""
 OF_OWN = ("mcudeploy", "firmware", "templates", "boards")
@@ -38,8 +40,8 @@ _DSP = ("cortex-m4", "cortex-m7", "cortex-m33")
 class Row:
     """A tool's figures for a network on a board; `refusal` replaces them if there are none.
 
-    `ram_bytes` = static + stack. `difference`: of an output from ONNX Runtime's, at most; in integers, if the
-    output has them.
+    `ram_bytes` = static + stack. `difference`: of an output from ONNX Runtime's, at most, and `output_range`:
+    of that output; in integers, if the output has them.
     """
 
     network: str
@@ -54,9 +56,16 @@ class Row:
     cycles: int | None = None
     level: str = ""
     difference: float | None = None
-    is_wrong: bool = False
+    output_range: float | None = None
     remark: str = ""
     refusal: str = ""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether an output differs too much, or is no number."""
+        if self.difference is None or self.output_range is None:
+            return False
+        return not self.difference <= WRONG_SHARE * self.output_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +149,7 @@ def _measured(contender: Contender, network: Network, board: Board) -> Row:
             level, best = _fastest(generated, board)
         except NetworkRefusedError as error:
             return Row(*labels, refusal=" ".join(str(error).split()))
-    difference, is_wrong = compared(generated.expected, best.outputs)
+    difference, output_range = compared(generated.expected, best.outputs)
     return Row(
         *labels,
         best.needs.ram_bytes,
@@ -150,7 +159,7 @@ def _measured(contender: Contender, network: Network, board: Board) -> Row:
         best.needs.cycles,
         level,
         difference,
-        is_wrong,
+        output_range,
         generated.remark,
     )
 
@@ -161,22 +170,23 @@ def _fastest(generated: Generated, board: Board) -> tuple[str, Run]:
     return level, runs[level]
 
 
-def compared(expected: Iterable[Expected], outputs: Iterable[bytes]) -> tuple[float, bool]:
-    """Return the largest difference of outputs from the expected ones, and whether it is too large."""
-    largest, is_wrong = 0.0, False
+def compared(expected: Iterable[Expected], outputs: Iterable[bytes]) -> tuple[float, float]:
+    """Return the largest difference of an output from the expected one, as a share of its range; and that."""
+    worst = (0.0, 1.0)
     for each, sent in zip(expected, outputs, strict=True):
         wanted, values = each.values.astype(np.float64), each.decode(sent).astype(np.float64)
         difference = float(np.max(np.abs(values - wanted), initial=0.0))
-        is_wrong |= not difference <= WRONG_SHARE * _range(each)  # also for NaN
-        largest = math.nan if math.isnan(difference) else max(largest, difference)
-    return largest, is_wrong
+        candidate = (difference, range_of(each.values))
+        if not candidate[0] / candidate[1] <= worst[0] / worst[1]:  # also for NaN
+            worst = candidate
+    return worst
 
 
-def _range(expected: Expected) -> float:
-    """Return the range of an output: of its type for integers of a byte, else of its values."""
-    if expected.values.dtype.itemsize == 1:
+def range_of(values: Array) -> float:
+    """Return the range of an output: of its type for integers of a byte, else of its values and 0."""
+    if values.dtype.itemsize == 1:
         return 255.0
-    return max(float(np.max(np.abs(expected.values), initial=0.0)), 1e-6)
+    return max(float(np.max(values, initial=0.0) - np.min(values, initial=0.0)), 1e-6)
 
 
 def _kept(key: str, network: Network, board: str, measure: Callable[[], Row] | None) -> Row | None:
