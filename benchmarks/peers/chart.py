@@ -10,7 +10,7 @@ from html import escape
 from peers.judge import geometric_mean, ram_ratio, time_ratio
 from peers.rows import OWN, Row
 
-WIDTH, PLOT_WIDTH, HEIGHT, MARGIN = 860, 620, 420, 60
+WIDTH, PLOT_WIDTH, HEIGHT, MARGIN = 890, 620, 420, 60
 ROOM = 1.5
 COLOURS = ("#1b6ca8", "#5aa2d6", "#c0392b", "#d98880", "#27864a", "#82c49b", "#8e44ad", "#7f6000")
 

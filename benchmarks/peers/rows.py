@@ -80,7 +80,7 @@ class Contender:
 
 def contenders(time_limit: float) -> list[Contender]:
     """Return the tools that generate C."""
-    ours = f"{own_key()} {time_limit}"
+    ours = f"{own_key()} {_key_of(own_tool)} {time_limit}"
     split, unsplit = (Options(split=it, time_limit=time_limit) for it in (True, False))
     return [
         Contender(OWN, ours, lambda network, board, folder: own_tool.generate(network, board, folder, split)),
