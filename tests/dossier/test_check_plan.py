@@ -172,6 +172,63 @@ def test_it_refuses_edited_tables(trips: list[Trip], tmp_path: Path) -> None:
     assert refused >= 250, (refused, passed)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "replacement"),
+    [
+        (r"\.params = &(p_\w+)", ".params = 0"),
+        (r"\.params = &(?!p_conv_a\b)p_\w+", ".params = &p_conv_a"),
+        (r"(\.kernel = mcud_(?:move_blocks|start_transfers),.*?\.block_rows = )1u", r"\g<1>2u"),
+        (r"(\.kernel = mcud_(?:move_blocks|start_transfers),.*?\.rows = )\d+u", r"\g<1>0u"),
+        (r"(\.kernel = mcud_await_transfers,.*?\.rows = )\d+u", r"\g<1>0u"),
+        (r"(mcud_tensor s_\w+ = \{[^}]*row_bytes = )0u", r"\g<1>64u"),
+        (r" MCUD_MEMORY\(\w+\)", ""),
+        (r"MCUD_MEMORY\(\w+\)", "MCUD_MEMORY(other)"),
+        (r"(dims = \{\.input_rows = )", r"\g<1>1"),
+        (r"(input_rows = (?!1,)(?:(?!\};).)*?\.pad_top = )1", r"\g<1>0"),
+        (r"return at;", "return (uint8_t *)at + 8;"),
+        (
+            r"^(static const mcud_code schedule)(.*?\};)(.*?\.schedule = )\w+",
+            r"\1\2\n\1_2[] = {0u};\3schedule_2",
+        ),
+        (r"^static const mcud_op operators", "#define t_a t_b\n\\g<0>"),
+        (r"^(const mcud_model )(\w+)( = \{.*?\};)", r"\1\2\3\n\1other\3"),
+        (r"$(?![\s\S])", "\n#define MCUD_ALIGN 64\n"),
+    ],
+)
+def test_it_refuses_tables_of_another_program(
+    pattern: str, replacement: str, trips: list[Trip], tmp_path: Path
+) -> None:
+    """Tables that another part of the C code replaces, and parameters, moves or memories of another plan."""
+    refused = 0
+    for number, trip in enumerate(trips[:20]):
+        path = written(trip, tmp_path / str(number)) / "lib/m.c"
+        text = path.read_text("utf-8")
+        path.write_text(re.sub(pattern, replacement, text, count=1, flags=re.M | re.S), "utf-8")
+        if path.read_text("utf-8") != text:
+            refused += verdict(tmp_path / str(number)) > 0
+            assert verdict(tmp_path / str(number)), trip
+    assert refused
+
+
+def test_malformed_files_are_refused_without_a_traceback(trips: list[Trip], tmp_path: Path) -> None:
+    folder = written(trips[0], tmp_path)
+    texts = {name: (folder / name).read_text("utf-8") for name in ("plan.json", "board.json", "lib/m.c")}
+    for name, text in (
+        ("plan.json", "[" * 100_000),
+        ("plan.json", "null"),
+        ("plan.json", texts["plan.json"].replace('"format": 10', '"format": ' + "1" * 5000)),
+        ("board.json", re.sub(r'"alignment": \d+', '"alignment": 0', texts["board.json"])),
+        ("lib/m.c", texts["lib/m.c"] + "\nstatic const int deep = " + "{" * 9999 + "}" * 9999 + ";\n"),
+        ("lib/m.c", re.sub(r"block_rows = \d+u", "block_rows = 0u", texts["lib/m.c"])),
+        ("lib/m.c", texts["lib/m.c"].replace("const mcud_model ", "const mcud_other ")),
+    ):
+        assert text != texts[name]
+        (folder / name).write_text(text, "utf-8")
+        assert verdict(folder) in (1, 2), (name, text[:80])
+        (folder / name).write_text(texts[name], "utf-8")
+    assert verdict(folder) == 0
+
+
 def _is_refused_with_own_tables(trip: Trip, plan: Plan, folder: Path, fault: str) -> bool:
     """Whether C tables can be made of a faulty plan, which the checker then refuses as well."""
     try:
