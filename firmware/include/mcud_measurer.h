@@ -10,6 +10,17 @@ extern const mcud_model *const mcud_deployed;
 /* Generated: sets what the program keeps between runs to what it is at first. */
 void mcud_deployed_reset(void);
 
+#ifndef MCUD_PARAMETERS
+#define MCUD_PARAMETERS 0 /* 1: the program has parameters that can be replaced */
+#endif
+
+#if MCUD_PARAMETERS
+#include "mcud_parameter_table.h"
+
+/* Generated: the parameters of the program. */
+extern const mcud_parameter_table *const mcud_deployed_parameters;
+#endif
+
 /* Generated: every kernel linked in, ordered by name. CALL refuses any other function. */
 extern mcud_kernel *const mcud_kernels[];
 extern const uint32_t mcud_kernel_count;

@@ -22,6 +22,9 @@ static void answer_host(void)
 void measurer_start(void)
 {
     hal_init();
+#if MCUD_PARAMETERS
+    mcud_parameters_begin(mcud_deployed_parameters);
+#endif
 #if MCUD_CHAIN
     hal_port_init();
 #endif

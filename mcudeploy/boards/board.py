@@ -229,11 +229,23 @@ class Board(Facts):
         """Bytes that every offset in an arena is a multiple of, in any memory."""
         return min(memory.alignment for memory in self.memories)
 
+    def free_bytes(self, memory: Memory) -> int:
+        """Return the bytes of a memory without stack and data of the firmware, for arena and parameters."""
+        kept = self.stack_bytes + FIRMWARE_RAM_BYTES if memory.name == self.memories[0].name else 0
+        return max(0, memory.bytes - kept)
+
     def room(self, memory: Memory) -> int:
         """Return the maximum size in bytes of an arena in a memory."""
-        kept = self.stack_bytes + FIRMWARE_RAM_BYTES if memory.name == self.memories[0].name else 0
-        free = max(0, memory.bytes - kept)
+        free = self.free_bytes(memory)
         return free if memory.arena_limit is None else min(free, memory.arena_limit)
+
+    def reserving(self, parameter_bytes: int) -> Board:
+        """Return the board whose first memory has room for parameters of this size beside the arena."""
+        if not parameter_bytes:
+            return self
+        first = self.memories[0]
+        left = max(0, min(self.room(first), self.free_bytes(first) - parameter_bytes))
+        return self.limited({first.name: left})
 
     def limited(self, limits: Mapping[str, int], flash_bytes: int | None = None) -> Board:
         """Return the board with limits for the arenas in some memories, and for its flash, in bytes.

@@ -15,6 +15,7 @@ from mcudeploy.checker.races import require_no_races
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.parameter_table import PARAMETER_ALIGNMENT
 from mcudeploy.ir.plan import Plan, Residence, Run, Transfer, Wait
 
 __all__ = ["PlanFaultError", "check"]
@@ -29,7 +30,8 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     Raises PlanFaultError in these cases:
     - A block lies outside its arena, or not aligned for its memory and the units that access it.
     - A unit does not reach a block that it accesses.
-    - An arena is larger than its memory has room for.
+    - An arena is larger than its memory has room for, or the first one with the parameters beside it.
+    - Parameters overlap, are misaligned or outside of their table, or belong to an operator without a step.
     - A graph input or output is not contiguous, or an output is not whole at the end.
     - The next run does not find a state where this one leaves it.
     - A step runs before its input is computed, or its input resides nowhere at that time.
@@ -49,6 +51,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
             raise PlanFaultError(
                 f"the arena in {memory} has {size} bytes, {board.name} room for {rooms[memory]}"
             )
+    _require_parameters(plan, board)
     shapes = Shapes(plan, work)
     _require_leads(plan, shapes)
     _require_residences(plan, shapes)
@@ -66,6 +69,33 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     if plan.lanes:
         _require_cores(plan, board)
         require_no_races(plan, shapes)
+
+
+def _require_parameters(plan: Plan, board: Board) -> None:
+    """Check that every parameter has bytes that no other has, in a table beside the first memory's arena.
+
+    They live from run to run: no step writes outside of the arenas. Raises PlanFaultError.
+    """
+    table, first = plan.parameters, board.memories[0]
+    run = {plan.graph.operators[step.operator].name for step in plan.schedule.steps}
+    end = 0
+    for it in sorted(table.parameters, key=lambda each: each.offset):
+        what = f"parameter {it.name} of {it.operator}"
+        if it.operator not in run:
+            raise PlanFaultError(f"{what} belongs to no step")
+        if it.offset < end:
+            raise PlanFaultError(f"{what} at {it.offset} overlaps another, which ends at {end}")
+        if it.offset % max(PARAMETER_ALIGNMENT, it.values.itemsize):
+            raise PlanFaultError(f"{what} at {it.offset} is not aligned to {PARAMETER_ALIGNMENT}")
+        end = it.offset + it.values.size * it.values.itemsize
+    if end > table.size_bytes:
+        raise PlanFaultError(f"parameters end at {end}, their table has {table.size_bytes} bytes")
+    arena, free = plan.layout.arenas.get(first.name, 0), board.free_bytes(first)
+    if table.size_bytes and arena + table.size_bytes > free:
+        raise PlanFaultError(
+            f"the arena in {first.name} has {arena} bytes and the parameters {table.size_bytes}, "
+            f"{board.name} room for {free}"
+        )
 
 
 def _require_leads(plan: Plan, shapes: Shapes) -> None:

@@ -19,7 +19,7 @@ _PREFIX = "MCUDEPLOY_"
 _BUDGETS = "gate"
 """Tables of the file that `gate` reads."""
 _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
-_LISTS = frozenset({"input", "expected", "assign", "memory", "shape", "bind", "state"})
+_LISTS = frozenset({"input", "expected", "assign", "memory", "shape", "bind", "state", "replaceable"})
 _NO_SETTINGS = {
     *("capacity", "chart", "data", "dry-run", "explain", "for", "force", "keep-float"),
     *("classes", "float", "labels", "library-only", "like", "link", "link-latency", "mode", "new"),

@@ -102,6 +102,7 @@ _OPTIONS = {
         "--rounding",
         "--keep-constant-channels",
         "--hop",
+        "--replaceable",
     ],
     "Plan": [
         *("--max-overhead", "--time-limit", "--ram-limit", "--memory", "--split", "--stream-input"),

@@ -22,7 +22,9 @@ RUN_CORES = "run_cores"
 """The file that runs the tapes of several cores, instead of the single-core one."""
 OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES})
 """All kernels that compute nothing."""
-_FOLDERS = ("include", "kernels", "arith")
+PARAMETERS = "mcud_parameter_table"
+"""The file that saves and loads the parameters of replaceable operators."""
+_FOLDERS = ("include", "kernels", "arith", "parameters")
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 
 

@@ -14,21 +14,32 @@ from mcudeploy.codegen.comments import LINE_WIDTH
 from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type
 from mcudeploy.codegen.texts import ConstantText, LaneText, OperatorText, TensorText
 from mcudeploy.ir.opdef import ArrayPointer, ConstantArray, KernelCall, ParamValue, Symbol
+from mcudeploy.ir.parameter_table import ParameterTable
 from mcudeploy.planner.tape.core_tables import PartEntry, PartRecord
 
+PARAMETER_VALUES = "parameters"
+"""The C name of the table in RAM."""
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 class ConstantPool:
-    """Arrays in flash; equal arrays are stored once."""
+    """Arrays in flash, of which equal ones are stored once, and the parameters in RAM."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, table: ParameterTable) -> None:
         self._prefix = prefix
+        self._parameters = {(it.operator, it.name) for it in table.parameters}
         self._names: dict[tuple[str, bytes], str] = {}
         self.texts: list[ConstantText] = []
         self.size_bytes = 0
 
-    def name_of(self, wanted: str, array: ConstantArray) -> str:
+    def name_of(self, operator: str, name: str, array: ConstantArray) -> str:
+        """Return the C expression of an operator's array, its kernel's parameter `name`."""
+        wanted = f"{operator}_{name}"
+        if (operator, name) in self._parameters:
+            return f"{PARAMETER_VALUES}.{wanted}"
+        return self._stored(wanted, array)
+
+    def _stored(self, wanted: str, array: ConstantArray) -> str:
         key = (array.dtype.name, array.tobytes())
         if key not in self._names:
             name = f"{self._prefix}_{wanted}"
@@ -51,7 +62,7 @@ def params_lines(operator: str, call: KernelCall, constants: ConstantPool) -> li
     lines: list[str] = []
     for (group, _), params in groupby(call.params.items(), _line_of):
         fields = [
-            f".{name.removeprefix(f'{group}.')} = {_value_text(f'{operator}_{name}', value, constants)}"
+            f".{name.removeprefix(f'{group}.')} = {_value_text(operator, name, value, constants)}"
             for name, value in params
         ]
         lines += _wrapped(f".{group} = {{", fields, "},") if group else _wrapped("", fields, ",")
@@ -65,16 +76,16 @@ def _line_of(param: tuple[str, ParamValue]) -> tuple[str, str]:
     return name.rpartition(".")[0], "" if is_number else name
 
 
-def _value_text(wanted: str, value: ParamValue, constants: ConstantPool) -> str:
+def _value_text(operator: str, name: str, value: ParamValue, constants: ConstantPool) -> str:
     match value:
         case None:
             return "0"
         case Symbol():
             return value.name
         case ArrayPointer():
-            return f"{constants.name_of(wanted, value.array)} + {value.first}"
+            return f"{constants.name_of(operator, name, value.array)} + {value.first}"
         case np.ndarray():
-            return constants.name_of(wanted, value)
+            return constants.name_of(operator, name, value)
         case float():
             return c_float(value)
         case _:

@@ -13,7 +13,7 @@ import numpy as np
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.comments import ScheduleRun, operator_text, schedule_runs
-from mcudeploy.codegen.ctext import c_elements
+from mcudeploy.codegen.ctext import c_elements, c_type
 from mcudeploy.codegen.header import (
     BorderText,
     MapLine,
@@ -23,7 +23,7 @@ from mcudeploy.codegen.header import (
     entries_of,
     states_text,
 )
-from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, RUN_CORES, START
+from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, PARAMETERS, RUN_CORES, START
 from mcudeploy.codegen.operators import ConstantPool, each_once, lane_text, params_lines, part_text
 from mcudeploy.codegen.texts import (
     ArenaText,
@@ -31,6 +31,8 @@ from mcudeploy.codegen.texts import (
     LaneText,
     MovesText,
     OperatorText,
+    ParameterText,
+    TableText,
     TensorText,
     WaitsText,
 )
@@ -38,6 +40,7 @@ from mcudeploy.common.text import count_text
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Hop
 from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.operator_facts import facts_hash, operator_facts
 from mcudeploy.ir.plan import Plan, Run, Transfer, Wait
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.solve import base_alignments
@@ -109,6 +112,8 @@ class Program:
     arena: str = "own"
     arena_owner: str = ""
     """See `arenas.ArenaKind`; the prefix of the C names of arenas outside of the program."""
+    parameters: TableText | None = None
+    """The constants that the application may replace; None if no operator is replaceable."""
 
     @property
     def bases(self) -> dict[str, str]:
@@ -131,6 +136,11 @@ class Program:
         return bool(self.states) or self.hop is not None
 
     @property
+    def begins(self) -> bool:
+        """Whether the first run sets values in RAM before its first step."""
+        return self.continues or self.parameters is not None
+
+    @property
     def symbol(self) -> str:
         """The C name of the program's `mcud_model`."""
         return f"{self.prefix}_program"
@@ -148,8 +158,12 @@ class Program:
 
     @property
     def sources(self) -> list[str]:
-        """The files of kernels/ that the program needs: its kernels, and the runner of several tapes."""
-        return [*self.kernels, *([RUN_CORES] if self.lanes else [])]
+        """The sources that the program needs: kernels, the runner of several tapes, that of parameters."""
+        return [
+            *self.kernels,
+            *([RUN_CORES] if self.lanes else []),
+            *([PARAMETERS] if self.parameters else []),
+        ]
 
     @property
     def is_infinite(self) -> bool:
@@ -162,7 +176,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     """Return the program of a plan for a board, whose operators call these kernels."""
     handed = handed_over(plan, board)
     tape = Tape(plan)
-    constants = ConstantPool(prefix)
+    constants = ConstantPool(prefix, plan.parameters)
     records = [_operator_text(tape, at, calls, constants, handed) for at in range(len(tape.records))]
     kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
     offsets = _OffsetTable(board.offset_unit)
@@ -224,9 +238,32 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         outputs=borders_text(plan, plan.graph.own_outputs(), "output"),
         states=states_text(plan),
         streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
-        weights_bytes=constants.size_bytes,
+        weights_bytes=constants.size_bytes + plan.parameters.size_bytes,
+        parameters=_table_text(plan, calls),
         hop=plan.graph.hop,
     )
+
+
+def _table_text(plan: Plan, calls: Mapping[str, KernelCall]) -> TableText | None:
+    """Return the struct of parameters; None if no operator is replaceable."""
+    table = plan.parameters
+    if not table.parameters:
+        return None
+    ends = [*(it.offset for it in table.parameters[1:]), table.size_bytes]
+    members = [
+        ParameterText(
+            f"{it.operator}_{it.name}",
+            c_type(it.values),
+            it.values.size,
+            it.offset,
+            end - it.end,
+            c_elements(it.values),
+        )
+        for it, end in zip(table.parameters, ends, strict=True)
+    ]
+    digest = facts_hash(operator_facts(plan.graph, calls, table.operators))
+    hash_text = ", ".join(f"0x{byte:02x}" for byte in digest)
+    return TableText(members, ", ".join(table.operators), table.size_bytes, hash_text)
 
 
 def _step_kinds(plan: Plan) -> str:

@@ -24,6 +24,36 @@ class ConstantText:
 
 
 @dataclass(frozen=True, slots=True)
+class ParameterText:
+    """A member of the struct of parameters: its name, offset and initial values.
+
+    After it come `gap_bytes` without meaning, up to the next member or the end.
+    """
+
+    name: str
+    type: str
+    count: int
+    offset: int
+    gap_bytes: int
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TableText:
+    """The struct of parameters, none without replaceable operators, and the hash of its model as C."""
+
+    members: list[ParameterText]
+    operators: str
+    size_bytes: int
+    hash: str
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether it holds infinities, whose macro is one of math.h."""
+        return any("INFINITY" in line for member in self.members for line in member.lines)
+
+
+@dataclass(frozen=True, slots=True)
 class TensorText:
     """A tensor's record: its C name and its place in the table of offsets."""
 

@@ -50,6 +50,7 @@ class Choices(Reading, total=False):
     parallel: PositiveInt
     objective: Literal["instructions", "cycles"]
     seed: NonNegativeInt
+    replaceable: tuple[str, ...]
     fresh: bool
     plan: str | Path
     name: str

@@ -10,6 +10,7 @@ from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.parameter_table import ParameterTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +256,7 @@ class Plan:
     `leads`: the rows that an operator's first block lacks, if any. Without functions, the board's first
     compute unit runs everything. `kernels` names the variant of each operator. `lanes` contains the core
     tapes if several cores run the plan. The scratch of a step then has one section for each core.
+    `parameters`: in the board's first memory, beside its arena; no step writes them.
     """
 
     graph: Graph
@@ -269,6 +271,7 @@ class Plan:
     kernels: Mapping[str, str] = field(default_factory=dict)
     lanes: tuple[Lane, ...] = ()
     leads: Mapping[str, int] = field(default_factory=dict)
+    parameters: ParameterTable = field(default_factory=ParameterTable)
 
     def rows_of(self, operator: str) -> BlockRows:
         """Return how the iteration rows of an operator are divided into steps."""

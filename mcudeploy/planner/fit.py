@@ -83,7 +83,9 @@ class Fit:
     @property
     def ram_bytes(self) -> int:
         """The RAM of the arena, the data of the firmware, and the stack that the board reserves."""
-        return self.chosen.plan.layout.arena_bytes + FIRMWARE_RAM_BYTES + self.board.stack_bytes
+        plan = self.chosen.plan
+        arena_bytes = plan.layout.arena_bytes + plan.parameters.size_bytes
+        return arena_bytes + FIRMWARE_RAM_BYTES + self.board.stack_bytes
 
     @property
     def board_ram_bytes(self) -> int:
@@ -99,7 +101,8 @@ class Fit:
     @property
     def excess_bytes(self) -> int:
         """The bytes by which its arenas and its constants exceed the board, in total."""
-        room = {memory.name: self.board.room(memory) for memory in self.board.memories}
+        board = self.board.reserving(self.chosen.plan.parameters.size_bytes)
+        room = {memory.name: board.room(memory) for memory in board.memories}
         arenas = self.chosen.plan.layout.arenas
         beyond = sum(max(0, size - room[name]) for name, size in arenas.items())
         return beyond + max(0, self.flash_bytes - self.board.flash_bytes)

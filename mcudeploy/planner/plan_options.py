@@ -83,6 +83,7 @@ class Options:
     stateful: bool = False
     rounding: Rounding | None = None
     hop: int | None = None
+    replaceable: tuple[str, ...] = ()
     fresh: bool = False
     name: str | None = None
     resume: bool = False
@@ -236,6 +237,13 @@ OPTIONS = (
         "along the first spatial axis of the input.",
         metavar="ROWS",
         least=1,
+    ),
+    OptionSpec(
+        "replaceable",
+        str,
+        "Keep the constants of these operators in RAM, where the application may save, load or replace them. "
+        "Implies --keep-constant-channels, and takes the kernels with the smallest constants.",
+        metavar="OPERATOR[,OPERATOR...]",
     ),
     OptionSpec(
         "fresh", bool, "Search again, even if an earlier search with the same choices has left its plans."

@@ -199,7 +199,8 @@ def no_plan(path: Path, fault: object) -> ConfigError:
     text = " ".join(str(fault).split())  # names of a file may have any characters
     return ConfigError(
         f"{path} is no plan of this model: {text}. It was changed, or made by another version of mcudeploy, "
-        "or with another choice of --float-io, --keep-constant-channels, --stateful, --rounding or --hop. "
+        "or with another choice of --float-io, --keep-constant-channels, --stateful, --rounding, --hop or "
+        "--replaceable. "
         f"Make a new one: mcudeploy plan MODEL -o {path}"
     )
 

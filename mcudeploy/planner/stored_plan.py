@@ -58,6 +58,7 @@ def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) 
     except ValueError as error:
         raise ConfigError(f"{path} is no plan of this model for {board.name}: {error}") from error
     plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
+    plan = replace(plan, parameters=made.parameters)
     if plan.functions != made.functions:
         raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
     _require_columns(plan, made, path)

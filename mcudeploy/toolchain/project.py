@@ -15,7 +15,15 @@ from typing import Literal, get_args
 from mcudeploy.boards.board import CORE_STACK_BYTES, Board, Timer
 from mcudeploy.boards.facts import SerialLine, Uart, pin_number
 from mcudeploy.boards.flashers import OpenOcd
-from mcudeploy.codegen.kernelfiles import AWAIT, ON_UNIT, RUN_CORES, START, kernel_files, read_source
+from mcudeploy.codegen.kernelfiles import (
+    AWAIT,
+    ON_UNIT,
+    PARAMETERS,
+    RUN_CORES,
+    START,
+    kernel_files,
+    read_source,
+)
 from mcudeploy.common.errors import BuildError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.toolchain import framework
@@ -138,6 +146,7 @@ def assemble(
     inputs = json.dumps([board.name, board.cpu_flags, emulate, engine, salt, sorted(collected.items())])
     digest = hashlib.sha256(inputs.encode()).hexdigest()
     defines = engine_defines(engine) | ({"MCUD_CHAIN": 1} if chained else {})
+    defines |= {"MCUD_PARAMETERS": 1} if PARAMETERS in kernels else {}
     if board.framework is not None:
         collected |= framework.project_files(board, int(digest[:8], 16), defines)
     elif not board.is_host:

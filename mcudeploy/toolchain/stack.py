@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache as memoize
 from pathlib import Path
 
-from mcudeploy.codegen.kernelfiles import ON_UNIT
+from mcudeploy.codegen.kernelfiles import ON_UNIT, PARAMETERS
 from mcudeploy.common.errors import BuildError
 from mcudeploy.toolchain.firmware import CALLS_NAME, Firmware
 from mcudeploy.toolchain.stack_frames import LibraryFunctions
@@ -173,8 +173,9 @@ class Depths:
         if self._compiled[caller].source.stem == "integer_binary":  # it has a table of functions
             own = {it for it, made in self._compiled.items() if made.source.stem == "integer_binary"}
             return {it for it in own if ":" in it and INDIRECT not in self._compiled[it].calls}
-        if self._compiled[caller].source.parent.name == "generated":
-            return set()  # the application's feed or hook
+        source = self._compiled[caller].source
+        if source.parent.name == "generated" or source.stem == PARAMETERS:
+            return set()  # the application's feed, hook or storage
         raise BuildError(
             f"no bound for the stack: the targets of {_plain(caller)}'s calls by pointer are unknown"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.ir.graph import Graph, KeptRows
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.parameter_table import ParameterTable, table_bytes
 from mcudeploy.ir.plan import Function, Rewrites
 from mcudeploy.ops.requantize import Rounding
 from mcudeploy.planner.cores.functions import Assignment, partition, require_types
@@ -59,11 +60,36 @@ class Model:
     """The flash that variants take, if they have been compared."""
     window: MovingWindow | None = None
     """The window that the graph computes from new rows; None if a run takes whole inputs."""
+    replaceable: tuple[str, ...] = ()
+    """The operators whose constants the application may replace, in the order of the graph."""
 
     @property
     def work(self) -> WorkBytes:
         """Scratch and state of every operator, in bytes."""
         return work_bytes(self.calls, self.cores)
+
+    @property
+    def parameters(self) -> ParameterTable:
+        """The constants of the replaceable operators, as the chosen kernels read them."""
+        return ParameterTable.of(self.calls, self.replaceable)
+
+    def with_replaceable(self, names: Collection[str]) -> Model:
+        """Return the model, in its first form, with these operators replaceable.
+
+        Raises UsageError for an operator that the model does not have, or that has no constants.
+        """
+        operators = [operator.name for operator in self.graph.operators]
+        unknown = next((name for name in names if name not in operators), None)
+        if unknown is not None:
+            raise UsageError(
+                f"--replaceable {unknown}: {self.path.name} has no such operator; "
+                f"it has {', '.join(operators)}"
+            )
+        bare = next((name for name in names if not any(map(table_bytes, self.variants.get(name, ())))), None)
+        if bare is not None:
+            raise UsageError(f"--replaceable {bare}: {bare} has no constants that could be replaced")
+        chosen = tuple(name for name in operators if name in names)
+        return replace(self, replaceable=chosen)._of(self.graph, self.form, self.assignment)
 
     def scratch_bytes(self, call: KernelCall) -> int:
         """Return the scratch of a step by this call, over all cores, in bytes."""
@@ -88,13 +114,19 @@ class Model:
         require_types(self.graph, board, assignment)
         if not assignment.elsewhere:
             return self
+        if self.replaceable:
+            raise UsageError("--replaceable cannot be combined with --assign: one unit reads the parameters")
         if self.graph.states:
             raise UsageError("what a model keeps between runs stays on one unit: leave out --assign")
         graph, assignment = with_transfers(self.graph, board, assignment)
         return self._of(graph, self.form, assignment)
 
     def _of(self, graph: Graph, form: Rewrites, assignment: Assignment) -> Model:
-        variants, functions = kernel_variants(graph, self.isa), partition(graph, assignment)
+        variants = kernel_variants(graph, self.isa, self.replaceable)
+        functions = partition(graph, assignment)
+        lost = next((name for name in self.replaceable if name not in variants), None)
+        if lost is not None:
+            raise UsageError(f"--replaceable {lost}: this form of the model does not have {lost}")
         return replace(
             self,
             graph=graph,
@@ -197,17 +229,22 @@ def load_model(
 
 
 def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
-    """Return the model of a file as the user wants it read; see `load_model`."""
-    return load_model(
+    """Return the model of a file as the user wants it read; see `load_model`.
+
+    Channels stay in a model with replaceable operators: other constants may need them.
+    """
+    model = load_model(
         path,
         options.float_io,
         isa=isa,
-        keep_constant=options.keep_constant,
+        keep_constant=options.keep_constant or bool(options.replaceable),
         choices=InputChoices(dict(options.shapes), dict(options.constants), dict(options.states)),
         stateful=options.stateful,
         rounding=options.rounding,
         hop=options.hop,
     )
+    names = [name.strip() for each in options.replaceable for name in each.split(",")]
+    return model.with_replaceable(names) if names else model
 
 
 def _digest(path: Path, choices: InputChoices) -> str:
@@ -222,8 +259,13 @@ def _first(variants: Mapping[str, tuple[KernelCall, ...]]) -> dict[str, KernelCa
     return {name: calls[0] for name, calls in variants.items()}
 
 
-def kernel_variants(graph: Graph, isa: Isa = Isa.ANY) -> dict[str, tuple[KernelCall, ...]]:
-    """Return the kernel calls of every operator that has a kernel. Raises ModelError with all problems."""
+def kernel_variants(
+    graph: Graph, isa: Isa = Isa.ANY, replaceable: Collection[str] = ()
+) -> dict[str, tuple[KernelCall, ...]]:
+    """Return the kernel calls of every operator that has a kernel. Raises ModelError with all problems.
+
+    A replaceable operator has only those with the smallest constants, which take RAM.
+    """
     calls: dict[str, tuple[KernelCall, ...]] = {}
     problems: list[Problem] = []
     for operator in graph.operators:
@@ -231,7 +273,11 @@ def kernel_variants(graph: Graph, isa: Isa = Isa.ANY) -> dict[str, tuple[KernelC
             continue
         try:
             inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
-            calls[operator.name] = operator.op.kernel(operator, inputs, output).variants(isa)
+            found = operator.op.kernel(operator, inputs, output).variants(isa)
+            if operator.name in replaceable:
+                least = min(map(table_bytes, found))
+                found = tuple(call for call in found if table_bytes(call) == least)
+            calls[operator.name] = found
         except ValueError as error:
             node = operator.onnx_nodes[0] if operator.onnx_nodes else operator.name
             problems.append(Problem(node, operator.op.kind, str(error)))

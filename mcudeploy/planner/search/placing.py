@@ -116,6 +116,7 @@ def placed(
         model.functions,
         kernels=model.kernels,
         leads=tiled.leads,
+        parameters=model.parameters,
     )
     plan = _stalled(plan, model, board, tiled, relocation)
     if tags is not None or relocation is None:

@@ -58,6 +58,8 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
         pointers, words, halves = pointers + 5 + 1, words + 2 + 1, halves + len(waits.pending)
     first = sum(state.initial.nbytes for state in plan.graph.states if state.initial.any())
     arenas = len(plan.layout.arenas)
+    if plan.parameters.size_bytes:  # the record of the table: three pointers, the size, the hash
+        pointers, words = pointers + 3, words + 3 + 3 % (pointer_bytes // WORD_BYTES)
     pointers += 3 * records + 2 * arenas + 4  # an arena's size and a lead are padded to a pointer
     words += 2 * records + 3 + 3 % (pointer_bytes // WORD_BYTES)
     return (
@@ -152,6 +154,7 @@ def missing(
 def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
     """Describe every memory that is too small for its arena, then those that have room for theirs."""
     arenas = plan.layout.arenas
+    board = board.reserving(plan.parameters.size_bytes)
     rooms = {memory.name: board.room(memory) for memory in board.memories}
     short = [name for name, size in arenas.items() if size > rooms[name]]
     if not short:
@@ -169,6 +172,11 @@ def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
         names = ", ".join(barred)
         sentences.append(
             f"Inputs and outputs stay out of {names}, which no DMA reaches; --no-dma-io lets them in."
+        )
+    if plan.parameters.size_bytes:
+        sentences.append(
+            f"Parameters take {plan.parameters.size_bytes:,} bytes of {board.memories[0].name} "
+            "(--replaceable)."
         )
     others = [f"{name} has {arenas.get(name, 0):,} of {rooms[name]:,}" for name in rooms if name not in short]
     return [*sentences, f"Of the other memories {', '.join(others)}."] if others else sentences

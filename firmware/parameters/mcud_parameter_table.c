@@ -1,0 +1,191 @@
+#include "mcud_parameter_table.h"
+
+#include <string.h>
+
+enum {
+    VERSION_AT = 4,
+    HASH_AT = 8,
+    BYTES_AT = 16,
+    SEQUENCE_AT = 20,
+    CRC_AT = 28,
+    CHUNK_BYTES = 64 /* of a read whose bytes only the CRC needs: on the stack */
+};
+
+static const uint8_t magic[4] = {'M', 'C', 'U', 'P'};
+
+/* A slot's blob, or why it has none. */
+typedef struct {
+    uint32_t status;
+    uint32_t sequence;
+    uint32_t crc;
+} slot_content;
+
+static uint32_t get_field(const uint8_t *from)
+{
+    return (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
+}
+
+static void put_field(uint8_t *to, uint32_t value)
+{
+    for (uint32_t i = 0; i < 4u; i++) {
+        to[i] = (uint8_t)(value >> (8u * i));
+    }
+}
+
+/* Four bits at a time: a table of 64 bytes. */
+uint32_t mcud_parameters_crc(uint32_t crc, const void *bytes, uint32_t count)
+{
+    static const uint32_t table[16] = {
+        0x00000000u, 0x1DB71064u, 0x3B6E20C8u, 0x26D930ACu, 0x76DC4190u, 0x6B6B51F4u, 0x4DB26158u, 0x5005713Cu,
+        0xEDB88320u, 0xF00F9344u, 0xD6D6A3E8u, 0xCB61B38Cu, 0x9B64C2B0u, 0x86D3D2D4u, 0xA00AE278u, 0xBDBDF21Cu,
+    };
+    const uint8_t *from = bytes;
+    crc = ~crc;
+    for (uint32_t i = 0; i < count; i++) {
+        crc ^= from[i];
+        crc = table[crc & 15u] ^ crc >> 4;
+        crc = table[crc & 15u] ^ crc >> 4;
+    }
+    return ~crc;
+}
+
+void mcud_parameters_reset(const mcud_parameter_table *table)
+{
+    memcpy(table->values, table->initial, table->bytes);
+    *table->begun = 1;
+}
+
+void mcud_parameters_begin(const mcud_parameter_table *table)
+{
+    if (*table->begun == 0u) {
+        mcud_parameters_reset(table);
+    }
+}
+
+uint32_t mcud_parameters_check(const mcud_parameter_table *table, const uint8_t *header)
+{
+    if (memcmp(header, magic, sizeof magic) != 0) {
+        return MCUD_PARAMETERS_ABSENT;
+    }
+    if (get_field(header + VERSION_AT) != MCUD_PARAMETERS_VERSION) {
+        return MCUD_PARAMETERS_LAYOUT;
+    }
+    if (memcmp(header + HASH_AT, table->hash, sizeof table->hash) != 0 || get_field(header + BYTES_AT) != table->bytes) {
+        return MCUD_PARAMETERS_FOREIGN;
+    }
+    return MCUD_PARAMETERS_OK;
+}
+
+void mcud_parameters_header(const mcud_parameter_table *table, uint32_t sequence, uint8_t *header)
+{
+    memset(header, 0, MCUD_PARAMETERS_HEADER_BYTES);
+    memcpy(header, magic, sizeof magic);
+    put_field(header + VERSION_AT, MCUD_PARAMETERS_VERSION);
+    memcpy(header + HASH_AT, table->hash, sizeof table->hash);
+    put_field(header + BYTES_AT, table->bytes);
+    put_field(header + SEQUENCE_AT, sequence);
+    const uint32_t crc = mcud_parameters_crc(0, header, CRC_AT);
+    put_field(header + CRC_AT, mcud_parameters_crc(crc, table->values, table->bytes));
+}
+
+uint32_t mcud_parameters_stated_crc(const uint8_t *header)
+{
+    return get_field(header + CRC_AT);
+}
+
+/* The header and the CRC of a slot. The values stay where they are. */
+static slot_content examine(const mcud_parameter_table *table, const mcud_parameter_storage *storage, uint32_t slot)
+{
+    uint8_t header[MCUD_PARAMETERS_HEADER_BYTES];
+    slot_content found = {MCUD_PARAMETERS_STORAGE, 0, 0};
+    if (storage->read(storage->user, slot, 0, header, sizeof header) != 0u) {
+        return found;
+    }
+    found.status = mcud_parameters_check(table, header);
+    if (found.status != MCUD_PARAMETERS_OK) {
+        return found;
+    }
+    found.sequence = get_field(header + SEQUENCE_AT);
+    found.crc = mcud_parameters_crc(0, header, CRC_AT);
+    uint32_t crc = found.crc;
+    for (uint32_t done = 0; done < table->bytes; done += CHUNK_BYTES) {
+        uint8_t chunk[CHUNK_BYTES];
+        const uint32_t left = table->bytes - done;
+        const uint32_t count = left < CHUNK_BYTES ? left : CHUNK_BYTES;
+        if (storage->read(storage->user, slot, MCUD_PARAMETERS_HEADER_BYTES + done, chunk, count) != 0u) {
+            found.status = MCUD_PARAMETERS_STORAGE;
+            return found;
+        }
+        crc = mcud_parameters_crc(crc, chunk, count);
+    }
+    if (crc != mcud_parameters_stated_crc(header)) {
+        found.status = MCUD_PARAMETERS_CORRUPT;
+    }
+    found.crc = crc;
+    return found;
+}
+
+/* Sequence numbers wrap: the later one is less than half of their range ahead. */
+static int is_later(uint32_t sequence, uint32_t other)
+{
+    return sequence - other - 1u < 0x7FFFFFFFu;
+}
+
+/* The number of the newest intact slot, or MCUD_PARAMETERS_SLOTS. */
+static uint32_t newest(const mcud_parameter_table *table, const mcud_parameter_storage *storage, slot_content *slots)
+{
+    uint32_t found = MCUD_PARAMETERS_SLOTS;
+    for (uint32_t slot = 0; slot < MCUD_PARAMETERS_SLOTS; slot++) {
+        slots[slot] = examine(table, storage, slot);
+        if (slots[slot].status == MCUD_PARAMETERS_OK
+            && (found == MCUD_PARAMETERS_SLOTS || is_later(slots[slot].sequence, slots[found].sequence))) {
+            found = slot;
+        }
+    }
+    return found;
+}
+
+uint32_t mcud_parameters_load(const mcud_parameter_table *table, const mcud_parameter_storage *storage)
+{
+    slot_content slots[MCUD_PARAMETERS_SLOTS];
+    uint8_t header[MCUD_PARAMETERS_HEADER_BYTES];
+    const uint32_t slot = newest(table, storage, slots);
+    if (slot == MCUD_PARAMETERS_SLOTS) {
+        return slots[0].status > slots[1].status ? slots[0].status : slots[1].status;
+    }
+    if (storage->read(storage->user, slot, 0, header, sizeof header) != 0u) {
+        return MCUD_PARAMETERS_STORAGE;
+    }
+    /* The CRC was right a moment ago. Storage that now fails, or has other bytes, must not leave a mixture. */
+    const uint32_t failed =
+        storage->read(storage->user, slot, MCUD_PARAMETERS_HEADER_BYTES, table->values, table->bytes);
+    const uint32_t crc = mcud_parameters_crc(mcud_parameters_crc(0, header, CRC_AT), table->values, table->bytes);
+    if (failed != 0u || crc != slots[slot].crc) {
+        mcud_parameters_reset(table);
+        return MCUD_PARAMETERS_UNSTABLE;
+    }
+    *table->begun = 1;
+    return MCUD_PARAMETERS_OK;
+}
+
+/* The header is written last: until then the slot has none, and the other slot holds. */
+uint32_t mcud_parameters_save(const mcud_parameter_table *table, const mcud_parameter_storage *storage)
+{
+    slot_content slots[MCUD_PARAMETERS_SLOTS];
+    uint8_t header[MCUD_PARAMETERS_HEADER_BYTES];
+    mcud_parameters_begin(table);
+    const uint32_t old = newest(table, storage, slots);
+    const uint32_t slot = old == 0u ? 1u : 0u;
+    const uint32_t sequence = old == MCUD_PARAMETERS_SLOTS ? 1u : slots[old].sequence + 1u;
+    mcud_parameters_header(table, sequence, header);
+    if (storage->erase != 0 && storage->erase(storage->user, slot) != 0u) {
+        return MCUD_PARAMETERS_STORAGE;
+    }
+    if (storage->write(storage->user, slot, MCUD_PARAMETERS_HEADER_BYTES, table->values, table->bytes) != 0u
+        || storage->write(storage->user, slot, 0, header, sizeof header) != 0u) {
+        return MCUD_PARAMETERS_STORAGE;
+    }
+    const slot_content written = examine(table, storage, slot);
+    const int same = written.status == MCUD_PARAMETERS_OK && written.crc == mcud_parameters_stated_crc(header);
+    return same ? MCUD_PARAMETERS_OK : MCUD_PARAMETERS_STORAGE;
+}

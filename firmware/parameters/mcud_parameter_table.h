@@ -1,0 +1,39 @@
+/* The parameters of one model, saved and loaded whole or not at all: what the generated functions call. */
+#ifndef MCUD_PARAMETER_TABLE_H
+#define MCUD_PARAMETER_TABLE_H
+
+#include "mcud_parameters.h"
+
+typedef struct {
+    void *values;        /* in RAM, where kernels read them */
+    const void *initial; /* in flash */
+    uint8_t *begun;      /* 0 until the values are set for the first time */
+    uint32_t bytes;      /* a multiple of MCUD_PARAMETERS_GRAIN */
+    uint8_t hash[8];
+} mcud_parameter_table;
+
+/* Sets the initial values, unless the values have been set before. */
+void mcud_parameters_begin(const mcud_parameter_table *table);
+
+/* Sets the initial values. */
+void mcud_parameters_reset(const mcud_parameter_table *table);
+
+/* Writes the values to the slot that does not hold the newest blob, and reads them back. */
+uint32_t mcud_parameters_save(const mcud_parameter_table *table, const mcud_parameter_storage *storage);
+
+/* Sets the values to those of the newest intact blob. */
+uint32_t mcud_parameters_load(const mcud_parameter_table *table, const mcud_parameter_storage *storage);
+
+/* Checks a header without the CRC: MCUD_PARAMETERS_OK if it is one of a blob for this table. */
+uint32_t mcud_parameters_check(const mcud_parameter_table *table, const uint8_t *header);
+
+/* Continues a CRC-32, which begins with 0, over further bytes. */
+uint32_t mcud_parameters_crc(uint32_t crc, const void *bytes, uint32_t count);
+
+/* The header of a blob of the present values. */
+void mcud_parameters_header(const mcud_parameter_table *table, uint32_t sequence, uint8_t *header);
+
+/* The CRC of a header, as its last field states it. */
+uint32_t mcud_parameters_stated_crc(const uint8_t *header);
+
+#endif

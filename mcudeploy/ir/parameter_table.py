@@ -1,0 +1,82 @@
+"""Model parameters: constants of replaceable operators, as kernels read them, in one table in RAM."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcudeploy.ir.opdef import ConstantArray, KernelCall
+
+PARAMETER_ALIGNMENT = 4
+"""Bytes that the offset of every parameter is a multiple of."""
+TABLE_GRAIN_BYTES = 32
+"""The table's size is a multiple of this: MCUD_PARAMETERS_GRAIN of mcud_parameters.h."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameter:
+    """An array of a replaceable operator: `name` in the record of its kernel, `offset` bytes into the table.
+
+    `values` are the initial ones.
+    """
+
+    operator: str
+    name: str
+    offset: int
+    values: ConstantArray
+
+    @property
+    def end(self) -> int:
+        """The offset of the first byte after it."""
+        return self.offset + self.values.nbytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParameterTable:
+    """All parameters of a model, in the order of offsets. The application replaces all of them together."""
+
+    parameters: tuple[Parameter, ...] = ()
+
+    @classmethod
+    def of(cls, calls: Mapping[str, KernelCall], replaceable: Collection[str]) -> ParameterTable:
+        """Return the table of these operators, which run these calls."""
+        offset, parameters = 0, []
+        for operator, call in calls.items():
+            if operator not in replaceable:
+                continue
+            for name, array in _arrays(call):
+                parameters.append(Parameter(operator, name, offset, array))
+                offset = _aligned(parameters[-1].end, PARAMETER_ALIGNMENT)
+        return cls(tuple(parameters))
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the table; 0 if no operator is replaceable."""
+        return _aligned(self.parameters[-1].end, TABLE_GRAIN_BYTES) if self.parameters else 0
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """Names of the replaceable operators, in order."""
+        return tuple(dict.fromkeys(it.operator for it in self.parameters))
+
+    def content(self) -> bytes:
+        """Return the initial bytes of the table."""
+        content = bytearray(self.size_bytes)
+        for it in self.parameters:
+            content[it.offset : it.end] = it.values.tobytes()
+        return bytes(content)
+
+
+def table_bytes(call: KernelCall) -> int:
+    """Return the bytes that a call's arrays take in a table."""
+    return sum(_aligned(array.nbytes, PARAMETER_ALIGNMENT) for _, array in _arrays(call))
+
+
+def _arrays(call: KernelCall) -> Iterator[tuple[str, ConstantArray]]:
+    return ((name, value) for name, value in call.params.items() if isinstance(value, np.ndarray))
+
+
+def _aligned(size: int, grain: int) -> int:
+    return -(-size // grain) * grain
