@@ -9,6 +9,9 @@
 #if MCUD_CHAIN
 #include "chain_requests.h"
 #endif
+#if MCUD_PARAMETERS
+#include "parameter_requests.h"
+#endif
 
 /* A reply: its type and the length of its data, which stand in the frame. */
 typedef struct {
@@ -234,10 +237,25 @@ static reply chain(mcud_frame *frame)
 #endif
 }
 
-/* Data bytes of each request, 0xFF where there is no such request; WRITE and PUT have these or more. */
+#if MCUD_PARAMETERS
+/* A part of a blob is written once: its reply is kept. */
+static reply parameters(mcud_frame *frame)
+{
+    uint32_t length = 0;
+    const bool keep = frame->bytes[0] == REQUEST_PUSH;
+    const uint8_t code = parameter_request(frame, &length);
+    return code == 0 ? ok(frame, length, keep) : error(frame, code);
+}
+#endif
+
+/* Data bytes of each request, 0xFF where there is no such request; WRITE, PUT and PUSH have these or more. */
 static uint32_t length_of(uint8_t type)
 {
+#if MCUD_PARAMETERS
+    static const uint8_t lengths[] = {0xFF, 4, 5, 7, 8, 5, 0, 17, 4, 10, 8, 4, 6, 0, 0, 0, 0, 6, 4, 0};
+#else
     static const uint8_t lengths[] = {0xFF, 4, 5, 7, 8, 5, 0, 17, 4, 10, 8, 4, 6, 0, 0, 0};
+#endif
     return type < sizeof lengths ? lengths[type] : 0xFF;
 }
 
@@ -249,9 +267,14 @@ static reply execute(mcud_link *link)
     if (needed == 0xFF) {
         return error(frame, ERROR_TYPE);
     }
-    if (frame->length < needed || (frame->length > needed && type != REQUEST_WRITE && type != REQUEST_PUT)) {
+    if (frame->length < needed || (frame->length > needed && type != REQUEST_WRITE && type != REQUEST_PUT && type != REQUEST_PUSH)) {
         return error(frame, ERROR_LENGTH);
     }
+#if MCUD_PARAMETERS
+    if (parameters_are_mixed() && (type == REQUEST_RUN || type == REQUEST_TIME)) {
+        return error(frame, ERROR_NOT_NOW);
+    }
+#endif
 #if MCUD_CHAIN
     if (chain_refuses(type)) {
         return error(frame, ERROR_NOT_NOW);
@@ -279,6 +302,13 @@ static reply execute(mcud_link *link)
     case REQUEST_RESET:
         mcud_deployed_reset();
         return ok(frame, 0, false);
+#if MCUD_PARAMETERS
+    case REQUEST_PARAMETERS:
+    case REQUEST_PULL:
+    case REQUEST_PUSH:
+    case REQUEST_RESTORE:
+        return parameters(frame);
+#endif
     default:
         return chain(frame);
     }

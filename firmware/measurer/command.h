@@ -19,7 +19,11 @@ enum {
     REQUEST_TAKE,
     REQUEST_NEXT,
     REQUEST_STATE,
-    REQUEST_RESET, /* any board again */
+    REQUEST_RESET,      /* any board again */
+    REQUEST_PARAMETERS, /* this one and the following: programs with parameters only */
+    REQUEST_PULL,
+    REQUEST_PUSH,
+    REQUEST_RESTORE,
     REPLY = 0x80, /* added to the type of the request */
     REPLY_BUSY = 0xFE,
     REPLY_ERROR = 0xFF
@@ -33,7 +37,9 @@ enum {
     ERROR_RANGE,              /* outside the arena, the schedule or the operator's rows */
     ERROR_KERNEL,             /* the operator's kernel is not one that is linked in */
     ERROR_UNSUPPORTED,        /* this build cannot do that */
-    ERROR_NOT_NOW             /* the board computes, or the payload is not there */
+    ERROR_NOT_NOW,            /* the board computes, or the payload or all parameters are not there */
+    ERROR_FOREIGN,            /* the parameters are those of another model */
+    ERROR_CORRUPT             /* the CRC of the parameters is wrong: the initial ones are set */
 };
 
 enum { KEPT_BYTES = 1 + 4 * MCUD_TIME_STEPS };

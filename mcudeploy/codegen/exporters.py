@@ -10,7 +10,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.codegen.ctext import comment_text
 from mcudeploy.codegen.folder import Content
 from mcudeploy.codegen.kernelfiles import ON_UNIT
-from mcudeploy.codegen.library import c_files, finished
+from mcudeploy.codegen.library import c_files, finished, layout_files
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import LibraryModel, render, render_readme
 from mcudeploy.codegen.wake_word import (
@@ -155,6 +155,10 @@ def export_files(
             "a crate owns its arenas: safe Rust could not keep two users of one apart; leave out --arena, or "
             "--for rust"
         )
+    if kind in ("rust", "esphome") and any(member.program.parameters for member in members):
+        raise UsageError(
+            f"--for {kind} has no functions for parameters: leave out --replaceable, or --for {kind}"
+        )
     if (kind == "esphome") != (wake_word is not None):
         raise UsageError("a library for esphome needs the manifest of a wake word, others have none")
     layout = _LAYOUTS[kind]
@@ -179,6 +183,7 @@ def export_files(
         found = {path: _hidden_from_cpp(path, content, members) for path, content in found.items()}
         found |= {f"{folders['src']}/{file}": text for file, text in detector_files().items()}
         values |= {"word": wake_word, "rows": _rows(members, wake_word), "pause": PAUSE_ROWS}
+    found |= layout_files(members)
     found["README.md"] = render_readme(name, members, kind, toolchain=values["toolchain"])
     if values["toolchain"]:
         files[f"cmake/{board.name}.cmake"] = "toolchain.cmake"

@@ -12,6 +12,7 @@ from mcudeploy.codegen.licences import licence_text, licensed
 from mcudeploy.codegen.render import LibraryModel, render_arena, render_model, render_package, render_selftest
 from mcudeploy.codegen.sbom import SBOM_NAME, bill_of_materials
 from mcudeploy.common.errors import UsageError
+from mcudeploy.planner.parameter_layout import LAYOUT_SUFFIX
 
 _TAPE = ("mcud.h", "mcud_compiler.h", "mcud_config.h")
 _INTERFACES = {
@@ -54,12 +55,21 @@ def with_sbom(files: Mapping[str, Content], members: Sequence[LibraryModel], nam
 
 def library_files(members: Sequence[LibraryModel], name: str) -> dict[str, Content]:
     """Return the sources by path, and the files around them. Raises what `c_files` raises."""
-    return finished(c_files(members) | render_package(name, members))
+    return finished(c_files(members) | render_package(name, members) | layout_files(members))
 
 
 def finished(files: Mapping[str, Content]) -> dict[str, Content]:
     """Return the files of a library with their licences."""
     return licensed(files) | {"LICENSE": licence_text()}
+
+
+def layout_files(members: Sequence[LibraryModel]) -> dict[str, Content]:
+    """Return the files that state the parameters of the models, for `parameters make`."""
+    return {
+        f"{member.program.prefix}{LAYOUT_SUFFIX}": member.parameter_layout
+        for member in members
+        if member.parameter_layout is not None
+    }
 
 
 def c_files(members: Sequence[LibraryModel]) -> dict[str, Content]:

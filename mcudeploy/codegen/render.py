@@ -28,12 +28,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LibraryModel:
-    """One model of a library."""
+    """One model of a library. `parameter_layout`: the file that states its parameters, if it has any."""
 
     program: Program
     plan: Plan
     source: Source
     selftest: SelfTest | None = None
+    parameter_layout: str | None = None
 
 
 @cache

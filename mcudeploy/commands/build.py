@@ -13,7 +13,7 @@ from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.exporters import Kind, export_files
 from mcudeploy.codegen.folder import require_no_links, require_ours, write_folder
 from mcudeploy.codegen.library import with_sbom, write_library
-from mcudeploy.codegen.program import CallBounds
+from mcudeploy.codegen.program import CallBounds, Program
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest
 from mcudeploy.codegen.wake_word import WakeWord
@@ -27,6 +27,7 @@ from mcudeploy.execution.bounds.bounding import bounds_of
 from mcudeploy.execution.bounds.twin import require_twin
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import Built, BuiltModel, Initialised
+from mcudeploy.planner.parameter_layout import layout_text
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
 from mcudeploy.report.bounds_report import bounds_page, bounds_report
@@ -97,10 +98,7 @@ def build_models(
     programs = with_arenas([each.program for each in built], arena, name)
     if several:
         require_room(shares, options.limited(board), arena)
-    members = [
-        LibraryModel(program, each.made.plan, each.made.source, each.selftest)
-        for program, each in zip(programs, built, strict=True)
-    ]
+    members = [_member(each, program, options) for program, each in zip(programs, built, strict=True)]
     elves = [each.firmware.elf for each in built if each.firmware is not None and not bare]
     pages = dict(_bounds_page(each) for each in built if each.bounds is not None)
     read = [*paths, *filter(None, [options.plan_file])]
@@ -166,7 +164,7 @@ def init_project(
         require_ours(library, {})
         require_ours(directory, {})
     built = _built(path, board, options, Checks(verify=True, bare=True), progress)
-    member = LibraryModel(built.program, built.made.plan, built.made.source, built.selftest)
+    member = _member(built, built.program, options)
     model = name + path.suffix.lower()
     files = starter_files(member, name, board, model, emulate=emulate)
     files[f"model/{model}"] = path.read_bytes()
@@ -174,6 +172,13 @@ def init_project(
     written = write_folder(library, exported, read=[path], force=force)
     written = [*written, *write_folder(directory, files, read=[path], force=force)]
     return Initialised(board, f"model/{model}", written, directory)
+
+
+def _member(built: BuiltModel, program: Program, options: Options) -> LibraryModel:
+    """Return a model of a library, with its program as the library has it."""
+    made = built.made
+    layout = layout_text(made.plan, made.model, options) if made.model.replaceable else None
+    return LibraryModel(program, made.plan, made.source, built.selftest, layout)
 
 
 def _require_names(paths: Sequence[Path], options: Options) -> None:
@@ -185,9 +190,11 @@ def _require_names(paths: Sequence[Path], options: Options) -> None:
         or options.shapes
         or options.constants
         or options.states
+        or options.replaceable
     ):
         raise UsageError(
-            "--name, --plan, --shape, --bind and --state are for one model: build several without them"
+            "--name, --plan, --shape, --bind, --state and --replaceable are for one model: build several "
+            "without them"
         )
     names = [model_name(None, path.stem) for path in paths]
     twice = next((name for index, name in enumerate(names) if name in names[:index]), None)

@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mcudeploy.common.text import count_text
+from mcudeploy.ir.parameter_blob import ParameterBlob
 
 MIN_DATA_BYTES = 128
 _VERSIONED = 5
 """Bytes of a HELLO reply up to its version, the same in every version of the protocol."""
 _HELLO = struct.Struct("<IBBBBIIIIIHBB")
 _ARENA = struct.Struct("<QI")
+_PARAMETER_SIZE_AT = 16
 _U32 = 2**32 - 1
 _STEPS = 2**24
 _KERNELS = 4096
@@ -171,6 +173,20 @@ def kernel_addresses(data: bytes, info: DeviceInfo, left: int) -> tuple[int, ...
         raise FieldError("length", count_text(len(data), "byte"), f"8 for each of 1 to {most} kernels")
     addresses = struct.unpack(f"<{len(data) // 8}Q", data)
     return tuple(within("address", address, 1, 256**info.pointer_bytes - 1) for address in addresses)
+
+
+def parameter_bytes(header: bytes) -> int:
+    """Return the size of the values that a PARAMETERS reply, the header of a blob, states."""
+    (size,) = struct.unpack_from("<I", header, _PARAMETER_SIZE_AT)
+    return within("bytes of the values", size, 1, 2**31)
+
+
+def parameters_in(data: bytes) -> ParameterBlob:
+    """Parse the header of a PARAMETERS reply and the values of PULL replies."""
+    try:
+        return ParameterBlob.of(data)
+    except ValueError as error:
+        raise FieldError("parameters", error, "an intact blob") from None
 
 
 def _flag(field: str, value: int) -> bool:

@@ -26,6 +26,10 @@ class Request(IntEnum):
     NEXT = 13
     STATE = 14
     RESET = 15
+    PARAMETERS = 16
+    PULL = 17
+    PUSH = 18
+    RESTORE = 19
 
 
 CHANGING = frozenset(
@@ -38,9 +42,13 @@ CHANGING = frozenset(
         Request.START,
         Request.PUT,
         Request.RESET,
+        Request.PUSH,
+        Request.RESTORE,
     }
 )
-UNSYNCHRONISED, SEQUENCE = 1, 2
+UNSYNCHRONISED, SEQUENCE, UNKNOWN = 1, 2, 3
+OF_PARAMETERS = frozenset({Request.PARAMETERS, Request.PULL, Request.PUSH, Request.RESTORE})
+"""Requests that only programs with parameters know."""
 REASONS = {
     1: "was reset in the middle of the session (brown-out, watchdog, crash, or its reset button). Run again.",
     2: "is talking to another program too: its sequence numbers do not match. Close the other one.",
@@ -50,5 +58,8 @@ REASONS = {
     6: "refuses it: the kernel is not linked into this firmware.",
     7: "cannot do it: only a host build with the address sanitizer guards memory, only a board of a chain "
     "takes payloads.",
-    8: "cannot do it now: it computes, or the payload is not there.",
+    8: "cannot do it now: it computes, or the payload or a part of the parameters is not there.",
+    9: "refuses it: the parameters are those of another model. Make them for this program: "
+    "`mcudeploy parameters make`.",
+    10: "refuses it: the parameters arrived with a wrong CRC. The initial ones are set.",
 }

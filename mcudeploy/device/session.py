@@ -22,6 +22,8 @@ from mcudeploy.device.replies import (
     Ticks,
     device_info,
     kernel_addresses,
+    parameter_bytes,
+    parameters_in,
     require_version,
     stack_of,
     step_ticks,
@@ -31,17 +33,22 @@ from mcudeploy.device.requests import (
     BUSY,
     CHANGING,
     ERROR,
+    OF_PARAMETERS,
     REASONS,
     REPLY,
     SEQUENCE,
+    UNKNOWN,
     UNSYNCHRONISED,
     Request,
 )
 from mcudeploy.device.transport import Transport, open_transport
+from mcudeploy.ir.parameter_blob import HEADER_BYTES, ParameterBlob
 
 VERSION = 1
 _RANGE = struct.Struct("<BIH")
 _WRITE = struct.Struct("<BI")
+_PULL = struct.Struct("<IH")
+_PUSH = struct.Struct("<I")
 _CALL = struct.Struct("<BIIII")
 _SLOWEST_BYTES_PER_S = 500
 """A transfer of many requests fails below this rate, on a line that is faster."""
@@ -183,6 +190,35 @@ class Session:
         """Reset the program's states to their first values."""
         self._request(Request.RESET, b"", reply_bytes=0)
 
+    def pull_parameters(self, advance: Advance | None = None) -> ParameterBlob:
+        """Return the present parameters of the program."""
+        header = self._request(Request.PARAMETERS, b"", reply_bytes=HEADER_BYTES)
+        count = self.parsed(Request.PARAMETERS, parameter_bytes, header)
+        size, since, values = self.info.max_data_bytes, time.monotonic(), bytearray()
+        while len(values) < count:
+            self._require_rate(Request.PULL, since, len(values))
+            part = min(size, count - len(values))
+            values += self._request(Request.PULL, _PULL.pack(len(values), part), reply_bytes=part)
+            if advance is not None:
+                advance(len(values), count)
+        return self.parsed(Request.PULL, parameters_in, header + values)
+
+    def push_parameters(self, blob: ParameterBlob, advance: Advance | None = None) -> None:
+        """Replace the parameters of the program, whole: the device refuses those of another model."""
+        content = blob.to_bytes()
+        size, since = self.info.max_data_bytes - _PUSH.size, time.monotonic()
+        self._request(Request.PUSH, _PUSH.pack(0) + content[:HEADER_BYTES], reply_bytes=0)
+        for start in range(HEADER_BYTES, len(content), size):
+            self._require_rate(Request.PUSH, since, start)
+            part = content[start : start + size]
+            self._request(Request.PUSH, _PUSH.pack(start) + part, reply_bytes=0)
+            if advance is not None:
+                advance(start + len(part), len(content))
+
+    def restore_parameters(self) -> None:
+        """Set the initial parameters of the program."""
+        self._request(Request.RESTORE, b"", reply_bytes=0)
+
     def stack(self) -> StackReport:
         """Return the stack depth of the last `run`."""
         data = self._request(Request.STACK, b"", reply_bytes=8)
@@ -305,6 +341,11 @@ class Session:
         code = data[0] if data else 0
         if code in (UNSYNCHRONISED, SEQUENCE):
             self._info = None
+        if code == UNKNOWN and kind in OF_PARAMETERS:
+            return ProtocolError(
+                f"the program on {self._line.name} has no parameters that could be replaced: build it with "
+                "--replaceable"
+            )
         what = "the board" if code == UNSYNCHRONISED else f"{kind.name}: the board"
         return ProtocolError(f"{what} on {self._line.name} {REASONS.get(code, f'answers error {code}.')}")
 

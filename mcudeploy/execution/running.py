@@ -237,6 +237,8 @@ def observe(
             f"{CORE_STACK_BYTES:,} B: plan with --parallel 1"
         )
     storage = Storage.of(made.plan)
+    if made.plan.parameters.size_bytes:
+        device.session.restore_parameters()
     if target.guards:
         arm(device, made.program)
     outputs, ticks = [], []

@@ -1,4 +1,4 @@
-"""What two models must have in common so that one can take the parameters of the other."""
+"""Facts of operators that two models must share, so that one can take the parameters of the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HASH_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class OperatorFacts:
-    """What a table requires of an operator: two models with equal facts of all operators can exchange tables.
+    """Requirements of a table on an operator: models with equal facts of all operators can exchange tables.
 
     `kernel`: the variant. `scalars`: its other parameters. `arrays`: the type and the number of elements of
     each parameter, or the digest of constants that are not replaceable. `tensors`: inputs and output.

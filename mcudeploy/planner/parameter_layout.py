@@ -1,0 +1,216 @@
+"""The file beside a library that states its parameters: what another model needs to take its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+from pydantic import Field, ValidationError
+
+from mcudeploy.common.errors import ConfigError, ModelError
+from mcudeploy.common.files import read_limited
+from mcudeploy.frontend.onnx.input_choices import InputChoices
+from mcudeploy.ir.graph import KeptRows
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.operator_facts import OperatorFacts, facts_hash, operator_facts
+from mcudeploy.ir.parameter_blob import ParameterBlob
+from mcudeploy.ir.plan import Plan, Rewrites
+from mcudeploy.ops.requantize import Rounding
+from mcudeploy.planner.lanefile import FileModel, Offset, Rows
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.plan_options import Options
+
+_MOST_BYTES = 2**24
+LAYOUT_SUFFIX = "_parameters.json"
+"""The end of the name of the file, after the prefix of the model."""
+_RETRAIN = "Only weights and biases of the replaceable operators may change"
+
+
+class _ReadingChoices(FileModel):
+    """How the model is read: the fields of `Options` that decide it."""
+
+    float_io: bool
+    shapes: dict[str, list[int]]
+    constants: dict[str, float]
+    states: dict[str, str]
+    stateful: bool
+    rounding: Rounding | None
+    hop: int | None
+    keeping: dict[str, KeptRows]
+
+
+class _StoredFacts(FileModel):
+    kernel: str
+    scalars: dict[str, str]
+    arrays: dict[str, str]
+    tensors: list[str]
+
+
+ElementType = Literal["int8", "int16", "int32", "float32", "uint16", "uint32"]
+
+
+class LaidOutParameter(FileModel):
+    """A parameter: the element type (a numpy name), the number of elements, and the offset in bytes."""
+
+    operator: str
+    name: str
+    type: ElementType
+    count: Rows
+    offset: Offset
+
+
+class ParameterLayout(FileModel):
+    """The parameters of a library, and all that a model must have in common with the library's model."""
+
+    format: Literal[1]
+    model: str
+    isa: Isa
+    reading: _ReadingChoices
+    streamed: bool
+    accumulating: bool
+    hash: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+    size_bytes: Rows
+    parameters: list[LaidOutParameter]
+    operators: dict[str, _StoredFacts]
+
+    @property
+    def replaceable(self) -> tuple[str, ...]:
+        """Names of the replaceable operators, in order."""
+        return tuple(dict.fromkeys(it.operator for it in self.parameters))
+
+
+def layout_text(plan: Plan, model: Model, options: Options) -> str:
+    """Return the file of a model's parameters: the same text for the same plan."""
+    facts = operator_facts(plan.graph, model.calls, model.replaceable)
+    hop = plan.graph.hop
+    layout = ParameterLayout(
+        format=1,
+        model=model.path.name,
+        isa=model.isa,
+        reading=_ReadingChoices(
+            float_io=options.float_io,
+            shapes={name: list(shape) for name, shape in options.shapes},
+            constants=dict(options.constants),
+            states=dict(options.states),
+            stateful=options.stateful,
+            rounding=options.rounding,
+            hop=options.hop,
+            keeping={} if hop is None else dict(hop.keeping),
+        ),
+        streamed=plan.form.streamed,
+        accumulating=plan.form.accumulating,
+        hash=facts_hash(facts).hex(),
+        size_bytes=plan.parameters.size_bytes,
+        parameters=[
+            LaidOutParameter(
+                operator=it.operator,
+                name=it.name,
+                type=cast("ElementType", it.values.dtype.name),
+                count=it.values.size,
+                offset=it.offset,
+            )
+            for it in plan.parameters.parameters
+        ],
+        operators={name: _StoredFacts(**{**asdict(it), "tensors": list(it.tensors)}) for name, it in facts.items()},
+    )
+    return layout.model_dump_json(indent=1) + "\n"
+
+
+def read_layout(path: Path) -> ParameterLayout:
+    """Read the file of a library's parameters: the file itself, or the folder of a library of one model.
+
+    Raises ConfigError for a folder without one, and for another file.
+    """
+    if path.is_dir():
+        found = sorted(path.glob(f"*{LAYOUT_SUFFIX}"))
+        if len(found) != 1:
+            some = ", ".join(it.name for it in found)
+            reason = f"has several models: name one of {some}" if found else "has no replaceable operators"
+            raise ConfigError(f"the library in {path} {reason}")
+        path = found[0]
+    try:
+        return ParameterLayout.model_validate_json(read_limited(path, _MOST_BYTES))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        text = " ".join(f"{place}: {first['msg']}".split())
+        raise ConfigError(f"{path} does not state the parameters of a library: {text}") from error
+
+
+def parameters_of(path: Path, layout: ParameterLayout) -> ParameterBlob:
+    """Return the parameters of another model file for a library.
+
+    Raises ModelError for a model that differs in more than these parameters: it names the first difference.
+    """
+    try:
+        model = _like(path, layout)
+    except ValueError as error:
+        raise ModelError(f"{path.name} cannot replace {layout.model}: {error}. {_RETRAIN}") from error
+    facts = operator_facts(model.graph, model.calls, model.replaceable)
+    fault = next(_differences(layout.operators, facts, layout.replaceable), None)
+    if fault is not None:
+        raise ModelError(f"{path.name} cannot replace {layout.model}: {fault}")
+    return ParameterBlob(facts_hash(facts), model.parameters.content())
+
+
+def _like(path: Path, layout: ParameterLayout) -> Model:
+    """Return the model of a file, read as that of the library, in its form and with its kernels."""
+    reading = layout.reading
+    shapes = {name: tuple(shape) for name, shape in reading.shapes.items()}
+    model = load_model(
+        path,
+        reading.float_io,
+        isa=layout.isa,
+        keep_constant=True,
+        choices=InputChoices(shapes, reading.constants, reading.states),
+        stateful=reading.stateful,
+        rounding=reading.rounding,
+        hop=reading.hop,
+    )
+    if model.window is not None:
+        model = model.keeping(reading.keeping)
+    names = [operator.name for operator in model.graph.operators]
+    lost = next((name for name in layout.replaceable if name not in names), None)
+    if lost is not None:
+        raise ValueError(f"it has no operator {lost}")
+    model = model.with_replaceable(layout.replaceable).in_form(Rewrites(layout.streamed, layout.accumulating))
+    return model.with_kernels({name: it.kernel for name, it in layout.operators.items() if it.kernel})
+
+
+def _differences(
+    wanted: Mapping[str, _StoredFacts], found: Mapping[str, OperatorFacts], replaceable: tuple[str, ...]
+) -> Iterator[str]:
+    """Yield how the operators of a model differ from those of a library."""
+    if list(wanted) != list(found):
+        other = next((name for name in (*wanted, *found) if name not in wanted or name not in found), None)
+        yield "its operators are in another order" if other is None else f"only one of them has {other}"
+        return
+    for name, library in wanted.items():
+        own = found[name]
+        for theirs, its in zip(library.tensors, own.tensors, strict=False):
+            if theirs != its:
+                yield f"{name} has the tensor {its}, in the library {theirs}: activations must not change"
+        for key, value in library.scalars.items():
+            if own.scalars.get(key) != value:
+                yield (
+                    f"{name} needs {key} = {own.scalars.get(key)}, the library has {value}, no parameter. "
+                    "Take scales of the weights that are nearer to the old ones, or build the library again"
+                )
+        changed = next((key for key, value in library.arrays.items() if own.arrays.get(key) != value), None)
+        if changed is not None and name in replaceable:
+            yield f"{changed} of {name} is {own.arrays.get(changed)}, there {library.arrays[changed]}"
+        elif changed is not None:
+            yield (
+                f"{changed} of {name} differs, and {name} is not replaceable. The library needs "
+                f"--replaceable {','.join((*replaceable, name))}"
+            )
+        if (own.kernel, len(own.arrays), len(own.scalars)) != (
+            library.kernel,
+            len(library.arrays),
+            len(library.scalars),
+        ):
+            yield f"{name} has another kernel than in the library"
