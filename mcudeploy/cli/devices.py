@@ -308,6 +308,14 @@ def _reached(board: Board, emulate: bool, port: str | None, probe: str | None, f
     return target
 
 
+def port_of(port: str) -> str:
+    """Return the port of a device with its program; that of a labgrid place until the command ends."""
+    from mcudeploy.device.target import require_kind
+
+    require_kind(port)
+    return str(_port(port))
+
+
 def _port(port: str | None) -> str | None:
     """Return the port; for a labgrid place, its port until the command ends and releases the place."""
     from mcudeploy.device.labgrid import PREFIX, acquired

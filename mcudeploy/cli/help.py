@@ -21,13 +21,17 @@ EXAMPLES = {
     "run": "mcudeploy run model.onnx --board stm32f405 --emulate --input picture.png --classes names.txt",
     "evaluate": "mcudeploy evaluate int8.onnx --board stm32f405 --emulate --data test/ --float float.onnx",
     "gate": "mcudeploy gate mcudeploy.toml --markdown summary.md",
+    "parameters make": "mcudeploy parameters make retrained.onnx --library lib -o new.bin",
+    "parameters pull": "mcudeploy parameters pull --port /dev/ttyACM0 -o present.bin",
+    "parameters push": "mcudeploy parameters push new.bin --port /dev/ttyACM0",
+    "parameters diff": "mcudeploy parameters diff new.bin --port /dev/ttyACM0 --library lib",
     "graph order": "mcudeploy graph order graph.json -o order.json",
     "graph place": "mcudeploy graph place rectangles.csv --capacity 1M -o offsets.csv",
     "graph pipeline": "mcudeploy graph pipeline model.onnx --topology units.json",
 }
 _COMMANDS = {
     "A model and a board": ["check", "fit", "plan", "tune", "run", "measure", "evaluate", "gate"],
-    "Into your project": ["quantize", "frontend", "build", "init", "flash"],
+    "Into your project": ["quantize", "frontend", "build", "init", "flash", "parameters"],
     "What is here": ["boards", "devices", "doctor"],
     "Graphs of your own": ["graph"],
 }
@@ -54,6 +58,7 @@ _OPTIONS = {
             "--output-name",
             "--top",
         ),
+        "--library",
         *("--threshold", "--samples", "--min-accuracy", "--max-drop"),
         *(
             "--output",
@@ -77,6 +82,7 @@ _OPTIONS = {
             "--chain",
             "--emulate",
             "--port",
+            "--baud",
             "--probe",
             "--flasher",
             "--measurers",

@@ -39,6 +39,9 @@ from mcudeploy.cli import (
     model_commands as model,
 )
 from mcudeploy.cli import (
+    parameters_command as parameters,
+)
+from mcudeploy.cli import (
     quantize_command as quantize,
 )
 from mcudeploy.cli import (
@@ -182,7 +185,7 @@ def cli() -> None:
     """Run an ONNX or TFLite model on a microcontroller."""
 
 
-for group in (boards, fit, quantize, frontend, model, build, run, evaluate, gate, graph):
+for group in (boards, fit, quantize, frontend, model, build, run, evaluate, gate, parameters, graph):
     for command in group.COMMANDS:
         cli.add_command(command)
 describe_help(cli)

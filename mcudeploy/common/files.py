@@ -21,6 +21,7 @@ _OURS = tuple(
         rb"<svg [^\n]*\n<title>[^\n]*: (arena over steps|(memory|stages) over time)</title>\n",  # a chart
         rb'<!DOCTYPE html>\n[^\0]*<meta name="generator" content="mcudeploy">',  # a page with a chart
         rb'\{"name": "[^\n]*", "peak_bytes": \d+, "order": \[',  # of `graph order`
+        rb"MCUP\x01\0\0\0",  # a blob of parameters
         rb"id,lower,upper,size,offset\n",  # of `graph place`
         rb"\x08[\x01-\x7f]\x12\x09mcudeploy\x1a",  # a model of `quantize`: its IR version and its producer
     )

@@ -31,6 +31,15 @@ _LOOKS_S = 0.1
 """Seconds between two looks for a port that has gone."""
 
 
+def require_kind(port: str) -> None:
+    """Raise UsageError for a port of another kind than `--port` takes: pyserial has URLs that write files."""
+    if ":" in port and not port.startswith(("/", *_SCHEMES)):
+        raise UsageError(
+            f"{port!r} is no port: give a device such as /dev/ttyACM0, or {', '.join(_SCHEMES[:-1])} or "
+            f"{_SCHEMES[-1]} with an address"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The place where a program runs: a board, its port (detected by default), or its emulator.
@@ -57,12 +66,7 @@ class Target:
             )
         if self.emulate and not self.board.is_host:
             emulator_of(self.board)
-        port = self.port or ""
-        if ":" in port and not port.startswith(("/", *_SCHEMES)):
-            raise UsageError(
-                f"{port!r} is no port: give a device such as /dev/ttyACM0, or {', '.join(_SCHEMES[:-1])} or "
-                f"{_SCHEMES[-1]} with an address"
-            )
+        require_kind(self.port or "")
 
     @property
     def emulated(self) -> bool:

@@ -113,7 +113,9 @@ def layout_text(plan: Plan, model: Model, options: Options) -> str:
             )
             for it in plan.parameters.parameters
         ],
-        operators={name: _StoredFacts(**{**asdict(it), "tensors": list(it.tensors)}) for name, it in facts.items()},
+        operators={
+            name: _StoredFacts(**{**asdict(it), "tensors": list(it.tensors)}) for name, it in facts.items()
+        },
     )
     return layout.model_dump_json(indent=1) + "\n"
 
@@ -173,11 +175,14 @@ def _like(path: Path, layout: ParameterLayout) -> Model:
     )
     if model.window is not None:
         model = model.keeping(reading.keeping)
-    names = [operator.name for operator in model.graph.operators]
-    lost = next((name for name in layout.replaceable if name not in names), None)
-    if lost is not None:
-        raise ValueError(f"it has no operator {lost}")
-    model = model.with_replaceable(layout.replaceable).in_form(Rewrites(layout.streamed, layout.accumulating))
+    form = Rewrites(layout.streamed, layout.accumulating)
+    names = [operator.name for operator in model.in_form(form).graph.operators]
+    lone = sorted(set(layout.operators) ^ set(names))
+    if lone:
+        raise ValueError(f"only one of them has {lone[0]}")
+    if names != list(layout.operators):
+        raise ValueError("their operators are in different orders")
+    model = model.with_replaceable(layout.replaceable).in_form(form)
     return model.with_kernels({name: it.kernel for name, it in layout.operators.items() if it.kernel})
 
 
@@ -185,10 +190,6 @@ def _differences(
     wanted: Mapping[str, _StoredFacts], found: Mapping[str, OperatorFacts], replaceable: tuple[str, ...]
 ) -> Iterator[str]:
     """Yield how the operators of a model differ from those of a library."""
-    if list(wanted) != list(found):
-        other = next((name for name in (*wanted, *found) if name not in wanted or name not in found), None)
-        yield "its operators are in another order" if other is None else f"only one of them has {other}"
-        return
     for name, library in wanted.items():
         own = found[name]
         for theirs, its in zip(library.tensors, own.tensors, strict=False):
