@@ -103,7 +103,7 @@ def _require_layout(blob: ParameterBlob, layout: ParameterLayout) -> None:
 
 
 def _row(parameter: LaidOutParameter, values: bytes, other: bytes) -> Mapping[str, Any]:
-    """Return the number of elements that differ, and the largest difference of floats: integers are packed."""
+    """Return the number of elements that differ, and the largest difference of floats."""
     dtype = np.dtype(parameter.type)
     one, two = (
         np.frombuffer(each, dtype, parameter.count, parameter.offset).astype(np.float64)

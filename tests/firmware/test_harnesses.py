@@ -22,7 +22,14 @@ SOURCES = {
     "frame_harness.c": ("measurer/frame.c",),
     "command_harness.c": ("measurer/frame.c", "measurer/command.c", "kernels/tape/mcud_tape.c"),
     "rows_harness.c": ("kernels/tape/mcud_tape.c",),
+    "parameters_harness.c": (
+        "measurer/frame.c",
+        "measurer/parameter_requests.c",
+        "parameters/mcud_parameter_table.c",
+    ),
 }
+DEFINES = {"parameters_harness.c": ["-DMCUD_PARAMETERS=1"]}
+HEADERS = ("include", "measurer", "parameters")
 PROVED = {"rows_harness.c": 14}
 """CBMC's proofs, with the bound of their loops. The CRC of a whole frame is beyond it."""
 
@@ -35,7 +42,7 @@ def sources(name: str) -> list[str]:
 
 def includes(folder: Path) -> list[str]:
     (folder / "mcud_config.h").write_text(bench_sources(["none"], 8)["mcud_config.h"])
-    return [f"-I{path}" for path in (folder, FOLDER, FIRMWARE / "include", FIRMWARE / "measurer")]
+    return [f"-I{path}" for path in (folder, FOLDER, *(FIRMWARE / each for each in HEADERS))]
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -43,6 +50,7 @@ def includes(folder: Path) -> list[str]:
 def test_random_input(name: str, data_bytes: int, tmp_path: Path) -> None:
     program = tmp_path / "harness"
     flags = [*HOST_FLAGS, *SANITIZE_FLAGS, "-no-pie", "-Werror", f"-DMCUD_DATA_BYTES={data_bytes}"]
+    flags += DEFINES.get(name, [])
     command = ["gcc", *flags, *includes(tmp_path), *sources(name), str(FOLDER / "main.c"), "-o", str(program)]
     subprocess.run(command, check=True)
     result = subprocess.run([program, str(SECONDS), "1"], capture_output=True, text=True, check=False)
