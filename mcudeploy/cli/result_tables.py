@@ -167,6 +167,7 @@ def build(console: Console, report: Values) -> None:
             console,
             [
                 ("arena", _arena_text(model)),
+                *_parameter_facts(model),
                 *hop_facts(model),
                 *_size_facts(model),
                 ("stack", _library_stack(model) or f"not known: {plain(model['stack_unknown'])}"),
@@ -316,6 +317,7 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
     facts += memory_facts(report)
     if report.get("state_bytes"):
         facts.append(("of it, states", f"{_bytes(report, 'state_bytes')} between runs"))
+    facts += _parameter_facts(report)
     least, peak = report.get("order_lower_bound_bytes"), _bytes(report, "peak_bytes")
     unproven = least is not None and report.get("order_status") == "feasible"
     order = f" (other orders need {least:,} B at least)" if unproven else ""
@@ -356,6 +358,14 @@ def _sharing(found: Values | None) -> str:
         f"{count_text(found['border_tensors'], 'tensor')} between them "
         f"({found['border_bytes']:,} B), copies: {found['copies']}"
     )
+
+
+def _parameter_facts(report: Values) -> list[tuple[str, str]]:
+    """Return the bytes of parameters beside the arena, and their operators; empty without them."""
+    found = report.get("parameters")
+    if not found:
+        return []
+    return [("parameters", f"{found['bytes']:,} B beside it: {', '.join(map(plain, found['operators']))}")]
 
 
 def _size_facts(report: Values) -> list[tuple[str, str]]:

@@ -97,6 +97,7 @@ def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
         "peak_bytes": found.estimate.peak_bytes,
         "lower_bound_bytes": found.estimate.lower_bound_bytes,
         "state_bytes": sum(found.graph.tensors[state.tensor].size_bytes for state in found.graph.states),
+        "parameters": _parameters(made),
         "unsplit_arena_bytes": made.planned.baseline.layout.arena_bytes,
         "tables_bytes": tables_bytes(found, made.model.calls, made.board),
         "order_status": found.schedule.status,
@@ -144,6 +145,14 @@ def _sharing(made: Deployment) -> JsonObject | None:
         return None
     found = asdict(sharing(made.plan, made.board, made.model.work))
     return {"functions": [asdict(function) for function in functions], **found}
+
+
+def _parameters(made: Deployment) -> JsonObject | None:
+    """Report the table in RAM beside the arena; null if no operator is replaceable."""
+    table = made.plan.parameters
+    if not table.parameters:
+        return None
+    return {"bytes": table.size_bytes, "operators": list(table.operators)}
 
 
 def _elsewhere(made: Deployment) -> dict[str, list[str]]:

@@ -154,7 +154,14 @@ def missing(
 def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
     """Describe every memory that is too small for its arena, then those that have room for theirs."""
     arenas = plan.layout.arenas
-    board = board.reserving(plan.parameters.size_bytes)
+    parameters, first = plan.parameters.size_bytes, board.memories[0]
+    free = board.free_bytes(first)
+    if parameters > free:
+        return [
+            f"parameters need {parameters:,} bytes, {first.name} of {board.name} has room for {free:,}: "
+            f"{parameters - free:,} too many. Name fewer operators with --replaceable."
+        ]
+    board = board.reserving(parameters)
     rooms = {memory.name: board.room(memory) for memory in board.memories}
     short = [name for name, size in arenas.items() if size > rooms[name]]
     if not short:
@@ -173,11 +180,8 @@ def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
         sentences.append(
             f"Inputs and outputs stay out of {names}, which no DMA reaches; --no-dma-io lets them in."
         )
-    if plan.parameters.size_bytes:
-        sentences.append(
-            f"Parameters take {plan.parameters.size_bytes:,} bytes of {board.memories[0].name} "
-            "(--replaceable)."
-        )
+    if parameters:
+        sentences.append(f"Parameters take {parameters:,} bytes of {first.name} (--replaceable).")
     others = [f"{name} has {arenas.get(name, 0):,} of {rooms[name]:,}" for name in rooms if name not in short]
     return [*sentences, f"Of the other memories {', '.join(others)}."] if others else sentences
 

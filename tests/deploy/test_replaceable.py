@@ -1,0 +1,288 @@
+"""Constants in RAM that the application replaces: of another model file, whole or not at all, bit for bit."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from models import fully_connected, quantised_convolutions
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.checker.judge import PlanFaultError
+from mcudeploy.checker.judge import check as check_plan
+from mcudeploy.commands import parameters as api
+from mcudeploy.commands.commands import plan_model
+from mcudeploy.common.errors import ConfigError, FitError, ModelError, ProtocolError, UsageError
+from mcudeploy.device.target import Device, Target, open_device
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.ir.parameter_blob import ParameterBlob
+from mcudeploy.ir.parameter_table import Parameter, ParameterTable
+from mcudeploy.planner.parameter_layout import layout_text, parameters_of, read_layout
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.samples import drawn_samples
+from tests import reports
+
+M4, HOST = load_board("mps2-an386"), load_board("host")
+BOTH = Options(time_limit=0.5, name="model", replaceable=("conv_0,conv_1",))
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "parameters"
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
+CHECKED = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+Outputs = Mapping[str, NDArray[np.generic]]
+
+
+def outputs_of(device: Device, made: Deployment) -> Outputs:
+    storage = Storage.of(made.plan)
+    (sample,) = drawn_samples(made.plan.graph, 5, 1)
+    run_once(device, storage, sample.stored)
+    return {border.tensor: storage.get_tensor(device, border.tensor) for border in made.plan.graph.outputs}
+
+
+def same(one: Outputs, other: Outputs) -> bool:
+    return all(one[name].tobytes() == other[name].tobytes() for name in one)
+
+
+def changed(path: Path, out: Path, initializer: str, by: int = 1) -> Path:
+    """The model with one element of a constant changed."""
+    model = onnx.load(path)
+    for each in model.graph.initializer:
+        if each.name == initializer:
+            value = numpy_helper.to_array(each).copy()
+            value.flat[0] += by
+            each.CopyFrom(numpy_helper.from_array(value, initializer))
+    onnx.save(model, out)
+    return out
+
+
+def layout_of(made: Deployment, options: Options, folder: Path) -> Path:
+    path = folder / "model_parameters.json"
+    path.write_text(layout_text(made.plan, made.model, options))
+    return path
+
+
+@pytest.mark.parametrize("board", [HOST, M4], ids=lambda it: it.name)
+def test_outputs_are_those_of_constants_in_flash(board: object, model: Path) -> None:
+    target = Target(board)  # type: ignore[arg-type]
+    plain = reports.run_model(model, target, replace(BOTH, replaceable=()), inputs=[], expected=[])
+    report = reports.run_model(model, target, BOTH, inputs=[], expected=[])
+    assert report["verified"] and plain["verified"]
+    assert report["outputs"] == plain["outputs"]
+    assert report["parameters"]["operators"] == ["conv_0", "conv_1"] and plain["parameters"] is None
+    more = report["static_ram_bytes"] - plain["static_ram_bytes"]
+    arenas = report["arena_bytes"] - plain["arena_bytes"]
+    assert 0 <= more - arenas - report["parameters"]["bytes"] <= 32
+
+
+@pytest.mark.parametrize("kind", ["int8", "float32"])
+def test_a_pushed_blob_gives_the_outputs_of_the_changed_file(kind: str, tmp_path: Path) -> None:
+    if kind == "int8":
+        files = [quantised_convolutions(tmp_path / f"{seed}.onnx", seed) for seed in (1, 2)]
+    else:
+        files = [
+            fully_connected(tmp_path / f"{seed}.onnx", (24, 16, 4), quantised=False, seed=seed)
+            for seed in (1, 2)
+        ]
+    made, other = (plan_model(path, M4, BOTH) for path in files)
+    blob = parameters_of(files[1], read_layout(layout_of(made, BOTH, tmp_path)))
+    target = Target(M4)
+    with open_device(target, other.build(target)) as device:
+        wanted = outputs_of(device, other)
+    with open_device(target, made.build(target)) as device:
+        session = device.session
+        first = outputs_of(device, made)
+        assert session.pull_parameters().values == made.plan.parameters.content()
+        session.push_parameters(blob)
+        assert same(outputs_of(device, made), wanted) and not same(first, wanted)
+        assert session.pull_parameters() == replace(blob, sequence=0)
+        foreign = ParameterBlob(bytes(8), blob.values)
+        with pytest.raises(ProtocolError, match="another model"):
+            session.push_parameters(foreign)
+        assert same(outputs_of(device, made), wanted)
+        session.restore_parameters()
+        assert same(outputs_of(device, made), first)
+
+
+def test_a_blob_that_ends_early_or_wrong_leaves_no_mixture(model: Path) -> None:
+    made = plan_model(model, HOST, BOTH)
+    target = Target(HOST)
+    values = bytes(255 - byte for byte in made.plan.parameters.content())
+    with open_device(target, made.build(target, sanitize=True)) as device:
+        session = device.session
+        first = outputs_of(device, made)
+        blob = ParameterBlob(session.pull_parameters().hash, values)
+        content = bytearray(blob.to_bytes())
+        content[-1] ^= 1
+
+        class Wrong:
+            def to_bytes(self) -> bytes:
+                return bytes(content)
+
+        with pytest.raises(ProtocolError, match="wrong CRC"):
+            session.push_parameters(Wrong())  # type: ignore[arg-type]
+        assert same(outputs_of(device, made), first)
+        del content[-40:]
+        session.push_parameters(Wrong())  # type: ignore[arg-type]
+        for refused in (session.run, session.time_steps, session.pull_parameters):
+            with pytest.raises(ProtocolError, match="a part of the parameters"):
+                refused()
+        session.push_parameters(blob)
+        assert session.pull_parameters() == blob
+
+
+def test_a_program_without_parameters_says_so(model: Path) -> None:
+    made = plan_model(model, HOST, replace(BOTH, replaceable=()))
+    target = Target(HOST)
+    with (
+        open_device(target, made.build(target)) as device,
+        pytest.raises(ProtocolError, match="build it with --replaceable"),
+    ):
+        device.session.pull_parameters()
+
+
+@pytest.mark.parametrize(
+    ("constant", "reason"),
+    [
+        (
+            "first_w",
+            "packed_weights of conv_0 differs, and conv_0 is not replaceable.* --replaceable conv_1,conv_0",
+        ),
+        ("q_first_zero", "conv_0 has the tensor .* activations must not change"),
+    ],
+)
+def test_a_model_that_differs_in_more_is_refused(
+    constant: str, reason: str, model: Path, tmp_path: Path
+) -> None:
+    options = replace(BOTH, replaceable=("conv_1",))
+    layout = read_layout(layout_of(plan_model(model, M4, options), options, tmp_path))
+    assert parameters_of(model, layout).hash.hex() == layout.hash
+    parameters_of(changed(model, tmp_path / "good.onnx", "second_w"), layout)
+    with pytest.raises(ModelError, match=reason):
+        parameters_of(changed(model, tmp_path / "bad.onnx", constant), layout)
+    with pytest.raises(ModelError, match=r"cannot replace small\.onnx"):
+        parameters_of(fully_connected(tmp_path / "fc.onnx", (8, 4), quantised=True), layout)
+
+
+def test_a_scale_that_changes_a_number_of_the_record_is_refused(tmp_path: Path, model: Path) -> None:
+    layout = read_layout(layout_of(plan_model(model, M4, BOTH), BOTH, tmp_path))
+    coarse = onnx.load(model)
+    for each in coarse.graph.initializer:
+        if each.name in ("second_w_scale", "second_b_scale"):
+            each.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(each) * np.float32(1000), each.name))
+    onnx.save(coarse, tmp_path / "coarse.onnx")
+    with pytest.raises(ModelError, match=r"conv_1 needs quant\.left_shift = [1-9].*, the library has 0"):
+        parameters_of(tmp_path / "coarse.onnx", layout)
+
+
+def test_names_and_kinds_of_operators_are_checked(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no such operator; it has conv_0, conv_1"):
+        plan_model(model, M4, replace(BOTH, replaceable=("conv_7",)))
+    with pytest.raises(UsageError, match="cannot be combined with --assign"):
+        plan_model(model, load_board("rp2040"), replace(BOTH, assign=("core1=conv_0",)))
+    with pytest.raises(FitError, match=r"parameters need [\d,]+ bytes, sram .* [\d,]+ too many\. Name fewer"):
+        wide = fully_connected(tmp_path / "wide.onnx", (1000, 300, 2), quantised=True)
+        plan_model(wide, load_board("stm32f405"), replace(BOTH, replaceable=("conv_0",)))
+
+
+def test_the_judge_knows_the_table(model: Path) -> None:
+    made = plan_model(model, M4, BOTH)
+    plan, work = made.plan, made.model.work
+    check_plan(plan, work, M4)
+    first, second, *others = plan.parameters.parameters
+
+    def judged(*parameters: Parameter) -> None:
+        check_plan(replace(plan, parameters=ParameterTable(parameters)), work, M4)
+
+    judged(first, second, *others)
+    with pytest.raises(PlanFaultError, match="overlaps another"):
+        judged(first, replace(second, offset=first.end - 4), *others)
+    with pytest.raises(PlanFaultError, match="is not aligned"):
+        judged(first, replace(second, offset=second.offset + 2), *others)
+    with pytest.raises(PlanFaultError, match="belongs to no step"):
+        judged(first, replace(second, operator="conv_9"), *others)
+    with pytest.raises(PlanFaultError, match="overlaps another"):
+        judged(replace(first, offset=-4), second, *others)
+    sram = M4.memories[0]
+    full = sram.bytes - M4.free_bytes(sram)
+    small = sram.model_copy(update={"bytes": full + plan.layout.arena_bytes + plan.parameters.size_bytes - 1})
+    board = M4.model_copy(update={"memories": (small, *M4.memories[1:])})
+    check_plan(replace(plan, parameters=ParameterTable()), work, board)
+    with pytest.raises(PlanFaultError, match="the parameters"):
+        check_plan(plan, work, board)
+
+
+def test_blobs_of_files_are_checked(model: Path, tmp_path: Path) -> None:
+    reports.build_models([model], M4, BOTH, tmp_path / "lib", library_only=True)
+    blob = tmp_path / "new.bin"
+    other = changed(model, tmp_path / "other.onnx", "second_w")
+    report = api.make(other, tmp_path / "lib", blob)
+    assert report["operators"] == ["conv_0", "conv_1"] and blob.stat().st_size == report["blob_bytes"]
+    initial = api.make_parameters(model, tmp_path / "lib")
+    found = api.compare(api.read_blob(blob), initial, tmp_path / "lib")
+    assert not found["equal"] and [bool(it["differ"]) for it in found["parameters"]] == [False, True]
+    content = bytearray(blob.read_bytes())
+    for size in (0, 31, 32, len(content) - 1):
+        blob.write_bytes(content[:size])
+        with pytest.raises(ConfigError, match="is no blob of parameters"):
+            api.read_blob(blob)
+    for at in range(len(content)):
+        blob.write_bytes(content[:at] + bytes([content[at] ^ 0x20]) + content[at + 1 :])
+        with pytest.raises(ConfigError, match="is no blob of parameters"):
+            api.read_blob(blob)
+
+
+@pytest.mark.parametrize("kind", ["rust", "cmake"])
+def test_libraries_of_build_systems(kind: str, model: Path, tmp_path: Path) -> None:
+    if kind == "rust":
+        with pytest.raises(UsageError, match="leave out --replaceable"):
+            reports.build_models([model], M4, BOTH, tmp_path / "lib", kind=kind)
+        return
+    reports.build_models([model], M4, BOTH, tmp_path / "lib", kind=kind)
+    assert read_layout(tmp_path / "lib").replaceable == ("conv_0", "conv_1")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_power_cuts_leave_the_old_or_the_new_parameters(compiler: str, model: Path, tmp_path: Path) -> None:
+    """The program of examples/parameters; the power fails in the middle of each unit of flash."""
+    library = tmp_path / "library"
+    reports.build_models([model], HOST, BOTH, library, library_only=True)
+    program = tmp_path / "example"
+    sources = [*sorted(EXAMPLE.glob("*.c")), *sorted((library / "src").glob("*.c"))]
+    include = [f"-I{path}" for path in (library / "include", library / "src", EXAMPLE)]
+    flags = [*STRICT, *CHECKED] if compiler == "gcc" else [it for it in STRICT if "=strict" not in it]
+    subprocess.run([compiler, *flags, *include, *sources, "-lm", "-o", program], check=True)
+    flash, blobs = tmp_path / "flash.bin", [tmp_path / f"{seed}.bin" for seed in (2, 3)]
+    for seed, blob in zip((2, 3), blobs, strict=True):
+        api.make(quantised_convolutions(tmp_path / f"{seed}.onnx", seed), library, blob)
+
+    def run(*words: object, status: int = 0) -> list[str]:
+        command = [program, flash, *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
+        return done.stdout.splitlines()
+
+    initial = run()
+    old = run(blobs[0])
+    assert initial[0] == "loaded from flash: 2" and old[1:3] == ["taken from the message: 0", "saved: 0"]
+    assert run() == ["loaded from flash: 0", old[-1]] and old[-1] != initial[-1]
+    before, cuts, kept = flash.read_bytes(), 0, []
+    while True:
+        flash.write_bytes(before)
+        command = [program, flash, blobs[1], str(cuts)]
+        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+            break
+        assert run()[0] == "loaded from flash: 0"
+        kept.append(run()[-1])
+        cuts += 1
+    new = run()[-1]
+    assert cuts >= 100 and new not in (old[-1], initial[-1])
+    assert set(kept) == {old[-1]}, "the header, the last unit, is torn in all cuts"
+    assert run(tmp_path / "nothing.bin")[1] == "taken from the message: 1"
+    blobs[0].write_bytes(blobs[0].read_bytes()[:-1])
+    assert run(blobs[0])[1:] == ["taken from the message: 1", new]
