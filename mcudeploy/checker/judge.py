@@ -115,10 +115,13 @@ def _require_cores(plan: Plan, board: Board) -> None:
         raise PlanFaultError(f"tapes for {len(plan.lanes)} cores, {board.name} has {board.cores}")
     if plan.functions:
         raise PlanFaultError("a plan has operators on other units or tapes for several cores, not both")
-    for memory in (name for name, size in plan.layout.arenas.items() if size):
+    used = {name for name, size in plan.layout.arenas.items() if size}
+    if plan.parameters.parameters:
+        used.add(board.memories[0].name)
+    for memory in sorted(used):
         for unit in board.units:
             if unit.memories and memory not in unit.memories:
-                raise PlanFaultError(f"an arena in {memory}, which {unit.name} does not reach")
+                raise PlanFaultError(f"arena or parameters in {memory}, which {unit.name} does not reach")
 
 
 def _require_residences(plan: Plan, shapes: Shapes) -> None:

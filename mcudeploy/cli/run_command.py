@@ -175,6 +175,7 @@ def _require_plain(timing: Timing, guards: bool, classes: Path | None, options: 
         "--plan": options.plan_file is not None,
         "--stream-input": options.stream_input,
         "--stateful": options.stateful,
+        "--replaceable": bool(options.replaceable),
         "--assign": bool(options.assign),
         "--placement tags": options.placement == "tags",
         "--parallel": options.cores not in (None, 1),

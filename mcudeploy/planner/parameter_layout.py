@@ -12,7 +12,6 @@ from pydantic import Field, ValidationError
 from mcudeploy.common.errors import ConfigError, ModelError
 from mcudeploy.common.files import read_limited
 from mcudeploy.frontend.onnx.input_choices import InputChoices
-from mcudeploy.ir.graph import KeptRows
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.operator_facts import OperatorFacts, facts_hash, operator_facts
 from mcudeploy.ir.parameter_blob import ParameterBlob
@@ -37,8 +36,6 @@ class _ReadingChoices(FileModel):
     states: dict[str, str]
     stateful: bool
     rounding: Rounding | None
-    hop: int | None
-    keeping: dict[str, KeptRows]
 
 
 class _StoredFacts(FileModel):
@@ -84,7 +81,6 @@ class ParameterLayout(FileModel):
 def layout_text(plan: Plan, model: Model, options: Options) -> str:
     """Return the file of a model's parameters: the same text for the same plan."""
     facts = operator_facts(plan.graph, model.calls, model.replaceable)
-    hop = plan.graph.hop
     layout = ParameterLayout(
         format=1,
         model=model.path.name,
@@ -96,8 +92,6 @@ def layout_text(plan: Plan, model: Model, options: Options) -> str:
             states=dict(options.states),
             stateful=options.stateful,
             rounding=options.rounding,
-            hop=options.hop,
-            keeping={} if hop is None else dict(hop.keeping),
         ),
         streamed=plan.form.streamed,
         accumulating=plan.form.accumulating,
@@ -171,10 +165,7 @@ def _like(path: Path, layout: ParameterLayout) -> Model:
         choices=InputChoices(shapes, reading.constants, reading.states),
         stateful=reading.stateful,
         rounding=reading.rounding,
-        hop=reading.hop,
     )
-    if model.window is not None:
-        model = model.keeping(reading.keeping)
     form = Rewrites(layout.streamed, layout.accumulating)
     names = [operator.name for operator in model.in_form(form).graph.operators]
     lone = sorted(set(layout.operators) ^ set(names))

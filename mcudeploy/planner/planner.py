@@ -214,6 +214,11 @@ def _cores(board: Board, options: Options) -> int:
 def _shared_by_cores(board: Board, options: Options) -> Board:
     """Return the board with the memories that all cores reach. Raises UsageError if a limit names another."""
     shared = board.shared_by_cores()
+    first = shared.memories[0]
+    if options.replaceable and not shared.room(first) and board.room(first):
+        raise UsageError(
+            f"--replaceable: not all cores reach {first.name}, where parameters are; plan with --parallel 1"
+        )
     for name, size in options.memory_limits:
         if size and not shared.room(shared.memory(name)):
             raise UsageError(

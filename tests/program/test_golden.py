@@ -24,6 +24,7 @@ from mcudeploy.codegen.render import LibraryModel, Source, render_firmware, rend
 from mcudeploy.common.errors import UsageError
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.parameter_table import ParameterTable
 from mcudeploy.ir.plan import Function, Plan, Run, Transfer, Wait
 from mcudeploy.planner.cores import parts
 from mcudeploy.planner.cores.lanes import on_cores
@@ -106,6 +107,14 @@ def _two_cores() -> tuple[Program, Plan]:
     return program_of(plan, BOARD), plan
 
 
+def _replaceable() -> tuple[Program, Plan]:
+    """The constants of two operators are in RAM."""
+    plan = plan_of(residual(), 8, BOARD)
+    table = ParameterTable.of(_calls(plan.graph), {"conv_a", "conv_c"})
+    plan = replace(plan, parameters=table)
+    return program_of(plan, BOARD), plan
+
+
 PROGRAMS: dict[str, Callable[[], tuple[Program, Plan]]] = {
     "residual_8_rows": lambda: planned(8),
     "residual_2_rows": lambda: planned(2),
@@ -115,6 +124,7 @@ PROGRAMS: dict[str, Callable[[], tuple[Program, Plan]]] = {
     "recurrent_streamed": _streamed_state,
     "residual_two_cores": _two_cores,
     "residual_new_rows": _new_rows,
+    "residual_replaceable": _replaceable,
 }
 
 

@@ -233,6 +233,8 @@ def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
 
     Channels stay in a model with replaceable operators: other constants may need them.
     """
+    if options.replaceable and options.hop is not None:
+        raise UsageError("--replaceable cannot be combined with --hop, which divides operators")
     model = load_model(
         path,
         options.float_io,
