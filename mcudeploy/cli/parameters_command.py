@@ -61,7 +61,7 @@ def _device_options(required: bool) -> Callable[[Command], Command]:
 @output_options
 def make(*, model: Path, library: Path, destination: Path, output: Output) -> None:
     """Write the parameters of MODEL, whose architecture and activations are those of the library's model."""
-    from mcudeploy.commands import parameters as api
+    from mcudeploy.commands import parameter_exchange as api
 
     output.result(api.make(model, library, destination), _written)
 
@@ -73,7 +73,7 @@ def make(*, model: Path, library: Path, destination: Path, output: Output) -> No
 @output_options
 def pull(*, port: str, baud: int, destination: Path, output: Output) -> None:
     """Read the parameters of the program on a device into a file."""
-    from mcudeploy.commands import parameters as api
+    from mcudeploy.commands import parameter_exchange as api
 
     with output.progress() as progress:
         report = api.pull(port_of(port), baud, destination, progress)
@@ -86,7 +86,7 @@ def pull(*, port: str, baud: int, destination: Path, output: Output) -> None:
 @output_options
 def push(*, blob: Path, port: str, baud: int, output: Output) -> None:
     """Replace the parameters of the program on a device, until its next start."""
-    from mcudeploy.commands import parameters as api
+    from mcudeploy.commands import parameter_exchange as api
 
     with output.progress() as progress:
         report = api.push(blob, port_of(port), baud, progress)
@@ -103,7 +103,7 @@ def diff(
     *, blob: Path, other: Path | None, port: str | None, baud: int, library: Path, output: Output
 ) -> None:
     """Compare the parameters of BLOB with those of OTHER, or of the program on a device."""
-    from mcudeploy.commands import parameters as api
+    from mcudeploy.commands import parameter_exchange as api
 
     if (other is None) == (port is None):
         raise UsageError("name what to compare with: a second file, or --port")

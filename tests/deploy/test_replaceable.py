@@ -21,7 +21,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
 from mcudeploy.cli.main import cli
-from mcudeploy.commands import parameters as api
+from mcudeploy.commands import parameter_exchange as api
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import ConfigError, FitError, ModelError, ProtocolError, UsageError
 from mcudeploy.device.target import Device, Target, open_device
