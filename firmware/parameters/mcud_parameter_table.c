@@ -51,7 +51,11 @@ uint32_t mcud_parameters_crc(uint32_t crc, const void *bytes, uint32_t count)
 
 void mcud_parameters_reset(const mcud_parameter_table *table)
 {
-    memcpy(table->values, table->initial, table->bytes);
+    if (table->initial != 0) {
+        memcpy(table->values, table->initial, table->bytes);
+    } else {
+        memset(table->values, 0, table->bytes);
+    }
     *table->begun = 1;
 }
 

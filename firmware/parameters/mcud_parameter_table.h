@@ -6,7 +6,7 @@
 
 typedef struct {
     void *values;        /* in RAM, where kernels read them */
-    const void *initial; /* in flash */
+    const void *initial; /* in flash; NULL for zeros */
     uint8_t *begun;      /* 0 until the values are set for the first time */
     uint32_t bytes;      /* a multiple of MCUD_PARAMETERS_GRAIN */
     uint8_t hash[8];

@@ -21,6 +21,8 @@ EXAMPLES = {
     "run": "mcudeploy run model.onnx --board stm32f405 --emulate --input picture.png --classes names.txt",
     "evaluate": "mcudeploy evaluate int8.onnx --board stm32f405 --emulate --data test/ --float float.onnx",
     "gate": "mcudeploy gate mcudeploy.toml --markdown summary.md",
+    "adapt build": "mcudeploy adapt build int8.onnx --head prototypes --features average_pool_0 --classes 12 "
+    "--board stm32f405 -o lib",
     "parameters make": "mcudeploy parameters make retrained.onnx --library lib -o new.bin",
     "parameters pull": "mcudeploy parameters pull --port /dev/ttyACM0 -o present.bin",
     "parameters push": "mcudeploy parameters push new.bin --port /dev/ttyACM0",
@@ -31,7 +33,7 @@ EXAMPLES = {
 }
 _COMMANDS = {
     "A model and a board": ["check", "fit", "plan", "tune", "run", "measure", "evaluate", "gate"],
-    "Into your project": ["quantize", "frontend", "build", "init", "flash", "parameters"],
+    "Into your project": ["quantize", "frontend", "build", "init", "flash", "parameters", "adapt"],
     "What is here": ["boards", "devices", "doctor"],
     "Graphs of your own": ["graph"],
 }
@@ -109,6 +111,8 @@ _OPTIONS = {
         "--keep-constant-channels",
         "--hop",
         "--replaceable",
+        "--head",
+        "--features",
     ],
     "Plan": [
         *("--max-overhead", "--time-limit", "--ram-limit", "--memory", "--split", "--stream-input"),

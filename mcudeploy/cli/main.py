@@ -15,6 +15,9 @@ import rich_click as click
 
 from mcudeploy import __version__
 from mcudeploy.cli import (
+    adapt_command as adapt,
+)
+from mcudeploy.cli import (
     boards_command as boards,
 )
 from mcudeploy.cli import (
@@ -185,7 +188,7 @@ def cli() -> None:
     """Run an ONNX or TFLite model on a microcontroller."""
 
 
-for group in (boards, fit, quantize, frontend, model, build, run, evaluate, gate, parameters, graph):
+for group in (boards, fit, quantize, frontend, model, build, run, evaluate, gate, parameters, adapt, graph):
     for command in group.COMMANDS:
         cli.add_command(command)
 describe_help(cli)

@@ -24,7 +24,9 @@ OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES})
 """All kernels that compute nothing."""
 PARAMETERS = "mcud_parameter_table"
 """The file that saves and loads the parameters of replaceable operators."""
-_FOLDERS = ("include", "kernels", "arith", "parameters")
+PROTOTYPES = "mcud_prototypes"
+"""The file of the classifier that learns from examples."""
+_FOLDERS = ("include", "kernels", "arith", "parameters", "heads")
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 
 

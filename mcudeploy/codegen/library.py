@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcudeploy.codegen.folder import Content, write_folder
-from mcudeploy.codegen.kernelfiles import ON_UNIT, PARAMETERS, RUN_CORES, START, kernel_files
+from mcudeploy.codegen.kernelfiles import ON_UNIT, PARAMETERS, PROTOTYPES, RUN_CORES, START, kernel_files
 from mcudeploy.codegen.licences import licence_text, licensed
 from mcudeploy.codegen.render import LibraryModel, render_arena, render_model, render_package, render_selftest
 from mcudeploy.codegen.sbom import SBOM_NAME, bill_of_materials
@@ -20,6 +20,7 @@ _INTERFACES = {
     RUN_CORES: ("mcud_cores.h", *_TAPE),
     START: ("mcud_dma.h",),
     PARAMETERS: ("mcud_parameters.h",),
+    PROTOTYPES: ("mcud_prototypes.h",),
 }
 """Headers by kernel that declare the application's functions: its sources include them."""
 
@@ -87,7 +88,7 @@ def c_files(members: Sequence[LibraryModel]) -> dict[str, Content]:
     texts: dict[str, Content] = {f"src/{it.name}": it.read_text("utf-8") for it in kernel_files(kernels)}
     for member in members:
         program = replace(member.program, offset_bits=offset_bits, code_bits=code_bits)
-        own = (f"{program.prefix}.h", f"{program.prefix}_selftest.h")
+        own = [f"{program.prefix}{end}.h" for end in ("", "_selftest", "_head")]
         made = render_model(program, member.plan, member.source) | render_selftest(member)
         for file, text in made.items():
             path = f"include/{file}" if file in own else f"src/{file}"

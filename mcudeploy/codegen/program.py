@@ -23,11 +23,12 @@ from mcudeploy.codegen.header import (
     entries_of,
     states_text,
 )
-from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, PARAMETERS, RUN_CORES, START
+from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, PARAMETERS, PROTOTYPES, RUN_CORES, START
 from mcudeploy.codegen.operators import ConstantPool, each_once, lane_text, params_lines, part_text
 from mcudeploy.codegen.texts import (
     ArenaText,
     ConstantText,
+    HeadText,
     LaneText,
     MovesText,
     OperatorText,
@@ -114,6 +115,8 @@ class Program:
     """See `arenas.ArenaKind`; the prefix of the C names of arenas outside of the program."""
     parameters: TableText | None = None
     """The constants that the application may replace; None if no operator is replaceable."""
+    head: HeadText | None = None
+    """The classifier on the output that learns on the device, if there is one."""
 
     @property
     def bases(self) -> dict[str, str]:
@@ -162,7 +165,8 @@ class Program:
         return [
             *self.kernels,
             *([RUN_CORES] if self.lanes else []),
-            *([PARAMETERS] if self.parameters else []),
+            *([PARAMETERS] if self.parameters or self.head else []),
+            *([PROTOTYPES] if self.head else []),
         ]
 
     @property

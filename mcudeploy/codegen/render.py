@@ -60,6 +60,8 @@ def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]
         "weights.h.j2": f"{program.prefix}_weights.h",
         "weights.c.j2": f"{program.prefix}_weights.c",
     }
+    if program.head is not None:
+        names |= {f"head.{kind}.j2": f"{program.prefix}_head.{kind}" for kind in ("h", "c")}
     files = {file_name: _render(template, program, plan, source) for template, file_name in names.items()}
     widths = {"offset_bits": program.offset_bits, "code_bits": program.code_bits}
     return files | {"mcud_config.h": render("config.h.j2", alignment=program.alignment, **widths)}
@@ -100,6 +102,12 @@ def render_firmware(program: Program, plan: Plan, source: Source) -> dict[str, s
     usual = {f"{program.prefix}.c": "model.c", f"{program.prefix}_weights.c": "weights.c"}
     files = {usual.get(name, name): text for name, text in render_model(program, plan, source).items()}
     return files | {"deployed.c": _render("deployed.c.j2", program, plan, source)}
+
+
+def render_head_check(program: Program, plan: Plan, source: Source) -> dict[str, str]:
+    """The model's C with its head, and a main() that runs both for the host."""
+    files = render_model(program, plan, source)
+    return files | {"head_check.c": _render("head_check.c.j2", program, plan, source)}
 
 
 def render_package(name: str, members: Sequence[LibraryModel]) -> dict[str, str]:

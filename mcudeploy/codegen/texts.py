@@ -54,6 +54,17 @@ class TableText:
 
 
 @dataclass(frozen=True, slots=True)
+class HeadText:
+    """A classifier by prototypes on the output: the sizes of its table in RAM, and the hash of its model."""
+
+    classes: int
+    features: int
+    size_bytes: int
+    gap_bytes: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
 class TensorText:
     """A tensor's record: its C name and its place in the table of offsets."""
 

@@ -1,0 +1,38 @@
+/* A classifier that learns from a few examples: a vector of features belongs to the class whose mean is nearest.
+ *
+ * Sums and counts are integers, so the order of the examples does not matter, and nothing is lost by rounding.
+ */
+#ifndef MCUD_PROTOTYPES_H
+#define MCUD_PROTOTYPES_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    MCUD_ENROLLED = 0,
+    MCUD_ENROL_UNKNOWN = 1, /* there is no such label */
+    MCUD_ENROL_FULL = 2,    /* the class has MCUD_ENROL_MOST examples */
+    MCUD_ENROL_MOST = 255
+};
+
+typedef struct {
+    int16_t *sums;   /* [classes][features] of int8 values */
+    uint8_t *counts; /* [classes], examples */
+    uint32_t classes;
+    uint32_t features; /* at most 4096 */
+} mcud_prototypes;
+
+/* Adds an example to a class. Returns MCUD_ENROLLED; with another result nothing has changed. */
+uint32_t mcud_prototypes_enrol(const mcud_prototypes *head, const int8_t *features, uint32_t label);
+
+/* The label whose mean has the least squared distance, of equal ones the first; `classes` if all classes are empty. */
+uint32_t mcud_prototypes_classify(const mcud_prototypes *head, const int8_t *features);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,106 @@
+"""`adapt`: libraries whose last layer learns on the device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+from rich.console import Console
+
+from mcudeploy.cli import result_tables as tables
+from mcudeploy.cli.devices import board_option
+from mcudeploy.cli.options import model_argument, output_options, planning_options
+from mcudeploy.cli.output import Output, Values
+from mcudeploy.cli.parameter_types import NewFolder
+from mcudeploy.cli.table_grids import facts
+
+if TYPE_CHECKING:
+    from mcudeploy.boards.board import Board
+    from mcudeploy.planner.plan_options import Options
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def adapt() -> None:
+    """Build libraries that learn classes from a few examples on the device."""
+
+
+@adapt.command("build")
+@model_argument
+@board_option(required=True)
+@click.option(
+    "--head",
+    type=click.Choice(["prototypes"]),
+    required=True,
+    help="prototypes: an input belongs to the class whose mean of features is nearest.",
+)
+@click.option(
+    "--features",
+    metavar="TENSOR",
+    required=True,
+    help="Operator of the tables of `run`, or tensor of the ONNX file, whose int8 result the head reads. The "
+    "library ends there.",
+)
+@click.option(
+    "--classes",
+    "count",
+    metavar="N",
+    type=click.IntRange(2, 1000),
+    required=True,
+    help="Number of classes.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "directory",
+    metavar="DIR",
+    required=True,
+    type=NewFolder(),
+    help="Folder for the C library; an earlier build there is replaced.",
+)
+@click.option("--name", help="Prefix of the model's functions and files in C; the file's name by default.")
+@click.option(
+    "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
+)
+@planning_options()
+@output_options
+def build_head(
+    *,
+    model: Path,
+    board: Board,
+    head: str,
+    features: str,
+    count: int,
+    directory: Path,
+    name: str | None,
+    force: bool,
+    options: Options,
+    output: Output,
+) -> None:
+    """Write a C library of MODEL up to its features, with a head that learns from examples."""
+    from mcudeploy.commands.adapt import build_adaptable
+
+    with output.progress() as progress:
+        report = build_adaptable(
+            model,
+            board,
+            replace(options, name=name),
+            directory,
+            features=features,
+            classes=count,
+            force=force,
+            library_only=True,
+            progress=progress,
+        )
+    output.result(report, _built)
+
+
+def _built(console: Console, report: Values) -> None:
+    tables.build(console, report)
+    head = report["head"]
+    sizes = f"{head['classes']} classes of {head['features']} features"
+    facts(console, [("head", f"{head['bytes']:,} B beside the arena: {head['kind']}, {sizes}")])
+
+
+COMMANDS = (adapt,)
