@@ -11,7 +11,7 @@ from mcudeploy.commands.build import build_models
 from mcudeploy.commands.heads import head_bytes
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import SILENT, Progress
-from mcudeploy.frontend.onnx.features import write_features_model
+from mcudeploy.frontend.features import write_features_model
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json

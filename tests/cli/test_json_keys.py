@@ -47,6 +47,7 @@ COMMANDS = (
     f"build m.onnx --board stm32f405 {QUICK} -o replaceable --library-only --replaceable conv_0",
     "parameters make m.onnx --library replaceable -o new.bin",
     "parameters diff new.bin new.bin --library replaceable",
+    f"adapt build m.onnx --board stm32f405 {QUICK} --head prototypes --features conv_0 --classes 3 -o head",
     f"init project m.onnx --board stm32f405 {QUICK}",
     "flash --board stm32f405 --dry-run --emulate",
     "graph order graph.json --time-limit 1",
