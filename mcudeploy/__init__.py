@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mcudeploy.commands.keywords import Choices
     from mcudeploy.commands.loaded import LoadedModel, load
     from mcudeploy.commands.ondevice import evaluate, flash, measure, quantize, tune
+    from mcudeploy.commands.parameter_exchange import make_parameters
     from mcudeploy.commands.python import (
         BuildResult,
         PlanResult,
@@ -64,6 +65,7 @@ __all__ = [
     "flash",
     "list_boards",
     "load",
+    "make_parameters",
     "measure",
     "plan",
     "quantize",
@@ -74,6 +76,7 @@ _HOMES = {
     "list_boards": "boards.board",
     "Choices": "commands.keywords",
     **dict.fromkeys(("LoadedModel", "load"), "commands.loaded"),
+    "make_parameters": "commands.parameter_exchange",
     **dict.fromkeys(("evaluate", "flash", "measure", "quantize", "tune"), "commands.ondevice"),
     **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "common.errors"),
 }

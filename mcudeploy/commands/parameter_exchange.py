@@ -22,9 +22,12 @@ _START_S = 5.0
 JsonObject = dict[str, Any]
 
 
-def make_parameters(model: Path, library: Path) -> ParameterBlob:
-    """Return the parameters of a model for a library; see `parameter_layout`."""
-    return parameters_of(model, read_layout(library))
+def make_parameters(model: str | Path, library: str | Path) -> bytes:
+    """Return the blob of a model's parameters, for a library that `build` wrote with `replaceable`.
+
+    Raises ModelError for a model that differs in more than these parameters.
+    """
+    return parameters_of(Path(model), read_layout(Path(library))).to_bytes()
 
 
 def make(model: Path, library: Path, destination: Path) -> JsonObject:

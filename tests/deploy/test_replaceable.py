@@ -17,6 +17,7 @@ from models import fully_connected, quantised_convolutions
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+import mcudeploy
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
@@ -262,7 +263,7 @@ def test_blobs_of_files_are_checked(model: Path, tmp_path: Path) -> None:
     other = changed(model, tmp_path / "other.onnx", "second_w")
     report = api.make(other, tmp_path / "lib", blob)
     assert report["operators"] == ["conv_0", "conv_1"] and blob.stat().st_size == report["blob_bytes"]
-    initial = api.make_parameters(model, tmp_path / "lib")
+    initial = ParameterBlob.of(mcudeploy.make_parameters(model, tmp_path / "lib"))
     found = api.compare(api.read_blob(blob), initial, tmp_path / "lib")
     assert not found["equal"] and [bool(it["differ"]) for it in found["parameters"]] == [False, True]
     content = bytearray(blob.read_bytes())
