@@ -80,6 +80,28 @@ uint32_t mcud_parameters_check(const mcud_parameter_table *table, const uint8_t 
     return MCUD_PARAMETERS_OK;
 }
 
+uint32_t mcud_parameters_check_blob(const mcud_parameter_table *table, const void *blob, uint32_t bytes)
+{
+    const uint8_t *const header = blob;
+    if (bytes < MCUD_PARAMETERS_HEADER_BYTES) {
+        return MCUD_PARAMETERS_ABSENT;
+    }
+    const uint32_t status = mcud_parameters_check(table, header);
+    if (status != MCUD_PARAMETERS_OK) {
+        return status;
+    }
+    if (bytes - MCUD_PARAMETERS_HEADER_BYTES < table->bytes) {
+        return MCUD_PARAMETERS_CORRUPT;
+    }
+    if ((uintptr_t)blob % 4u != 0u) {
+        return MCUD_PARAMETERS_MISALIGNED;
+    }
+    const uint32_t crc = mcud_parameters_crc(0, header, CRC_AT);
+    const uint8_t *const values = header + MCUD_PARAMETERS_HEADER_BYTES;
+    const int same = mcud_parameters_crc(crc, values, table->bytes) == mcud_parameters_stated_crc(header);
+    return same ? MCUD_PARAMETERS_OK : MCUD_PARAMETERS_CORRUPT;
+}
+
 void mcud_parameters_header(const mcud_parameter_table *table, uint32_t sequence, uint8_t *header)
 {
     memset(header, 0, MCUD_PARAMETERS_HEADER_BYTES);

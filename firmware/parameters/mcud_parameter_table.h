@@ -27,6 +27,9 @@ uint32_t mcud_parameters_load(const mcud_parameter_table *table, const mcud_para
 /* Checks a header without the CRC: MCUD_PARAMETERS_OK if it is one of a blob for this table. */
 uint32_t mcud_parameters_check(const mcud_parameter_table *table, const uint8_t *header);
 
+/* Checks a whole blob where it lies, of which `bytes` can be read. */
+uint32_t mcud_parameters_check_blob(const mcud_parameter_table *table, const void *blob, uint32_t bytes);
+
 /* Continues a CRC-32, which begins with 0, over further bytes. */
 uint32_t mcud_parameters_crc(uint32_t crc, const void *bytes, uint32_t count);
 

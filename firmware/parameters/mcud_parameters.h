@@ -36,7 +36,8 @@ enum {
     MCUD_PARAMETERS_FOREIGN = 3, /* of another model, or of a library with other replaceable operators */
     MCUD_PARAMETERS_LAYOUT = 4,  /* another layout version */
     MCUD_PARAMETERS_CORRUPT = 5, /* truncated or changed: wrong CRC */
-    MCUD_PARAMETERS_UNSTABLE = 6 /* the storage changed while it was read: the parameters are the initial ones */
+    MCUD_PARAMETERS_UNSTABLE = 6, /* the storage changed while it was read: the parameters are the initial ones */
+    MCUD_PARAMETERS_MISALIGNED = 7 /* the address of a blob is no multiple of 4 */
 };
 
 /* Two slots, each with room for a blob; in flash, each in separate sectors. Callbacks return 0, or another number for a

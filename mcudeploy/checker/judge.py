@@ -91,9 +91,9 @@ def _require_parameters(plan: Plan, board: Board) -> None:
     if end > table.size_bytes:
         raise PlanFaultError(f"parameters end at {end}, their table has {table.size_bytes} bytes")
     arena, free = plan.layout.arenas.get(first.name, 0), board.free_bytes(first)
-    if table.size_bytes and arena + table.size_bytes > free:
+    if table.parameters and arena + table.ram_bytes > free:
         raise PlanFaultError(
-            f"the arena in {first.name} has {arena} bytes and the parameters {table.size_bytes}, "
+            f"the arena in {first.name} has {arena} bytes and the parameters {table.ram_bytes}, "
             f"{board.name} room for {free}"
         )
 

@@ -111,6 +111,7 @@ _OPTIONS = {
         "--keep-constant-channels",
         "--hop",
         "--replaceable",
+        "--parameters-in",
         "--head",
         "--features",
     ],

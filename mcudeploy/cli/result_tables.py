@@ -365,7 +365,8 @@ def _parameter_facts(report: Values) -> list[tuple[str, str]]:
     found = report.get("parameters")
     if not found:
         return []
-    return [("parameters", f"{found['bytes']:,} B beside it: {', '.join(map(plain, found['operators']))}")]
+    where = "in flash" if found["memory"] == "flash" else "beside it"
+    return [("parameters", f"{found['bytes']:,} B {where}: {', '.join(map(plain, found['operators']))}")]
 
 
 def _size_facts(report: Values) -> list[tuple[str, str]]:

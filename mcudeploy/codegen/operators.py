@@ -28,6 +28,7 @@ class ConstantPool:
     def __init__(self, prefix: str, table: ParameterTable) -> None:
         self._prefix = prefix
         self._parameters = {(it.operator, it.name) for it in table.parameters}
+        self._values = f"{prefix}_initial_parameters" if table.in_flash else PARAMETER_VALUES
         self._names: dict[tuple[str, bytes], str] = {}
         self.texts: list[ConstantText] = []
         self.size_bytes = 0
@@ -36,7 +37,7 @@ class ConstantPool:
         """Return the C expression of an operator's array, its kernel's parameter `name`."""
         wanted = f"{operator}_{name}"
         if (operator, name) in self._parameters:
-            return f"{PARAMETER_VALUES}.{wanted}"
+            return f"{self._values}.{wanted}"
         return self._stored(wanted, array)
 
     def _stored(self, wanted: str, array: ConstantArray) -> str:
@@ -100,6 +101,16 @@ def _wrapped(start: str, fields: Sequence[str], end: str) -> list[str]:
         text, LINE_WIDTH, subsequent_indent=" " * len(start), break_long_words=False, break_on_hyphens=False
     )
     return [line.replace(_NO_BREAK, " ") for line in lines]
+
+
+def pointing_lines(symbol: str, operator: str, call: KernelCall) -> list[str]:
+    """The statements that point the arrays of a record at those of the struct `values`."""
+    lines = []
+    for name, value in call.params.items():
+        first = f" + {value.first}" if isinstance(value, ArrayPointer) else ""
+        if isinstance(value, ArrayPointer | np.ndarray):
+            lines.append(f"{symbol}.{name} = values->{operator}_{name}{first};")
+    return lines
 
 
 def part_text(

@@ -6,7 +6,7 @@ The templates do no arithmetic.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,14 @@ from mcudeploy.codegen.header import (
     states_text,
 )
 from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, PARAMETERS, PROTOTYPES, RUN_CORES, START
-from mcudeploy.codegen.operators import ConstantPool, each_once, lane_text, params_lines, part_text
+from mcudeploy.codegen.operators import (
+    ConstantPool,
+    each_once,
+    lane_text,
+    params_lines,
+    part_text,
+    pointing_lines,
+)
 from mcudeploy.codegen.texts import (
     ArenaText,
     ConstantText,
@@ -141,7 +148,7 @@ class Program:
     @property
     def begins(self) -> bool:
         """Whether the first run sets values in RAM before its first step."""
-        return self.continues or self.parameters is not None
+        return self.continues or (self.parameters is not None and not self.parameters.assignments)
 
     @property
     def symbol(self) -> str:
@@ -211,6 +218,10 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     kernels |= {each.kernel for each in moves} | {each.kernel for each in waits}
     lanes = LaneTables.of(tape, calls)
     by_symbol = {tensor.symbol: tensor for tensor in tensors}
+    parts = [
+        (part_text(number, it, records[it.base], by_symbol, constants), it)
+        for number, it in enumerate(lanes.records, len(records) + len(moves) + len(waits))
+    ]
     named = {name for it in records for name in (*it.inputs, it.output, it.scratch.removeprefix("&"))}
     largest = max(int(tape.codes.max(initial=0)), lanes.largest)
     return Program(
@@ -218,10 +229,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         constants=constants.texts,
         tensors=[tensor for tensor in tensors if tensor.symbol in named],
         operators=records,
-        part_operators=each_once(
-            part_text(number, it, records[it.base], by_symbol, constants)
-            for number, it in enumerate(lanes.records, len(records) + len(moves) + len(waits))
-        ),
+        part_operators=each_once(text for text, _ in parts),
         lanes=[lane_text(core, entries) for core, entries in enumerate(lanes.lanes)],
         moves=moves,
         waits=waits,
@@ -243,13 +251,18 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         states=states_text(plan),
         streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
         weights_bytes=constants.size_bytes + plan.parameters.size_bytes,
-        parameters=_table_text(plan, calls),
+        parameters=_table_text(plan, calls, [(records[it.base].name, one, it.call) for one, it in parts]),
         hop=plan.graph.hop,
     )
 
 
-def _table_text(plan: Plan, calls: Mapping[str, KernelCall]) -> TableText | None:
-    """Return the struct of parameters; None if no operator is replaceable."""
+def _table_text(
+    plan: Plan, calls: Mapping[str, KernelCall], parts: Sequence[tuple[str, OperatorText, KernelCall | None]]
+) -> TableText | None:
+    """Return the struct of parameters; None if no operator is replaceable.
+
+    `parts`: the operator, the record and, if it has other parameters, the call of each part of a step.
+    """
     table = plan.parameters
     if not table.parameters:
         return None
@@ -267,7 +280,15 @@ def _table_text(plan: Plan, calls: Mapping[str, KernelCall]) -> TableText | None
     ]
     digest = facts_hash(operator_facts(plan.graph, calls, table.operators))
     hash_text = ", ".join(f"0x{byte:02x}" for byte in digest)
-    return TableText(members, ", ".join(table.operators), table.size_bytes, hash_text)
+    lines: list[str] = []
+    if table.in_flash:
+        pointed = [(name, f"p_{name}", calls[name]) for name in table.operators]
+        others = [(name, it.params_symbol, call) for name, it, call in parts if call is not None]
+        pointed += [each for each in others if each[0] in table.operators]
+        lines = [line for name, symbol, call in pointed for line in pointing_lines(symbol, name, call)]
+    return TableText(
+        members, ", ".join(table.operators), table.size_bytes, hash_text, list(dict.fromkeys(lines))
+    )
 
 
 def _step_kinds(plan: Plan) -> str:
@@ -385,4 +406,5 @@ def _operator_text(
         rows=plan.graph.tensors[operator.inputs[0] if operator.op.accumulates else operator.output].shape[0],
         block_rows=plan.rows_of(operator.name),
         unit=handed.get(operator.name, 0),
+        repointed=plan.parameters.in_flash and operator.name in plan.parameters.operators,
     )

@@ -46,6 +46,8 @@ class TableText:
     operators: str
     size_bytes: int
     hash: str
+    assignments: list[str]
+    """The statements that point the records of kernels at `values`, with parameters in flash; else none."""
 
     @property
     def is_infinite(self) -> bool:
@@ -121,6 +123,8 @@ class OperatorText:
     rows: int
     block_rows: BlockRows
     unit: int
+    repointed: bool = False
+    """Whether the application changes what the arrays of `params` point at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def with_head(made: Deployment, program: Program, classes: int) -> Program:
         )
     size = head_bytes(classes, tensor.elements)
     first = made.board.memories[0]
-    used = made.plan.layout.arenas.get(first.name, 0) + made.plan.parameters.size_bytes
+    used = made.plan.layout.arenas.get(first.name, 0) + made.plan.parameters.ram_bytes
     free = made.board.free_bytes(first)
     if used + size > free:
         raise FitError(

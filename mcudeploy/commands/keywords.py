@@ -51,6 +51,7 @@ class Choices(Reading, total=False):
     objective: Literal["instructions", "cycles"]
     seed: NonNegativeInt
     replaceable: tuple[str, ...]
+    parameters_in: Literal["ram", "flash"]
     fresh: bool
     plan: str | Path
     name: str

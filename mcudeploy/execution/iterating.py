@@ -125,7 +125,7 @@ class Loop:
         cls, made: Deployment, target: Target, samples: list[Sample], effort: Effort, progress: Progress
     ) -> Loop:
         """Return the loop of a deployment."""
-        board = made.board.limited(made.planned.limits).reserving(made.plan.parameters.size_bytes)
+        board = made.board.limited(made.planned.limits).reserving(made.plan.parameters.ram_bytes)
         tiled = TiledGraph.of(made.plan)
         return cls(made, board, target, samples[:1], effort, progress, _price(made), tiled)
 

@@ -237,7 +237,7 @@ def observe(
             f"{CORE_STACK_BYTES:,} B: plan with --parallel 1"
         )
     storage = Storage.of(made.plan)
-    if made.plan.parameters.size_bytes:
+    if made.plan.parameters.parameters and not made.plan.parameters.in_flash:
         device.session.restore_parameters()
     if target.guards:
         arm(device, made.program)

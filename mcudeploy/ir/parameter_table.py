@@ -11,6 +11,7 @@ from mcudeploy.ir.opdef import ConstantArray, KernelCall
 
 PARAMETER_ALIGNMENT = 4
 """Bytes that the offset of every parameter is a multiple of."""
+WORD_BYTES = 4
 TABLE_GRAIN_BYTES = 32
 """The table's size is a multiple of this: MCUD_PARAMETERS_GRAIN of mcud_parameters.h."""
 
@@ -35,26 +36,40 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParameterTable:
-    """All parameters of a model, in the order of offsets. The application replaces all of them together."""
+    """All parameters of a model, in the order of offsets. The application replaces all of them together.
+
+    With `in_flash` kernels read them where the application's blob lies. Only the records of kernels, which
+    point there, are then in RAM: `record_bytes` on a core of 32 bits.
+    """
 
     parameters: tuple[Parameter, ...] = ()
+    in_flash: bool = False
+    record_bytes: int = 0
 
     @classmethod
-    def of(cls, calls: Mapping[str, KernelCall], replaceable: Collection[str]) -> ParameterTable:
+    def of(
+        cls, calls: Mapping[str, KernelCall], replaceable: Collection[str], *, in_flash: bool = False
+    ) -> ParameterTable:
         """Return the table of these operators, which run these calls."""
-        offset, parameters = 0, []
+        offset, parameters, record_bytes = 0, [], 0
         for operator, call in calls.items():
             if operator not in replaceable:
                 continue
+            record_bytes += WORD_BYTES * len(call.params)
             for name, array in _arrays(call):
                 parameters.append(Parameter(operator, name, offset, array))
                 offset = _aligned(parameters[-1].end, PARAMETER_ALIGNMENT)
-        return cls(tuple(parameters))
+        return cls(tuple(parameters), in_flash, record_bytes)
 
     @property
     def size_bytes(self) -> int:
         """The bytes of the table; 0 if no operator is replaceable."""
         return _aligned(self.parameters[-1].end, TABLE_GRAIN_BYTES) if self.parameters else 0
+
+    @property
+    def ram_bytes(self) -> int:
+        """The bytes of RAM beside the arena."""
+        return self.record_bytes if self.in_flash else self.size_bytes
 
     @property
     def operators(self) -> tuple[str, ...]:

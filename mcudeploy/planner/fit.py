@@ -84,7 +84,7 @@ class Fit:
     def ram_bytes(self) -> int:
         """The RAM of the arena, the data of the firmware, and the stack that the board reserves."""
         plan = self.chosen.plan
-        arena_bytes = plan.layout.arena_bytes + plan.parameters.size_bytes
+        arena_bytes = plan.layout.arena_bytes + plan.parameters.ram_bytes
         return arena_bytes + FIRMWARE_RAM_BYTES + self.board.stack_bytes
 
     @property
@@ -101,7 +101,7 @@ class Fit:
     @property
     def excess_bytes(self) -> int:
         """The bytes by which its arenas and its constants exceed the board, in total."""
-        board = self.board.reserving(self.chosen.plan.parameters.size_bytes)
+        board = self.board.reserving(self.chosen.plan.parameters.ram_bytes)
         room = {memory.name: board.room(memory) for memory in board.memories}
         arenas = self.chosen.plan.layout.arenas
         beyond = sum(max(0, size - room[name]) for name, size in arenas.items())

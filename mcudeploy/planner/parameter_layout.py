@@ -67,6 +67,7 @@ class ParameterLayout(FileModel):
     reading: _ReadingChoices
     streamed: bool
     accumulating: bool
+    in_flash: bool
     hash: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
     size_bytes: Rows
     parameters: list[LaidOutParameter]
@@ -95,6 +96,7 @@ def layout_text(plan: Plan, model: Model, options: Options) -> str:
         ),
         streamed=plan.form.streamed,
         accumulating=plan.form.accumulating,
+        in_flash=plan.parameters.in_flash,
         hash=facts_hash(facts).hex(),
         size_bytes=plan.parameters.size_bytes,
         parameters=[
@@ -173,7 +175,7 @@ def _like(path: Path, layout: ParameterLayout) -> Model:
         raise ValueError(f"only one of them has {lone[0]}")
     if names != list(layout.operators):
         raise ValueError("their operators are in different orders")
-    model = model.with_replaceable(layout.replaceable).in_form(form)
+    model = model.with_replaceable(layout.replaceable, in_flash=layout.in_flash).in_form(form)
     return model.with_kernels({name: it.kernel for name, it in layout.operators.items() if it.kernel})
 
 

@@ -84,6 +84,7 @@ class Options:
     rounding: Rounding | None = None
     hop: int | None = None
     replaceable: tuple[str, ...] = ()
+    parameters_in: Literal["ram", "flash"] = "ram"
     fresh: bool = False
     name: str | None = None
     resume: bool = False
@@ -241,9 +242,15 @@ OPTIONS = (
     OptionSpec(
         "replaceable",
         str,
-        "Keep the constants of these operators in RAM, where the application may save, load or replace them. "
-        "Implies --keep-constant-channels, and takes the kernels with the smallest constants.",
+        "Let the application replace the constants of these operators, its parameters; see --parameters-in. "
+        "Implies --keep-constant-channels; in RAM, takes the kernels with the smallest constants.",
         metavar="OPERATOR[,OPERATOR...]",
+    ),
+    OptionSpec(
+        "parameters_in",
+        ("ram", "flash"),
+        "Place of the parameters of --replaceable: copied to RAM, or in flash, where kernels read the "
+        "application's blob.",
     ),
     OptionSpec(
         "fresh", bool, "Search again, even if an earlier search with the same choices has left its plans."

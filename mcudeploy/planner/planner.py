@@ -276,7 +276,7 @@ def search_plans(
         return models[form]
 
     base = fastest_in(Rewrites(streamed=options.stream_input))
-    board = board.reserving(base.parameters.size_bytes)
+    board = board.reserving(base.parameters.ram_bytes)
     searching = options.split and (stored is None or options.resume)
     searching &= footprint.weights_bytes(base.calls) <= board.flash_room  # no search can shrink the weights
     effort = Effort.of(options.time_limit)
@@ -298,7 +298,7 @@ def search_plans(
         return Planned(models, given, unsplit, Search(), costs_of, objective=unit, offers_baseline=not given)
     unsplit = timed(unsplit, base, board, source, move_price(source))
     cut = fastest_in(Rewrites(options.stream_input, accumulating=True))
-    board = board.reserving(cut.parameters.size_bytes)
+    board = board.reserving(cut.parameters.ram_bytes)
     guess = None if costs_of else estimated(costs)(cut.graph, ())
     task = SearchTask.of(
         cut,

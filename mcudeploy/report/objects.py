@@ -152,7 +152,8 @@ def _parameters(made: Deployment) -> JsonObject | None:
     table = made.plan.parameters
     if not table.parameters:
         return None
-    return {"bytes": table.size_bytes, "operators": list(table.operators)}
+    where = "flash" if table.in_flash else "ram"
+    return {"bytes": table.size_bytes, "memory": where, "operators": list(table.operators)}
 
 
 def _elsewhere(made: Deployment) -> dict[str, list[str]]:

@@ -18,7 +18,6 @@ from mcudeploy.boards.flashers import OpenOcd
 from mcudeploy.codegen.kernelfiles import (
     AWAIT,
     ON_UNIT,
-    PARAMETERS,
     RUN_CORES,
     START,
     kernel_files,
@@ -37,6 +36,8 @@ For tests: it overwrites bytes that nobody may read (firmware/hal/dma_soft.c).
 _SOFT_ENGINE = "dma_soft.c"
 _DRIVER_INTERFACE = "mcud_dma.h"
 _CORE_INTERFACES = ("mcud_cores.h", "mcud_unit.h")  # one HAL may serve both
+_PUSHED = "mcud_deployed_parameters"
+"""The name by which the measurer finds parameters that a host may push."""
 CONSTANTS = "constants"
 """The linker's region of flash where constants are read, if code is read elsewhere."""
 _INTERFACES = (
@@ -146,7 +147,7 @@ def assemble(
     inputs = json.dumps([board.name, board.cpu_flags, emulate, engine, salt, sorted(collected.items())])
     digest = hashlib.sha256(inputs.encode()).hexdigest()
     defines = engine_defines(engine) | ({"MCUD_CHAIN": 1} if chained else {})
-    defines |= {"MCUD_PARAMETERS": 1} if PARAMETERS in kernels else {}
+    defines |= {"MCUD_PARAMETERS": 1} if _PUSHED in files.get("deployed.c", "") else {}
     if board.framework is not None:
         collected |= framework.project_files(board, int(digest[:8], 16), defines)
     elif not board.is_host:

@@ -218,6 +218,99 @@ def test_a_scale_that_changes_a_number_of_the_record_is_refused(tmp_path: Path, 
         parameters_of(tmp_path / "coarse.onnx", layout)
 
 
+_USE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+static void run_and_print(uint32_t result)
+{
+    printf("%u", (unsigned)result);
+    memset(model_input(), 7, MODEL_INPUT_COUNT * sizeof *model_input());
+    model_run();
+    for (uint32_t i = 0; i < MODEL_OUTPUT_COUNT; i++) {
+        printf(" %d", model_output()[i]);
+    }
+    printf("\\n");
+}
+
+int main(int count, char **words)
+{
+    run_and_print(0);
+    for (int i = 1; i < count; i++) {
+        FILE *file = fopen(words[i], "rb");
+        uint8_t *flash = malloc(4096);
+        const uint32_t size = (uint32_t)fread(flash, 1, 4096, file);
+        uint8_t *blob = malloc(size + (size == 0u)); /* the program may read no byte more */
+        uint8_t *beside = malloc(size + 1);
+        memcpy(blob, flash, size);
+        memcpy(beside + 1, flash, size);
+        run_and_print(model_use_parameters(blob, size));
+        if (model_use_parameters(beside + 1, size) == MCUD_PARAMETERS_OK) {
+            return 1;
+        }
+    }
+    model_reset_parameters();
+    run_and_print(0);
+    return 0;
+}
+"""
+
+
+def test_parameters_that_kernels_read_in_flash(tmp_path: Path) -> None:
+    """The addresses of blobs are those of whole allocations: the sanitizer sees a byte too much."""
+    options = replace(BOTH, parameters_in="flash")
+    files = [quantised_convolutions(tmp_path / f"{seed}.onnx", seed) for seed in (1, 2)]
+    lines: list[list[str]] = []
+    blobs = [tmp_path / f"{name}.bin" for name in ("new", "foreign", "short", "damaged", "empty")]
+    for path in files:
+        library = tmp_path / f"lib{path.stem}"
+        report = reports.build_models([path], HOST, options, library, library_only=True)
+        assert report["verified"] and report["parameters"]["memory"] == "flash"
+        if path is files[0]:
+            content = mcudeploy.make_parameters(files[1], library)
+            foreign = ParameterBlob(bytes(8), ParameterBlob.of(content).values).to_bytes()
+            damaged = content[:-1] + bytes([content[-1] ^ 1])
+            for blob, data in zip(blobs, (content, foreign, content[:-1], damaged, b""), strict=True):
+                blob.write_bytes(data)
+        main = tmp_path / "main.c"
+        main.write_text(_USE)
+        sources = [main, *sorted((library / "src").glob("*.c"))]
+        include = [f"-I{library / name}" for name in ("include", "src")]
+        program = tmp_path / "program"
+        build = ["gcc", *STRICT, *CHECKED, *include, *sources, "-lm", "-o", program]
+        subprocess.run(build, check=True)
+        command = [program, *(blobs if path is files[0] else ())]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=True, env={"ASAN_OPTIONS": "detect_leaks=0"}
+        )
+        lines.append(done.stdout.splitlines())
+    first, new, *refused, last = lines[0]
+    assert lines[1] == [new, new] and new != first and last == first
+    assert [line.split(" ", 1) for line in refused] == [
+        [code, new.split(" ", 1)[1]] for code in ("3", "5", "5", "2")
+    ]
+
+
+@pytest.mark.parametrize("board", [M4, load_board("mps2-an521")], ids=lambda it: it.name)
+def test_parameters_in_flash_on_boards(board: Any, model: Path) -> None:
+    options = replace(BOTH, parameters_in="flash", cores=board.cores)
+    bare = replace(options, replaceable=(), parameters_in="ram")
+    plain = reports.run_model(model, Target(board), bare, inputs=[], expected=[])
+    report = reports.run_model(model, Target(board), options, inputs=[], expected=[])
+    assert report["verified"] and report["outputs"] == plain["outputs"]
+    assert 0 < report["static_ram_bytes"] - plain["static_ram_bytes"] < 400 * board.cores
+    with pytest.raises(UsageError, match="name their operators with --replaceable"):
+        plan_model(model, board, replace(options, replaceable=()))
+    program = plan_model(model, board, options).program
+    assert program.parameters is not None
+    lines = program.parameters.assignments
+    symbols = {it.params_symbol for it in (*program.operators, *program.part_operators)}
+    assert {line.partition(".")[0] for line in lines} == symbols and len(lines) == len(set(lines))
+
+
 def test_names_and_kinds_of_operators_are_checked(model: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no such operator; it has conv_0, conv_1"):
         plan_model(model, M4, replace(BOTH, replaceable=("conv_7",)))

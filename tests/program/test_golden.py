@@ -107,10 +107,10 @@ def _two_cores() -> tuple[Program, Plan]:
     return program_of(plan, BOARD), plan
 
 
-def _replaceable() -> tuple[Program, Plan]:
-    """The constants of two operators are in RAM."""
+def _replaceable(*, in_flash: bool) -> tuple[Program, Plan]:
+    """The constants of two operators are in RAM, or in flash where the application says."""
     plan = plan_of(residual(), 8, BOARD)
-    table = ParameterTable.of(_calls(plan.graph), {"conv_a", "conv_c"})
+    table = ParameterTable.of(_calls(plan.graph), {"conv_a", "conv_c"}, in_flash=in_flash)
     plan = replace(plan, parameters=table)
     return program_of(plan, BOARD), plan
 
@@ -124,7 +124,8 @@ PROGRAMS: dict[str, Callable[[], tuple[Program, Plan]]] = {
     "recurrent_streamed": _streamed_state,
     "residual_two_cores": _two_cores,
     "residual_new_rows": _new_rows,
-    "residual_replaceable": _replaceable,
+    "residual_replaceable": lambda: _replaceable(in_flash=False),
+    "residual_repointed": lambda: _replaceable(in_flash=True),
 }
 
 

@@ -62,6 +62,8 @@ class Model:
     """The window that the graph computes from new rows; None if a run takes whole inputs."""
     replaceable: tuple[str, ...] = ()
     """The operators whose constants the application may replace, in the order of the graph."""
+    parameters_in_flash: bool = False
+    """Whether kernels read replaced constants where they lie in flash, instead of RAM."""
 
     @property
     def work(self) -> WorkBytes:
@@ -71,9 +73,9 @@ class Model:
     @property
     def parameters(self) -> ParameterTable:
         """The constants of the replaceable operators, as the chosen kernels read them."""
-        return ParameterTable.of(self.calls, self.replaceable)
+        return ParameterTable.of(self.calls, self.replaceable, in_flash=self.parameters_in_flash)
 
-    def with_replaceable(self, names: Collection[str]) -> Model:
+    def with_replaceable(self, names: Collection[str], *, in_flash: bool = False) -> Model:
         """Return the model, in its first form, with these operators replaceable.
 
         Raises UsageError for an operator that the model does not have, or that has no constants.
@@ -89,7 +91,8 @@ class Model:
         if bare is not None:
             raise UsageError(f"--replaceable {bare}: {bare} has no constants that could be replaced")
         chosen = tuple(name for name in operators if name in names)
-        return replace(self, replaceable=chosen)._of(self.graph, self.form, self.assignment)
+        model = replace(self, replaceable=chosen, parameters_in_flash=in_flash)
+        return model._of(self.graph, self.form, self.assignment)
 
     def scratch_bytes(self, call: KernelCall) -> int:
         """Return the scratch of a step by this call, over all cores, in bytes."""
@@ -122,7 +125,8 @@ class Model:
         return self._of(graph, self.form, assignment)
 
     def _of(self, graph: Graph, form: Rewrites, assignment: Assignment) -> Model:
-        variants = kernel_variants(graph, self.isa, self.replaceable)
+        in_ram = () if self.parameters_in_flash else self.replaceable
+        variants = kernel_variants(graph, self.isa, in_ram)
         functions = partition(graph, assignment)
         lost = next((name for name in self.replaceable if name not in variants), None)
         if lost is not None:
@@ -246,7 +250,11 @@ def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
         hop=options.hop,
     )
     names = [name.strip() for each in options.replaceable for name in each.split(",")]
-    return model.with_replaceable(names) if names else model
+    if not names:
+        if options.parameters_in != "ram":
+            raise UsageError("--parameters-in is for parameters: name their operators with --replaceable")
+        return model
+    return model.with_replaceable(names, in_flash=options.parameters_in == "flash")
 
 
 def _digest(path: Path, choices: InputChoices) -> str:
@@ -262,11 +270,11 @@ def _first(variants: Mapping[str, tuple[KernelCall, ...]]) -> dict[str, KernelCa
 
 
 def kernel_variants(
-    graph: Graph, isa: Isa = Isa.ANY, replaceable: Collection[str] = ()
+    graph: Graph, isa: Isa = Isa.ANY, in_ram: Collection[str] = ()
 ) -> dict[str, tuple[KernelCall, ...]]:
     """Return the kernel calls of every operator that has a kernel. Raises ModelError with all problems.
 
-    A replaceable operator has only those with the smallest constants, which take RAM.
+    An operator whose constants are in RAM has only those with the smallest constants.
     """
     calls: dict[str, tuple[KernelCall, ...]] = {}
     problems: list[Problem] = []
@@ -276,7 +284,7 @@ def kernel_variants(
         try:
             inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
             found = operator.op.kernel(operator, inputs, output).variants(isa)
-            if operator.name in replaceable:
+            if operator.name in in_ram:
                 least = min(map(table_bytes, found))
                 found = tuple(call for call in found if table_bytes(call) == least)
             calls[operator.name] = found

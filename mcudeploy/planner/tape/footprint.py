@@ -58,7 +58,7 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
         pointers, words, halves = pointers + 5 + 1, words + 2 + 1, halves + len(waits.pending)
     first = sum(state.initial.nbytes for state in plan.graph.states if state.initial.any())
     arenas = len(plan.layout.arenas)
-    if plan.parameters.size_bytes:  # the record of the table: three pointers, the size, the hash
+    if plan.parameters.parameters:  # the record of the table: three pointers, the size, the hash
         pointers, words = pointers + 3, words + 3 + 3 % (pointer_bytes // WORD_BYTES)
     pointers += 3 * records + 2 * arenas + 4  # an arena's size and a lead are padded to a pointer
     words += 2 * records + 3 + 3 % (pointer_bytes // WORD_BYTES)
@@ -154,7 +154,7 @@ def missing(
 def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
     """Describe every memory that is too small for its arena, then those that have room for theirs."""
     arenas = plan.layout.arenas
-    parameters, first = plan.parameters.size_bytes, board.memories[0]
+    parameters, first = plan.parameters.ram_bytes, board.memories[0]
     free = board.free_bytes(first)
     if parameters > free:
         return [

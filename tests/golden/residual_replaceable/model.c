@@ -31,7 +31,7 @@ static uint8_t parameters_begun;
 
 MCUD_REQUIRE(offsetof(residual_parameter_values, conv_a_packed_weights) == 0u, "a blob has the layout of the struct");
 MCUD_REQUIRE(offsetof(residual_parameter_values, conv_c_packed_weights) == 176u, "a blob has the layout of the struct");
-MCUD_REQUIRE(sizeof parameters == RESIDUAL_PARAMETERS_BYTES, "a blob has the size of the struct");
+MCUD_REQUIRE(sizeof(residual_parameter_values) == RESIDUAL_PARAMETERS_BYTES, "a blob has the size of the struct");
 
 extern const mcud_parameter_table residual_parameter_table;
 const mcud_parameter_table residual_parameter_table = {
