@@ -17,6 +17,7 @@ from mcudeploy.ir.opdef import ArrayPointer, ConstantArray, KernelCall, ParamVal
 from mcudeploy.ir.parameter_table import ParameterTable
 from mcudeploy.planner.tape.core_tables import PartEntry, PartRecord
 
+NO_PARAMETERS = ParameterTable()
 PARAMETER_VALUES = "parameters"
 """The C name of the table in RAM."""
 _NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -25,7 +26,7 @@ _NO_BREAK = "\N{NO-BREAK SPACE}"
 class ConstantPool:
     """Arrays in flash, of which equal ones are stored once, and the parameters in RAM."""
 
-    def __init__(self, prefix: str, table: ParameterTable) -> None:
+    def __init__(self, prefix: str, table: ParameterTable = NO_PARAMETERS) -> None:
         self._prefix = prefix
         self._parameters = {(it.operator, it.name) for it in table.parameters}
         self._values = f"{prefix}_initial_parameters" if table.in_flash else PARAMETER_VALUES

@@ -80,6 +80,8 @@ def build_models(
     Raises FitError if the board has no room for all models together, and UsageError for files in the way.
     """
     _require_names(paths, options)
+    if dossier is not None and options.replaceable:
+        raise UsageError("--dossier describes constants in flash that stay: leave out --replaceable")
     if dossier is not None:
         _require_dossier(
             dossier, directory, (len(paths) == 1, verify, arena == "own" and kind is None), force

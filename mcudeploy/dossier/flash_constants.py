@@ -40,7 +40,7 @@ def traced_constants(made: Deployment, elf: Path | None) -> list[TracedConstant]
         for name, value in () if call is None else call.params.items():
             array = value.array if isinstance(value, ArrayPointer) else value
             if isinstance(array, np.ndarray):
-                symbol = pool.name_of(f"{operator.name}_{name}", array)
+                symbol = pool.name_of(operator.name, name, array)
                 readers.setdefault(symbol, []).append(f"{operator.name}.{name}")
                 content[symbol] = array.tobytes()
     stated = {it.name for it in made.program.constants}
