@@ -270,7 +270,8 @@ def test_kernels_bring_what_they_include_and_nothing_else() -> None:
 
 def test_kernels_and_headers_have_names_of_their_own_in_all_folders() -> None:
     firmware = resource_dir("firmware")
-    files = [path for name in ("include", "kernels", "arith") for path in (firmware / name).rglob("*.[ch]")]
+    folders = ("include", "kernels", "arith", "parameters", "heads")
+    files = [path for name in folders for path in (firmware / name).rglob("*.[ch]")]
     assert sorted(path.name for path in files) == list(source_index())
 
 
