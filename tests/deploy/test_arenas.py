@@ -186,9 +186,16 @@ def test_memories_are_given_one_by_one(models: list[Path], tmp_path: Path) -> No
 
 def test_a_stateful_model_has_an_arena_for_itself(models: list[Path], tmp_path: Path) -> None:
     """States outlive runs of the models that share an arena."""
-    found = [building._built(path, BOARD, QUICK, (True, True), SILENT) for path in models]
+    found = [
+        building._built(path, BOARD, QUICK, building.Checks(verify=True, bare=True), SILENT)
+        for path in models
+    ]
     stateful = replace(QUICK, stateful=True, name="net")
-    found.append(building._built(saved(network("GRU"), tmp_path), BOARD, stateful, (True, True), SILENT))
+    found.append(
+        building._built(
+            saved(network("GRU"), tmp_path), BOARD, stateful, building.Checks(verify=True, bare=True), SILENT
+        )
+    )
     programs = with_arenas([each.made.program for each in found], "shared", "lib")
     assert [program.arena for program in programs] == ["shared", "shared", "own"]
     members = [

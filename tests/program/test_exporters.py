@@ -50,7 +50,7 @@ def members(tmp_path_factory: pytest.TempPathFactory) -> list[LibraryModel]:
     found = []
     for path, streamed in ((int8, True), (floats, False)):
         options = Options(time_limit=1, stream_input=streamed)
-        built = building._built(path, BOARD, options, (True, True), SILENT)
+        built = building._built(path, BOARD, options, building.Checks(verify=True, bare=True), SILENT)
         found.append(LibraryModel(built.made.program, built.made.plan, built.made.source, built.selftest))
     return found
 
