@@ -180,8 +180,9 @@ def build(console: Console, report: Values) -> None:
         if model["verified"] is None:
             console.print(Text("not verified: the program was not run (--no-verify)"))
         else:
-            _verdict(console, model, "verified on this computer, for drawn inputs")
-    if report["dossier"]:
+            drawn = "drawn inputs" if report.get("dossier") else "a drawn input"
+            _verdict(console, model, f"verified on this computer, for {drawn}")
+    if report.get("dossier"):
         console.print(cell(f"dossier in {report['dossier']}: begin with index.html"), soft_wrap=True)
 
 

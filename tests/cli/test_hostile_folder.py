@@ -68,10 +68,23 @@ VISITS = {
     "tune": "tune m.onnx --board host --no-split --time-limit 1",
     "build": "build m.onnx --board ./evil.toml -o library --library-only --no-split",
     "init": "init project m.onnx --board stm32f405 --no-split",
+    "adapt build": "adapt build m.onnx --board ./evil.toml --head prototypes --features a --classes 3 -o h",
+    "parameters make": "parameters make m.onnx --library budgets.toml -o new.bin",
+    "parameters push": "parameters push x.npy --port {port}",
+    "parameters pull": "parameters pull -o pulled.bin --port {port}",
+    "parameters diff": "parameters diff x.npy x.npy --library budgets.toml",
     "flash": "flash --board stm32f405 --flasher openocd --port {port}",
 }
 """A command line of each command that gets to its tools: to QEMU, to OpenOCD without a probe."""
-ENDS = {"flash": (9,), "doctor": (0, 1)}
+ENDS = {
+    "flash": (9,),
+    "doctor": (0, 1),
+    "adapt build": (2,),
+    "parameters make": (3,),
+    "parameters push": (3,),
+    "parameters pull": (10,),
+    "parameters diff": (3,),
+}
 
 
 @pytest.fixture(scope="module")

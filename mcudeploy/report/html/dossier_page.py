@@ -31,6 +31,8 @@ def dossier_page(dossier: Dossier, command: Sequence[str]) -> str:
         checked=plain(dossier.checked),
         samples=count_text(len(built.verdict.host) if built.verdict else 0, "drawn input"),
         operators=_operators(dossier, report),
+        resolved=_resolved(report),
+        has_compiler=bool(dossier.compiler),
         outputs=(f"{report['elements']:,}", f"{report['mismatches']:,}", _error(report, report)),
         constants=[_constant(it) for it in dossier.constants],
         analysis=dossier.analysis,
@@ -66,8 +68,19 @@ def _memory(report: dict[str, Any]) -> list[tuple[str, str]]:
     }
     lines += [(text, f"{report[key]:,} B") for key, text in names.items() if key in report]
     stack = report.get("library_stack_bound_bytes")
-    known = f"at most {stack:,} B for a call" if stack is not None else f"no bound: {report['stack_unknown']}"
+    known = f"at most {stack:,} B for a call" if stack is not None else report["stack_unknown"]
     return [*lines, ("stack", plain(known))]
+
+
+def _resolved(report: dict[str, Any]) -> str:
+    """The outputs with the reference's choice at ties of rounding, if that was needed."""
+    if not report["ties_resolved"]:
+        return ""
+    ties = count_text(report["ties_resolved"], "tie")
+    error = f"{report['max_abs_error_resolved']:.3g}"
+    unit = " LSB" if report["error_unit"] == "LSB" else ""
+    differing = f"{report['mismatches_resolved']:,}"
+    return f"With the reference's choice at {ties} of rounding, {differing} differ, by at most {error}{unit}."
 
 
 def _operators(dossier: Dossier, report: dict[str, Any]) -> list[tuple[str, ...]]:
