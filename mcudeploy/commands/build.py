@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -120,7 +120,7 @@ def build_models(
         files = write_folder(directory, content, read=read, force=force)
     if dossier is not None:
         progress.stage("writing the dossier")
-        _write_dossier(built[0], dossier, read, force)
+        _write_dossier(built[0], dossier, pages, read, force)
     return Built(files, built, arena, together(shares, arena), None if dossier is None else dossier.directory)
 
 
@@ -144,8 +144,10 @@ def _require_dossier(
         require_ours(wanted.directory, {})
 
 
-def _write_dossier(built: BuiltModel, wanted: DossierWanted, read: Sequence[Path], force: bool) -> None:
-    dossier = dossier_of(built)
+def _write_dossier(
+    built: BuiltModel, wanted: DossierWanted, pages: Mapping[str, str], read: Sequence[Path], force: bool
+) -> None:
+    dossier = dossier_of(built, pages)
     files = {**dossier.files, "index.html": dossier_page(dossier, wanted.command)}
     sums = "".join(f"{digest}  {path}\n" for path, digest in digests(files).items())
     write_folder(wanted.directory, {**files, "SHA256SUMS": sums}, read=read, force=force)

@@ -59,9 +59,10 @@ def digests(files: Mapping[str, Content]) -> dict[str, str]:
     return {name: hashlib.sha256(data).hexdigest() for name, data in sorted(contents.items())}
 
 
-def dossier_of(built: BuiltModel) -> Dossier:
+def dossier_of(built: BuiltModel, pages: Mapping[str, str]) -> Dossier:
     """Return the dossier of a built and verified model, whose plan has passed the second checker.
 
+    `pages`: further files of the library, by name.
     Raises BuildError if that refuses it, and UsageError for a plan of several cores.
     """
     made = built.made
@@ -75,7 +76,7 @@ def dossier_of(built: BuiltModel) -> Dossier:
         "board.json": board_text(made.board),
         CHECKER: (resource_dir("templates") / "dossier" / CHECKER).read_text("utf-8"),
         SBOM_NAME: library.pop(SBOM_NAME),
-        **{f"lib/{name}": content for name, content in library.items()},
+        **{f"lib/{name}": content for name, content in (library | dict(pages)).items()},
     }
     if built.firmware is not None:
         files["firmware.elf"] = built.firmware.elf.read_bytes()

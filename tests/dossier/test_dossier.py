@@ -23,7 +23,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("built")
     model = quantised_convolutions(folder / "m.onnx")
     result = invoke(
-        f"build {model} --board mps2-an386 --time-limit 1 -o {folder}/lib --dossier {folder}/dossier"
+        f"build {model} --board mps2-an386 --time-limit 1 --bounds -o {folder}/lib --dossier {folder}/dossier"
     )
     assert result == (0, ""), result
     return folder
@@ -81,6 +81,8 @@ def test_the_page_states_what_was_checked(built: Path) -> None:
     network = json.loads((built / "dossier/network.json").read_text("utf-8"))
     assert done.stdout.strip() in page and "20 drawn inputs" in page
     assert all(f"<td>{it['name']}</td>" in page for it in network["operators"])
+    assert all(f"<td>M_{each}_MAX_INSTRUCTIONS</td>" in page for each in ("RUN", "STEP"))
+    assert (built / "dossier/lib/m_bounds.md").read_text() == (built / "lib/m_bounds.md").read_text()
     assert ("cppcheck is not installed" in page) == (shutil.which("cppcheck") is None)
 
 

@@ -28,6 +28,10 @@ def dossier_page(dossier: Dossier, command: Sequence[str]) -> str:
         title=plain(f"Dossier of {made.prefix} for {made.board.name}"),
         facts=_facts(dossier, report),
         memory=_memory(report),
+        bounds=[
+            (f"{made.prefix.upper()}_{name}", f"{value:,}")
+            for name, value in (built.program.bounds.macros if built.program.bounds else {}).items()
+        ],
         checked=plain(dossier.checked),
         samples=count_text(len(built.verdict.host) if built.verdict else 0, "drawn input"),
         operators=_operators(dossier, report),
