@@ -118,11 +118,11 @@ def findings(tool: str, unit: Unit) -> set[tuple[str, str]]:
 
 def unexpected(tool: str, work: Iterable[Unit]) -> tuple[list[str], set[tuple[str, str, str]]]:
     """Return a tool's findings without a deviation; and the deviations that it needed."""
-    kept, used, left = accepted(), set(), set()
+    known, used, left = accepted(), set(), set()
     with ThreadPoolExecutor() as pool:
         results = list(pool.map(lambda unit: findings(tool, unit), work))
     for check, file in set().union(*results):
-        matching = {key for key in ((tool, check, file), (tool, check, "*")) if key in kept}
+        matching = {key for key in ((tool, check, file), (tool, check, "*")) if key in known}
         used |= matching
         if not matching:
             left.add(f"{tool} {check} {file}")
@@ -148,8 +148,8 @@ def main() -> int:
                 work = [it for it in units(Path(folder)) if tool == "gcc" or it.compiler[0] == "gcc"]
             work = [it for it in work if options.only in it.file.name]
             left, used = unexpected(tool, work)
-        kept = [] if mode == "quick" or options.only else accepted()
-        stale = [" ".join(key) for key in kept if key[0] == tool and key not in used]
+        known = [] if mode == "quick" or options.only else accepted()
+        stale = [" ".join(key) for key in known if key[0] == tool and key not in used]
         print(f"{tool}: {len(work)} files, {len(used)} deviations, {len(left)} findings", flush=True)
         for line in left:
             print(f"  found: {line}")

@@ -23,7 +23,7 @@ static uint64_t scaled_distance(const mcud_prototypes *head, const int8_t *featu
     const int32_t count = head->counts[label];
     uint64_t distance = 0;
     for (uint32_t i = 0; i < head->features; i++) {
-        const int32_t apart = count * features[i] - sums[i]; /* within 17 bits */
+        const int32_t apart = count * features[i] - sums[i]; /* at most 255 * 255, whose square fits 32 bits */
         const uint32_t size = (uint32_t)(apart < 0 ? -apart : apart);
         distance += size * size;
     }
@@ -32,7 +32,7 @@ static uint64_t scaled_distance(const mcud_prototypes *head, const int8_t *featu
 
 uint32_t mcud_prototypes_classify(const mcud_prototypes *head, const int8_t *features)
 {
-    uint32_t found = head->classes;
+    uint32_t nearest = head->classes;
     uint64_t least = 0;
     uint64_t least_count = 1;
     for (uint32_t label = 0; label < head->classes; label++) {
@@ -42,11 +42,11 @@ uint32_t mcud_prototypes_classify(const mcud_prototypes *head, const int8_t *fea
         }
         const uint64_t distance = scaled_distance(head, features, label);
         /* distance / count^2 < least / least_count^2; both sides stay below 2^60 */
-        if (found == head->classes || distance * (least_count * least_count) < least * (count * count)) {
-            found = label;
+        if (nearest == head->classes || distance * (least_count * least_count) < least * (count * count)) {
+            nearest = label;
             least = distance;
             least_count = count;
         }
     }
-    return found;
+    return nearest;
 }

@@ -123,32 +123,30 @@ uint32_t mcud_parameters_stated_crc(const uint8_t *header)
 static slot_content examine(const mcud_parameter_table *table, const mcud_parameter_storage *storage, uint32_t slot)
 {
     uint8_t header[MCUD_PARAMETERS_HEADER_BYTES];
-    slot_content found = {MCUD_PARAMETERS_STORAGE, 0, 0};
+    slot_content content = {MCUD_PARAMETERS_STORAGE, 0, 0};
     if (storage->read(storage->user, slot, 0, header, sizeof header) != 0u) {
-        return found;
+        return content;
     }
-    found.status = mcud_parameters_check(table, header);
-    if (found.status != MCUD_PARAMETERS_OK) {
-        return found;
+    content.status = mcud_parameters_check(table, header);
+    if (content.status != MCUD_PARAMETERS_OK) {
+        return content;
     }
-    found.sequence = get_field(header + SEQUENCE_AT);
-    found.crc = mcud_parameters_crc(0, header, CRC_AT);
-    uint32_t crc = found.crc;
+    content.sequence = get_field(header + SEQUENCE_AT);
+    content.crc = mcud_parameters_crc(0, header, CRC_AT);
     for (uint32_t done = 0; done < table->bytes; done += CHUNK_BYTES) {
         uint8_t chunk[CHUNK_BYTES];
         const uint32_t left = table->bytes - done;
         const uint32_t count = left < CHUNK_BYTES ? left : CHUNK_BYTES;
         if (storage->read(storage->user, slot, MCUD_PARAMETERS_HEADER_BYTES + done, chunk, count) != 0u) {
-            found.status = MCUD_PARAMETERS_STORAGE;
-            return found;
+            content.status = MCUD_PARAMETERS_STORAGE;
+            return content;
         }
-        crc = mcud_parameters_crc(crc, chunk, count);
+        content.crc = mcud_parameters_crc(content.crc, chunk, count);
     }
-    if (crc != mcud_parameters_stated_crc(header)) {
-        found.status = MCUD_PARAMETERS_CORRUPT;
+    if (content.crc != mcud_parameters_stated_crc(header)) {
+        content.status = MCUD_PARAMETERS_CORRUPT;
     }
-    found.crc = crc;
-    return found;
+    return content;
 }
 
 /* Sequence numbers wrap: the later one is less than half of their range ahead. */
@@ -160,15 +158,15 @@ static int is_later(uint32_t sequence, uint32_t other)
 /* The number of the newest intact slot, or MCUD_PARAMETERS_SLOTS. */
 static uint32_t newest(const mcud_parameter_table *table, const mcud_parameter_storage *storage, slot_content *slots)
 {
-    uint32_t found = MCUD_PARAMETERS_SLOTS;
+    uint32_t latest = MCUD_PARAMETERS_SLOTS;
     for (uint32_t slot = 0; slot < MCUD_PARAMETERS_SLOTS; slot++) {
         slots[slot] = examine(table, storage, slot);
         if (slots[slot].status == MCUD_PARAMETERS_OK
-            && (found == MCUD_PARAMETERS_SLOTS || is_later(slots[slot].sequence, slots[found].sequence))) {
-            found = slot;
+            && (latest == MCUD_PARAMETERS_SLOTS || is_later(slots[slot].sequence, slots[latest].sequence))) {
+            latest = slot;
         }
     }
-    return found;
+    return latest;
 }
 
 uint32_t mcud_parameters_load(const mcud_parameter_table *table, const mcud_parameter_storage *storage)

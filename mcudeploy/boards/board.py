@@ -231,8 +231,8 @@ class Board(Facts):
 
     def free_bytes(self, memory: Memory) -> int:
         """Return the bytes of a memory without stack and data of the firmware, for arena and parameters."""
-        kept = self.stack_bytes + FIRMWARE_RAM_BYTES if memory.name == self.memories[0].name else 0
-        return max(0, memory.bytes - kept)
+        reserved = self.stack_bytes + FIRMWARE_RAM_BYTES if memory.name == self.memories[0].name else 0
+        return max(0, memory.bytes - reserved)
 
     def room(self, memory: Memory) -> int:
         """Return the maximum size in bytes of an arena in a memory."""

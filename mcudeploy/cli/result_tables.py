@@ -363,11 +363,13 @@ def _sharing(found: Values | None) -> str:
 
 def _parameter_facts(report: Values) -> list[tuple[str, str]]:
     """Return the bytes of parameters beside the arena, and their operators; empty without them."""
-    found = report.get("parameters")
-    if not found:
+    parameters = report.get("parameters")
+    if not parameters:
         return []
-    where = "in flash" if found["memory"] == "flash" else "beside it"
-    return [("parameters", f"{found['bytes']:,} B {where}: {', '.join(map(plain, found['operators']))}")]
+    where = "in flash" if parameters["memory"] == "flash" else "beside it"
+    return [
+        ("parameters", f"{parameters['bytes']:,} B {where}: {', '.join(map(plain, parameters['operators']))}")
+    ]
 
 
 def _size_facts(report: Values) -> list[tuple[str, str]]:

@@ -68,7 +68,7 @@ def write_folder(
     stale = [directory / name for name in _unchanged(directory) if name not in files]
     stale = [path for path in stale if _link_in(directory, path) is None]
     stale = [path for path in stale if not any(same_file(path, taken) for taken in read)]
-    digests = {name: _digest(content) for name, content in sorted(files.items())}
+    digests = digests_of(files)
     manifest = json.dumps({"generator": f"mcudeploy {__version__}", "files": digests}, indent=1) + "\n"
     written = {directory / name: files[name] for name in digests} | {directory / MANIFEST: manifest}
     for folder in sorted({path.parent for path in written}):
@@ -127,6 +127,11 @@ def _manifest(directory: Path) -> dict[str, str]:
 def _digest_of(path: Path) -> str | None:
     """Return the digest of a file's content; None for a folder, a pipe, or a dangling link."""
     return _digest(path.read_bytes()) if path.is_file() else None
+
+
+def digests_of(files: Mapping[str, Content]) -> dict[str, str]:
+    """Return the SHA-256 of each file, by path in order."""
+    return {name: _digest(content) for name, content in sorted(files.items())}
 
 
 def _digest(content: Content) -> str:

@@ -5,7 +5,6 @@ The same library has the same bytes: a time stamp exists only if SOURCE_DATE_EPO
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import uuid
@@ -14,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mcudeploy import __version__
-from mcudeploy.codegen.folder import Content
+from mcudeploy.codegen.folder import Content, digests_of
 from mcudeploy.codegen.licences import CODE_LICENCE, MODEL_LICENCE, licence_of
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.common.errors import UsageError
@@ -26,7 +25,7 @@ JsonObject = dict[str, Any]
 
 def bill_of_materials(members: Sequence[LibraryModel], name: str, files: Mapping[str, Content]) -> str:
     """Return the bill of library `name` with these files. UsageError if SOURCE_DATE_EPOCH is no time."""
-    digests = {path: hashlib.sha256(_bytes(content)).hexdigest() for path, content in sorted(files.items())}
+    digests = digests_of(files)
     runtime = _component("library", "runtime", "mcudeploy-runtime", CODE_LICENCE)
     models = [
         _component(
@@ -68,10 +67,6 @@ def _component(kind: str, ref: str, name: str, licence: str) -> JsonObject:
 
 def _hashes(digest: str) -> list[JsonObject]:
     return [{"alg": "SHA-256", "content": digest}]
-
-
-def _bytes(content: Content) -> bytes:
-    return content.encode() if isinstance(content, str) else content
 
 
 def _timestamp() -> JsonObject:

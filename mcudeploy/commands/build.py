@@ -11,7 +11,7 @@ from mcudeploy.boards.trust import require_trusted
 from mcudeploy.codegen.arenas import ArenaKind, require_room, share_of, together, with_arenas
 from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.exporters import Kind, export_files
-from mcudeploy.codegen.folder import require_no_links, require_ours, write_folder
+from mcudeploy.codegen.folder import digests_of, require_no_links, require_ours, write_folder
 from mcudeploy.codegen.library import with_sbom, write_library
 from mcudeploy.codegen.program import CallBounds, Program
 from mcudeploy.codegen.render import LibraryModel
@@ -23,7 +23,7 @@ from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError,
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.target import Target
 from mcudeploy.dossier.dossier import SAMPLES as DOSSIER_SAMPLES
-from mcudeploy.dossier.dossier import DossierWanted, digests, dossier_of
+from mcudeploy.dossier.dossier import DossierWanted, dossier_of
 from mcudeploy.execution.bounds.bounding import bounds_of
 from mcudeploy.execution.bounds.twin import require_twin
 from mcudeploy.execution.deployment import Deployment
@@ -149,7 +149,7 @@ def _write_dossier(
 ) -> None:
     dossier = dossier_of(built, pages)
     files = {**dossier.files, "index.html": dossier_page(dossier, wanted.command)}
-    sums = "".join(f"{digest}  {path}\n" for path, digest in digests(files).items())
+    sums = "".join(f"{digest}  {path}\n" for path, digest in digests_of(files).items())
     write_folder(wanted.directory, {**files, "SHA256SUMS": sums}, read=read, force=force)
 
 

@@ -141,10 +141,10 @@ def head_fault(made: Deployment, program: Program, line: Transport, seed: int) -
         line.write(label.to_bytes(2, "little") + sample.stored[border.tensor].tobytes())
         answer = _read(line, head.features + _ANSWER_BYTES, made.patience_s)
         features = np.frombuffer(answer, np.int8, head.features)
-        found = int.from_bytes(answer[head.features :], "little")
+        returned = int.from_bytes(answer[head.features :], "little")
         wanted = 0 if enrols else reference.classify(features)
-        if found != wanted:
-            return f"run {number} returns {found}, the reference {wanted}"
+        if returned != wanted:
+            return f"run {number} returns {returned}, the reference {wanted}"
         if enrols:
             reference = reference.enrol(features, label)
     return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -51,12 +50,6 @@ class Dossier:
     constants: tuple[TracedConstant, ...]
     analysis: StaticAnalysis
     compiler: str
-
-
-def digests(files: Mapping[str, Content]) -> dict[str, str]:
-    """Return the SHA-256 of each file, by path."""
-    contents = {name: it.encode() if isinstance(it, str) else it for name, it in files.items()}
-    return {name: hashlib.sha256(data).hexdigest() for name, data in sorted(contents.items())}
 
 
 def dossier_of(built: BuiltModel, pages: Mapping[str, str]) -> Dossier:

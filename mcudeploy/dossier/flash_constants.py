@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from mcudeploy.codegen.operators import ConstantPool
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.opdef import ArrayPointer
+from mcudeploy.toolchain.disassembly import read_symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,8 @@ class TracedConstant:
 
 def traced_constants(made: Deployment, elf: Path | None) -> list[TracedConstant]:
     """Return all arrays of weights.c in their order there."""
-    pool, addresses = ConstantPool(made.prefix), {} if elf is None else _addresses(elf)
+    pool = ConstantPool(made.prefix)
+    addresses = {} if elf is None else {symbol.name: symbol.value for symbol in read_symbols(elf)}
     readers: dict[str, list[str]] = {}
     content: dict[str, bytes] = {}
     for operator in made.plan.graph.operators:
@@ -56,9 +55,3 @@ def traced_constants(made: Deployment, elf: Path | None) -> list[TracedConstant]
         )
         for symbol, data in content.items()
     ]
-
-
-def _addresses(elf: Path) -> Mapping[str, int]:
-    with elf.open("rb") as file:
-        tables = (it for it in ELFFile(file).iter_sections() if isinstance(it, SymbolTableSection))
-        return {symbol.name: int(symbol["st_value"]) for it in tables for symbol in it.iter_symbols()}

@@ -122,12 +122,12 @@ def read_layout(path: Path) -> ParameterLayout:
     Raises ConfigError for a folder without one, and for another file.
     """
     if path.is_dir():
-        found = sorted(path.glob(f"*{LAYOUT_SUFFIX}"))
-        if len(found) != 1:
-            some = ", ".join(it.name for it in found)
-            reason = f"has several models: name one of {some}" if found else "has no replaceable operators"
+        layouts = sorted(path.glob(f"*{LAYOUT_SUFFIX}"))
+        if len(layouts) != 1:
+            some = ", ".join(it.name for it in layouts)
+            reason = f"has several models: name one of {some}" if layouts else "has no replaceable operators"
             raise ConfigError(f"the library in {path} {reason}")
-        path = found[0]
+        path = layouts[0]
     try:
         return ParameterLayout.model_validate_json(read_limited(path, _MOST_BYTES))
     except OSError as error:

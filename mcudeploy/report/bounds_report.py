@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcudeploy.common.text import plain
-from mcudeploy.execution.bounds.program_bounds import Dependence, ProgramBounds, StepBound
+from mcudeploy.execution.bounds.program_bounds import Dependence, ProgramBounds, StepBound, combined
 
 JsonObject = dict[str, Any]
 _ASSUMED = (
@@ -63,20 +63,10 @@ def _operator(steps: Sequence[StepBound]) -> JsonObject:
     return _step(worst) | {
         "steps": len(steps),
         "counted": sum(step.counted for step in steps),
-        "instructions": _sum([step.instructions for step in steps]),
-        "cycles": _sum([step.cycles for step in steps]),
-        "longest_step": _longest([step.instructions for step in steps]),
+        "instructions": combined(sum, [step.instructions for step in steps]),
+        "cycles": combined(sum, [step.cycles for step in steps]),
+        "longest_step": combined(max, [step.instructions for step in steps]),
     }
-
-
-def _sum(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
-
-
-def _longest(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return max(known) if known and len(known) == len(values) else None
 
 
 def bounds_page(name: str, report: JsonObject) -> str:

@@ -147,19 +147,37 @@ class ProgramFunction:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class ElfSymbol:
+    """A symbol of a program: its type as ELF names it, value and size in bytes."""
+
+    name: str
+    type: str
+    value: int
+    size: int
+
+
+def read_symbols(elf: Path) -> list[ElfSymbol]:
+    """Return the symbols of an ELF file."""
+    with elf.open("rb") as file:
+        tables = (it for it in ELFFile(file).iter_sections() if isinstance(it, SymbolTableSection))
+        return [
+            ElfSymbol(it.name, it["st_info"]["type"], it["st_value"], it["st_size"])
+            for table in tables
+            for it in table.iter_symbols()
+        ]
+
+
 class Functions:
     """The functions of an ELF file, by name and by the addresses inside them."""
 
     def __init__(self, elf: Path) -> None:
-        with elf.open("rb") as file:
-            tables = [it for it in ELFFile(file).iter_sections() if isinstance(it, SymbolTableSection)]
-            found = {
-                ProgramFunction(symbol.name, symbol["st_value"] & ~1, symbol["st_size"])
-                for table in tables
-                for symbol in table.iter_symbols()
-                if symbol["st_info"]["type"] == "STT_FUNC"
-            }
-        self.all = sorted(found, key=lambda it: (it.address, it.size))
+        functions = {
+            ProgramFunction(it.name, it.value & ~1, it.size)
+            for it in read_symbols(elf)
+            if it.type == "STT_FUNC"
+        }
+        self.all = sorted(functions, key=lambda it: (it.address, it.size))
         self._starts = [it.address for it in self.all]
         self._by_name = {it.name: it for it in self.all}
 

@@ -16,9 +16,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
-
 from mcudeploy.codegen.render import render_firmware
 from mcudeploy.common.errors import ConfigError, ProtocolError
 from mcudeploy.common.text import count_text
@@ -42,7 +39,7 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Entry, Run, Wait
 from mcudeploy.toolchain import Firmware, build_firmware
-from mcudeploy.toolchain.disassembly import Functions, Instruction
+from mcudeploy.toolchain.disassembly import Functions, Instruction, read_symbols
 from mcudeploy.toolchain.emulator import emulator_of
 from mcudeploy.toolchain.firmware_build import compiler_version
 from mcudeploy.toolchain.stack import INTERRUPT_HANDLERS
@@ -52,7 +49,7 @@ from mcudeploy.verify.samples import Sample
 T = TypeVar("T")
 _MOST_RUNS = 8
 _STEP, _RUN, _CLOCK, _CALLER = "mcud_step", "mcud_run", "hal_ticks", "timing_run"
-_KEPT = """/* Keeps functions of the library that no firmware calls: the linker keeps boot blocks. */
+_CALLERS = """/* Keeps functions of the library that no firmware calls: the linker keeps boot blocks. */
 #include <stdint.h>
 #define KEPT __attribute__((used, section(".boot_block")))
 void {prefix}_run(void);
@@ -85,8 +82,8 @@ def bounds_of(made: Deployment, sample: Sample) -> ProgramBounds:
 def _build(made: Deployment, target: Target) -> Firmware:
     """Build the firmware for the emulated board, with the functions of the library that only others call."""
     files = render_firmware(made.program, made.plan, made.source)
-    kept = {"kept.c": _KEPT.format(prefix=made.prefix)}
-    return build_firmware(target.board, files | kept, made.program.sources, emulate=True)
+    callers = {"callers.c": _CALLERS.format(prefix=made.prefix)}
+    return build_firmware(target.board, files | callers, made.program.sources, emulate=True)
 
 
 class CountedProgram:
@@ -317,11 +314,8 @@ def _worst(core: Core, instruction: Instruction, before: Instruction | None) -> 
 
 def _arenas(elf: Path) -> list[Interval]:
     """Return the addresses of a program's arenas."""
-    with elf.open("rb") as file:
-        tables = [it for it in ELFFile(file).iter_sections() if isinstance(it, SymbolTableSection)]
-        return [
-            Interval(symbol["st_value"], symbol["st_value"] + symbol["st_size"])
-            for table in tables
-            for symbol in table.iter_symbols()
-            if symbol["st_info"]["type"] == "STT_OBJECT" and symbol.name.startswith("arena_")
-        ]
+    return [
+        Interval(it.value, it.value + it.size)
+        for it in read_symbols(elf)
+        if it.type == "STT_OBJECT" and it.name.startswith("arena_")
+    ]

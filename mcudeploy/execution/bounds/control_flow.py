@@ -281,10 +281,10 @@ class FunctionGraph:
         jumps = stem in ("b", "bl", "blx", "cbz", "cbnz", "le", "letp", "wls", "wlstp") or (
             stem.startswith("b") and bool(effects.control)
         )
-        found = _TARGET.search(it.operands) if jumps else None
-        if found is None:
+        match = _TARGET.search(it.operands) if jumps else None
+        if match is None:
             return after
-        target = int(found[1], 16)
+        target = int(match[1], 16)
         if stem in ("bl", "blx"):
             if target in self._switches:
                 return tuple(body)

@@ -135,18 +135,18 @@ static place *place_at(uint64_t address, uint64_t size)
             return at;
         }
     }
-    place *const made = calloc(1, sizeof *made);
-    if (made == NULL) {
+    place *const created = calloc(1, sizeof *created);
+    if (created == NULL) {
         abort();
     }
-    made->next_in_bucket = *bucket;
-    made->next = places;
-    made->address = address;
-    made->following = address + size;
-    made->effects = bsearch(&address, table, table_count, sizeof *table, by_address);
-    *bucket = made;
-    places = made;
-    return made;
+    created->next_in_bucket = *bucket;
+    created->next = places;
+    created->address = address;
+    created->following = address + size;
+    created->effects = bsearch(&address, table, table_count, sizeof *table, by_address);
+    *bucket = created;
+    places = created;
+    return created;
 }
 
 static page *page_at(uint64_t address)

@@ -93,5 +93,11 @@ def _added(
     combine: Callable[[Iterable[int]], int], bounds: Sequence[int | None], overhead: float
 ) -> int | None:
     """Return the maximum or sum of bounds, and an overhead; None if one is missing."""
+    bound = combined(combine, bounds)
+    return None if bound is None else math.ceil(bound + overhead)
+
+
+def combined(combine: Callable[[Iterable[int]], int], bounds: Sequence[int | None]) -> int | None:
+    """Return the maximum or sum of bounds; None if one is missing, or there is none."""
     known = [it for it in bounds if it is not None]
-    return math.ceil(combine(known) + overhead) if known and len(known) == len(bounds) else None
+    return combine(known) if known and len(known) == len(bounds) else None

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
-
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BuildError, ConfigError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.plugin import Counts
 from mcudeploy.ir.interval import Interval
 from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.disassembly import read_symbols
 from mcudeploy.toolchain.emulator import emulated_board
 
 STACK = "stack"
@@ -87,10 +85,8 @@ def require_emulated(target: Target) -> None:
 
 
 def _symbols(elf: Path, *names: str) -> list[int]:
-    with elf.open("rb") as file:
-        tables = [it for it in ELFFile(file).iter_sections() if isinstance(it, SymbolTableSection)]
-        found = {symbol.name: symbol["st_value"] for table in tables for symbol in table.iter_symbols()}
-    missing = [name for name in names if name not in found]
+    values = {symbol.name: symbol.value for symbol in read_symbols(elf)}
+    missing = [name for name in names if name not in values]
     if missing:
         raise BuildError(f"the firmware has no symbol {missing[0]}")
-    return [found[name] for name in names]
+    return [values[name] for name in names]

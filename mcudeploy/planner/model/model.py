@@ -283,11 +283,11 @@ def kernel_variants(
             continue
         try:
             inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
-            found = operator.op.kernel(operator, inputs, output).variants(isa)
+            variants = operator.op.kernel(operator, inputs, output).variants(isa)
             if operator.name in in_ram:
-                least = min(map(table_bytes, found))
-                found = tuple(call for call in found if table_bytes(call) == least)
-            calls[operator.name] = found
+                least = min(map(table_bytes, variants))
+                variants = tuple(call for call in variants if table_bytes(call) == least)
+            calls[operator.name] = variants
         except ValueError as error:
             node = operator.onnx_nodes[0] if operator.onnx_nodes else operator.name
             problems.append(Problem(node, operator.op.kind, str(error)))

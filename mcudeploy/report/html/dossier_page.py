@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from mcudeploy.codegen.folder import digests_of
 from mcudeploy.codegen.html_template import render_page
 from mcudeploy.common.text import count_text, plain
-from mcudeploy.dossier.dossier import Dossier, digests
+from mcudeploy.dossier.dossier import Dossier
 from mcudeploy.dossier.flash_constants import TracedConstant
 from mcudeploy.ir.graph import Operator
 from mcudeploy.report.objects import report_of
@@ -45,7 +46,7 @@ def dossier_page(dossier: Dossier, command: Sequence[str]) -> str:
             for it in dossier.analysis.deviations
         ],
         undecided=sum(not it.reason for it in dossier.analysis.deviations),
-        files=[(plain(path), digest[:_DIGITS]) for path, digest in digests(dossier.files).items()],
+        files=[(plain(path), digest[:_DIGITS]) for path, digest in digests_of(dossier.files).items()],
         command=plain(shlex.join(("mcudeploy", *command))),
     )
 
