@@ -55,6 +55,10 @@ league: $(VENV)/.ready $(VENV)/.packages ## other tools on the networks in MODEL
 dist: $(VENV)/.ready ## wheel and sdist, built twice and compared, in dist/
 	$(BIN)/python benchmarks/distributions.py
 
+.PHONY: figures
+figures: $(VENV)/.ready $(VENV)/.packages ## tables of README and docs, from the models in MODELS=DIR: half an hour
+	$(BIN)/python benchmarks/figures.py --models $(or $(MODELS),$(error MODELS=DIR names the folder of the models))
+
 .PHONY: size
 size: $(VENV)/.ready $(VENV)/.packages ## arena, flash, stack and instructions of the example, beside those of BASE=main
 	$(BIN)/python benchmarks/size.py --board $(BOARD) --base $(or $(BASE),main)

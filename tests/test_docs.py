@@ -22,6 +22,15 @@ def test_a_generated_page_is_up_to_date(name: str) -> None:
     assert done.returncode == 0, f"run python benchmarks/{name}.py"
 
 
+def test_tables_are_of_these_kernels() -> None:
+    """A change of a kernel's code makes figures old: make figures MODELS=DIR."""
+    figures = ROOT / "benchmarks/figures.py"
+    tables = [it for page in PAGES for it in re.findall(r"<!-- figures: (\S+)", page.read_text("utf-8"))]
+    assert len(tables) >= 4 and all((ROOT / "benchmarks" / script).is_file() for script in tables)
+    done = subprocess.run([sys.executable, figures, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_links_lead_to_files_and_headings_that_are_there() -> None:
     lost = []
     for page in PAGES:
