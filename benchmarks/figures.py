@@ -5,8 +5,8 @@
 
 A table stands between `<!-- figures: SCRIPT ARGUMENTS -->` and `<!-- commit C, kernels K -->`. The script is
 one of benchmarks/, MODELS in the arguments stands for the folder of the models. K is a digest of the sources
-of all kernels without their comments: --check prints the tables of other kernels, and exits 1 if there are
-any. Tables without these comments are made by hand, by the command beside them.
+of kernels in KERNELS without their comments: --check prints the tables of other kernels, and exits 1 if
+there are any. Tables without these comments are made by hand, by the command beside them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+KERNELS = (
+    "arith", "kernels/conv", "kernels/convert", "kernels/elementwise", "kernels/matmul", "kernels/move",
+    "kernels/pool", "kernels/reduce", "kernels/resize", "kernels/tape", "kernels/transfer",
+)  # fmt: skip
+"""The folders of firmware with the code that networks in the tables run."""
 TABLE = re.compile(
     r"<!-- figures: (?P<command>.*?) -->\n\n(?P<table>(?:\|.*\n)*)\n"
     r"<!-- commit (?P<commit>\w+), kernels (?P<kernels>\w+) -->"
@@ -52,9 +57,9 @@ def tables() -> Iterator[Table]:
 
 
 def kernels_digest() -> str:
-    """The digest of the code of all kernels."""
+    """The digest of the code in KERNELS."""
     digest = hashlib.sha256()
-    for folder in ("kernels", "arith"):
+    for folder in KERNELS:
         for path in sorted((ROOT / "firmware" / folder).rglob("*.[ch]")):
             text = re.sub(r"/\*.*?\*/", "", path.read_text("utf-8"), flags=re.S)
             digest.update(f"{path.name} {' '.join(text.split())}\n".encode())
