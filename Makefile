@@ -48,7 +48,7 @@ docs-test: $(VENV)/.ready $(VENV)/.packages ## run the commands of all tutorials
 	$(BIN)/python benchmarks/tutorials.py --pages docs/first-evening
 
 .PHONY: league
-league: $(VENV)/.ready $(VENV)/.packages ## other tools on the networks in MODELS=models, docs/league.md: an hour, for once a week
+league: $(VENV)/.ready $(VENV)/.packages ## other tools on the networks in MODELS=models, docs/league.md: up to two hours, for once a week
 	$(BIN)/python benchmarks/league.py $(MODELS) --output $(OUTPUT)
 
 .PHONY: dist

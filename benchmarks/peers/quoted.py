@@ -38,7 +38,9 @@ def published() -> list[Published]:
 
 def reasons() -> dict[tuple[str, str], str]:
     """Return why comparisons are lost, by network and figure: `ram` or `time`."""
-    return {(it["network"], it["figure"]): it["reason"] for it in read().get("reason", ())}
+    return {
+        (network, it["figure"]): it["reason"] for it in read().get("reason", ()) for network in it["networks"]
+    }
 
 
 def quoted_rows(networks: Iterable[Network], boards: Iterable[Board]) -> list[Row]:
