@@ -28,6 +28,8 @@ KERNELS = (
     "kernels/pool", "kernels/reduce", "kernels/resize", "kernels/tape", "kernels/transfer",
 )  # fmt: skip
 """The folders of firmware with the code that networks in the tables run."""
+MEASURED = ("mcudeploy", "firmware", "templates", "boards")
+"""The folders that decide about the figures: C is the last commit that changed them."""
 TABLE = re.compile(
     r"<!-- figures: (?P<command>.*?) -->\n\n(?P<table>(?:\|.*\n)*)\n"
     r"<!-- commit (?P<commit>\w+), kernels (?P<kernels>\w+) -->"
@@ -79,9 +81,8 @@ def remake(table: Table, models: Path) -> None:
     lines = "".join(f"{line}\n" for line in done.stdout.splitlines() if line.startswith("|"))
     if done.returncode or not lines:
         raise SystemExit(f"{table.name} ends with {done.returncode} and {len(lines)} characters of a table")
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, cwd=ROOT, check=True
-    ).stdout.strip()
+    last = ["git", "log", "-1", "--format=%h", "--abbrev=8", "--", *MEASURED]
+    commit = subprocess.run(last, capture_output=True, text=True, cwd=ROOT, check=True).stdout.strip()
     start = f"<!-- figures: {table.command} -->\n\n"
     end = f"\n<!-- commit {commit}, kernels {kernels_digest()} -->"
     text = table.page.read_text("utf-8")
