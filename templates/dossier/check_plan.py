@@ -72,9 +72,9 @@ class Initialiser:
             at += tokens[at] == ","
         self.end = at + 1
 
-    def number(self, name: str) -> int:
-        """The integer of a field; 0 without one."""
-        return number(self.fields.get(name, "0"))
+    def number(self, name: str, absent: int = 0) -> int:
+        """The integer of a field; `absent` without one."""
+        return number(self.fields.get(name, str(absent)))
 
 
 class Record(NamedTuple):
@@ -634,9 +634,9 @@ def check_window(plan: Plan, operator: Operator, tables: Tables, entry: Initiali
     if not fixed and "stride_rows" not in window.fields:
         return
     taps = window.number("kernel_rows") or params.number("kernel_rows") or (3 if fixed else 1)
-    reach = (taps - 1) * max(1, window.number("dilation_rows")) + 1
+    reach = (taps - 1) * window.number("dilation_rows", 1) + 1
     for row in range(operator.rows):
-        begin = row * max(1, window.number("stride_rows")) - window.number("pad_top")
+        begin = row * window.number("stride_rows", 1) - window.number("pad_top")
         needed, stated = (max(0, begin), min(total, begin + reach)), operator.reads(0, row, row + 1)
         same = needed[0] >= needed[1] or needed == stated
         require(same, f"{operator.name}: row {row} reads {needed} in C, not {stated}")
