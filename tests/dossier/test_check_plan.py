@@ -186,7 +186,10 @@ def test_it_refuses_edited_tables(trips: list[Trip], tmp_path: Path) -> None:
         (r"(dims = \{\.input_rows = )", r"\g<1>1"),
         (r"(input_rows = (?!1,)(?:(?!\};).)*?\.pad_top = )1", r"\g<1>0"),
         (r"(input_rows = (?!1,)(?:(?!\};).)*?\.stride_rows = )1(?=(?:(?!\};).)*?pad_top = 1)", r"\g<1>0"),
-        (r"(input_rows = (?:(?!\};).)*?\.kernel_rows = [2-9](?:(?!\};).)*?\.dilation_rows = )1", r"\g<1>0"),
+        (
+            r"(input_rows = (?!1,)(?:(?!\};).)*?\.kernel_rows = [2-9](?:(?!\};).)*?\.dilation_rows = )1",
+            r"\g<1>0",
+        ),
         (r"return at;", "return (uint8_t *)at + 8;"),
         (
             r"^(static const mcud_code schedule)(.*?\};)(.*?\.schedule = )\w+",
