@@ -105,6 +105,8 @@ class NewFolder(click.Path):
         if not str(value) or "\0" in str(value):
             self.fail(f"{str(value)!r} names no folder.", param, ctx)
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if path.is_symlink() and not path.exists():
+            self.fail(f"{path} is a link to {str(path.readlink())!r}, which does not exist.", param, ctx)
         there = next(it for it in (path, *path.absolute().parents) if it.exists())
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
             self.fail(f"{there} is no folder that files can be written to.", param, ctx)

@@ -11,7 +11,7 @@ from mcudeploy.boards.trust import require_trusted
 from mcudeploy.codegen.arenas import ArenaKind, require_room, share_of, together, with_arenas
 from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.exporters import Kind, export_files
-from mcudeploy.codegen.folder import digests_of, require_no_links, require_ours, write_folder
+from mcudeploy.codegen.folder import Content, digests_of, require_no_links, require_ours, write_folder
 from mcudeploy.codegen.library import with_sbom, write_library
 from mcudeploy.codegen.program import CallBounds, Program
 from mcudeploy.codegen.render import LibraryModel
@@ -112,15 +112,20 @@ def build_models(
     elves = [each.firmware.elf for each in built if each.firmware is not None and not bare]
     pages = dict(_bounds_page(each) for each in built if each.bounds is not None)
     read = [*paths, *filter(None, [options.plan_file])]
+    papers = None
+    if dossier is not None:
+        progress.stage("making the dossier")
+        papers = _papers(built[0], dossier, pages)
+        if not force:
+            require_ours(dossier.directory, papers)
     if kind is None:
         files = write_library(members, name, directory, elves, pages=pages, sbom=sbom, read=read, force=force)
     else:
         content = export_files(kind, members, name, board, wake_word) | pages
         content = with_sbom(content, members, name) if sbom else content
         files = write_folder(directory, content, read=read, force=force)
-    if dossier is not None:
-        progress.stage("writing the dossier")
-        _write_dossier(built[0], dossier, pages, read, force)
+    if dossier is not None and papers is not None:
+        write_folder(dossier.directory, papers, read=read, force=force)
     return Built(files, built, arena, together(shares, arena), None if dossier is None else dossier.directory)
 
 
@@ -144,13 +149,12 @@ def _require_dossier(
         require_ours(wanted.directory, {})
 
 
-def _write_dossier(
-    built: BuiltModel, wanted: DossierWanted, pages: Mapping[str, str], read: Sequence[Path], force: bool
-) -> None:
+def _papers(built: BuiltModel, wanted: DossierWanted, pages: Mapping[str, str]) -> dict[str, Content]:
+    """Return the files of a dossier by path. Raises what `dossier_of` raises."""
     dossier = dossier_of(built, pages)
     files = {**dossier.files, "index.html": dossier_page(dossier, wanted.command)}
     sums = "".join(f"{digest}  {path}\n" for path, digest in digests_of(files).items())
-    write_folder(wanted.directory, {**files, "SHA256SUMS": sums}, read=read, force=force)
+    return {**files, "SHA256SUMS": sums}
 
 
 def init_project(

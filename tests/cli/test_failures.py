@@ -138,6 +138,14 @@ def test_usage_errors_exit_2(line: str, said: str, mcudeploy_command: Invoke, de
     assert told["error"]["exit_code"] == 2
 
 
+def test_a_folder_that_is_a_broken_link_is_refused_before_planning(
+    mcudeploy_command: Invoke, deploy: Deploy
+) -> None:
+    Path("lib").symlink_to("nowhere")
+    result = mcudeploy_command("build m.onnx --board tiny -o lib")
+    assert (result.exit_code, "lib is a link to 'nowhere'" in result.stderr) == (2, True), result.stderr
+
+
 @pytest.mark.parametrize(
     ("board", "said"),
     [

@@ -111,3 +111,21 @@ def test_a_folder_inside_of_the_library_is_refused(built: Path, tmp_path: Path) 
     model = next(built.glob("*.onnx"))
     code, text = invoke(f"build {model} --board mps2-an386 -o {tmp_path}/lib --dossier {tmp_path}/lib/papers")
     assert (code, "name two folders" in text) == (2, True), text
+
+
+def test_files_in_the_way_leave_no_library(built: Path, tmp_path: Path) -> None:
+    """A dossier that cannot be written is refused before the library is."""
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    (papers / "index.html").write_text("mine", "utf-8")
+    model = next(built.glob("*.onnx"))
+    code, text = invoke(f"build {model} --board mps2-an386 -o {tmp_path}/lib --dossier {papers}")
+    assert (code, "index.html" in text, (tmp_path / "lib").exists()) == (2, True, False), text
+    assert (papers / "index.html").read_text("utf-8") == "mine"
+
+
+def test_a_program_of_several_cores_leaves_no_library(built: Path, tmp_path: Path) -> None:
+    model = next(built.glob("*.onnx"))
+    line = f"build {model} --board mps2-an521 --parallel 2 -o {tmp_path}/lib --dossier {tmp_path}/dossier"
+    code, text = invoke(line)
+    assert (code, "--parallel" in text, (tmp_path / "lib").exists()) == (2, True, False), text
