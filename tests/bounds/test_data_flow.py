@@ -91,15 +91,21 @@ _NO_BOUND = (
 )
 
 
+def assembled(folder: Path, code: str, value: int) -> Path:
+    """The program of `f`, whose instructions are `code`."""
+    source, elf = folder / "f.s", folder / "f.elf"
+    source.write_text(PROGRAM.format(code=code.replace(";", "\n"), value=value))
+    flags = ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard", "-nostdlib", "-Wl,-Ttext=0"]
+    subprocess.run(["arm-none-eabi-gcc", *flags, "-Wl,-ereset", "-o", elf, source], check=True)
+    return elf
+
+
 @pytest.fixture
 def follow(tmp_path: Path) -> Follow:
     """Runs `f` with the address of a word of data in r0, of a plain word 3 in r1, and of a table in r3."""
 
     def followed(code: str, value: int) -> Followed:
-        source, elf = tmp_path / "f.s", tmp_path / "f.elf"
-        source.write_text(PROGRAM.format(code=code.replace(";", "\n"), value=value))
-        flags = ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard", "-nostdlib", "-Wl,-Ttext=0"]
-        subprocess.run(["arm-none-eabi-gcc", *flags, "-Wl,-ereset", "-o", elf, source], check=True)
+        elf = assembled(tmp_path, code, value)
         functions = Functions(elf)
         flow = ControlFlow(disassemble(elf, "arm-none-eabi"), functions, lambda _: 1.0)
         regions = Regions.of(flow)
@@ -161,6 +167,14 @@ LOOPS = {
     "pop {r4, pc}; .ltorg",
     "an unknown instruction": "clrex; bx lr",
 }
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    elf = assembled(tmp_path, "bx lr", 0)
+    flow = ControlFlow(disassemble(elf, "arm-none-eabi"), Functions(elf), lambda _: 1.0)
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        write_table(flow, Regions.of(flow), Path("/dev/full"))
 
 
 @pytest.mark.parametrize("code", INDEPENDENT.values(), ids=INDEPENDENT)

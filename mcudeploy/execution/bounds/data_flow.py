@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mcudeploy.common.errors import ProtocolError
+from mcudeploy.common.files import write_file
 from mcudeploy.execution.bounds.control_flow import BranchRegion, ControlFlow, NoRegionError
 from mcudeploy.execution.bounds.effects import Effects, Location, MemoryAccess, locations
 from mcudeploy.execution.cycles.plugin import load_arguments
@@ -130,12 +131,12 @@ def data_flow_arguments(
 
 
 def write_table(flow: ControlFlow, regions: Regions, path: Path) -> None:
-    """Write the records of all instructions of a program for the plugin."""
+    """Write the records of all instructions of a program for the plugin. Raises OSError."""
     rows = [
         _record(address, effects, regions.known.get(address), calls=flow.calls(address))
         for address, effects in sorted(flow.effects.items())
     ]
-    np.array(rows, dtype=_RECORD).tofile(path)
+    write_file(path, np.array(rows, dtype=_RECORD).tobytes())
 
 
 def _record(
