@@ -99,6 +99,11 @@ def test_floats_in_software_have_bounds_or_reasons(tmp_path: Path) -> None:
     assert Dependence.NONE not in {step.dependence for step in bounds.steps}
 
 
+def test_boards_that_platformio_compiles_are_refused_for_their_compiler() -> None:
+    with pytest.raises(ConfigError, match="PlatformIO compiles for pio:due with another"):
+        require_twin(load_board("pio:due"))
+
+
 def test_boards_without_an_emulated_twin_are_refused(convolutions: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"esp32c3 has a rv32imc: leave out --bounds, or .*mps2-an386"):
         reports.build_models([convolutions], load_board("esp32c3"), QUICK, tmp_path / "out", bounds=True)

@@ -26,6 +26,11 @@ def require_twin(board: Board) -> Board:
 
     Raises ConfigError, with boards that have bounds, if there is none.
     """
+    if board.toolchain == "platformio" and board.core.startswith("cortex"):
+        raise ConfigError(
+            f"bounds hold for one compiler, and PlatformIO compiles for {board.name} with another: leave out "
+            "--bounds, or build for a board with this core that `mcudeploy boards` lists without pio:."
+        )
     if board.toolchain != _ARM:
         raise ConfigError(
             f"bounds are read from the instructions of Arm cores, and {board.name} has a {board.core}: "
