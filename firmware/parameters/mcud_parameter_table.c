@@ -49,6 +49,14 @@ uint32_t mcud_parameters_crc(uint32_t crc, const void *bytes, uint32_t count)
     return ~crc;
 }
 
+/* Notes that the values are set. */
+static void note_begun(const mcud_parameter_table *table)
+{
+    if (table->begun != 0) {
+        *table->begun = 1;
+    }
+}
+
 void mcud_parameters_reset(const mcud_parameter_table *table)
 {
     if (table->initial != 0) {
@@ -56,12 +64,12 @@ void mcud_parameters_reset(const mcud_parameter_table *table)
     } else {
         memset(table->values, 0, table->bytes);
     }
-    *table->begun = 1;
+    note_begun(table);
 }
 
 void mcud_parameters_begin(const mcud_parameter_table *table)
 {
-    if (*table->begun == 0u) {
+    if (table->begun != 0 && *table->begun == 0u) {
         mcud_parameters_reset(table);
     }
 }
@@ -188,7 +196,7 @@ uint32_t mcud_parameters_load(const mcud_parameter_table *table, const mcud_para
         mcud_parameters_reset(table);
         return MCUD_PARAMETERS_UNSTABLE;
     }
-    *table->begun = 1;
+    note_begun(table);
     return MCUD_PARAMETERS_OK;
 }
 

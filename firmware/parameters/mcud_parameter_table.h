@@ -7,7 +7,7 @@
 typedef struct {
     void *values;        /* in RAM, where kernels read them */
     const void *initial; /* in flash; NULL for zeros */
-    uint8_t *begun;      /* 0 until the values are set for the first time */
+    uint8_t *begun;      /* 0 until the values are set for the first time; NULL if zeros are the initial values */
     uint32_t bytes;      /* a multiple of MCUD_PARAMETERS_GRAIN */
     uint8_t hash[8];
 } mcud_parameter_table;

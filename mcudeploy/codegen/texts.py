@@ -57,10 +57,14 @@ class TableText:
 
 @dataclass(frozen=True, slots=True)
 class HeadText:
-    """A classifier by prototypes on the output: the sizes of its table in RAM, and the hash of its model."""
+    """A classifier by prototypes on the output: the sizes of its table in RAM, and the hash of its model.
+
+    `columns`: sums of a class.
+    """
 
     classes: int
     features: int
+    columns: int
     size_bytes: int
     gap_bytes: int
     hash: str

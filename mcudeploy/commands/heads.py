@@ -26,9 +26,7 @@ from mcudeploy.ir.parameter_table import TABLE_GRAIN_BYTES
 from mcudeploy.toolchain import build_firmware
 from mcudeploy.verify.samples import drawn_samples
 
-MOST_EXAMPLES = 255
-"""MCUD_ENROL_MOST of mcud_prototypes.h."""
-_MOST_FEATURES = 4096
+_LEAST_COLUMNS, _MOST_FEATURES = 7, 4096
 _SUM_BYTES = 2
 _CHECKED_EXAMPLES, _CHECKED_QUERIES = 24, 8
 _ANSWER_BYTES = 4
@@ -64,8 +62,8 @@ def _distance(features: Features, examples: Sequence[Features]) -> Fraction:
 
 
 def head_bytes(classes: int, features: int) -> int:
-    """Return the RAM of prototypes: a sum for each feature and a count for each class, as a blob has them."""
-    size = classes * (features * _SUM_BYTES + 1)
+    """Return the RAM of prototypes: the sums of each class, as a blob has them."""
+    size = classes * max(features, _LEAST_COLUMNS) * _SUM_BYTES
     return -(-size // TABLE_GRAIN_BYTES) * TABLE_GRAIN_BYTES
 
 
@@ -98,15 +96,17 @@ def with_head(made: Deployment, program: Program, classes: int) -> Program:
             f"{made.board.name} has room for {free:,}: {used + size - free:,} too many. Take fewer classes "
             "or features."
         )
+    columns = max(tensor.elements, _LEAST_COLUMNS)
     facts = facts_hash(operator_facts(graph, made.model.calls, made.model.replaceable))
-    digest = hashlib.sha256(facts + f"prototypes {classes} {tensor.elements}".encode()).digest()
+    digest = hashlib.sha256(facts + f"prototypes-7 {classes} {tensor.elements}".encode()).digest()
     return replace(
         program,
         head=HeadText(
             classes=classes,
             features=tensor.elements,
+            columns=columns,
             size_bytes=size,
-            gap_bytes=size - classes * (tensor.elements * _SUM_BYTES + 1),
+            gap_bytes=size - classes * columns * _SUM_BYTES,
             hash=", ".join(f"0x{byte:02x}" for byte in digest[:HASH_BYTES]),
         ),
     )
