@@ -1,5 +1,7 @@
 #include "mcud_prototypes.h"
 
+#include <math.h>
+
 enum { COUNT_BITS = 7 };
 
 static uint32_t bit_of(int16_t stored)
@@ -37,7 +39,7 @@ uint32_t mcud_prototypes_enrol(const mcud_prototypes *head, const int8_t *featur
         return MCUD_ENROL_UNKNOWN;
     }
     const uint32_t count = mcud_prototypes_examples(head, label);
-    if (count == MCUD_ENROL_MOST) {
+    if (count == MCUD_PROTOTYPES_MOST) {
         return MCUD_ENROL_FULL;
     }
     int16_t *const sums = head->sums + label * head->columns;
@@ -60,6 +62,15 @@ static uint64_t scaled_distance(const mcud_prototypes *head, const int8_t *featu
         distance += size * size;
     }
     return distance;
+}
+
+float mcud_prototypes_score(const mcud_prototypes *head, const int8_t *features, uint32_t label)
+{
+    const uint32_t count = mcud_prototypes_examples(head, label);
+    if (count == 0u) {
+        return -INFINITY;
+    }
+    return -(float)scaled_distance(head, features, label, (int32_t)count) / (float)(4u * count * count);
 }
 
 uint32_t mcud_prototypes_classify(const mcud_prototypes *head, const int8_t *features)

@@ -31,9 +31,10 @@ def adapt() -> None:
 @board_option(required=True)
 @click.option(
     "--head",
-    type=click.Choice(["prototypes"]),
+    type=click.Choice(["prototypes", "ridge"]),
     required=True,
-    help="prototypes: an input belongs to the class whose mean of features is nearest.",
+    help="prototypes: an input belongs to the class whose mean of features is nearest. ridge: linear scores, "
+    "by ridge regression on stored examples.",
 )
 @click.option(
     "--features",
@@ -49,6 +50,12 @@ def adapt() -> None:
     type=click.IntRange(2, 1000),
     required=True,
     help="Number of classes.",
+)
+@click.option(
+    "--examples",
+    metavar="N",
+    type=click.IntRange(min=2),
+    help="Number of examples that --head ridge stores, of all classes together. Default: 5 per class.",
 )
 @click.option(
     "-o",
@@ -72,6 +79,7 @@ def build_head(
     head: str,
     features: str,
     count: int,
+    examples: int | None,
     directory: Path,
     name: str | None,
     force: bool,
@@ -80,6 +88,7 @@ def build_head(
 ) -> None:
     """Write a C library of MODEL up to its features, with a head that learns from examples."""
     from mcudeploy.commands.adapt import build_adaptable
+    from mcudeploy.commands.heads import HeadWanted
 
     with output.progress() as progress:
         report = build_adaptable(
@@ -88,7 +97,7 @@ def build_head(
             replace(options, name=name),
             directory,
             features=features,
-            classes=count,
+            head=HeadWanted(head, count, examples),
             force=force,
             library_only=True,
             progress=progress,
@@ -100,6 +109,8 @@ def _built(console: Console, report: Values) -> None:
     tables.build(console, report)
     head = report["head"]
     sizes = f"{head['classes']} classes of {head['features']} features"
+    if head["examples"] is not None:
+        sizes += f", {head['examples']} examples"
     facts(console, [("head", f"{head['bytes']:,} B beside the arena: {head['kind']}, {sizes}")])
 
 

@@ -114,6 +114,7 @@ _OPTIONS = {
         "--parameters-in",
         "--head",
         "--features",
+        "--examples",
     ],
     "Plan": [
         *("--max-overhead", "--time-limit", "--ram-limit", "--memory", "--split", "--stream-input"),

@@ -24,8 +24,6 @@ OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES})
 """All kernels that compute nothing."""
 PARAMETERS = "mcud_parameter_table"
 """The file that saves and loads the parameters of replaceable operators."""
-PROTOTYPES = "mcud_prototypes"
-"""The file of the classifier that learns from examples."""
 _FOLDERS = ("include", "kernels", "arith", "parameters", "heads")
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 

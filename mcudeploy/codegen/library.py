@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcudeploy.codegen.folder import Content, write_folder
-from mcudeploy.codegen.kernelfiles import ON_UNIT, PARAMETERS, PROTOTYPES, RUN_CORES, START, kernel_files
+from mcudeploy.codegen.kernelfiles import ON_UNIT, PARAMETERS, RUN_CORES, START, kernel_files
 from mcudeploy.codegen.licences import licence_text, licensed
 from mcudeploy.codegen.render import LibraryModel, render_arena, render_model, render_package, render_selftest
 from mcudeploy.codegen.sbom import SBOM_NAME, bill_of_materials
@@ -20,7 +20,8 @@ _INTERFACES = {
     RUN_CORES: ("mcud_cores.h", *_TAPE),
     START: ("mcud_dma.h",),
     PARAMETERS: ("mcud_parameters.h",),
-    PROTOTYPES: ("mcud_prototypes.h",),
+    "mcud_prototypes": ("mcud_head.h",),
+    "mcud_ridge": ("mcud_head.h",),
 }
 """Headers by kernel that declare the application's functions: its sources include them."""
 

@@ -23,7 +23,7 @@ from mcudeploy.codegen.header import (
     entries_of,
     states_text,
 )
-from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, PARAMETERS, PROTOTYPES, RUN_CORES, START
+from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, PARAMETERS, RUN_CORES, START
 from mcudeploy.codegen.operators import (
     ConstantPool,
     each_once,
@@ -173,7 +173,7 @@ class Program:
             *self.kernels,
             *([RUN_CORES] if self.lanes else []),
             *([PARAMETERS] if self.parameters or self.head else []),
-            *([PROTOTYPES] if self.head else []),
+            *([f"mcud_{self.head.kind}"] if self.head else []),
         ]
 
     @property

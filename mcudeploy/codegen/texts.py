@@ -56,17 +56,37 @@ class TableText:
 
 
 @dataclass(frozen=True, slots=True)
-class HeadText:
-    """A classifier by prototypes on the output: the sizes of its table in RAM, and the hash of its model.
+class HeadMember:
+    """An array in a head's table: its C type with the bytes of one, and their number."""
 
-    `columns`: sums of a class.
+    name: str
+    type: str
+    item_bytes: int
+    count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the array."""
+        return self.item_bytes * self.count
+
+
+@dataclass(frozen=True, slots=True)
+class HeadText:
+    """A classifier on the output: its table in RAM, the numbers of its record, and the hash of its model.
+
+    `scratch_count`: floats that it needs between runs; `scratch_base`: the C expression of the arena that
+    has room for them, empty if none has.
     """
 
+    kind: str
     classes: int
     features: int
-    columns: int
+    members: list[HeadMember]
+    numbers: dict[str, int]
     size_bytes: int
     gap_bytes: int
+    scratch_count: int
+    scratch_base: str
     hash: str
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.commands.build import build_models
-from mcudeploy.commands.heads import head_bytes
+from mcudeploy.commands.heads import HeadWanted, head_bytes
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.frontend.features import write_features_model
@@ -24,25 +24,18 @@ def build_adaptable(
     directory: Path,
     *,
     features: str,
-    classes: int,
+    head: HeadWanted,
     force: bool = False,
     library_only: bool = False,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Write the library of a model that ends at its features, with prototypes of a number of classes.
+    """Write the library of a model that ends at its features, with a head on them.
 
     `features` names an operator or a tensor of the file. Returns the object of `build`, and `head`. Raises
     what `build_models` and `with_head` raise.
     """
-    if options.plan_file is not None:
-        raise UsageError("--plan is a plan of the whole model: leave it out")
-    graph = read_model(path, options, isa=board.isa).graph
-    outputs = {it.name: it.output for it in graph.operators}
-    reference = graph.references.get(outputs.get(features, ""))
-    tensor = features if reference is None else reference.name
     with TemporaryDirectory(prefix="mcudeploy-") as folder:
-        part = Path(folder, path.name)  # the C library has the model's name
-        write_features_model(path, tensor, part)
+        part = features_model(path, board, options, features, Path(folder))
         built = build_models(
             [part],
             board,
@@ -50,11 +43,31 @@ def build_adaptable(
             directory,
             force=force,
             library_only=library_only,
-            classes=classes,
+            head=head,
             progress=progress,
         )
-        graph = built.models[0].made.plan.graph
-        (border,) = graph.own_outputs()
-        count = graph.tensors[border.tensor].elements
-        sizes = {"classes": classes, "features": count, "bytes": head_bytes(classes, count)}
-        return {**as_json(built), "head": {"kind": "prototypes", **sizes}}
+        text = built.models[0].program.head
+        assert text is not None
+        facts = {
+            "kind": text.kind,
+            "classes": text.classes,
+            "features": text.features,
+            "examples": text.numbers.get("capacity"),
+            "bytes": head_bytes(text),
+        }
+        return {**as_json(built), "head": facts}
+
+
+def features_model(path: Path, board: Board, options: Options, features: str, folder: Path) -> Path:
+    """Write the model up to an operator or a tensor into a folder, under its name, and return its file.
+
+    Raises UsageError for other names, and for a plan of the whole model.
+    """
+    if options.plan_file is not None:
+        raise UsageError("--plan is a plan of the whole model: leave it out")
+    graph = read_model(path, options, isa=board.isa).graph
+    outputs = {it.name: it.output for it in graph.operators}
+    reference = graph.references.get(outputs.get(features, ""))
+    part = folder / path.name
+    write_features_model(path, features if reference is None else reference.name, part)
+    return part

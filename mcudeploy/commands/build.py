@@ -18,7 +18,7 @@ from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest
 from mcudeploy.codegen.wake_word import WakeWord
 from mcudeploy.commands.commands import plan_model, verdict_on_host
-from mcudeploy.commands.heads import require_head, with_head
+from mcudeploy.commands.heads import HeadWanted, require_head, with_head
 from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.target import Target
@@ -66,16 +66,16 @@ def build_models(
     wake_word: WakeWord | None = None,
     dossier: DossierWanted | None = None,
     bounds: bool = False,
-    classes: int | None = None,
+    head: HeadWanted | None = None,
     progress: Progress = SILENT,
 ) -> Built:
     """Write one C library of all models into a folder, and firmware for each unless `library_only`.
 
     `kind` is the build system of the library, without firmware; ESPHome's needs the `wake_word`. `sbom` adds
     the bill of materials, `dossier` the papers of the library. `bounds` adds the most instructions and cycles
-    of a call to each header, and a page of them. `arena` names the owner of the arenas. `classes`: those of a
-    head on the output of the only model. With `verify`, every program passes `require_verified`, and every
-    head `require_head`, before anything is written. With `force`, files that mcudeploy did not write are
+    of a call to each header, and a page of them. `arena` names the owner of the arenas. `head`: a
+    classifier on the output of the only model. With `verify`, every program passes `require_verified`, and
+    the head `require_head`, before anything is written. With `force`, files that mcudeploy did not write are
     overwritten.
     Raises FitError if the board has no room for all models together, and UsageError for files in the way.
     """
@@ -103,11 +103,12 @@ def build_models(
     programs = with_arenas([each.program for each in built], arena, name)
     if several:
         require_room(shares, options.limited(board), arena)
-    if classes is not None:
-        programs = [with_head(each.made, it, classes) for each, it in zip(built, programs, strict=True)]
+    if head is not None:
+        programs = [with_head(each.made, it, head) for each, it in zip(built, programs, strict=True)]
         if verify:
             for each, it in zip(built, programs, strict=True):
                 require_head(each.made, it, options.seed, progress)
+        built = [replace(each, program=it) for each, it in zip(built, programs, strict=True)]
     members = [_member(each, program, options) for program, each in zip(programs, built, strict=True)]
     elves = [each.firmware.elf for each in built if each.firmware is not None and not bare]
     pages = dict(_bounds_page(each) for each in built if each.bounds is not None)

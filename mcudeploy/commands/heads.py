@@ -4,71 +4,71 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import render_head_check
 from mcudeploy.codegen.texts import HeadText
+from mcudeploy.commands.head_kinds import (
+    EXAMPLES_PER_CLASS,
+    HEADS,
+    MOST_EXAMPLES,
+    MOST_FEATURES,
+    Features,
+    HeadKind,
+    HeadReference,
+    HeadSize,
+    Scores,
+)
 from mcudeploy.common.errors import BuildError, FitError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.transport import Transport, open_transport
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.operator_facts import HASH_BYTES, facts_hash, operator_facts
-from mcudeploy.ir.parameter_table import TABLE_GRAIN_BYTES
 from mcudeploy.toolchain import build_firmware
 from mcudeploy.verify.samples import drawn_samples
 
-_LEAST_COLUMNS, _MOST_FEATURES = 7, 4096
-_SUM_BYTES = 2
-_CHECKED_EXAMPLES, _CHECKED_QUERIES = 24, 8
-_ANSWER_BYTES = 4
-
-Features = NDArray[np.int8]
+_CHECKED_RUNS, _ROUND, _ROUND_EXAMPLES = 32, 16, 12
+"""Runs of the check, in rounds that first enrol, then classify."""
+_WORD_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Prototypes:
-    """The reference of mcud_prototypes.c: the examples of each class."""
+class HeadWanted:
+    """A head by the name of its kind. `examples`: those that it stores in total; None for 5 per class."""
 
-    classes: tuple[tuple[Features, ...], ...]
+    name: str
+    classes: int
+    examples: int | None = None
 
-    def enrol(self, features: Features, label: int) -> Prototypes:
-        """Return the prototypes with one more example of a class."""
-        classes = list(self.classes)
-        classes[label] = (*classes[label], features)
-        return replace(self, classes=tuple(classes))
+    def __post_init__(self) -> None:
+        if self.examples is not None and not self.kind.stores:
+            raise UsageError(f"--head {self.name} stores no examples: leave out --examples")
+        if self.kind.stores and self.capacity > MOST_EXAMPLES:
+            raise UsageError(
+                f"--head {self.name} stores at most {MOST_EXAMPLES} examples, not {self.capacity}"
+            )
 
-    def classify(self, features: Features) -> int:
-        """Return the first label whose mean is nearest; the number of classes if all are empty."""
-        distances = [
-            (_distance(features, examples), label) for label, examples in enumerate(self.classes) if examples
-        ]
-        return min(distances)[1] if distances else len(self.classes)
+    @property
+    def kind(self) -> HeadKind:
+        """Its kind."""
+        return HEADS[self.name]
 
-
-def _distance(features: Features, examples: Sequence[Features]) -> Fraction:
-    total = np.sum(np.stack(examples), axis=0, dtype=np.int64)
-    count = len(examples)
-    apart = count * features.astype(np.int64) - total
-    return Fraction(sum(int(each) ** 2 for each in apart), count**2)
-
-
-def head_bytes(classes: int, features: int) -> int:
-    """Return the RAM of prototypes: the sums of each class, as a blob has them."""
-    size = classes * max(features, _LEAST_COLUMNS) * _SUM_BYTES
-    return -(-size // TABLE_GRAIN_BYTES) * TABLE_GRAIN_BYTES
+    @property
+    def capacity(self) -> int:
+        """The examples that it stores; 0 if its kind stores none."""
+        if not self.kind.stores:
+            return 0
+        return self.classes * EXAMPLES_PER_CLASS if self.examples is None else self.examples
 
 
-def with_head(made: Deployment, program: Program, classes: int) -> Program:
-    """Return a program with prototypes on its output.
+def with_head(made: Deployment, program: Program, wanted: HeadWanted) -> Program:
+    """Return a program with a head on its output.
 
     Raises UsageError for a program that has another interface than one input and int8 features, and FitError
     if the board's first memory has no room for the head beside the arena.
@@ -81,41 +81,60 @@ def with_head(made: Deployment, program: Program, classes: int) -> Program:
             "--stateful and --hop"
         )
     tensor = graph.tensors[outputs[0].tensor]
-    if tensor.dtype is not DType.INT8 or tensor.elements > _MOST_FEATURES:
+    if tensor.dtype is not DType.INT8 or tensor.elements > MOST_FEATURES:
         raise UsageError(
-            f"a head takes up to {_MOST_FEATURES} int8 features, and {outputs[0].name} has {tensor.elements} "
+            f"a head takes up to {MOST_FEATURES} int8 features, and {outputs[0].name} has {tensor.elements} "
             f"of {tensor.dtype.value}: quantise the model, or name other --features"
         )
-    size = head_bytes(classes, tensor.elements)
-    first = made.board.memories[0]
+    head = _head_text(made, program, wanted, tensor.elements)
+    _require_room(made, head)
+    return replace(program, head=head)
+
+
+def _head_text(made: Deployment, program: Program, wanted: HeadWanted, features: int) -> HeadText:
+    size, kind = HeadSize(wanted.classes, features, wanted.capacity), wanted.kind
+    members, numbers = kind.members(size), kind.numbers(size)
+    table, scratch = kind.table_bytes(size), kind.scratch_count(size)
+    arena = max(program.arenas, key=lambda it: it.size_bytes)
+    in_arena = 0 < scratch * _WORD_BYTES <= arena.size_bytes
+    facts = facts_hash(operator_facts(made.plan.graph, made.model.calls, made.model.replaceable))
+    layout = ", ".join(f"{it.type} {it.name}[{it.count}]" for it in members)
+    digest = hashlib.sha256(facts + f"{wanted.name}: {layout}".encode()).digest()
+    return HeadText(
+        kind=wanted.name,
+        classes=wanted.classes,
+        features=features,
+        members=members,
+        numbers=numbers,
+        size_bytes=table,
+        gap_bytes=table - sum(it.size_bytes for it in members),
+        scratch_count=scratch,
+        scratch_base=program.bases[arena.memory] if in_arena else "",
+        hash=", ".join(f"0x{byte:02x}" for byte in digest[:HASH_BYTES]),
+    )
+
+
+def head_bytes(head: HeadText) -> int:
+    """Return the RAM of a head beside the arena: its table, and scratch that no arena has room for."""
+    return head.size_bytes + (0 if head.scratch_base else head.scratch_count * _WORD_BYTES)
+
+
+def _require_room(made: Deployment, head: HeadText) -> None:
+    size, first = head_bytes(head), made.board.memories[0]
     used = made.plan.layout.arenas.get(first.name, 0) + made.plan.parameters.ram_bytes
     free = made.board.free_bytes(first)
     if used + size > free:
         raise FitError(
             f"the head needs {size:,} bytes, arena and parameters {used:,}; {first.name} of "
-            f"{made.board.name} has room for {free:,}: {used + size - free:,} too many. Take fewer classes "
-            "or features."
+            f"{made.board.name} has room for {free:,}: {used + size - free:,} too many. Take fewer classes, "
+            "features or examples."
         )
-    columns = max(tensor.elements, _LEAST_COLUMNS)
-    facts = facts_hash(operator_facts(graph, made.model.calls, made.model.replaceable))
-    digest = hashlib.sha256(facts + f"prototypes-7 {classes} {tensor.elements}".encode()).digest()
-    return replace(
-        program,
-        head=HeadText(
-            classes=classes,
-            features=tensor.elements,
-            columns=columns,
-            size_bytes=size,
-            gap_bytes=size - classes * columns * _SUM_BYTES,
-            hash=", ".join(f"0x{byte:02x}" for byte in digest[:HASH_BYTES]),
-        ),
-    )
 
 
 def require_head(made: Deployment, program: Program, seed: int, progress: Progress = SILENT) -> None:
-    """Run the head on this computer on drawn inputs, with sanitizers, and compare it with `Prototypes`.
+    """Run the head on this computer on drawn inputs, with sanitizers, and compare it with its reference.
 
-    Raises OutputsDifferError if a label differs, BuildError without a C compiler.
+    Raises OutputsDifferError if a label or a score differs, BuildError without a C compiler.
     """
     progress.stage("checking the head against the reference")
     files = render_head_check(program, made.plan, made.source)
@@ -127,32 +146,72 @@ def require_head(made: Deployment, program: Program, seed: int, progress: Progre
         raise OutputsDifferError(f"the head is not verified, nothing is written: {fault}")
 
 
+@dataclass(frozen=True, slots=True)
+class HeadAnswer:
+    """Features and scores after a call of a running head, the call's ticks and result."""
+
+    features: Features
+    scores: Scores
+    ticks: int
+    result: int
+
+
+def call_head(
+    line: Transport, head: HeadText, label: int | None, stored: bytes, limit_s: float
+) -> HeadAnswer:
+    """Enrol an input as an example of a label; without a label, classify it.
+
+    Raises BuildError if the program does not answer within the limit.
+    """
+    line.write((head.classes + 1 if label is None else label).to_bytes(2, "little") + stored)
+    answer = _read(line, head.features + _WORD_BYTES * (2 + head.classes), limit_s)
+    scores = np.frombuffer(answer, "<f4", head.classes, head.features).astype(np.float64)
+    ticks, result = np.frombuffer(answer, "<u4", 2, head.features + _WORD_BYTES * head.classes).tolist()
+    return HeadAnswer(np.frombuffer(answer, np.int8, head.features), scores, ticks, result)
+
+
 def head_fault(made: Deployment, program: Program, line: Transport, seed: int) -> str:
     """Return how a running head differs from the reference; empty if it does not."""
     head, graph = program.head, made.plan.graph
     assert head is not None
     (border,) = graph.own_inputs()
-    samples = drawn_samples(graph, seed, _CHECKED_EXAMPLES + _CHECKED_QUERIES)
-    labels = np.random.default_rng(seed).integers(0, head.classes, _CHECKED_EXAMPLES)
-    reference = Prototypes(((),) * head.classes)
-    for number, sample in enumerate(samples):
-        enrols = number < _CHECKED_EXAMPLES
-        label = int(labels[number]) if enrols else head.classes + 1
-        line.write(label.to_bytes(2, "little") + sample.stored[border.tensor].tobytes())
-        answer = _read(line, head.features + _ANSWER_BYTES, made.patience_s)
-        features = np.frombuffer(answer, np.int8, head.features)
-        returned = int.from_bytes(answer[head.features :], "little")
-        wanted = 0 if enrols else reference.classify(features)
-        if returned != wanted:
-            return f"run {number} returns {returned}, the reference {wanted}"
-        if enrols:
-            reference = reference.enrol(features, label)
+    labels = np.random.default_rng(seed).integers(0, head.classes, _CHECKED_RUNS)
+    size = HeadSize(head.classes, head.features, head.numbers.get("capacity", 0))
+    reference = HEADS[head.kind].reference(size)
+    for number, sample in enumerate(drawn_samples(graph, seed, _CHECKED_RUNS)):
+        label = int(labels[number]) if number % _ROUND < _ROUND_EXAMPLES else None
+        answer = call_head(line, head, label, sample.stored[border.tensor].tobytes(), made.patience_s)
+        if label is None:
+            fault = _query_fault(reference, answer)
+        else:
+            fault, reference = _enrolled(reference, answer, label)
+        if fault:
+            return f"run {number} {fault}"
     return ""
 
 
-def _read(line: Transport, count: int, patience_s: float) -> bytes:
+def _enrolled(reference: HeadReference, answer: HeadAnswer, label: int) -> tuple[str, HeadReference]:
+    """Return how the result of an example differs, and the reference with the example if it has room."""
+    wanted = 0 if reference.has_room(label) else 2  # MCUD_ENROLLED, MCUD_ENROL_FULL
+    fault = "" if answer.result == wanted else f"returns {answer.result} for an example, not {wanted}"
+    return fault, reference.enrol(answer.features, label) if wanted == 0 else reference
+
+
+def _query_fault(reference: HeadReference, answer: HeadAnswer) -> str:
+    if not reference.is_label(answer.features, answer.result):
+        return f"returns the label {answer.result}, which is not the reference's"
+    wanted = reference.scores(answer.features)
+    known = np.isfinite(wanted)
+    allowed = reference.tolerance * np.maximum(1, np.abs(wanted[known]))
+    same = np.array_equal(known, np.isfinite(answer.scores))
+    if same and np.all(np.abs(answer.scores[known] - wanted[known]) <= allowed):
+        return ""
+    return f"has scores {answer.scores.round(5).tolist()}, the reference {wanted.round(5).tolist()}"
+
+
+def _read(line: Transport, count: int, limit_s: float) -> bytes:
     """Return the next bytes. Raises BuildError if the program is silent."""
-    data, until = b"", time.monotonic() + patience_s
+    data, until = b"", time.monotonic() + limit_s
     while len(data) < count:
         if time.monotonic() > until:
             raise BuildError(f"the program with the head sent {len(data)} of {count} bytes")

@@ -12,12 +12,14 @@ import pytest
 from models import fully_connected
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.cli.adapt_command import build_head
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import render_head_check
-from mcudeploy.commands import heads
+from mcudeploy.commands import head_kinds
 from mcudeploy.commands.adapt import build_adaptable
 from mcudeploy.commands.commands import plan_model
-from mcudeploy.commands.heads import Prototypes, head_bytes, head_fault, require_head, with_head
+from mcudeploy.commands.head_kinds import HEADS, HeadSize, Prototypes, Ridge
+from mcudeploy.commands.heads import HeadWanted, head_fault, require_head, with_head
 from mcudeploy.common.errors import FitError, OutputsDifferError, UsageError
 from mcudeploy.device.transport import open_transport
 from mcudeploy.execution.deployment import Deployment
@@ -35,10 +37,17 @@ def dense(tmp_path: Path) -> Path:
     return fully_connected(tmp_path / "dense.onnx", (24, 16, 8, 4), quantised=True)
 
 
+PROTOTYPES, RIDGE = HeadWanted("prototypes", 5), HeadWanted("ridge", 5, 20)
+
+
 @pytest.fixture
-def made(dense: Path) -> tuple[Deployment, Program]:
-    found = plan_model(dense, M4, QUICK)
-    return found, with_head(found, found.program, 5)
+def deployment(dense: Path) -> Deployment:
+    return plan_model(dense, M4, QUICK)
+
+
+@pytest.fixture(params=[PROTOTYPES, RIDGE], ids=lambda it: it.name)
+def made(deployment: Deployment, request: pytest.FixtureRequest) -> tuple[Deployment, Program]:
+    return deployment, with_head(deployment, deployment.program, request.param)
 
 
 def test_prototypes_find_the_nearest_mean() -> None:
@@ -62,17 +71,73 @@ def test_an_emulated_board_learns_what_the_reference_learns(made: tuple[Deployme
 
 
 def test_a_head_that_differs_from_the_reference_is_not_written(
-    made: tuple[Deployment, Program], monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    require_head(*made, seed=2)
-    distance = heads._distance
-    monkeypatch.setattr(heads, "_distance", lambda features, examples: -distance(features, examples))
-    with pytest.raises(OutputsDifferError, match=r"run \d+ returns \d+, the reference \d+"):
-        require_head(*made, seed=2)
+    prototypes = with_head(deployment, deployment.program, PROTOTYPES)
+    ridge = with_head(deployment, deployment.program, RIDGE)
+    require_head(deployment, prototypes, seed=2)
+    require_head(deployment, ridge, seed=2)
+    distance = head_kinds._distance
+    monkeypatch.setattr(head_kinds, "_distance", lambda features, examples: -distance(features, examples))
+    with pytest.raises(OutputsDifferError, match=r"run \d+ returns the label \d+, which is not"):
+        require_head(deployment, prototypes, seed=2)
+    monkeypatch.setattr(head_kinds, "_RIDGE_PENALTY", 0.11)
+    with pytest.raises(OutputsDifferError, match=r"run \d+ has scores .*, the reference"):
+        require_head(deployment, ridge, seed=2)
+    monkeypatch.setattr(Ridge, "has_room", lambda self, label: True)
+    with pytest.raises(OutputsDifferError, match=r"run \d+ returns 2 for an example, not 0"):
+        require_head(deployment, with_head(deployment, deployment.program, HeadWanted("ridge", 5, 4)), seed=2)
+
+
+def test_ridge_separates_what_means_do_not() -> None:
+    rng = np.random.default_rng(2)
+    noise = rng.normal(size=(400, 16)) @ np.diag([60, *[4] * 15])
+    labels = np.arange(400) % 2
+    features = np.clip(noise + np.outer(labels, [0, *[6] * 15]), -128, 127).astype(np.int8)
+    means, ridge = Prototypes(((), ())), Ridge(HeadSize(2, 16, 40))
+    for each, label in zip(features[:40], labels, strict=False):
+        means, ridge = means.enrol(each, int(label)), ridge.enrol(each, int(label))
+    assert not ridge.has_room(0)
+    rights = [
+        (means.is_label(each, label), ridge.scores(each).argmax() == label)
+        for each, label in zip(features[40:], labels[40:].tolist(), strict=True)
+    ]
+    by_means, by_ridge = np.mean(rights, axis=0)
+    assert by_ridge > 0.99 and by_means < 0.9
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_ridge_is_least_squares_with_a_penalty(same: bool) -> None:
+    rng = np.random.default_rng(5)
+    examples = rng.integers(-128, 128, (1 if same else 9, 4)).astype(np.int8).repeat(9 if same else 1, axis=0)
+    labels = [0, 1, 0, 3, 3, 1, 0, 1, 3]
+    head = Ridge(HeadSize(4, 4, 9))
+    assert head.scores(examples[0]).tolist() == [-np.inf] * 4
+    for each, label in zip(examples, labels, strict=True):
+        head = head.enrol(each, label)
+    centred = examples - examples.mean(axis=0)
+    penalty = 0.1 * np.mean(np.sum(centred**2, axis=1))
+    query = rng.integers(-128, 128, 4).astype(np.int8)
+    scores = head.scores(query)
+    assert scores[2] == -np.inf
+    for label in (0, 1, 3):
+        target = np.array([float(it == label) for it in labels])
+        wide = np.vstack([centred, np.sqrt(penalty) * np.eye(4)])
+        weights = np.linalg.lstsq(wide, np.append(target - target.mean(), np.zeros(4)), rcond=None)[0]
+        assert np.isclose(scores[label], (query - examples.mean(axis=0)) @ weights + target.mean())
+
+
+def test_every_head_can_be_named() -> None:
+    (option,) = (it for it in build_head.params if it.name == "head")
+    assert option.to_info_dict()["type"]["choices"] == tuple(HEADS)
+    with pytest.raises(UsageError, match="--head prototypes stores no examples: leave out --examples"):
+        HeadWanted("prototypes", 5, 10)
+    with pytest.raises(UsageError, match="--head ridge stores at most 65535 examples, not 70000"):
+        HeadWanted("ridge", 5, 70_000)
 
 
 _MAIN = """
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include "m_head.h"
@@ -105,18 +170,19 @@ int main(void)
     CHECK(m_classify(one) == M_CLASSES);
     CHECK(m_load_head(&storage) == MCUD_PARAMETERS_ABSENT);
     CHECK(m_enrol(one, M_CLASSES) == MCUD_ENROL_UNKNOWN && m_examples(M_CLASSES) == 0);
-    for (uint32_t i = 0; i < MCUD_ENROL_MOST; i++) {
+    CHECK(m_enrol(two, 1) == MCUD_ENROLLED);
+    for (uint32_t i = 0; i < MOST; i++) {
         CHECK(m_enrol(one, 3) == MCUD_ENROLLED);
     }
-    CHECK(m_enrol(one, 3) == MCUD_ENROL_FULL && m_examples(3) == MCUD_ENROL_MOST);
-    CHECK(m_enrol(two, 1) == MCUD_ENROLLED);
-    CHECK(m_classify(one) == 3 && m_classify(two) == 1);
+    CHECK(m_enrol(one, 3) == MCUD_ENROL_FULL && m_examples(3) == MOST && m_examples(1) == 1);
+    CHECK(m_classify(one) == 3 && m_score(3) > m_score(1) && m_score(0) == -INFINITY);
+    CHECK(m_classify(two) == 1 && m_score(1) > m_score(3) && m_score(M_CLASSES) == -INFINITY);
     CHECK(m_save_head(&storage) == MCUD_PARAMETERS_OK);
     m_reset_head();
     CHECK(m_examples(3) == 0 && m_classify(one) == M_CLASSES);
     CHECK(m_enrol(one, 0) == MCUD_ENROLLED && m_classify(two) == 0);
     CHECK(m_load_head(&storage) == MCUD_PARAMETERS_OK);
-    CHECK(m_examples(0) == 0 && m_examples(3) == MCUD_ENROL_MOST);
+    CHECK(m_examples(0) == 0 && m_examples(3) == MOST);
     CHECK(m_classify(one) == 3 && m_classify(two) == 1);
     slots[0][40] ^= 1;
     m_reset_head();
@@ -126,39 +192,56 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("features", ["conv_1", "stored_1"], ids=["operator", "tensor"])
-def test_the_functions_of_a_library(features: str, dense: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("features", "head", "most", "size", "scratch"),
+    [("conv_1", PROTOTYPES, 127, 96, 0), ("stored_1", RIDGE, 19, 352, 4 * (4 * 8 + 2 * 20))],
+    ids=["prototypes", "ridge"],
+)
+def test_the_functions_of_a_library(
+    features: str, head: HeadWanted, most: int, size: int, scratch: int, dense: Path, tmp_path: Path
+) -> None:
+    """A table is whole blocks of 32 bytes. The arena of this model has no room for the scratch of `ridge`."""
     out = tmp_path / "lib"
-    report = build_adaptable(dense, M4, QUICK, out, features=features, classes=5, library_only=True)
-    size = head_bytes(5, 8)
-    assert report["head"] == {"kind": "prototypes", "classes": 5, "features": 8, "bytes": size}
-    assert report["verified"] and size == 96  # 80, in whole blocks of 32
+    report = build_adaptable(dense, M4, QUICK, out, features=features, head=head, library_only=True)
+    facts = {"kind": head.name, "classes": 5, "features": 8, "bytes": size + scratch}
+    assert report["head"] == facts | {"examples": head.capacity or None}
+    assert report["verified"]
     (tmp_path / "main.c").write_text(_MAIN)
     program = tmp_path / "program"
     sources = [*sorted((out / "src").glob("*.c")), tmp_path / "main.c"]
     include = [f"-I{out / name}" for name in ("include", "src")]
-    subprocess.run(["gcc", *STRICT, *CHECKED, *include, *sources, "-lm", "-o", program], check=True)
+    subprocess.run(
+        ["gcc", *STRICT, *CHECKED, f"-DMOST={most}", *include, *sources, "-lm", "-o", program], check=True
+    )
     assert subprocess.run([program], check=False).returncode == 0
-    head = out / "src" / "m_head.c"
-    arm = ["arm-none-eabi-gcc", *STRICT, "-mcpu=cortex-m4", "-mthumb", "-Os", *include, "-c", head, "-o"]
+    arm = [
+        "arm-none-eabi-gcc",
+        *STRICT,
+        "-mcpu=cortex-m4",
+        "-mthumb",
+        "-Os",
+        *include,
+        "-c",
+        out / "src" / "m_head.c",
+        "-o",
+    ]
     subprocess.run([*arm, tmp_path / "head.o"], check=True)
     sizes = subprocess.run(
         ["arm-none-eabi-size", tmp_path / "head.o"], check=True, capture_output=True, text=True
     )
     _, data, bss, *_ = map(int, sizes.stdout.splitlines()[1].split()[:4])
-    assert data == 0 and bss == size
+    assert data == 0 and bss == size + scratch
 
 
 def test_a_head_of_few_features_counts_its_examples(tmp_path: Path) -> None:
     narrow = fully_connected(tmp_path / "narrow.onnx", (24, 3, 4), quantised=True)
-    report = build_adaptable(narrow, M4, QUICK, tmp_path / "lib", features="stored_0", classes=5)
-    assert report["verified"] and report["head"]["features"] == 3
-    assert report["head"]["bytes"] == head_bytes(5, 3) == head_bytes(5, 7) == 96
+    report = build_adaptable(narrow, M4, QUICK, tmp_path / "lib", features="stored_0", head=PROTOTYPES)
+    assert report["verified"] and report["head"]["features"] == 3 and report["head"]["bytes"] == 96
 
 
 def test_models_and_names_that_heads_do_not_take(dense: Path, tmp_path: Path) -> None:
-    def build(path: Path, features: str = "conv_1", classes: int = 4, options: Options = QUICK) -> None:
-        build_adaptable(path, M4, options, tmp_path / "lib", features=features, classes=classes)
+    def build(path: Path, features: str = "conv_1", options: Options = QUICK) -> None:
+        build_adaptable(path, M4, options, tmp_path / "lib", features=features, head=RIDGE)
 
     with pytest.raises(UsageError, match=r"has no such operator or tensor; its last tensors are .*stored_1"):
         build(dense, "conv_9")
@@ -169,5 +252,5 @@ def test_models_and_names_that_heads_do_not_take(dense: Path, tmp_path: Path) ->
         build(dense, options=replace(QUICK, stream_input=True))
     with pytest.raises(FitError, match=r"the head needs [\d,]+ bytes"):
         made = plan_model(dense, load_board("microbit"), QUICK)
-        with_head(made, made.program, 5000)
+        with_head(made, made.program, HeadWanted("ridge", 5, 5000))
     assert not (tmp_path / "lib").exists()
