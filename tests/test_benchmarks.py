@@ -50,6 +50,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "estimates": [["model.onnx", *ON_M4, *SHORT, "--most", "50"]],
     "fleet": [["--boards", "2", "--tiles", "60", "--busy", "--only", "share"]],
     "fuzz": [["--graphs", "1"]],
+    "heads": [["cost", "model.onnx", "--features", "conv_1", "--classes", "2"]],
     "interleavings": [["--plans", "1", "--runs", "1", "--graphs", "1"]],
     "interrupts": [["--moments", "1", "--commands", "place", "--time-limit", "0.1"]],
     "kernels": [["model.onnx", *ON_M4], ["--sweep", "--only", "softmax", *ON_M4]],
