@@ -70,6 +70,18 @@ def test_an_emulated_board_learns_what_the_reference_learns(made: tuple[Deployme
         assert head_fault(*made, line, seed=4) == ""
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_board_solves_for_twelve_classes_of_64_features(seed: int, tmp_path: Path) -> None:
+    wide = plan_model(fully_connected(tmp_path / "wide.onnx", (24, 64), quantised=True), M4, QUICK)
+    program = with_head(wide, wide.program, HeadWanted("ridge", 12))
+    assert program.head is not None and program.head.size_bytes == 5600
+    require_head(wide, program, seed)
+    files = render_head_check(program, wide.plan, wide.source)
+    firmware = build_firmware(M4, files, program.sources, emulate=True, measurer=False)
+    with Emulator(M4, firmware.elf) as emulator, closing(open_transport(emulator.url)) as line:
+        assert head_fault(wide, program, line, seed) == ""
+
+
 def test_a_head_that_differs_from_the_reference_is_not_written(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +193,10 @@ int main(void)
     m_reset_head();
     CHECK(m_examples(3) == 0 && m_classify(one) == M_CLASSES);
     CHECK(m_enrol(one, 0) == MCUD_ENROLLED && m_classify(two) == 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        CHECK(m_enrol(one, 2) == MCUD_ENROLLED);
+    }
+    CHECK(m_classify(one) == OF_EQUAL && m_score(2) - m_score(0) == (OF_EQUAL == 2 ? 2.0f / 3 - 1.0f / 3 : 0));
     CHECK(m_load_head(&storage) == MCUD_PARAMETERS_OK);
     CHECK(m_examples(0) == 0 && m_examples(3) == MOST);
     CHECK(m_classify(one) == 3 && m_classify(two) == 1);
@@ -193,12 +209,21 @@ int main(void)
 
 
 @pytest.mark.parametrize(
-    ("features", "head", "most", "size", "scratch"),
-    [("conv_1", PROTOTYPES, 127, 96, 0), ("stored_1", RIDGE, 19, 352, 4 * (4 * 8 + 2 * 20))],
+    ("features", "head", "values", "size", "scratch"),
+    [
+        ("conv_1", PROTOTYPES, ("-DMOST=127", "-DOF_EQUAL=0"), 96, 0),
+        ("stored_1", RIDGE, ("-DMOST=19", "-DOF_EQUAL=2"), 352, 4 * (4 * 8 + 2 * 20)),
+    ],
     ids=["prototypes", "ridge"],
 )
 def test_the_functions_of_a_library(
-    features: str, head: HeadWanted, most: int, size: int, scratch: int, dense: Path, tmp_path: Path
+    features: str,
+    head: HeadWanted,
+    values: tuple[str, str],
+    size: int,
+    scratch: int,
+    dense: Path,
+    tmp_path: Path,
 ) -> None:
     """A table is whole blocks of 32 bytes. The arena of this model has no room for the scratch of `ridge`."""
     out = tmp_path / "lib"
@@ -210,9 +235,7 @@ def test_the_functions_of_a_library(
     program = tmp_path / "program"
     sources = [*sorted((out / "src").glob("*.c")), tmp_path / "main.c"]
     include = [f"-I{out / name}" for name in ("include", "src")]
-    subprocess.run(
-        ["gcc", *STRICT, *CHECKED, f"-DMOST={most}", *include, *sources, "-lm", "-o", program], check=True
-    )
+    subprocess.run(["gcc", *STRICT, *CHECKED, *values, *include, *sources, "-lm", "-o", program], check=True)
     assert subprocess.run([program], check=False).returncode == 0
     arm = [
         "arm-none-eabi-gcc",
