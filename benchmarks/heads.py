@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -41,10 +41,14 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Network:
-    """A trained dense network: weights and biases of its layers, of which the last one classifies."""
+    """A trained dense network: weights and biases of its layers, of which the last one classifies.
+
+    `known`: the features that it was trained on.
+    """
 
     weights: list[Array]
     biases: list[Array]
+    known: Array
 
     def features(self, images: Array) -> Array:
         """Return int8 features, as float64: [images, 64]."""
@@ -52,6 +56,13 @@ class Network:
         for weights, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             values = np.maximum(values @ weights + bias, 0)
         return np.clip(np.rint(values / STEP) - 128, -128, 127)
+
+    def recalibrated(self, features: Array, unlabelled: Array) -> Array:
+        """Return features whose channels have the means and scales of `known`, by those of new features."""
+        spread = np.maximum(unlabelled.std(axis=0), 1)
+        return (features - unlabelled.mean(axis=0)) / spread * self.known.std(axis=0) + self.known.mean(
+            axis=0
+        )
 
     def real(self, features: Array) -> Array:
         """Return the values that features stand for."""
@@ -81,7 +92,8 @@ def train() -> tuple[Network, Array, Array]:
     images, labels = digits.images[order] / 16, digits.target[order]
     seen = images[:TRAINED].reshape(TRAINED, -1)
     trained = MLPClassifier((64, 64), random_state=0).fit(seen, labels[:TRAINED])
-    network = Network(trained.coefs_, trained.intercepts_)
+    network = Network(trained.coefs_, trained.intercepts_, np.empty(0))
+    network = replace(network, known=network.features(seen))
     return network, images[TRAINED:], labels[TRAINED:]
 
 
@@ -139,6 +151,7 @@ def methods(network: Network) -> Mapping[str, Callable[[Lesson], Array]]:
     """Return every way to classify, by its name."""
     return {
         "nothing done": lambda it: network.classify(it.queries),
+        "statistics alone": lambda it: network.classify(network.recalibrated(it.queries, it.examples)),
         "prototypes": by_prototypes,
         "ridge": by_ridge,
         "SGD from zero": lambda it: by_sgd(network, it, 0.01, 1, own_layer=False),

@@ -37,7 +37,7 @@ class HeadSize:
 
 
 class HeadReference(Protocol):
-    """What a head has learned, computed exactly or in float64."""
+    """The knowledge of a head, computed exactly or in float64."""
 
     @property
     def tolerance(self) -> float:
