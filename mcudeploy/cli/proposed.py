@@ -12,7 +12,7 @@ import rich_click as click
 from mcudeploy.common.errors import FitError, Proposal
 
 _OPPOSITE = {"--split": "--no-split", "--stream-input": "--no-stream-input"}
-_OF_ANY_BOARD = ("plan", "build")
+_OF_ANY_BOARD = (["plan"], ["build"], ["adapt", "build"])
 """Commands that run with another board unchanged; for others the proposal names `plan`."""
 
 Word = tuple[str, list[str]]
@@ -42,14 +42,26 @@ def with_commands(
 
 
 def _line(arguments: Sequence[str], commands: Mapping[str, click.Command], proposed: str) -> str:
-    name = arguments[0]
-    words = list(_words(arguments[1:], commands[name]))
+    names, command = _command(arguments, commands)
+    words = list(_words(arguments[len(names) :], command))
     added = list(_words(shlex.split(proposed), commands["build"]))
-    if name not in _OF_ANY_BOARD and any(option == "--board" for option, _ in added):
-        name, words = "plan", [it for it in words if not it[0] or _named(commands["plan"])(it[0])]
+    if names not in _OF_ANY_BOARD and any(option == "--board" for option, _ in added):
+        names, words = ["plan"], [it for it in words if not it[0] or _named(commands["plan"])(it[0])]
     gone = ({option for option, _ in added} | {_OPPOSITE.get(option, "") for option, _ in added}) - {""}
     kept = [parts for option, parts in words if option not in gone]
-    return shlex.join(["mcudeploy", name, *chain(*kept, *(parts for _, parts in added))])
+    return shlex.join(["mcudeploy", *names, *chain(*kept, *(parts for _, parts in added))])
+
+
+def _command(
+    arguments: Sequence[str], commands: Mapping[str, click.Command]
+) -> tuple[list[str], click.Command]:
+    """Return the command that arguments begin with, and its names: several if it is one of a group."""
+    names, command = [arguments[0]], commands[arguments[0]]
+    for name in arguments[1:]:
+        if not isinstance(command, click.Group) or name not in command.commands:
+            break
+        names, command = [*names, name], command.commands[name]
+    return names, command
 
 
 def _words(arguments: Sequence[str], command: click.Command) -> Iterator[Word]:
