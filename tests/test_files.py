@@ -13,6 +13,7 @@ import pytest
 from mcudeploy.common.files import is_ours, read_limited, same_file, write_file, write_files
 from mcudeploy.planner.plain.rectfile import write_offsets
 from mcudeploy.report.chart import Drawing, html_page, svg_picture
+from mcudeploy.report.gate_report import junit, markdown
 
 
 def _leftovers(folder: Path) -> set[str]:
@@ -97,6 +98,9 @@ def test_one_file_by_many_names(tmp_path: Path) -> None:
 def test_our_files_are_known(tmp_path: Path) -> None:
     drawing = Drawing("m.onnx", "host", 1, (), (), ())
     texts = {"a.svg": svg_picture(drawing), "a.html": html_page(drawing), "empty": ""}
+    for passed in (True, False):
+        report = {"passed": passed, "results": []}
+        texts |= {f"{passed}.md": markdown(report), f"{passed}.xml": junit(report)}
     for name, text in texts.items():
         write_file(tmp_path / name, text)
     write_offsets(tmp_path / "a.csv", (), ())
@@ -106,6 +110,8 @@ def test_our_files_are_known(tmp_path: Path) -> None:
         "b.json": '{"name": "mine", "order": []}',
         "b.csv": "id,lower,upper,size\n",
         "m.onnx": "\x08\x08\x12\x00",
+        "b.md": "All budgets are kept.\n",
+        "b.xml": '<?xml version="1.0" encoding="utf-8"?>\n<testsuite name="mine">',
     }
     for name, text in others.items():
         write_file(tmp_path / name, text)
