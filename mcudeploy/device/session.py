@@ -344,7 +344,7 @@ class Session:
         if code == UNKNOWN and kind in OF_PARAMETERS:
             return ProtocolError(
                 f"the program on {self._line.name} has no parameters that could be replaced: build it with "
-                "--replaceable"
+                "--replaceable and --parameters-in ram"
             )
         what = "the board" if code == UNSYNCHRONISED else f"{kind.name}: the board"
         return ProtocolError(f"{what} on {self._line.name} {REASONS.get(code, f'answers error {code}.')}")

@@ -180,7 +180,7 @@ def test_a_program_without_parameters_says_so(model: Path) -> None:
     target = Target(HOST)
     with (
         open_device(target, made.build(target)) as device,
-        pytest.raises(ProtocolError, match="build it with --replaceable"),
+        pytest.raises(ProtocolError, match="build it with --replaceable and --parameters-in ram"),
     ):
         device.session.pull_parameters()
 
