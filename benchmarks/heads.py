@@ -6,7 +6,7 @@
 
 `accuracy`: a network of 64-64-64-10 learns 1,000 of scikit-learn's digits. The 797 others are shifted. Heads
 learn from some examples a class of them, drawn in each trial, and classify the rest. Features are the second
-hidden layer in int8. `cost`: instructions of a call on the emulated mps2-an386, with the run of the model.
+hidden layer in int8. `cost`: instructions of a call on an emulated board, with the run of the model.
 """
 
 from __future__ import annotations
@@ -186,9 +186,9 @@ def accuracy(trials: int) -> None:
             print(f"| {name} | {count} | {cells} |", flush=True)
 
 
-def cost(path: Path, features: str, classes: int) -> None:
+def cost(path: Path, features: str, classes: int, board_name: str) -> None:
     """Print a line for each head, after 5 examples a class."""
-    board, options = load_board("mps2-an386"), Options(time_limit=1)
+    board, options = load_board(board_name), Options(time_limit=1)
     print("| head | RAM beside the arena | enrol | classify | the first one after examples |")
     print("|---|---|---|---|---|")
     with TemporaryDirectory() as folder:
@@ -222,11 +222,12 @@ def main() -> None:
     of_cost.add_argument("model", type=Path)
     of_cost.add_argument("--features", required=True)
     of_cost.add_argument("--classes", type=int, required=True)
+    of_cost.add_argument("--board", default="mps2-an386", help="one with an emulator")
     asked = parser.parse_args()
     if asked.command == "accuracy":
         accuracy(asked.trials)
     else:
-        cost(asked.model, asked.features, asked.classes)
+        cost(asked.model, asked.features, asked.classes, asked.board)
 
 
 if __name__ == "__main__":

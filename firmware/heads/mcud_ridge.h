@@ -5,8 +5,8 @@
  *
  *     sum (w . (x - mean) + b - target)^2 + penalty * w . w,    penalty = MCUD_RIDGE_PENALTY * mean |x - mean|^2
  *
- * by conjugate gradients on the stored examples, in float32. They need no Gram matrix: 4 vectors of features and 2 of
- * examples. The penalty bounds the condition number by 1 + examples / MCUD_RIDGE_PENALTY.
+ * by conjugate gradients on the stored examples, in float32; products with examples take vectors of 16 bits. They need
+ * no Gram matrix: 4 vectors of features and 2 of examples. The penalty bounds the condition number by 1 + examples / MCUD_RIDGE_PENALTY.
  */
 #ifndef MCUD_RIDGE_H
 #define MCUD_RIDGE_H
@@ -36,9 +36,9 @@ typedef struct {
 /* Stores an example. Returns MCUD_ENROLLED; with another result nothing has changed. */
 uint32_t mcud_ridge_enrol(const mcud_ridge *head, const int8_t *features, uint32_t label);
 
-/* Computes the weights, unless they are those of the present examples. `scratch` has room for 4 * features +
- * 2 * capacity floats. */
-void mcud_ridge_solve(const mcud_ridge *head, float *scratch);
+/* Computes the weights, unless they are those of the present examples. `scratch` is aligned to 4 and has room for
+ * 4 * features + 2 * capacity floats, then for an int16 of each feature or example, whichever are more. */
+void mcud_ridge_solve(const mcud_ridge *head, void *scratch);
 
 /* The label with the greatest score, of equal ones the first; `classes` if there are no examples. */
 uint32_t mcud_ridge_classify(const mcud_ridge *head, const int8_t *features);

@@ -74,7 +74,7 @@ class HeadMember:
 class HeadText:
     """A classifier on the output: its table in RAM, the numbers of its record, and the hash of its model.
 
-    `scratch_count`: floats that it needs between runs; `scratch_base`: the C expression of the arena that
+    `scratch_count`: words that it needs between runs; `scratch_base`: the C expression of the arena that
     has room for them, empty if none has.
     """
 

@@ -148,7 +148,7 @@ class HeadKind:
     """A kind of head, computed by firmware/heads/mcud_<name>.c.
 
     `members` are the arrays of its table, those of the widest type first; `numbers` the other fields of its
-    record; `scratch_count` the floats that it uses between runs. `stores` examples up to a capacity.
+    record; `scratch_count` the words that it uses between runs. `stores` examples up to a capacity.
     """
 
     members: Callable[[HeadSize], list[HeadMember]]
@@ -165,6 +165,11 @@ class HeadKind:
 
 def _columns(size: HeadSize) -> int:
     return max(size.features, _LEAST_COLUMNS)
+
+
+def _ridge_scratch_count(size: HeadSize) -> int:
+    """Return the vectors of mcud_ridge.c, of which the last one has 16 bits."""
+    return 4 * size.features + 2 * size.capacity + (max(size.features, size.capacity) + 1) // 2
 
 
 HEADS: Mapping[str, HeadKind] = {
@@ -192,7 +197,7 @@ HEADS: Mapping[str, HeadKind] = {
             "features": size.features,
             "capacity": size.capacity,
         },
-        scratch_count=lambda size: 4 * size.features + 2 * size.capacity,
+        scratch_count=_ridge_scratch_count,
         reference=Ridge,
         stores=True,
     ),

@@ -213,7 +213,7 @@ int main(void)
     ("features", "head", "values", "size", "scratch"),
     [
         ("conv_1", PROTOTYPES, ("-DMOST=127", "-DOF_EQUAL=0"), 96, 0),
-        ("stored_1", RIDGE, ("-DMOST=19", "-DOF_EQUAL=2"), 352, 4 * (4 * 8 + 2 * 20)),
+        ("stored_1", RIDGE, ("-DMOST=19", "-DOF_EQUAL=2"), 352, 4 * (4 * 8 + 2 * 20 + 10)),
     ],
     ids=["prototypes", "ridge"],
 )
