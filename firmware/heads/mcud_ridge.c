@@ -17,13 +17,13 @@ static const float solved_share = 1e-8f;
  * core without an FPU solves in a quarter of the time. They are taken of examples minus the first one, so that centring
  * loses no digits where examples are close to each other. */
 typedef struct {
-    float *mean;        /* [features], of the examples */
-    float *weights;     /* [features] */
-    float *direction;   /* [features], in which this round searches: steps of 16 bits */
-    float *gradient;    /* [features], of half the error, negative */
-    float *residual;    /* [examples], target minus score */
-    float *change;      /* [examples], of the score along the direction */
-    int16_t *in_steps;  /* [features] or [examples], the vector that is multiplied */
+    float *mean;       /* [features], of the examples */
+    float *weights;    /* [features] */
+    float *direction;  /* [features], in which this round searches: steps of 16 bits */
+    float *gradient;   /* [features], of half the error, negative */
+    float *residual;   /* [examples], target minus score */
+    float *change;     /* [examples], of the score along the direction */
+    int16_t *in_steps; /* [features] or [examples], the vector that is multiplied */
     float penalty;
 } workspace;
 
