@@ -58,6 +58,13 @@ from mcudeploy.ops.suppression import NonMaxSuppression
 from mcudeploy.ops.svdf import Svdf
 from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
+from mcudeploy.ops.training import (
+    BiasUpdate,
+    ClipGradient,
+    Conv2dInputGradient,
+    Conv2dWeightUpdate,
+    TrainedConv2d,
+)
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.trees import TreeSums
@@ -70,16 +77,20 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Affine,
     AveragePool,
     AveragePoolByRows,
+    BiasUpdate,
     Binary,
     BinaryInt16,
     Cast,
     Clean,
+    ClipGradient,
     Concat,
     ConcatChannels,
     Conv2d,
     Conv2dByRows,
+    Conv2dInputGradient,
     Conv2dInt16,
     Conv2dToRows,
+    Conv2dWeightUpdate,
     Copy,
     DepthToSpace,
     Dequantize,
@@ -134,6 +145,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Svdf,
     Take,
     TopK,
+    TrainedConv2d,
     Transpose,
     TreeSums,
     Unary,

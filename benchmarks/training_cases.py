@@ -1,0 +1,50 @@
+"""Cases of the operators of training steps for the costs of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from one_operator import one_operator
+
+from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.training import (
+    BiasUpdate,
+    ClipGradient,
+    Conv2dInputGradient,
+    Conv2dWeightUpdate,
+    TrainedConv2d,
+)
+
+
+def training_cases() -> Iterator[Graph]:
+    """Yield graphs of one operator each."""
+    for conv, shape in _convolutions():
+        output = conv.loops((shape,)).output_shape()
+        count = conv.out_channels * conv.kernel_shape[0] * conv.kernel_shape[1] * shape[2] // conv.groups
+        weights, bias = (1, 1, count), (1, 1, conv.out_channels)
+        yield one_operator(TrainedConv2d(conv), (shape, weights, bias), DType.FLOAT32)
+        yield one_operator(Conv2dInputGradient(conv, shape), (output, weights), DType.FLOAT32)
+        yield one_operator(Conv2dWeightUpdate(conv, 1.0, -0.01), (weights, shape, output), DType.FLOAT32)
+    for shape in ((1, 1, 10), (1, 1, 128), (6, 5, 16), (12, 12, 8), (25, 5, 64), (24, 24, 3)):
+        yield one_operator(BiasUpdate(1.0, -0.01), ((1, 1, shape[2]), shape), DType.FLOAT32)
+        yield one_operator(ClipGradient(0.0, 0.5), (shape, shape), DType.FLOAT32)
+
+
+def _convolutions() -> Iterator[tuple[Conv2d, Shape]]:
+    rng = np.random.default_rng(3)
+    for inputs, outputs in ((8, 10), (64, 12), (128, 32), (256, 2), (640, 8), (30, 64), (16, 128)):
+        yield Conv2d(outputs, low=0.0), (1, 1, inputs)
+    for _ in range(10):
+        rows, cols = (int(rng.integers(3, 12)) for _ in range(2))
+        depth, outputs = (int(rng.choice((3, 4, 8, 16, 24, 32))) for _ in range(2))
+        stride = int(rng.choice((1, 1, 2)))
+        yield Conv2d(outputs, stride=(stride, stride)), (rows, cols, depth)
+        pads = (1, 1, 1, 1)
+        yield Conv2d(outputs, (3, 3), (stride, stride), pads=pads), (rows, cols, min(depth, 16))
+        yield Conv2d(depth, (3, 3), (stride, stride), pads=pads, groups=depth), (rows, cols, depth)
+    yield Conv2d(16, (10, 4), (2, 2), pads=(4, 1, 5, 1)), (20, 10, 1)
+    yield Conv2d(16, (3, 3), pads=(2, 2, 2, 2), dilation=(2, 2)), (9, 9, 4)
+    yield Conv2d(16, (3, 3), pads=(1, 1, 1, 1), groups=8), (9, 9, 8)
+    yield Conv2d(24, (5, 5), pads=(2, 2, 2, 2), groups=24), (9, 9, 24)

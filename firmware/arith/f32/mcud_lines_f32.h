@@ -1,0 +1,79 @@
+/* Sums of products of float32 lines that are not packed: weights that training changes, and gradients. */
+#ifndef MCUD_LINES_F32_H
+#define MCUD_LINES_F32_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "mcud_params.h"
+#include "mcud_simd_f32.h"
+
+/* sum + x . w, x[values], w[values] */
+static inline float mcud_add_line_f32(const float *x, const float *w, int32_t values, float sum)
+{
+    for (const float *const end = x + values; x != end; x++, w++) {
+        sum = mcud_fused_f32(*x, *w, sum);
+    }
+    return sum;
+}
+
+/* x[values] times four lines w[values], `pitch` apart */
+static inline void mcud_add_lines_4_f32(const float *x, const float *w, int32_t pitch, int32_t values,
+                                        float sums[4])
+{
+    const float *w1 = w + pitch;
+    const float *w2 = w1 + pitch;
+    const float *w3 = w2 + pitch;
+    float a = sums[0];
+    float b = sums[1];
+    float c = sums[2];
+    float d = sums[3];
+    for (const float *const end = x + values; x != end; x++) {
+        a = mcud_fused_f32(*x, *w++, a);
+        b = mcud_fused_f32(*x, *w1++, b);
+        c = mcud_fused_f32(*x, *w2++, c);
+        d = mcud_fused_f32(*x, *w3++, d);
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+}
+
+/* How far apart the terms of a sum over lines lie. */
+typedef struct {
+    int32_t count; /* of terms */
+    int32_t x_pitch;
+    int32_t w_pitch;
+} mcud_terms_f32;
+
+/* The sum of x[i * x_pitch] * w[i * w_pitch + (0 to 3)] over all terms */
+static inline void mcud_add_terms_4_f32(const float *x, const float *w, const mcud_terms_f32 *terms,
+                                        float sums[4])
+{
+    float a = sums[0];
+    float b = sums[1];
+    float c = sums[2];
+    float d = sums[3];
+    for (int32_t i = 0; i < terms->count; i++, x += terms->x_pitch, w += terms->w_pitch) {
+        a = mcud_fused_f32(*x, w[0], a);
+        b = mcud_fused_f32(*x, w[1], b);
+        c = mcud_fused_f32(*x, w[2], c);
+        d = mcud_fused_f32(*x, w[3], d);
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+}
+
+/* One of these sums. */
+static inline float mcud_add_terms_f32(const float *x, const float *w, const mcud_terms_f32 *terms, float sum)
+{
+    for (int32_t i = 0; i < terms->count; i++, x += terms->x_pitch, w += terms->w_pitch) {
+        sum = mcud_fused_f32(*x, *w, sum);
+    }
+    return sum;
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* Weights of a convolution, float32, moved along their gradient: decay * weights + step * gradient.
+ *
+ * in[0]    float [output_channels][kernel_rows][kernel_cols][input_channels], one row
+ * in[1]    float [input_rows][input_cols][input_channels], input of the convolution
+ * in[2]    float [output_rows][output_cols][output_channels], gradient of its output
+ * out      as in[0], and may be its memory
+ * scratch  uint32_t [2][output_rows]
+ *
+ * The gradient of weight (k, r, s, c) is the sum of its products over all pixels, whole before the weight changes.
+ */
+#ifndef MCUD_CONV2D_F32_UPDATE_H
+#define MCUD_CONV2D_F32_UPDATE_H
+
+#include "mcud.h"
+#include "mcud_params.h"
+
+typedef struct {
+    mcud_conv_dims dims;
+    mcud_window window;
+    int32_t output_rows;
+    float decay;
+    float step;
+} mcud_conv2d_f32_update_params;
+
+mcud_kernel mcud_conv2d_f32_update;
+
+#endif

@@ -1,0 +1,309 @@
+"""Operators of a training step: convolutions whose weights are tensors, gradients, and updates in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, ClassVar
+
+from mcudeploy.ir.opdef import (
+    Access,
+    Axis,
+    Index,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+    TableIndex,
+)
+from mcudeploy.ops.common import (
+    ELEMENTWISE,
+    OFFSET_BYTES,
+    reduced_axis,
+    require_same_dtype,
+    spatial_axes,
+    within,
+)
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.training_counts import forward_counts, input_gradient_counts, update_counts
+from mcudeploy.ops.windows import window_fields
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+_ONCE = "once"
+"""The axis of operands that are not used, but computed before."""
+_VECTOR: Access = (Index(), Index(), Index.of(k=1))
+"""A vector with an element for each value of axis "k"."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedConv2d(PlainOperator):
+    """A float32 Conv2d of x (H, W, C) by weights (1, 1, K * kh * kw * C) and a bias (1, 1, K).
+
+    `conv` is dense or depthwise, and has the clip. Dense weights are stored as [K, kh, kw, C], depthwise ones
+    as [kh, kw, K].
+    """
+
+    kind: ClassVar[str] = "TrainedConv2d"
+
+    conv: Conv2d
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """The loops of the convolution. Raises ValueError for weights or a bias of another size."""
+        x, weights, bias = inputs
+        plain = self.conv.loops((x,))
+        require_parameters(self.conv, x, weights)
+        if bias != (1, 1, self.conv.out_channels):
+            raise ValueError(f"a bias {bias} does not fit {self.conv.out_channels} channels")
+        group_outputs = self.conv.out_channels // self.conv.groups
+        channel = (Index(), Index(), Index.of(g=group_outputs, k=1))
+        weight = (Index(), Index(), _weight_index(self.conv, x[2]))
+        return LoopNest(plain.axes, (*plain.reads, weight, channel), plain.write, multiplies=True)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """conv2d_f32_trained or dwconv2d_f32_trained."""
+        _require_floats(*inputs, output)
+        fields = window_fields(self.conv, inputs[0], output) | _multiplier(self.conv, inputs[0].shape)
+        bounds: dict[str, ParamValue] = {"min": self.conv.low, "max": self.conv.high}
+        scratch = self.conv.kernel_shape[0] * OFFSET_BYTES
+        kernel = f"{_family(self.conv)}_trained"
+        counts = forward_counts(fields)
+        return KernelCall(kernel, fields | within("act", bounds), scratch, counts=counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2dInputGradient(PlainOperator):
+    """The gradient of the input (H, W, C) of `conv` from the gradient (OH, OW, K) of its output, float32.
+
+    The weights are a second input, stored as TrainedConv2d does, or constants["weights"] of the same order.
+    """
+
+    kind: ClassVar[str] = "Conv2dInputGradient"
+
+    conv: Conv2d
+    input_shape: tuple[int, int, int]
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """An input row reads the output rows whose windows reach it. Raises ValueError for other shapes."""
+        gradient, *weights = inputs
+        if self.conv.loops((self.input_shape,)).output_shape() != gradient:
+            raise ValueError(f"a gradient {gradient} is not of the output for {self.input_shape}")
+        rows, cols, channels = self.input_shape
+        # a value has only those taps whose output exists
+        taps = tuple(
+            -(-size // step) for size, step in zip(self.conv.kernel_shape, self.conv.stride, strict=True)
+        )
+        outputs = self.conv.out_channels // self.conv.groups
+        axes = (
+            *spatial_axes(self.input_shape),
+            reduced_axis("k", outputs),
+            reduced_axis("r", taps[0]),
+            reduced_axis("s", taps[1]),
+        )
+        of_channel = Index.of(k=1) if self.conv.groups == 1 else Index.of(ch=outputs, k=1)
+        reads: list[Access] = [
+            (
+                _reaching(self.conv, 0, "row", rows, gradient[0]),
+                _reaching(self.conv, 1, "col", cols, gradient[1]),
+                of_channel,
+            )
+        ]
+        for shape in weights:
+            require_parameters(self.conv, self.input_shape, shape)
+            reads.append((Index(), Index(), _weight_index(self.conv, channels, ("ch", "ch"))))
+        return LoopNest(axes, tuple(reads), ELEMENTWISE, multiplies=True)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """conv2d_f32_input_gradient or dwconv2d_f32_input_gradient."""
+        _require_floats(*inputs, output)
+        fields: dict[str, ParamValue] = {"weights": operator.constants.get("weights")}
+        fields |= window_fields(self.conv, output, inputs[0]) | {"output_rows": inputs[0].shape[0]}
+        fields |= _multiplier(self.conv, output.shape)
+        counts = input_gradient_counts(fields)
+        return KernelCall(f"{_family(self.conv)}_input_gradient", fields, counts=counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2dWeightUpdate(PlainOperator):
+    """Weights of `conv`, in place: decay * weights + step * gradient, float32.
+
+    Inputs: the weights, stored as TrainedConv2d does; the input (H, W, C) of the convolution; the gradient
+    (OH, OW, K) of its output. Further inputs are not used: they are computed from the weights, so they come
+    before these change.
+    """
+
+    kind: ClassVar[str] = "Conv2dWeightUpdate"
+
+    conv: Conv2d
+    decay: float
+    step: float
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """A weight reads itself and all pixels at its tap. Raises ValueError for other shapes."""
+        weights, x, gradient, *others = inputs
+        plain = self.conv.loops((x,))
+        require_parameters(self.conv, x, weights)
+        if plain.output_shape() != gradient:
+            raise ValueError(f"a gradient {gradient} is not of the output for {x}")
+        dense = self.conv.groups == 1
+        multiplier = self.conv.out_channels // self.conv.groups
+        axes = (
+            *((Axis("k", multiplier),) if dense else (Axis("g", self.conv.groups), Axis("k", multiplier))),
+            Axis("r", self.conv.kernel_shape[0]),
+            Axis("s", self.conv.kernel_shape[1]),
+            *((Axis("c", x[2]),) if dense else ()),
+            reduced_axis("oh", gradient[0]),
+            reduced_axis("ow", gradient[1]),
+            reduced_axis(_ONCE, 1),
+        )
+        weight: Access = (Index(), Index(), _weight_index(self.conv, x[2]))
+        (row, col, _), *_ = plain.reads
+        of_input = Index.of(c=1) if dense else Index.of(g=1)
+        of_output = Index.of(k=1) if dense else Index.of(g=multiplier, k=1)
+        reads = (
+            weight,
+            (row, col, of_input),
+            (Index.of(oh=1), Index.of(ow=1), of_output),
+            *(_every(shape) for shape in others),
+        )
+        return LoopNest(axes, reads, weight, multiplies=True)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """conv2d_f32_update or dwconv2d_f32_update."""
+        _, x, gradient, *_ = inputs
+        _require_floats(*inputs, output)
+        fields = window_fields(self.conv, x, gradient) | {"output_rows": gradient.shape[0]}
+        fields |= _multiplier(self.conv, x.shape) | {"decay": self.decay, "step": self.step}
+        scratch = 2 * gradient.shape[0] * OFFSET_BYTES
+        return KernelCall(f"{_family(self.conv)}_update", fields, scratch, counts=update_counts(fields))
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """Return the weights."""
+        return (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class BiasUpdate(PlainOperator):
+    """A bias (1, 1, K), in place: decay * bias + step * (sum of a gradient (H, W, K) over its pixels).
+
+    All are float32. Further inputs are not used, as those of Conv2dWeightUpdate.
+    """
+
+    kind: ClassVar[str] = "BiasUpdate"
+
+    decay: float
+    step: float
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """A channel reads itself and all pixels. Raises ValueError for other shapes."""
+        bias, gradient, *others = inputs
+        if bias != (1, 1, gradient[2]):
+            raise ValueError(f"a bias {bias} does not fit a gradient {gradient}")
+        axes = (
+            Axis("k", gradient[2]),
+            reduced_axis("row", gradient[0]),
+            reduced_axis("col", gradient[1]),
+            reduced_axis(_ONCE, 1),
+        )
+        read: Access = (Index.of(row=1), Index.of(col=1), Index.of(k=1))
+        reads = (_VECTOR, read, *(_every(shape) for shape in others))
+        return LoopNest(axes, reads, _VECTOR)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Return the kernel `bias_f32_update`."""
+        _require_floats(*inputs, output)
+        rows, cols, channels = inputs[1].shape
+        sizes: dict[str, ParamValue] = {"rows": rows, "cols": cols, "channels": channels}
+        return KernelCall("bias_f32_update", sizes | {"decay": self.decay, "step": self.step})
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """Return the bias."""
+        return (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipGradient(PlainOperator):
+    """The first input where the second, a clipped tensor of the same shape, is between the bounds; else 0."""
+
+    kind: ClassVar[str] = "ClipGradient"
+
+    low: float = -inf
+    high: float = inf
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Each element reads the elements at its place. Raises ValueError for two shapes."""
+        gradient, clipped = inputs
+        if gradient != clipped:
+            raise ValueError(f"a gradient {gradient} is not of {clipped}")
+        return LoopNest(spatial_axes(gradient), (ELEMENTWISE, ELEMENTWISE), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Return the kernel `clip_f32_gradient`."""
+        _require_floats(*inputs, output)
+        bounds: dict[str, ParamValue] = {"min": self.low, "max": self.high}
+        size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
+        return KernelCall("clip_f32_gradient", size | within("act", bounds))
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """Return both inputs."""
+        return (0, 1)
+
+
+def parameter_axes(conv: Conv2d) -> tuple[int, ...]:
+    """The axes of ONNX weights [K, C/groups, kh, kw] in the order in which TrainedConv2d stores them."""
+    return (0, 2, 3, 1) if conv.groups == 1 else (2, 3, 0, 1)
+
+
+def require_parameters(conv: Conv2d, x: Shape, weights: Shape) -> None:
+    """Raise ValueError unless `conv` is dense or depthwise, and weights have the shape of TrainedConv2d."""
+    if conv.groups not in (1, x[2]):
+        raise ValueError(f"{conv.groups} groups of {x[2]} channels: training takes 1 or all")
+    kernel_rows, kernel_cols = conv.kernel_shape
+    count = conv.out_channels * kernel_rows * kernel_cols * x[2] // conv.groups
+    if weights != (1, 1, count):
+        raise ValueError(f"weights {weights} are not the {count} values of the convolution")
+
+
+def _weight_index(conv: Conv2d, channels: int, axes: tuple[str, str] = ("c", "g")) -> Index:
+    """The place of a weight in the stored vector; `axes`: of the input channels, and of the groups."""
+    kernel_rows, kernel_cols = conv.kernel_shape
+    channel, group = axes
+    if conv.groups == 1:
+        line = kernel_cols * channels
+        return Index.of(k=kernel_rows * line, r=line, s=channels, **{channel: 1})
+    outputs = conv.out_channels
+    return Index.of(r=kernel_cols * outputs, s=outputs, k=1, **{group: outputs // conv.groups})
+
+
+def _reaching(conv: Conv2d, dimension: int, axis: str, size: int, outputs: int) -> TableIndex:
+    """The positions of the output whose windows reach each of `size` positions of the input; one if none
+    does.
+    """
+    stride, pad = conv.stride[dimension], conv.pads[dimension]
+    reach = conv.dilation[dimension] * (conv.kernel_shape[dimension] - 1)
+    first = [min(max(-(-(at + pad - reach) // stride), 0), outputs - 1) for at in range(size)]
+    end = [min((at + pad) // stride + 1, outputs) for at in range(size)]
+    return TableIndex(axis, tuple(first), tuple(max(lo + 1, hi) for lo, hi in zip(first, end, strict=True)))
+
+
+def _every(shape: Shape) -> Access:
+    """All elements of a tensor, once."""
+    rows, cols, channels = (TableIndex(_ONCE, (0,), (size,)) for size in shape)
+    return rows, cols, channels
+
+
+def _multiplier(conv: Conv2d, x: Shape) -> dict[str, ParamValue]:
+    """The further parameter of depthwise kernels."""
+    return {} if conv.groups == 1 else {"multiplier": conv.out_channels // x[2]}
+
+
+def _family(conv: Conv2d) -> str:
+    return "conv2d_f32" if conv.groups == 1 else "dwconv2d_f32"
+
+
+def _require_floats(*tensors: Tensor) -> None:
+    """Raise ValueError for other tensors than float32."""
+    require_same_dtype(*tensors)
+    if tensors[0].dtype != "float32":
+        raise ValueError("training computes in float32")

@@ -1,0 +1,166 @@
+"""Operators of training steps against their definition in float64, in pieces, in place, under sanitizers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import check_graph
+from numpy.typing import NDArray
+
+from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.training import (
+    BiasUpdate,
+    ClipGradient,
+    Conv2dInputGradient,
+    Conv2dWeightUpdate,
+    TrainedConv2d,
+)
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+from one_operator import one_operator
+from training_cases import training_cases
+
+Array = NDArray[np.float64]
+CASES = list(training_cases())
+
+
+def kind(graph: Graph) -> str:
+    """The kind and the shape of the output."""
+    return f"{graph.operators[0].op.kind}-{'x'.join(map(str, graph.tensors['y'].shape))}"
+
+
+def windows(conv: Conv2d, x: Array) -> Array:
+    """[OH, OW, kh, kw, C]: the values under each window, 0 for padding."""
+    top, left, bottom, right = conv.pads
+    padded = np.pad(x, ((top, bottom), (left, right), (0, 0)))
+    rows, cols, _ = conv.loops((x.shape,)).output_shape()  # type: ignore[arg-type]
+    (down, across), (far, wide) = conv.stride, conv.dilation
+    result = np.zeros((rows, cols, *conv.kernel_shape, x.shape[2]))
+    for r, s in np.ndindex(conv.kernel_shape):
+        part = padded[r * far :: down, s * wide :: across]
+        result[:, :, r, s] = part[:rows, :cols]
+    return result
+
+
+def dense_weights(conv: Conv2d, stored: Array, channels: int) -> Array:
+    """[K, kh, kw, C], with zeros between the groups."""
+    if conv.groups == 1:
+        return stored.reshape(conv.out_channels, *conv.kernel_shape, channels)
+    taps = stored.reshape(*conv.kernel_shape, conv.out_channels)
+    result = np.zeros((conv.out_channels, *conv.kernel_shape, channels))
+    for k in range(conv.out_channels):
+        result[k, :, :, k * channels // conv.out_channels] = taps[:, :, k]
+    return result
+
+
+def stored_weights(conv: Conv2d, dense: Array) -> Array:
+    """The reverse of `dense_weights`."""
+    if conv.groups == 1:
+        return dense.reshape(-1)
+    channels = dense.shape[3]
+    owners = np.arange(conv.out_channels) * channels // conv.out_channels
+    return np.stack([dense[k, :, :, c] for k, c in enumerate(owners)], 2).reshape(-1)
+
+
+def expected(graph: Graph, values: dict[str, Array]) -> Array:
+    """The output by the definition, in float64."""
+    op: Any = graph.operators[0].op
+    inputs = [np.asarray(values[name], np.float64) for name in graph.operators[0].inputs]
+    if isinstance(op, ClipGradient):
+        return np.where((inputs[1] > np.float32(op.low)) & (inputs[1] < np.float32(op.high)), inputs[0], 0)
+    if isinstance(op, BiasUpdate):
+        return op.decay * inputs[0] + op.step * inputs[1].sum((0, 1))
+    conv = op.conv
+    if isinstance(op, TrainedConv2d):
+        x, weights, bias = inputs
+        dense = dense_weights(conv, weights.reshape(-1), x.shape[2])
+        sums = np.tensordot(windows(conv, x), dense, ([2, 3, 4], [1, 2, 3])) + bias
+        return np.clip(sums, conv.low, conv.high)
+    if isinstance(op, Conv2dWeightUpdate):
+        weights, x, gradient = inputs
+        full = np.tensordot(gradient, windows(conv, x), ([0, 1], [0, 1]))
+        return (op.decay * weights.reshape(-1) + op.step * stored_weights(conv, full)).reshape(weights.shape)
+    assert isinstance(op, Conv2dInputGradient)
+    gradient, weights = inputs
+    rows, cols, channels = op.input_shape
+    dense = dense_weights(conv, weights.reshape(-1), channels)
+    by_tap = np.tensordot(gradient, dense, ([2], [0]))
+    top, left, bottom, right = conv.pads
+    total = np.zeros((rows + top + bottom, cols + left + right, channels))
+    (down, across), (far, wide) = conv.stride, conv.dilation
+    for i, j, r, s in np.ndindex(by_tap.shape[:4]):
+        total[i * down + r * far, j * across + s * wide] += by_tap[i, j, r, s]
+    return total[top : top + rows, left : left + cols]
+
+
+@pytest.mark.parametrize("graph", CASES, ids=kind)
+def test_definition_and_pieces(graph: Graph) -> None:
+    rng = np.random.default_rng(0)
+    values = {
+        border.tensor: rng.normal(0, 1, graph.tensors[border.tensor].shape).astype(np.float32)
+        for border in graph.inputs
+    }
+    result = check_graph(graph, values)["y"]
+    wanted = expected(graph, values)
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=2e-6 * max(1.0, float(np.abs(wanted).max())))
+
+
+def test_weights_in_flash_have_the_bits_of_a_tensor() -> None:
+    conv, shape = Conv2d(5, (3, 3), (2, 2), pads=(1, 1, 1, 1)), (7, 6, 3)
+    rng = np.random.default_rng(0)
+    gradient = rng.normal(0, 1, conv.loops((shape,)).output_shape()).astype(np.float32)
+    weights = rng.normal(0, 1, (1, 1, 5 * 9 * 3)).astype(np.float32)
+    op = Conv2dInputGradient(conv, shape)
+    shapes: tuple[Shape, ...] = (gradient.shape, weights.shape)  # type: ignore[assignment]
+    with_tensor = one_operator(op, shapes, DType.FLOAT32)
+    in_flash = one_operator(op, shapes[:1], DType.FLOAT32, {"weights": weights.reshape(-1)})
+    found = [
+        check_graph(with_tensor, {"x0": gradient, "x1": weights})["y"],
+        check_graph(in_flash, {"x0": gradient})["y"],
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("size", [(1, 1, 44), (1, 2, 45)])
+def test_weights_of_another_size(size: Shape) -> None:
+    with pytest.raises(ValueError, match=r"weights .* are not the 45 values"):
+        TrainedConv2d(Conv2d(5, (3, 3))).loops(((4, 4, 1), size, (1, 1, 5)))
+
+
+def test_groups_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 groups of 4 channels"):
+        TrainedConv2d(Conv2d(4, groups=2)).loops(((2, 2, 4), (1, 1, 8), (1, 1, 4)))
+
+
+def counted(graph: Graph) -> dict[str, float]:
+    """The counts of the whole operator."""
+    (operator,), output = graph.operators, graph.tensors["y"]
+    call = operator.op.kernel(operator, graph.input_tensors(operator), output)
+    assert call.counts is not None
+    whole = call.counts(Interval(0, output.shape[0]))
+    parts = [call.counts(Interval(row, row + 1)) for row in range(output.shape[0])]
+    for name, count in whole.items():
+        assert count == sum(part[name] for part in parts) or name == "calls", name
+    return whole
+
+
+@pytest.mark.parametrize("at", range(0, len(CASES) - 12, 3))
+def test_counts_of_products(at: int) -> None:
+    """Forward, input gradient and update multiply the same pairs."""
+    forward, backward, update = map(counted, CASES[at : at + 3])
+    conv: Conv2d = CASES[at].operators[0].op.conv  # type: ignore[attr-defined]
+    channels = CASES[at].tensors["x0"].shape[2]
+    taps = int(windows(conv, np.ones(CASES[at].tensors["x0"].shape))[..., 0].sum())
+    if conv.groups == 1:
+        pairs = taps * channels * conv.out_channels
+        assert 4 * forward["fours"] + forward["single_products"] == pairs
+        assert 4 * backward["fours"] + backward["single_products"] == pairs
+        assert 4 * update["fours"] + update["single_products"] == pairs
+    else:
+        assert forward["products"] == backward["products"] == update["products"] == taps * conv.out_channels
