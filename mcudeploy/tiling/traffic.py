@@ -73,7 +73,11 @@ def loads_per_byte(graph: Graph, operator: Operator, scratch_bytes: int) -> list
         for index, size in zip(access, shape, strict=True):
             loads *= _inside(index, size, tuple(sizes[axis] for axis in _axes(index))) / size
         window = prod(it.size for it in nest.axes if it.name in used and it.kind is AxisKind.REDUCED)
-        if nest.multiplies and scratch_bytes <= window * graph.tensors[name].dtype.size_bytes:
+        if (
+            any(sizes[axis] > 1 for axis in used)
+            and nest.multiplies
+            and scratch_bytes <= window * graph.tensors[name].dtype.size_bytes
+        ):
             outside = prod(size for axis, size in sizes.items() if axis not in used)
             loads *= -(-outside // _TOGETHER)
         factors.append(loads)
