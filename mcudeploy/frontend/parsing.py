@@ -24,6 +24,7 @@ from mcudeploy.frontend.onnx.rounding import ExactRounding, round_exactly
 from mcudeploy.frontend.onnx.shapes import Shapes
 from mcudeploy.frontend.onnx.states import Kept
 from mcudeploy.frontend.onnx.tensors import MAX_FILE_BYTES
+from mcudeploy.frontend.onnx.training_functions import hide_training
 from mcudeploy.ir.graph import Declared
 
 _TFLITE_IDENTIFIER = b"TFL3"
@@ -71,7 +72,8 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
         raise ModelError(f"{path} has a name that is not UTF-8: a damaged file") from fault
     amended = amend(proto, choices)
     notes += amended.notes
-    return Parsed(proto, states=amended.states, functions=amended.functions, notes=notes)
+    states = (*hide_training(proto), *amended.states)
+    return Parsed(proto, states=states, functions=amended.functions, notes=notes)
 
 
 def _plain(proto: ModelProto) -> tuple[ModelProto, tuple[str, ...]]:

@@ -396,9 +396,13 @@ def _stem(op: OperatorDef) -> str:
 
 _STEMS = {
     "AveragePool": "average_pool",
+    "BiasUpdate": "bias_update",
+    "ClipGradient": "clip_gradient",
     "ConcatChannels": "concat",
     "Conv2d": "conv",
+    "Conv2dInputGradient": "input_gradient",
     "Conv2dInt16": "conv",
+    "Conv2dWeightUpdate": "weight_update",
     "DepthToSpace": "depth_to_space",
     "MaxPool": "max_pool",
     "LstmInt8": "lstm",
@@ -412,4 +416,5 @@ _STEMS = {
     "ResizeInt16": "resize",
     "SigmoidInt16": "sigmoid",
     "SoftmaxInt16": "softmax",
+    "TrainedConv2d": "conv",
 }

@@ -40,12 +40,14 @@ from mcudeploy.frontend.lower.svdf import quantized_svdf, svdf
 from mcudeploy.frontend.lower.tidy_last_states import last_states_alone
 from mcudeploy.frontend.lower.tidy_peephole import tidy
 from mcudeploy.frontend.lower.tidy_states import replaced_last
+from mcudeploy.frontend.lower.training_nodes import TRAINING_NODES
 from mcudeploy.frontend.lower.tree_nodes import tree_regressor
 from mcudeploy.frontend.lower.views import VIEWS
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
 from mcudeploy.frontend.onnx.protos import DOMAIN_WAYS_OUT, ML_DOMAIN
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
+from mcudeploy.frontend.onnx.training_functions import TRAINING_DOMAIN
 from mcudeploy.ir.graph import Graph, GraphIO
 
 Lowering = Callable[[Builder, Node], None]
@@ -114,6 +116,7 @@ LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
 _LOWERINGS_BY_DOMAIN: Mapping[str, Mapping[str, Lowering]] = {
     "": LOWERINGS,
     ML_DOMAIN: {"TreeEnsembleRegressor": tree_regressor},
+    TRAINING_DOMAIN: TRAINING_NODES,
     "tflite": LOWERINGS_OF_TFLITE,
 }
 

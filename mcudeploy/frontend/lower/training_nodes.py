@@ -1,0 +1,166 @@
+"""Operators of a training step: parameters, which are states, their convolutions, gradients and updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+import numpy as np
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.inputs import state_input
+from mcudeploy.frontend.lower.state_nodes import replace_state
+from mcudeploy.frontend.onnx import training_functions as functions
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions, positions
+from mcudeploy.ir.graph import DType
+from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.training import (
+    BiasUpdate,
+    ClipGradient,
+    Conv2dInputGradient,
+    Conv2dWeightUpdate,
+    TrainedConv2d,
+    parameter_axes,
+)
+
+
+def parameter(builder: Builder, node: Node) -> None:
+    """Parameter: the state itself, stored in the order `perm` of its axes."""
+    name = node.inputs[0]
+    info = builder.model.infos.get(name)
+    perm = node.integers("perm")
+    if info is None or info.shape is None or perm is None or sorted(perm) != list(range(len(info.shape))):
+        raise Unsupported("its shape is not known, or perm does not fit it")
+    stored = positions(info.shape).transpose(perm).reshape(-1)
+    index = np.argsort(stored).astype(np.int32).reshape(info.shape)
+    state = state_input(builder, name, (1, 1, stored.size), None, index)
+    if state is None:
+        raise Unsupported("no update replaces it")
+    builder.values[node.output] = OnnxValue(state, index, real=True)
+
+
+def trained_conv(builder: Builder, node: Node) -> None:
+    """TrainedConv: a convolution by parameters."""
+    weights, bias = (builder.real(name) for name in node.inputs[1:])
+    conv = _conv(node, weights.shape, (_bound(node, "low", -inf), _bound(node, "high", inf)))
+    _require_order(conv, weights)
+    op, x = TrainedConv2d(conv), _image(builder, node.inputs[0])
+    inputs = (x, weights.tensor, bias.tensor)
+    shape = op.loops(tuple(map(builder.shape_of, inputs))).output_shape()
+    tensor = builder.emit(op, inputs, shape, DType.FLOAT32, nodes=(node,))
+    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+
+
+def input_gradient(builder: Builder, node: Node) -> None:
+    """ConvInputGradient, by parameters or constant weights."""
+    info = builder.model.infos.get(node.output)
+    if info is None or info.shape is None or len(info.shape) != 4:
+        raise Unsupported("the size of its result is not known")
+    _, channels, rows, cols = info.shape
+    shape = (rows, cols, channels)
+    gradient, constant = _image(builder, node.inputs[0]), builder.constants.get(node.inputs[1])
+    if constant is None:
+        weights = builder.real(node.inputs[1])
+        op = Conv2dInputGradient(_conv(node, weights.shape), shape)
+        _require_order(op.conv, weights)
+        inputs: tuple[str, ...] = (gradient, weights.tensor)
+        constants: dict[str, ConstantArray] = {}
+    else:
+        op = Conv2dInputGradient(_conv(node, constant.shape), shape)
+        stored = constant.reals().transpose(parameter_axes(op.conv)).reshape(-1)
+        inputs, constants = (gradient,), {"weights": np.ascontiguousarray(stored, np.float32)}
+    tensor = builder.emit(op, inputs, shape, DType.FLOAT32, constants=constants, nodes=(node,))
+    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+
+
+def weight_update(builder: Builder, node: Node) -> None:
+    """ConvWeightUpdate or DepthwiseWeightUpdate: the next content of the weights."""
+    weights = builder.real(node.inputs[0])
+    conv = _conv(node, weights.shape)
+    _require_order(conv, weights)
+    op = Conv2dWeightUpdate(conv, node.number("decay", 1.0), node.number("step", 0.0))
+    x, gradient = (_image(builder, name) for name in node.inputs[1:])
+    _updated(builder, node, weights, op, (x, gradient))
+
+
+def bias_update(builder: Builder, node: Node) -> None:
+    """BiasUpdate: the next content of a bias."""
+    op = BiasUpdate(node.number("decay", 1.0), node.number("step", 0.0))
+    _updated(builder, node, builder.real(node.inputs[0]), op, (_image(builder, node.inputs[1]),))
+
+
+def clip_gradient(builder: Builder, node: Node) -> None:
+    """ClipGradient, of images."""
+    gradient, clipped = (_image(builder, name) for name in node.inputs)
+    op = ClipGradient(_bound(node, "low", -inf), _bound(node, "high", inf))
+    shape = builder.shape_of(gradient)
+    tensor = builder.emit(op, (gradient, clipped), shape, DType.FLOAT32, nodes=(node,))
+    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+
+
+TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {
+    functions.PARAMETER: parameter,
+    functions.TRAINED_CONV: trained_conv,
+    functions.INPUT_GRADIENT: input_gradient,
+    functions.WEIGHT_UPDATE: weight_update,
+    functions.DEPTHWISE_UPDATE: weight_update,
+    functions.BIAS_UPDATE: bias_update,
+    functions.CLIP_GRADIENT: clip_gradient,
+}
+"""Lowering functions of the operators of a training step."""
+
+
+def _updated(
+    builder: Builder,
+    node: Node,
+    held: OnnxValue,
+    op: Conv2dWeightUpdate | BiasUpdate,
+    others: tuple[str, ...],
+) -> None:
+    """Emit the update of a parameter, which takes over its memory."""
+    shape = builder.shape_of(held.tensor)
+    tensor = builder.emit(op, (held.tensor, *others), shape, DType.FLOAT32, nodes=(node,))
+    replace_state(builder, held.tensor, tensor, node.output)
+    builder.define(node.output, OnnxValue(tensor, held.index, real=True))
+
+
+def _image(builder: Builder, name: str) -> str:
+    """The tensor of an image, channels last."""
+    value = builder.real(name)
+    return builder.arranged(value.tensor, image_positions(value.index))
+
+
+def _conv(node: Node, weights: tuple[int, ...], clip: tuple[float, float] = (-inf, inf)) -> Conv2d:
+    """The convolution of a node with weights [K, C/groups, kh, kw]."""
+    pads, groups = node.integers("pads") or (0, 0, 0, 0), node.integer("group", 1)
+    if len(weights) != 4 or len(pads) != 4:
+        raise Unsupported("its weights or pads are not those of an image")
+    stride, dilation = (node.integers(name) or (1, 1) for name in ("strides", "dilations"))
+    (rows, cols), (row_taps, col_taps) = stride, dilation
+    top, left, bottom, right = pads
+    return Conv2d(
+        weights[0],
+        (weights[2], weights[3]),
+        (rows, cols),
+        (row_taps, col_taps),
+        (top, left, bottom, right),
+        groups,
+        *clip,
+    )
+
+
+def _bound(node: Node, name: str, default: float) -> float:
+    """A bound of a clip, which may be infinite."""
+    value = node.attributes.get(name, default)
+    if not isinstance(value, int | float):
+        raise Unsupported(f"attribute {name} is not a number")
+    return float(value)
+
+
+def _require_order(conv: Conv2d, weights: OnnxValue) -> None:
+    """Raise Unsupported for a parameter that is not stored as the kernels read it."""
+    stored = positions((weights.index.size,))
+    if not np.array_equal(weights.index.transpose(parameter_axes(conv)).reshape(-1), stored):
+        raise Unsupported("its weights are a parameter of another perm")
