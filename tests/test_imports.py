@@ -94,8 +94,8 @@ def test_folders_of_the_frontend_import_onnx_alone(folder: str) -> None:
 
 ORDER = (
     "cli onnx_backend", "commands multiboard", "report", "dossier evaluation", "execution", "device",
-    "toolchain", "codegen quantization", "planner verify", "checker cost frontend", "boards ops tiling",
-    "ir common",
+    "toolchain", "codegen quantization training", "planner verify", "checker cost frontend",
+    "boards ops tiling", "ir common",
 )  # fmt: skip
 """The table of docs/design.md, from the top to the bottom."""
 

@@ -1,0 +1,107 @@
+"""A model under construction: ONNX nodes with the shapes of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from mcudeploy.frontend.onnx.training_functions import (
+    OPSET,
+    TRAINING_DOMAIN,
+    TRAINING_OPERATORS,
+    training_functions,
+)
+
+_IR_VERSION = 9
+OnnxShape = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class NodeList:
+    """Nodes, constants, inputs and outputs; every value is float32 with a known shape."""
+
+    nodes: list[NodeProto] = field(default_factory=list)
+    shapes: dict[str, OnnxShape] = field(default_factory=dict)
+    constants: dict[str, NDArray[Any]] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+
+    def add(self, op: str, inputs: Sequence[str], shape: OnnxShape, name: str = "", **attributes: Any) -> str:
+        """Add a node and return its result, which has this shape, and the name if one is given.
+
+        `op` is an operator of the training domain or else of ONNX.
+        """
+        name = self.unused(name or f"{op}_{len(self.nodes)}")
+        domain = TRAINING_DOMAIN if op in TRAINING_OPERATORS else ""
+        self.nodes.append(helper.make_node(op, list(inputs), [name], name, domain=domain, **attributes))
+        self.shapes[name] = shape
+        return name
+
+    def unused(self, wish: str) -> str:
+        """A name that no value has: the wish, or a longer one."""
+        while wish in self.shapes or wish in self.constants:
+            wish += "_"
+        return wish
+
+    def constant(self, value: NDArray[Any], name: str = "constant") -> str:
+        """Add a constant and return its name."""
+        name = self.unused(name)
+        self.constants[name] = value
+        return name
+
+    def reals(self, value: NDArray[Any] | float, name: str = "constant") -> str:
+        """Add a float32 constant."""
+        return self.constant(np.asarray(value, np.float32), name)
+
+    def input(self, name: str, shape: OnnxShape) -> str:
+        """Add an input of the model."""
+        name = self.unused(name)
+        self.inputs.append(name)
+        self.shapes[name] = shape
+        return name
+
+    def reshaped(self, value: str, shape: OnnxShape, name: str = "") -> str:
+        """The value under another shape."""
+        if self.shapes[value] == shape and not name:
+            return value
+        sizes = self.constant(np.array(shape, np.int64), "sizes")
+        return self.add("Reshape", [value, sizes], shape, name)
+
+    def transposed(self, value: str, perm: Sequence[int], name: str = "") -> str:
+        """The value with permuted axes."""
+        if list(perm) == sorted(perm) and not name:
+            return value
+        shape = tuple(self.shapes[value][axis] for axis in perm)
+        return self.add("Transpose", [value], shape, name, perm=list(perm))
+
+    def model(self, name: str) -> ModelProto:
+        """The model of all nodes."""
+        ends = {*self.inputs, *self.outputs}
+        graph = helper.make_graph(
+            self.nodes,
+            name,
+            [self._info(it) for it in self.inputs],
+            [self._info(it) for it in self.outputs],
+            [numpy_helper.from_array(array, it) for it, array in self.constants.items()],
+            value_info=[self._info(it) for it in self.shapes if it not in ends],
+        )
+        opsets = [helper.make_opsetid("", OPSET)]
+        used = {node.op_type for node in self.nodes if node.domain == TRAINING_DOMAIN}
+        functions = [it for it in training_functions() if it.name in used]
+        if functions:
+            opsets.append(helper.make_opsetid(TRAINING_DOMAIN, 1))
+        return helper.make_model(
+            graph,
+            opset_imports=opsets,
+            functions=functions,
+            ir_version=_IR_VERSION,
+            producer_name="mcudeploy",
+        )
+
+    def _info(self, name: str) -> ValueInfoProto:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, self.shapes[name])

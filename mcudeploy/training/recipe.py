@@ -1,0 +1,92 @@
+"""The choices of a training step: loss, learning rate, and the parameters that are trained."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Literal, get_args
+
+from mcudeploy.common.errors import UsageError
+
+Loss = Literal["cross-entropy", "mse"]
+"""cross-entropy: of a softmax over the classes, against a probability for each; mse: the mean of the squared
+errors.
+"""
+LOSSES: tuple[Loss, ...] = get_args(Loss)
+
+_LAST = re.compile(r"last:([1-9][0-9]{0,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """Names of the operators whose weights are trained, and of those whose bias is."""
+
+    weights: frozenset[str]
+    biases: frozenset[str]
+
+    @property
+    def operators(self) -> frozenset[str]:
+        """Names of all operators with something trained."""
+        return self.weights | self.biases
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Choice of the trained parameters among operators with weights.
+
+    `kind`: "full" trains all, "last" the weights and biases of the last `count`, "bias" all biases and the
+    weights of the last.
+    """
+
+    kind: Literal["full", "last", "bias"]
+    count: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Update:
+        """Read full, last:K or bias. Raises UsageError for other texts."""
+        last = _LAST.fullmatch(text)
+        if last is not None:
+            return cls("last", int(last[1]))
+        if text == "full":
+            return cls("full")
+        if text == "bias":
+            return cls("bias")
+        raise UsageError(f"--update {text!r} is none of full, bias and last:K, as in last:1")
+
+    def __str__(self) -> str:
+        return f"last:{self.count}" if self.kind == "last" else self.kind
+
+    def trained(self, operators: Sequence[str]) -> Trained:
+        """Choose among these operators, in order. Raises UsageError if there are fewer than `count`."""
+        if self.kind == "full":
+            return Trained(frozenset(operators), frozenset(operators))
+        if self.kind == "bias":
+            return Trained(frozenset(operators[-1:]), frozenset(operators))
+        if self.count > len(operators):
+            raise UsageError(
+                f"--update last:{self.count}: the model has {len(operators)} operators with weights"
+            )
+        return Trained(frozenset(operators[-self.count :]), frozenset(operators[-self.count :]))
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A training step: w becomes w - rate * (gradient + weight_decay * w)."""
+
+    loss: Loss = "cross-entropy"
+    update: Update = field(default_factory=lambda: Update("last", 1))
+    rate: float = 0.01
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isfinite(self.rate) or self.rate <= 0:
+            raise UsageError(f"--rate {self.rate:g}: a learning rate is above 0")
+        if not isfinite(self.weight_decay) or not 0 <= self.rate * self.weight_decay < 1:
+            raise UsageError(f"--weight-decay {self.weight_decay:g}: times the rate it is in [0, 1)")
+
+    @property
+    def decay(self) -> float:
+        """The factor of a weight before the step along the gradient."""
+        return 1.0 - self.rate * self.weight_decay

@@ -1,0 +1,160 @@
+"""A training step as an ONNX model: forward, loss, backward, update.
+
+Its inputs are those of the model and `target`; its outputs those of the model and `loss`. Trained
+parameters are states: inputs and outputs that the next step continues from. Operators that ONNX lacks are
+functions, which the file contains, so that ONNX Runtime computes the same step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto
+
+from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
+from mcudeploy.ops.softmax import Softmax
+from mcudeploy.training.forward import Forward, convolutions
+from mcudeploy.training.gradients import Backward, depending
+from mcudeploy.training.recipe import Recipe, Trained
+
+LOSS = "loss"
+TARGET = "target"
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingStep:
+    """A training step. `parameters`: the names of its states before a step, each with that after it;
+    `loss` and `target`: names of the output and the input.
+    """
+
+    proto: ModelProto
+    parameters: Mapping[str, str]
+    loss: str
+    target: str
+
+
+def training_step(graph: Graph, recipe: Recipe) -> TrainingStep:
+    """Make the training step of a float32 model.
+
+    Raises ModelError for models and operators that have none, and UsageError for an update that does not fit.
+    """
+    output = _require_trainable(graph)
+    operators, head = _without_softmax(graph, output)
+    trained = recipe.update.trained([operator.name for operator in convolutions(graph)])
+    if not trained.operators:
+        raise ModelError("the model has no convolution or dense layer: there is nothing to train")
+    forward = Forward(graph, trained, {})
+    forward.run(operators)
+    logits = _Head(forward, head.inputs[0] if head else output.tensor, output)
+    backward = Backward(forward, recipe, depending(operators, trained.operators))
+    if recipe.loss == "cross-entropy":
+        loss, gradient = logits.cross_entropy(softmax=head is not None)
+    elif head is None:
+        loss, gradient = logits.mean_squared_error()
+    else:
+        raise ModelError.unsupported(
+            (Problem(", ".join(head.onnx_nodes), head.op.kind, "--loss mse is not for a Softmax: take "
+             "--loss cross-entropy"),)
+        )  # fmt: skip
+    backward.gradients[logits.tensor] = gradient
+    backward.run(operators)
+    nodes = forward.nodes
+    nodes.outputs += [output.name, loss, *backward.next.values()]
+    proto = nodes.model(graph.name)
+    return TrainingStep(proto, backward.next, loss, logits.target)
+
+
+def trained_model(graph: Graph, parameters: Mapping[str, Array]) -> ModelProto:
+    """Make the model of a graph with other parameters, by the names that its training step gives them."""
+    output = _require_trainable(graph)
+    forward = Forward(graph, Trained(frozenset(), frozenset()), parameters)
+    forward.run(graph.operators)
+    name = forward.from_image(forward.values[output.tensor], output, output.name)
+    forward.nodes.outputs.append(name)
+    return forward.nodes.model(graph.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The end of the model: the tensor whose gradient is computed first, and the model's output."""
+
+    forward: Forward
+    tensor: str
+    border: GraphIO
+
+    @property
+    def target(self) -> str:
+        return TARGET
+
+    def cross_entropy(self, *, softmax: bool) -> tuple[str, str]:
+        """Add the loss; return it, and the gradient of the values before the softmax."""
+        nodes, image = self.forward.nodes, self.forward.values[self.tensor]
+        rows, cols, classes = self.forward.graph.tensors[self.tensor].shape
+        if rows * cols != 1 or classes == 1:
+            raise ModelError(
+                f"the output has {rows * cols} positions of {classes} values; --loss cross-entropy needs one "
+                "position with a value for each class"
+            )
+        flat = (1, classes)
+        target = nodes.reshaped(nodes.input(TARGET, self.border.shape), flat)
+        logits = nodes.reshaped(image, flat)
+        probabilities = nodes.add("Softmax", [logits], flat, "probabilities", axis=1)
+        shown = nodes.reshaped(probabilities, image_of(flat)) if softmax else image
+        self.forward.from_image(shown, self.border, self.border.name)
+        logs = nodes.add("LogSoftmax", [logits], flat, axis=1)
+        products = nodes.add("Mul", [logs, target], flat)
+        axes = nodes.constant(np.array([0, 1], np.int64), "axes")
+        total = nodes.add("ReduceSum", [products, axes], (1, 1), keepdims=1)
+        loss = nodes.add("Neg", [total], (1, 1), LOSS)
+        gradient = nodes.add("Sub", [probabilities, target], flat, "loss_gradient")
+        return loss, nodes.reshaped(gradient, image_of(flat))
+
+    def mean_squared_error(self) -> tuple[str, str]:
+        """Add the loss; return it, and the gradient of the output."""
+        nodes, image = self.forward.nodes, self.forward.values[self.tensor]
+        shape = nodes.shapes[image]
+        target = self.forward.to_image(nodes.input(TARGET, self.border.shape), self.border)
+        self.forward.from_image(image, self.border, self.border.name)
+        error = nodes.add("Sub", [image, target], shape)
+        squares = nodes.add("Mul", [error, error], shape)
+        loss = nodes.add("ReduceMean", [squares], (1, 1, 1, 1), LOSS, axes=[0, 1, 2, 3], keepdims=1)
+        factor = nodes.reals(2.0 / self.forward.graph.tensors[self.tensor].elements)
+        return loss, nodes.add("Mul", [error, factor], shape, "loss_gradient")
+
+
+def image_of(flat: tuple[int, int]) -> tuple[int, int, int, int]:
+    """[1, N] -> [1, N, 1, 1]."""
+    return (*flat, 1, 1)
+
+
+def _require_trainable(graph: Graph) -> GraphIO:
+    """The only output of a float32 model without states. Raises ModelError for others."""
+    types = {tensor.dtype for tensor in graph.tensors.values()}
+    if types != {DType.FLOAT32}:
+        others = ", ".join(sorted(each.value for each in types if each is not DType.FLOAT32))
+        raise ModelError(
+            f"{graph.name} computes with {others}: training is in float32. Train the float model, then "
+            "quantise it (mcudeploy quantize)"
+        )
+    if graph.states:
+        raise ModelError(f"{graph.name} keeps states between runs: such models are not trained")
+    if len(graph.outputs) != 1:
+        raise ModelError(f"{graph.name} has {len(graph.outputs)} outputs; a loss is that of one")
+    return graph.outputs[0]
+
+
+def _without_softmax(graph: Graph, output: GraphIO) -> tuple[tuple[Operator, ...], Operator | None]:
+    """The operators before a softmax over the channels that makes the output, and this softmax, if there is
+    one.
+    """
+    last = next((it for it in graph.operators if it.output == output.tensor), None)
+    if last is None or not isinstance(last.op, Softmax) or last.op.axis != 2:
+        return graph.operators, None
+    return tuple(it for it in graph.operators if it is not last), last

@@ -1,0 +1,80 @@
+"""The gradients of training steps: slopes of the loss in float64, and those that programs compute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from training_models import Array, Float64Step, one_hot, random_network, saved
+
+from mcudeploy.frontend import load
+from mcudeploy.training.recipe import Loss, Recipe, Update
+from mcudeploy.training.step import TrainingStep, training_step
+
+WIDTHS = (1e-5, 1e-6, 1e-7)
+NOISE = 4e-16
+"""Rounding of a loss in float64, relative to it."""
+TINY = 1e-30
+SLOPE_TOLERANCE = 1e-5
+"""Of a slope along a direction, relative to the sum of the sizes of its terms."""
+
+
+def step_of(model: Path, loss: Loss, update: str = "full", rate: float = 1.0) -> TrainingStep:
+    return training_step(load(model, keep_constant=True), Recipe(loss, Update.parse(update), rate))
+
+
+def drawn(step: TrainingStep, loss: Loss, seed: int) -> dict[str, Array]:
+    """Normal inputs, and a target."""
+    rng = np.random.default_rng(seed)
+    shapes = {
+        value.name: tuple(it.dim_value for it in value.type.tensor_type.shape.dim)
+        for value in step.proto.graph.input
+        if value.name not in step.parameters
+    }
+    inputs = {name: rng.normal(0, 1, shape).astype(np.float32) for name, shape in shapes.items()}
+    if loss == "cross-entropy":
+        classes = int(np.prod(shapes[step.target]))
+        label = one_hot(int(rng.integers(classes)), classes)
+        inputs[step.target] = label.reshape(shapes[step.target])
+    return inputs
+
+
+def worst_slope(step: TrainingStep, inputs: dict[str, Array], seed: int = 0) -> float:
+    """The largest difference of a parameter's slope along a random direction and the product with its
+    gradient.
+    """
+    evaluated = Float64Step(step)
+    parameters = evaluated.initial
+    gradients = evaluated.gradients(inputs, parameters, 1.0)
+    rng, worst = np.random.default_rng(seed), 0.0
+    noise = NOISE * max(1.0, abs(evaluated.loss(inputs, parameters)))
+    for name, gradient in gradients.items():
+        direction = rng.normal(0, 1, gradient.shape)
+        product = float((gradient * direction).sum())
+
+        def slope(width: float, name: str = name, direction: Array = direction) -> float:
+            ends = [
+                evaluated.loss(inputs, {**parameters, name: parameters[name] + sign * width * direction})
+                for sign in (1, -1)
+            ]
+            return (ends[0] - ends[1]) / (2 * width)
+
+        # near the edge of a clip, only the shorter difference is a slope
+        errors = [max(0.0, abs(slope(width) - product) - noise / width) for width in WIDTHS]
+        worst = max(worst, min(errors) / max(float(np.abs(gradient * direction).sum()), TINY))
+    return worst
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_gradients_are_slopes_of_the_loss(seed: int, tmp_path: Path) -> None:
+    loss: Loss = "mse" if seed % 3 == 0 else "cross-entropy"
+    step = step_of(saved(random_network(seed), tmp_path), loss)
+    assert worst_slope(step, drawn(step, loss, seed)) < SLOPE_TOLERANCE
+
+
+def test_a_wrong_gradient_is_found(tmp_path: Path) -> None:
+    step = step_of(saved(random_network(1), tmp_path), "cross-entropy")
+    (node,) = [it for it in step.proto.graph.node if it.name.endswith("loss_gradient")]
+    node.input[0], node.input[1] = node.input[1], node.input[0]
+    assert worst_slope(step, drawn(step, "cross-entropy", 1)) > 0.1

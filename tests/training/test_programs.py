@@ -1,0 +1,92 @@
+"""Training steps as programs: verified on the host, on an emulated board, and against float64."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_gradients import drawn, step_of
+from training_models import Array, Float64Step, random_network, saved
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
+from mcudeploy.device.target import Target
+from mcudeploy.execution.results import VerifiedRun
+from mcudeploy.ops.host_io import from_device
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.training.step import TrainingStep
+from mcudeploy.verify.samples import NamedArray
+
+HOST = Target(load_board("host"))
+CORTEX_M4 = Target(load_board("mps2-an386"), emulate=True)
+LARGE_RATE = 1e6
+"""A rate at which the weights vanish beside their change, so that the change is the gradient."""
+
+
+def ran(
+    step: TrainingStep, folder: Path, target: Target, runs: list[dict[str, Array]], split: bool
+) -> VerifiedRun:
+    """The steps in turn as a program."""
+    path = saved(step.proto, folder, "step")
+    names = [it.name for it in step.proto.graph.input if it.name not in step.parameters]
+    inputs = [NamedArray(name, np.stack([run[name] for run in runs])) for name in names]
+    options = Options(split=split, time_limit=3, fresh=True)
+    return api.run_model(path, target, options, inputs=inputs, expected=[])
+
+
+def values_of(result: VerifiedRun) -> list[dict[str, Array]]:
+    """All outputs of each run, and the parameters after it, in the model's form."""
+    graph = result.measured.ran.made.plan.graph
+    return [
+        {it.name: from_device(it, graph.tensors[it.tensor], stored[it.tensor]) for it in graph.outputs}
+        for stored in result.measured.ran.observed.outputs
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gradients_of_the_program(seed: int, tmp_path: Path) -> None:
+    """Every gradient is within 1e-5 of the largest of its parameter."""
+    step = step_of(saved(random_network(seed), tmp_path), "cross-entropy", rate=LARGE_RATE)
+    inputs, reference = drawn(step, "cross-entropy", seed), Float64Step(step)
+    result = ran(step, tmp_path, HOST, [inputs], split=seed % 2 == 0)
+    assert result.verdict.reasons == ()
+    (values,) = values_of(result)
+    wanted = reference.gradients(inputs, reference.initial, LARGE_RATE)
+    assert len(wanted) >= 4
+    for name, following in step.parameters.items():
+        gradient = (reference.initial[name] - values[following].astype(np.float64)) / LARGE_RATE
+        largest = np.abs(wanted[name]).max()
+        assert np.abs(gradient - wanted[name]).max() <= 1e-5 * largest + 1e-12, name
+
+
+@pytest.mark.parametrize("update", ["full", "bias", "last:2"])
+def test_steps_in_turn(update: str, tmp_path: Path) -> None:
+    """From the same parameters, a loss is within 1e-5 and parameters within 1e-6 of float64."""
+    step = step_of(saved(random_network(10), tmp_path), "cross-entropy", update, rate=0.05)
+    runs = [drawn(step, "cross-entropy", number % 3) for number in range(20)]
+    result = ran(step, tmp_path, HOST, runs, split=False)
+    assert result.verdict.reasons == ()
+    reference = Float64Step(step)
+    parameters = reference.initial
+    losses = []
+    for inputs, values in zip(runs, values_of(result), strict=True):
+        wanted = reference.outputs(inputs, parameters)
+        losses.append(float(values[step.loss].item()))
+        assert losses[-1] == pytest.approx(float(wanted[step.loss].item()), rel=1e-5, abs=1e-6)
+        for following in step.parameters.values():
+            largest = np.abs(wanted[following]).max()
+            assert np.abs(values[following] - wanted[following]).max() <= 1e-6 * largest, following
+        parameters = {name: values[following] for name, following in step.parameters.items()}
+    assert np.mean(losses[-3:]) < 0.8 * np.mean(losses[:3])
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_a_board_has_the_bits_of_the_host(seed: int, tmp_path: Path) -> None:
+    step = step_of(saved(random_network(seed), tmp_path), "mse", rate=0.01)
+    runs = [drawn(step, "mse", number) for number in range(3)]
+    result = ran(step, tmp_path, CORTEX_M4, runs, split=False)
+    assert result.verdict.reasons == ()
+    for found, host in zip(result.measured.ran.observed.outputs, result.verdict.host, strict=True):
+        for name, array in host.items():
+            np.testing.assert_array_equal(found[name], array, name)
