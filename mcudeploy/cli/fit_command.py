@@ -55,13 +55,13 @@ def fit(
     from mcudeploy.commands import checking
 
     with output.progress() as progress:
-        fitted = checking.fit_model(model, _named(boards, emulated), options, progress)
+        fitted = checking.fit_model(model, named_boards(boards, emulated=emulated), options, progress)
     report = output.result(fitted, table)
     if not any(found["fits"] for found in report["boards"]):
         context.exit(FitError.exit_code)
 
 
-def _named(names: str | None, emulated: bool) -> tuple[Board, ...]:
+def named_boards(names: str | None, *, emulated: bool) -> tuple[Board, ...]:
     """The boards named in a list; without a list those to buy, or with `emulated` all."""
     from mcudeploy.boards.board import catalogue, every_board, load_board
 

@@ -23,6 +23,9 @@ EXAMPLES = {
     "gate": "mcudeploy gate mcudeploy.toml --markdown summary.md",
     "adapt build": "mcudeploy adapt build int8.onnx --head prototypes --features average_pool_0 --classes 12 "
     "--board stm32f405 -o lib",
+    "train check": "mcudeploy train check float.onnx --boards stm32f405,pico2",
+    "train build": "mcudeploy train build float.onnx --update bias --rate 0.01 --board stm32f405 -o lib",
+    "train run": "mcudeploy train run float.onnx --data train.npz --update last:2 --board mps2-an386",
     "parameters make": "mcudeploy parameters make retrained.onnx --library lib -o new.bin",
     "parameters pull": "mcudeploy parameters pull --port /dev/ttyACM0 -o present.bin",
     "parameters push": "mcudeploy parameters push new.bin --port /dev/ttyACM0",
@@ -33,7 +36,7 @@ EXAMPLES = {
 }
 _COMMANDS = {
     "A model and a board": ["check", "fit", "plan", "tune", "run", "measure", "evaluate", "gate"],
-    "Into your project": ["quantize", "frontend", "build", "init", "flash", "parameters", "adapt"],
+    "Into your project": ["quantize", "frontend", "build", "init", "flash", "parameters", "adapt", "train"],
     "What is here": ["boards", "devices", "doctor"],
     "Graphs of your own": ["graph"],
 }
@@ -56,6 +59,7 @@ _OPTIONS = {
             "--steps",
             "--reference",
             "--save-outputs",
+            "--save-model",
             "--float",
             "--output-name",
             "--top",
@@ -116,6 +120,7 @@ _OPTIONS = {
         "--features",
         "--examples",
     ],
+    "Training": ["--loss", "--update", "--rate", "--weight-decay"],
     "Plan": [
         *("--max-overhead", "--time-limit", "--ram-limit", "--memory", "--split", "--stream-input"),
         *("--assign", "--placement", "--parallel", "--objective", "--seed", "--fresh"),

@@ -50,6 +50,9 @@ from mcudeploy.cli import (
 from mcudeploy.cli import (
     run_command as run,
 )
+from mcudeploy.cli import (
+    train_command as train,
+)
 from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.config import load_settings, settable
 from mcudeploy.cli.help import describe as describe_help
@@ -188,7 +191,10 @@ def cli() -> None:
     """Run an ONNX or TFLite model on a microcontroller."""
 
 
-for group in (boards, fit, quantize, frontend, model, build, run, evaluate, gate, parameters, adapt, graph):
+for group in (
+    *(boards, fit, quantize, frontend, model, build, run, evaluate, gate, parameters, adapt, train),
+    graph,
+):
     for command in group.COMMANDS:
         cli.add_command(command)
 describe_help(cli)

@@ -1,0 +1,269 @@
+"""`train`: training steps of float32 models on the device."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+from rich.console import Console
+
+from mcudeploy.cli import result_tables as tables
+from mcudeploy.cli.devices import board_option, device_options
+from mcudeploy.cli.fit_command import named_boards
+from mcudeploy.cli.latencies import milliseconds_text
+from mcudeploy.cli.options import Command, files_option, model_argument, output_options, planning_options
+from mcudeploy.cli.output import Output, Values, cell
+from mcudeploy.cli.parameter_types import Finite, InputData, InputFile, NewFile, NewFolder, ParsedText
+from mcudeploy.cli.sample_options import reading_options
+from mcudeploy.cli.table_grids import facts, table_of
+from mcudeploy.common.errors import FitError, OutputsDifferError, UsageError
+from mcudeploy.common.text import plain
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.training.recipe import LOSSES, Loss, Recipe, Update
+
+if TYPE_CHECKING:
+    from mcudeploy.boards.board import Board
+    from mcudeploy.device.target import Target
+    from mcudeploy.verify.preprocessing import Preprocessing
+
+
+def _parse_update(text: str) -> Update:
+    try:
+        return Update.parse(text)
+    except UsageError as error:
+        raise ValueError(str(error).removeprefix("--update ")) from error
+
+
+def recipe_options(command: Command) -> Command:
+    """Add the options of a training step, packed as `recipe: Recipe`."""
+
+    @click.option(
+        "--loss",
+        type=click.Choice(LOSSES),
+        default="cross-entropy",
+        show_default=True,
+        help="cross-entropy: of a softmax over the classes; mse: the mean of the squared errors.",
+    )
+    @click.option(
+        "--update",
+        metavar="full|bias|last:K",
+        type=ParsedText(_parse_update),
+        default="last:1",
+        show_default=True,
+        help="The parameters that are trained: all; all biases and the weights of the last layer; or those "
+        "of the last K layers.",
+    )
+    @click.option(
+        "--rate",
+        metavar="RATE",
+        type=Finite(0, 1e6, min_open=True),
+        default=0.01,
+        show_default=True,
+        help="Learning rate of stochastic gradient descent, one sample a step.",
+    )
+    @click.option(
+        "--weight-decay",
+        metavar="DECAY",
+        type=Finite(0, 1e6),
+        default=0.0,
+        show_default=True,
+        help="Share of each parameter that is added to its gradient.",
+    )
+    @functools.wraps(command)
+    def packed(*args: Any, loss: Loss, update: Update, rate: float, weight_decay: float, **rest: Any) -> None:
+        command(*args, recipe=Recipe(loss, update, rate, weight_decay), **rest)
+
+    return packed
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def train() -> None:
+    """Train float32 models on the device, one sample a step."""
+
+
+@train.command("check")
+@model_argument
+@recipe_options
+@click.option(
+    "--boards",
+    metavar="NAME,NAME,...",
+    help="Boards to compare, or files of boards; by default `all` that `mcudeploy boards` lists.",
+)
+@planning_options("max_overhead", "shapes", "constants")
+@output_options
+@click.pass_context
+def check(
+    context: click.Context,
+    *,
+    model: Path,
+    recipe: Recipe,
+    boards: str | None,
+    options: Options,
+    output: Output,
+) -> None:
+    """Compare updates: the RAM of a training step, and the boards with room for it."""
+    from mcudeploy.commands.train import check_training
+
+    with output.progress() as progress:
+        report = check_training(model, named_boards(boards, emulated=False), options, recipe, progress)
+    output.result(report, _checked)
+    if not any(board["fits"] for it in report["updates"] for board in it["boards"]):
+        context.exit(FitError.exit_code)
+
+
+def _checked(console: Console, report: Values) -> None:
+    rows = table_of("update", "trained>", "board", "fits", "RAM>", "of>", "flash>", "step>")
+    for update in report["updates"]:
+        for found in update["boards"]:
+            short = f"{found['excess_bytes']:,} B short"
+            rows.add_row(
+                cell(update["update"]),
+                cell(f"{update['parameters']:,}"),
+                cell(found["board"]),
+                cell("yes", "green") if found["fits"] else cell(short, "red"),
+                *map(
+                    cell,
+                    (
+                        f"{found['ram_bytes']:,}",
+                        f"{found['board_ram_bytes']:,}",
+                        f"{found['flash_bytes']:,}",
+                        milliseconds_text(found["latency"]),
+                    ),
+                ),
+            )
+    console.print(rows)
+    console.print(
+        cell("RAM: arena with the trained parameters, data and stack of the firmware. Flash: without code."),
+        soft_wrap=True,
+    )
+
+
+@train.command("build")
+@model_argument
+@board_option(required=True)
+@recipe_options
+@click.option(
+    "-o",
+    "--output",
+    "directory",
+    metavar="DIR",
+    required=True,
+    type=NewFolder(),
+    help="Folder for the C library; an earlier build there is replaced.",
+)
+@click.option("--name", help="Prefix of the model's functions and files in C; the file's name by default.")
+@click.option(
+    "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
+)
+@planning_options()
+@output_options
+def build(
+    *,
+    model: Path,
+    board: Board,
+    recipe: Recipe,
+    directory: Path,
+    name: str | None,
+    force: bool,
+    options: Options,
+    output: Output,
+) -> None:
+    """Write a C library whose call is a training step of MODEL."""
+    from mcudeploy.commands.train import build_training
+
+    with output.progress() as progress:
+        report = build_training(
+            model, board, replace(options, name=name), directory, recipe, force=force, progress=progress
+        )
+    output.result(report, _built)
+
+
+def _built(console: Console, report: Values) -> None:
+    tables.build(console, report)
+    _training(console, report)
+
+
+@train.command("run")
+@model_argument
+@device_options
+@recipe_options
+@click.option(
+    "--data",
+    metavar="FOLDER|FILE",
+    type=InputData(),
+    required=True,
+    help="The training set: an .npz with one array per input, and labels as `y` or `labels`; one .npy; a "
+    "folder of .npy files; a folder with a subfolder of pictures, sounds or .npy files for each class; or a "
+    ".csv table, the label in the column `label` or in the last one. The first axis of arrays counts "
+    "samples.",
+)
+@click.option(
+    "--labels",
+    metavar="FILE",
+    type=InputFile(),
+    help="Label of each sample, if the data have none: class numbers from 0, or for --loss mse the values of "
+    "the output, as .npy; or text with one class per line. Without labels --loss mse takes the input.",
+)
+@click.option(
+    "--steps",
+    metavar="N",
+    type=click.IntRange(1, 100_000),
+    help="Number of steps; after the last sample the first one comes again.  [default: one for each sample]",
+)
+@click.option(
+    "--save-model",
+    "saved",
+    metavar="FILE.onnx",
+    type=NewFile(".onnx"),
+    help="Write the model with the parameters that the device has after the last step.",
+)
+@reading_options
+@planning_options()
+@files_option
+@output_options
+@click.pass_context
+def run(
+    context: click.Context,
+    *,
+    model: Path,
+    target: Target,
+    recipe: Recipe,
+    data: Path,
+    labels: Path | None,
+    steps: int | None,
+    saved: Path | None,
+    reading: Preprocessing,
+    options: Options,
+    output: Output,
+) -> None:
+    """Train MODEL on a device and verify every step."""
+    from mcudeploy.commands.train import TrainingRequest, run_training
+    from mcudeploy.evaluation.dataset import DataRequest
+
+    asked = TrainingRequest(recipe, DataRequest(data, labels, reading=reading), steps, saved)
+    with output.progress() as progress:
+        report = run_training(model, target, options, asked, progress)
+    output.result(report, _ran)
+    if not report["verified"]:
+        context.exit(OutputsDifferError.exit_code)
+
+
+def _ran(console: Console, report: Values) -> None:
+    tables.run(console, report)
+    _training(console, report)
+
+
+def _training(console: Console, report: Values) -> None:
+    found = report["training"]
+    losses = found.get("losses", ())
+    text = f"{plain(found['update'])}: {found['parameters']:,} parameters, {found['parameter_bytes']:,} B"
+    known = [("trained", text)]
+    if losses:
+        known.append(("loss", f"{losses[0]:g} at first, {losses[-1]:g} at the last of {len(losses):,} steps"))
+    facts(console, known)
+
+
+COMMANDS = (train,)

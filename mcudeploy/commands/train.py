@@ -1,0 +1,246 @@
+"""The flow of `train`: the training step of a model, as a library, on a board, and with data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.boards.board import Board
+from mcudeploy.commands import commands as api
+from mcudeploy.commands.build import build_models
+from mcudeploy.commands.checking import fit_model
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import write_file
+from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.common.text import agree, count_text
+from mcudeploy.device.target import Target
+from mcudeploy.evaluation.dataset import DataRequest, Dataset, open_dataset
+from mcudeploy.execution.results import VerifiedRun
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ops.host_io import from_device
+from mcudeploy.planner.model.model import read_model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.quantization.data import class_numbers
+from mcudeploy.report import as_json
+from mcudeploy.training.recipe import Recipe, Update
+from mcudeploy.training.step import TrainingStep, trained_model, training_step
+from mcudeploy.verify.samples import NamedArray
+
+Array = NDArray[Any]
+
+COMPARED = ("full", "bias", "last:2", "last:1")
+"""The updates that `train check` compares."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenStep:
+    """A training step in a file of the model's name. `options` plan it; `graph` is the model's."""
+
+    path: Path
+    step: TrainingStep
+    graph: Graph
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRequest:
+    """The user's choices: the training step, the data, the number of steps, and a file for the trained model.
+
+    Without `steps` every sample is one.
+    """
+
+    recipe: Recipe
+    data: DataRequest
+    steps: int | None = None
+    saved: Path | None = None
+
+
+@contextmanager
+def written_step(path: Path, options: Options, recipe: Recipe) -> Iterator[WrittenStep]:
+    """Write the training step of a model into a folder that lasts as long as the context.
+
+    Raises ModelError for a model that cannot be trained, and UsageError for options that do not apply.
+    """
+    _require_plain(options)
+    graph = read_model(path, replace(options, keep_constant=True)).graph
+    step = training_step(graph, recipe)
+    read = replace(options, keep_constant=True, float_io=False, shapes=(), constants=())
+    with TemporaryDirectory(prefix="mcudeploy-") as folder:
+        file = Path(folder, f"{path.stem}.onnx")  # the C library has the model's name
+        file.write_bytes(step.proto.SerializeToString())
+        yield WrittenStep(file, step, graph, read)
+
+
+def check_training(
+    path: Path, boards: Sequence[Board], options: Options, recipe: Recipe, progress: Progress = SILENT
+) -> dict[str, Any]:
+    """Return the bytes of trained parameters and the fit on boards, of every update in `COMPARED` and that of
+    the recipe.
+    """
+    known = {str(recipe.update): recipe.update}
+    layers = len([it for it in read_model(path, options).graph.operators if it.op.kind == "Conv2d"])
+    for text in COMPARED:
+        update = Update.parse(text)
+        if update.count <= layers:
+            known.setdefault(text, update)
+    found = []
+    for text, update in known.items():
+        progress.stage(f"update {text}")
+        with written_step(path, options, replace(recipe, update=update)) as written:
+            fits = as_json(fit_model(written.path, boards, written.options, progress))
+            found.append({"update": text, **_parameters(written.step), **fits})
+    found.sort(key=lambda it: -int(it["parameter_bytes"]))
+    return {"loss": recipe.loss, "updates": found}
+
+
+def build_training(
+    path: Path,
+    board: Board,
+    options: Options,
+    directory: Path,
+    recipe: Recipe,
+    *,
+    force: bool = False,
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Write the C library of a training step. Returns the object of `build`, and `training`.
+
+    Raises what `build_models` raises.
+    """
+    with written_step(path, options, recipe) as written:
+        options = written.options
+        built = build_models(
+            [written.path], board, options, directory, force=force, library_only=True, progress=progress
+        )
+        return {**as_json(built), "training": _training(written.step, recipe)}
+
+
+def run_training(
+    path: Path,
+    target: Target,
+    options: Options,
+    asked: TrainingRequest,
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Train on a device, one sample a step, and verify every step. Returns the object of `run`, and
+    `training` with the losses.
+
+    Raises UsageError for data that do not fit the model.
+    """
+    with written_step(path, options, asked.recipe) as written:
+        data = open_dataset(asked.data, written.graph)
+        inputs = training_inputs(data, written.graph, asked.recipe, asked.steps)
+        result = api.run_model(
+            written.path, target, written.options, inputs=inputs, expected=[], progress=progress
+        )
+        outputs = api.model_outputs(result)
+        losses = [float(each[written.step.loss].item()) for each in outputs]
+        if asked.saved is not None:
+            trained = trained_model(written.graph, final_parameters(result, written.step))
+            write_file(asked.saved, trained.SerializeToString())
+        training = _training(written.step, asked.recipe) | {"losses": losses}
+        return {**as_json(result), "training": training}
+
+
+def final_parameters(result: VerifiedRun, step: TrainingStep) -> dict[str, Array]:
+    """Return the parameters that the device has after the last step, by name, as ONNX stores them."""
+    graph = result.measured.ran.made.plan.graph
+    last = result.measured.ran.observed.outputs[-1]
+    values = {it.name: from_device(it, graph.tensors[it.tensor], last[it.tensor]) for it in graph.outputs}
+    return {name: values[after] for name, after in step.parameters.items()}
+
+
+def training_inputs(data: Dataset, graph: Graph, recipe: Recipe, steps: int | None) -> list[NamedArray]:
+    """Return the inputs of each step, and its target; data with fewer samples than steps start again.
+
+    Without labels the targets of a mean squared error are the inputs. Raises UsageError if there are no
+    labels, or they do not fit the output.
+    """
+    targets = _targets(data, graph, recipe)
+    numbers = [number % data.count for number in range(steps or data.count)]
+    samples = {number: data.sample(number, graph).inputs for number in sorted(set(numbers))}
+    inputs = [
+        NamedArray(border.name, np.stack([samples[number][border.name] for number in numbers]))
+        for border in graph.own_inputs()
+    ]
+    if targets is None:
+        return [*inputs, NamedArray("the targets", inputs[0].values)]
+    return [*inputs, NamedArray("the targets", targets[numbers])]
+
+
+def _targets(data: Dataset, graph: Graph, recipe: Recipe) -> Array | None:
+    """The target of each sample; None if they are the inputs."""
+    (output,) = graph.own_outputs()
+    if recipe.loss == "cross-entropy":
+        if data.labels is None:
+            raise UsageError("--loss cross-entropy needs labels: give --labels, or data that have them")
+        classes = graph.tensors[output.tensor].elements
+        numbers = class_numbers(data.labels, data.count, "--labels")
+        if numbers.max() >= classes:
+            at = int(numbers.argmax())
+            raise UsageError(
+                f"{data.name(at)} has the label {numbers[at]}; the output has "
+                f"{count_text(classes, 'class')}, 0 to {classes - 1}"
+            )
+        return np.eye(classes, dtype=np.float32)[numbers].reshape(-1, *output.shape)
+    if data.labels is None:
+        shapes = [border.shape for border in graph.own_inputs()]
+        if shapes != [output.shape]:
+            raise UsageError(
+                f"--loss mse without labels compares the output {list(output.shape)} with the input, which "
+                f"is {' and '.join(str(list(shape)) for shape in shapes)}: give --labels"
+            )
+        return None
+    labels = np.asarray(data.labels)
+    if labels.dtype.kind not in "fiu" or labels[0].size != graph.tensors[output.tensor].elements:
+        raise UsageError(
+            f"the labels are {labels.dtype} {list(labels.shape)}; --loss mse needs a value for each "
+            f"element of the output, {list(output.shape)}"
+        )
+    return labels.astype(np.float32).reshape(-1, *output.shape)
+
+
+def _parameters(step: TrainingStep) -> dict[str, int]:
+    sizes = {
+        value.name: [it.dim_value for it in value.type.tensor_type.shape.dim]
+        for value in step.proto.graph.input
+    }
+    count = sum(int(np.prod(sizes[name])) for name in step.parameters)
+    return {"parameters": count, "parameter_bytes": 4 * count}
+
+
+def _training(step: TrainingStep, recipe: Recipe) -> dict[str, Any]:
+    return {
+        "loss": recipe.loss,
+        "update": str(recipe.update),
+        "rate": recipe.rate,
+        "weight_decay": recipe.weight_decay,
+        **_parameters(step),
+        "trained": list(step.parameters),
+    }
+
+
+def _require_plain(options: Options) -> None:
+    """Raise UsageError for an option that a training step does not have."""
+    given: Mapping[str, bool] = {
+        "--state": bool(options.states),
+        "--stateful": options.stateful,
+        "--hop": options.hop is not None,
+        "--replaceable": bool(options.replaceable),
+        "--rounding": options.rounding is not None,
+        "--stream-input": options.stream_input,
+        "--plan": options.plan_file is not None,
+    }
+    names = [name for name, there in given.items() if there]
+    if names:
+        raise UsageError(
+            f"{', '.join(names)} {agree(len(names), 'is', 'are')} not for a training step: leave "
+            f"{agree(len(names), 'it', 'them')} out"
+        )
