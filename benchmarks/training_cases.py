@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from one_operator import one_operator
+from one_operator import mixed_operator, one_operator
 
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.training import (
     BiasUpdate,
     ClipGradient,
+    ClipMask,
     Conv2dInputGradient,
     Conv2dWeightUpdate,
+    MaskedGradient,
     TrainedConv2d,
+    mask_bytes,
 )
 
 
@@ -30,6 +33,9 @@ def training_cases() -> Iterator[Graph]:
     for shape in ((1, 1, 10), (1, 1, 128), (6, 5, 16), (12, 12, 8), (25, 5, 64), (24, 24, 3)):
         yield one_operator(BiasUpdate(1.0, -0.01), ((1, 1, shape[2]), shape), DType.FLOAT32)
         yield one_operator(ClipGradient(0.0, 0.5), (shape, shape), DType.FLOAT32)
+        yield mixed_operator(ClipMask(0.0, 0.5), [(shape, DType.FLOAT32)], DType.INT8)
+        mask = ((shape[0], 1, mask_bytes(shape)), DType.INT8)
+        yield mixed_operator(MaskedGradient(), [(shape, DType.FLOAT32), mask], DType.FLOAT32)
 
 
 def _convolutions() -> Iterator[tuple[Conv2d, Shape]]:

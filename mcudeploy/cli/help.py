@@ -23,7 +23,7 @@ EXAMPLES = {
     "gate": "mcudeploy gate mcudeploy.toml --markdown summary.md",
     "adapt build": "mcudeploy adapt build int8.onnx --head prototypes --features average_pool_0 --classes 12 "
     "--board stm32f405 -o lib",
-    "train check": "mcudeploy train check float.onnx --boards stm32f405,pico2",
+    "train check": "mcudeploy train check float.onnx --boards stm32f405,rp2350",
     "train build": "mcudeploy train build float.onnx --update bias --rate 0.01 --board stm32f405 -o lib",
     "train run": "mcudeploy train run float.onnx --data train.npz --update last:2 --board mps2-an386",
     "parameters make": "mcudeploy parameters make retrained.onnx --library lib -o new.bin",

@@ -263,6 +263,8 @@ def _training(console: Console, report: Values) -> None:
     known = [("trained", text)]
     if losses:
         known.append(("loss", f"{losses[0]:g} at first, {losses[-1]:g} at the last of {len(losses):,} steps"))
+    if found.get("inference_steps"):
+        known.append(("inference", f"steps 0 to {found['inference_steps'] - 1} compute the outputs alone"))
     facts(console, known)
 
 

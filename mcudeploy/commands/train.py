@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.boards.board import Board
+from mcudeploy.codegen.header import entries_of
 from mcudeploy.commands import commands as api
 from mcudeploy.commands.build import build_models
 from mcudeploy.commands.checking import fit_model
@@ -24,6 +25,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.evaluation.dataset import DataRequest, Dataset, open_dataset
 from mcudeploy.execution.results import VerifiedRun
 from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
@@ -96,7 +98,7 @@ def check_training(
         with written_step(path, options, replace(recipe, update=update)) as written:
             fits = as_json(fit_model(written.path, boards, written.options, progress))
             found.append({"update": text, **_parameters(written.step), **fits})
-    found.sort(key=lambda it: -int(it["parameter_bytes"]))
+    found.sort(key=lambda it: (-int(it["parameter_bytes"]), it["update"]))
     return {"loss": recipe.loss, "updates": found}
 
 
@@ -119,7 +121,9 @@ def build_training(
         built = build_models(
             [written.path], board, options, directory, force=force, library_only=True, progress=progress
         )
-        return {**as_json(built), "training": _training(written.step, recipe)}
+        training = _training(written.step, recipe)
+        training["inference_steps"] = inference_steps(built.models[0].made.plan)
+        return {**as_json(built), "training": training}
 
 
 def run_training(
@@ -147,6 +151,20 @@ def run_training(
             write_file(asked.saved, trained.SerializeToString())
         training = _training(written.step, asked.recipe) | {"losses": losses}
         return {**as_json(result), "training": training}
+
+
+def inference_steps(plan: Plan) -> int | None:
+    """Return the number of steps of the C library that compute the output of the model and leave all
+    parameters as they are; None if an update comes before it, or several cores run the plan.
+    """
+    graph = plan.graph
+    updated = {state.after.tensor for state in graph.states}
+    outputs = [graph.operators[step.operator].output for step in plan.schedule.steps]
+    first = next(at for at, name in enumerate(outputs) if name in updated)
+    made = max(
+        (at for at, name in enumerate(outputs) if name == graph.own_outputs()[0].tensor), default=first
+    )
+    return entries_of(plan)[first] if made < first and not plan.lanes else None
 
 
 def final_parameters(result: VerifiedRun, step: TrainingStep) -> dict[str, Array]:
@@ -187,7 +205,7 @@ def _targets(data: Dataset, graph: Graph, recipe: Recipe) -> Array | None:
             at = int(numbers.argmax())
             raise UsageError(
                 f"{data.name(at)} has the label {numbers[at]}; the output has "
-                f"{count_text(classes, 'class')}, 0 to {classes - 1}"
+                f"{count_text(classes, 'value')}, for classes 0 to {classes - 1}"
             )
         return np.eye(classes, dtype=np.float32)[numbers].reshape(-1, *output.shape)
     if data.labels is None:

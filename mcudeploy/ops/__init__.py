@@ -61,8 +61,10 @@ from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.training import (
     BiasUpdate,
     ClipGradient,
+    ClipMask,
     Conv2dInputGradient,
     Conv2dWeightUpdate,
+    MaskedGradient,
     TrainedConv2d,
 )
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
@@ -83,6 +85,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Cast,
     Clean,
     ClipGradient,
+    ClipMask,
     Concat,
     ConcatChannels,
     Conv2d,
@@ -107,6 +110,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     LstmInt16,
     Lut,
     LutInt16,
+    MaskedGradient,
     MatMul,
     MatMulInt16,
     MaxPool,

@@ -31,6 +31,8 @@ from mcudeploy.ops.windows import window_fields
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
 
+_BITS = 8
+"""Bits of a byte of a mask."""
 _ONCE = "once"
 """The axis of operands that are not used, but computed before."""
 _VECTOR: Access = (Index(), Index(), Index.of(k=1))
@@ -248,6 +250,74 @@ class ClipGradient(PlainOperator):
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return both inputs."""
         return (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipMask(PlainOperator):
+    """The bits, eight to an int8, of a clipped tensor (H, W, C) that say where it is between the bounds.
+
+    The result is (H, 1, (W * C + 7) / 8).
+    """
+
+    kind: ClassVar[str] = "ClipMask"
+
+    low: float = -inf
+    high: float = inf
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """A row reads that row."""
+        ((rows, cols, channels),) = inputs
+        axes = (
+            Axis("row", rows),
+            Axis("byte", mask_bytes((rows, cols, channels))),
+            reduced_axis("bit", _BITS),
+            reduced_axis(_ONCE, 1),
+        )
+        _, every_col, every_channel = _every((rows, cols, channels))
+        read: Access = (Index.of(row=1), every_col, every_channel)
+        return LoopNest(axes, (read,), (Index.of(row=1), Index(), Index.of(byte=1)))
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Return the kernel `clip_mask_f32`. Raises ValueError for a result of another type than int8."""
+        _require_floats(*inputs)
+        if output.dtype != "int8":
+            raise ValueError("bits are stored as int8")
+        (_, cols, channels) = inputs[0].shape
+        bounds: dict[str, ParamValue] = {"min": self.low, "max": self.high}
+        return KernelCall("clip_mask_f32", {"row_elements": cols * channels} | within("act", bounds))
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedGradient(PlainOperator):
+    """The first input, a gradient (H, W, C), where the second, the ClipMask of its tensor, is 1; else 0."""
+
+    kind: ClassVar[str] = "MaskedGradient"
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Each element reads the element at its place, and a bit of its row."""
+        gradient, mask = inputs
+        if mask != (gradient[0], 1, mask_bytes(gradient)):
+            raise ValueError(f"a mask {mask} is not of {gradient}")
+        _, _, every_byte = _every(mask)
+        read: Access = (Index.of(row=1), Index(), every_byte)
+        axes = (*spatial_axes(gradient), reduced_axis(_ONCE, 1))
+        return LoopNest(axes, (ELEMENTWISE, read), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Return the kernel `masked_gradient_f32`. Raises ValueError for a mask of another type than int8."""
+        _require_floats(inputs[0], output)
+        if inputs[1].dtype != "int8":
+            raise ValueError("bits are stored as int8")
+        return KernelCall("masked_gradient_f32", {"row_elements": output.shape[1] * output.shape[2]})
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """Return the gradient."""
+        return (0,)
+
+
+def mask_bytes(shape: Shape) -> int:
+    """The bytes of a row of a ClipMask."""
+    return -(-shape[1] * shape[2] // _BITS)
 
 
 def parameter_axes(conv: Conv2d) -> tuple[int, ...]:

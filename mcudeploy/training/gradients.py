@@ -70,9 +70,23 @@ class Backward:
         low, high = bounds
         if (low, high) == (-inf, inf):
             return gradient
-        nodes, inputs = self.forward.nodes, [gradient, self.forward.image_of(operator.output)]
+        nodes, y = self.forward.nodes, self.forward.image_of(operator.output)
         name = f"{operator.name}_clip_gradient"
+        if not self._kept(operator.output):
+            mask = nodes.add_mask(y, low, high)
+            return nodes.add(functions.MASKED_GRADIENT, [gradient, mask], nodes.shapes[gradient], name)
+        inputs = [gradient, y]
         return nodes.add(functions.CLIP_GRADIENT, inputs, nodes.shapes[gradient], name, low=low, high=high)
+
+    def _kept(self, tensor: str) -> bool:
+        """Whether the backward part reads a tensor for other reasons than a clip, so that it stays in memory
+        and a mask would be a second copy.
+        """
+        return any(
+            operator.name in self.forward.trained.weights or operator.op.kind in _READS_INPUTS
+            for operator in self.forward.graph.operators
+            if tensor in operator.inputs
+        )
 
     def give(self, tensor: str, gradient: str) -> None:
         """Add a gradient to that of a tensor."""
@@ -86,6 +100,10 @@ class Backward:
     def steps(self) -> dict[str, float]:
         """The factors of an update."""
         return {"decay": self.recipe.decay, "step": -self.recipe.rate}
+
+
+_READS_INPUTS = (Binary.kind, Reshape.kind)
+"""Kinds of operators whose gradient may read an input again, or pass it on under another shape."""
 
 
 def depending(operators: tuple[Operator, ...], trained: frozenset[str]) -> frozenset[str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.training_functions import (
+    CLIP_MASK,
     OPSET,
     TRAINING_DOMAIN,
     TRAINING_OPERATORS,
@@ -23,13 +24,14 @@ OnnxShape = tuple[int, ...]
 
 @dataclass(slots=True)
 class NodeList:
-    """Nodes, constants, inputs and outputs; every value is float32 with a known shape."""
+    """Nodes, constants, inputs and outputs; every value but `masks` is float32, with a known shape."""
 
     nodes: list[NodeProto] = field(default_factory=list)
     shapes: dict[str, OnnxShape] = field(default_factory=dict)
     constants: dict[str, NDArray[Any]] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
+    masks: list[str] = field(default_factory=list)
 
     def add(self, op: str, inputs: Sequence[str], shape: OnnxShape, name: str = "", **attributes: Any) -> str:
         """Add a node and return its result, which has this shape, and the name if one is given.
@@ -40,6 +42,15 @@ class NodeList:
         domain = TRAINING_DOMAIN if op in TRAINING_OPERATORS else ""
         self.nodes.append(helper.make_node(op, list(inputs), [name], name, domain=domain, **attributes))
         self.shapes[name] = shape
+        return name
+
+    def add_mask(self, value: str, low: float, high: float) -> str:
+        """Add a node that says where a clipped value is between the bounds."""
+        name = self.unused(f"{value}_mask")
+        node = helper.make_node(CLIP_MASK, [value], [name], name, domain=TRAINING_DOMAIN, low=low, high=high)
+        self.nodes.append(node)
+        self.shapes[name] = self.shapes[value]
+        self.masks.append(name)
         return name
 
     def unused(self, wish: str) -> str:
@@ -104,4 +115,5 @@ class NodeList:
         )
 
     def _info(self, name: str) -> ValueInfoProto:
-        return helper.make_tensor_value_info(name, TensorProto.FLOAT, self.shapes[name])
+        kind = TensorProto.BOOL if name in self.masks else TensorProto.FLOAT
+        return helper.make_tensor_value_info(name, kind, self.shapes[name])

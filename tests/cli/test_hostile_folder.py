@@ -69,6 +69,9 @@ VISITS = {
     "build": "build m.onnx --board ./evil.toml -o library --library-only --no-split",
     "init": "init project m.onnx --board stm32f405 --no-split",
     "adapt build": "adapt build m.onnx --board ./evil.toml --head prototypes --features a --classes 3 -o h",
+    "train check": "train check m.onnx --boards stm32f405,./evil.toml",
+    "train build": "train build m.onnx --board ./evil.toml -o steps --no-split",
+    "train run": "train run m.onnx --board mps2-an386 --data x.npy --labels y.npy --no-split",
     "parameters make": "parameters make m.onnx --library budgets.toml -o new.bin",
     "parameters push": "parameters push x.npy --port {port}",
     "parameters pull": "parameters pull -o pulled.bin --port {port}",
@@ -115,6 +118,7 @@ def traps(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     (folder / "mcudeploy.toml").write_text('board = "./evil.toml"\nflasher = "command"\n')
     classifier(folder / "m.onnx")
     np.save(folder / "x.npy", images(4))
+    np.save(folder / "y.npy", np.arange(4))
     (folder / "graph.json").write_text(json.dumps(TRAINING))
     (folder / "budgets.toml").write_text(
         '[[gate]]\nmodel = "m.onnx"\nboard = "mps2-an386"\noptions = {split = false}\n'

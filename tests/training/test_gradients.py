@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -69,8 +70,18 @@ def worst_slope(step: TrainingStep, inputs: dict[str, Array], seed: int = 0) -> 
 @pytest.mark.parametrize("seed", range(24))
 def test_gradients_are_slopes_of_the_loss(seed: int, tmp_path: Path) -> None:
     loss: Loss = "mse" if seed % 3 == 0 else "cross-entropy"
-    step = step_of(saved(random_network(seed), tmp_path), loss)
+    step = step_of(saved(random_network(seed), tmp_path), loss, "bias" if seed % 2 else "full")
     assert worst_slope(step, drawn(step, loss, seed)) < SLOPE_TOLERANCE
+
+
+def test_bits_are_kept_where_values_are_not_read_again(tmp_path: Path) -> None:
+    path = saved(random_network(13), tmp_path)
+    counts = [
+        Counter(node.op_type for node in step_of(path, "cross-entropy", update).proto.graph.node)
+        for update in ("full", "bias")
+    ]
+    assert counts[0]["ClipMask"] == 0 < counts[0]["ClipGradient"]
+    assert counts[1]["ClipMask"] == counts[1]["MaskedGradient"] > 0
 
 
 def test_a_wrong_gradient_is_found(tmp_path: Path) -> None:

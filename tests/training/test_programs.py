@@ -63,7 +63,7 @@ def test_gradients_of_the_program(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("update", ["full", "bias", "last:2"])
 def test_steps_in_turn(update: str, tmp_path: Path) -> None:
     """From the same parameters, a loss is within 1e-5 and parameters within 1e-6 of float64."""
-    step = step_of(saved(random_network(10), tmp_path), "cross-entropy", update, rate=0.05)
+    step = step_of(saved(random_network(15), tmp_path), "cross-entropy", update, rate=0.05)
     runs = [drawn(step, "cross-entropy", number % 3) for number in range(20)]
     result = ran(step, tmp_path, HOST, runs, split=False)
     assert result.verdict.reasons == ()

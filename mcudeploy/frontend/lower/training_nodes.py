@@ -13,15 +13,18 @@ from mcudeploy.frontend.lower.state_nodes import replace_state
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions, positions
-from mcudeploy.ir.graph import DType
+from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.training import (
     BiasUpdate,
     ClipGradient,
+    ClipMask,
     Conv2dInputGradient,
     Conv2dWeightUpdate,
+    MaskedGradient,
     TrainedConv2d,
+    mask_bytes,
     parameter_axes,
 )
 
@@ -100,6 +103,27 @@ def clip_gradient(builder: Builder, node: Node) -> None:
     builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
 
 
+def clip_mask(builder: Builder, node: Node) -> None:
+    """ClipMask of an image, as bits; no reference has this form."""
+    source = _image(builder, node.inputs[0])
+    op = ClipMask(_bound(node, "low", -inf), _bound(node, "high", inf))
+    shape = builder.shape_of(source)
+    bits = (shape[0], 1, mask_bytes(shape))
+    tensor = builder.emit(op, (source,), bits, DType.INT8, Quantization(1.0, 0), nodes=(node,))
+    builder.values[node.output] = OnnxValue(tensor, positions(bits), real=False)
+
+
+def masked_gradient(builder: Builder, node: Node) -> None:
+    """MaskedGradient, by the bits of a ClipMask."""
+    producer = builder.producers.get(node.inputs[1])
+    if producer is None or producer.op != functions.CLIP_MASK:
+        raise Unsupported("its mask is not made by ClipMask")
+    gradient, mask = _image(builder, node.inputs[0]), builder.values[node.inputs[1]].tensor
+    shape = builder.shape_of(gradient)
+    tensor = builder.emit(MaskedGradient(), (gradient, mask), shape, DType.FLOAT32, nodes=(node,))
+    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+
+
 TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {
     functions.PARAMETER: parameter,
     functions.TRAINED_CONV: trained_conv,
@@ -108,6 +132,8 @@ TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {
     functions.DEPTHWISE_UPDATE: weight_update,
     functions.BIAS_UPDATE: bias_update,
     functions.CLIP_GRADIENT: clip_gradient,
+    functions.CLIP_MASK: clip_mask,
+    functions.MASKED_GRADIENT: masked_gradient,
 }
 """Lowering functions of the operators of a training step."""
 

@@ -26,9 +26,14 @@ BIAS_UPDATE = "BiasUpdate"
 """A bias, gradient of the output -> decay * bias + step * (sum of the gradient over its pixels)."""
 CLIP_GRADIENT = "ClipGradient"
 """Gradient, clipped values -> the gradient where low < value < high, else 0."""
+CLIP_MASK = "ClipMask"
+"""Clipped values -> whether low < value < high."""
+MASKED_GRADIENT = "MaskedGradient"
+"""Gradient, mask -> the gradient where the mask is true, else 0."""
 
+_CLIPS = (CLIP_GRADIENT, CLIP_MASK, MASKED_GRADIENT)
 _UPDATES = (WEIGHT_UPDATE, DEPTHWISE_UPDATE, BIAS_UPDATE)
-TRAINING_OPERATORS = frozenset((PARAMETER, TRAINED_CONV, INPUT_GRADIENT, CLIP_GRADIENT, *_UPDATES))
+TRAINING_OPERATORS = frozenset((PARAMETER, TRAINED_CONV, INPUT_GRADIENT, *_CLIPS, *_UPDATES))
 """All operators of the domain."""
 _WINDOW = ("strides", "dilations", "pads", "group")
 _MOVE = ("decay", "step")
@@ -78,14 +83,17 @@ def training_functions() -> list[FunctionProto]:
         helper.make_node("Constant", [], ["pixels"], value_ints=[0, 2, 3]),
         helper.make_node("ReduceSum", ["dy", "pixels"], ["gradient"], keepdims=0),
     ]
-    clip = [
+    inside = [
         *_constants(("low", "high")),
         helper.make_node("Greater", ["x", "low"], ["above"]),
         helper.make_node("Less", ["x", "high"], ["below"]),
         helper.make_node("And", ["above", "below"], ["inside"]),
+    ]
+    chosen = [
         helper.make_node("Constant", [], ["zero"], value_float=0.0),
         helper.make_node("Where", ["inside", "dy", "zero"], ["y"]),
     ]
+    mask = helper.make_node("Identity", ["inside"], ["y"])
     forward = [
         _referring(helper.make_node("Conv", ["x", "weights", "bias"], ["sums"]), _same_names(_WINDOW)),
         *_constants(("low", "high")),
@@ -106,7 +114,9 @@ def training_functions() -> list[FunctionProto]:
             DEPTHWISE_UPDATE, ["parameter", "x", "dy"], [*depthwise, *of_taps, *moved], window_of_update
         ),
         _function(BIAS_UPDATE, ["parameter", "dy"], [*bias, *moved], list(_MOVE)),
-        _function(CLIP_GRADIENT, ["dy", "x"], clip, ["low", "high"]),
+        _function(CLIP_GRADIENT, ["dy", "x"], [*inside, *chosen], ["low", "high"]),
+        _function(CLIP_MASK, ["x"], [*inside, mask], ["low", "high"]),
+        _function(MASKED_GRADIENT, ["dy", "inside"], chosen, []),
     ]
 
 

@@ -1,0 +1,245 @@
+"""`train`: what it writes, what it verifies, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from click.testing import CliRunner, Result
+from training_models import Array, Network, saved
+
+from mcudeploy.cli.main import cli
+
+CLASSES = 4
+
+
+def network(tail: str = "Softmax") -> Network:
+    """A convolution, a depthwise one, a mean, a dense layer and `tail`."""
+    made = Network(3, (2, 8, 8))
+    made.conv(6, 3, stride=2)
+    made.activation("Relu")
+    made.conv(6, 3, group=6)
+    made.activation("Clip6")
+    made.node("GlobalAveragePool", [made.value])
+    made.size = (6, 1, 1)
+    made.dense(CLASSES)
+    made.activation(tail)
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model, images and labels."""
+    monkeypatch.chdir(tmp_path)
+    saved(network().model(), tmp_path, "net")
+    images = np.random.default_rng(0).normal(0, 1, (5, 2, 8, 8)).astype(np.float32)
+    np.savez(tmp_path / "data.npz", x=images, y=np.array([0, 3, 1, 2, 3]))
+    np.save(tmp_path / "x.npy", images)
+    return tmp_path
+
+
+def invoked(line: str) -> Result:
+    return CliRunner().invoke(cli, line.split())
+
+
+def report(line: str) -> dict[str, Any]:
+    result = invoked(f"{line} --json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)  # type: ignore[no-any-return]
+
+
+RUN = "train run net.onnx --board host --no-split --rate 0.2"
+
+
+def outputs_of(model: Path, inputs: Array) -> Array:
+    """The first output by ONNX Runtime."""
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(None, {"x": inputs})[0])
+
+
+def test_steps_reduce_the_loss_and_are_verified(folder: Path) -> None:
+    found = report(f"{RUN} --data data.npz --update full --steps 30")
+    training = found["training"]
+    assert found["verified"] and len(training["losses"]) == 30
+    assert np.mean(training["losses"][-5:]) < 0.6 * np.mean(training["losses"][:5])
+    count = 6 * 2 * 9 + 6 + 6 * 9 + 6 + CLASSES * 6 + CLASSES
+    assert (training["parameters"], training["parameter_bytes"]) == (count, 4 * count)
+    assert found["state_bytes"] == 4 * count
+
+
+def test_the_saved_model_is_that_of_the_next_step(folder: Path) -> None:
+    report(f"{RUN} --data data.npz --update full --steps 4 --save-model trained.onnx")
+    found = report(f"{RUN} --data data.npz --update full --steps 5")
+    wanted = next(it for it in found["outputs"] if it["sample"] == 4 and it["elements"] == CLASSES)
+    values = outputs_of(Path("trained.onnx"), np.load("x.npy")[4:5]).reshape(-1)
+    for each in wanted["top"]:
+        assert values[each["index"]] == pytest.approx(each["value"], abs=1e-6)
+    unchanged = outputs_of(Path("net.onnx"), np.load("x.npy")[4:5]).reshape(-1)
+    assert np.abs(values - unchanged).max() > 1e-3
+    assert onnx.load("trained.onnx").graph.output[0].name == onnx.load("net.onnx").graph.output[0].name
+
+
+def weights_of(model: str) -> Array:
+    """The weights of the last layer."""
+    constants = {it.name: it for it in onnx.load(model).graph.initializer}
+    return onnx.numpy_helper.to_array(constants["conv_2_weights"])
+
+
+def test_weight_decay_shrinks_the_weights(folder: Path) -> None:
+    for name, decay in (("plain", 0), ("small", 1)):
+        report(f"{RUN} --data data.npz --weight-decay {decay} --save-model {name}.onnx")
+    norms = [float(np.abs(weights_of(f"{name}.onnx")).sum()) for name in ("plain", "small")]
+    assert norms[1] < 0.8 * norms[0]
+
+
+def test_the_library_trains_as_the_run_does(folder: Path) -> None:
+    """The losses of the C library, compiled alone, are those of `train run`."""
+    built = report("train build net.onnx --update full --rate 0.2 --board host --no-split -o lib")
+    inputs = np.load("x.npy")
+    found = report(f"{RUN} --data data.npz --update full")
+    labels = np.load("data.npz")["y"]
+    images = inputs.transpose(0, 2, 3, 1).reshape(len(inputs), -1)
+    rows = ",\n".join("{" + ", ".join(f"{value:.9g}f" for value in row) + "}" for row in images)
+    stop = built["training"]["inference_steps"]
+    Path("main.c").write_text(
+        f"""#include <stdio.h>
+#include <string.h>
+#include "net.h"
+static const float images[{len(images)}][NET_INPUT_0_COUNT] = {{ {rows} }};
+static const int labels[] = {{ {", ".join(map(str, labels))} }};
+int main(void)
+{{
+    for (int i = 0; i < {len(images)}; i++) {{
+        memcpy(net_input_0(), images[i], sizeof images[i]);
+        memset(net_input_1(), 0, NET_INPUT_1_COUNT * sizeof(float));
+        net_input_1()[labels[i]] = 1.0f;
+        net_run();
+        printf("%.9g\\n", (double)net_output_1()[0]);
+    }}
+    memcpy(net_input_0(), images[0], sizeof images[0]);
+    const float before = net_state_0()[0];
+    for (uint32_t step = 0; step < {stop}u; step++) {{
+        net_step(step);
+    }}
+    printf("%.9g\\n", (double)net_output_0()[0]);
+    return net_state_0()[0] != before;
+}}
+"""
+    )
+    strict = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
+    sources = [str(it) for it in Path("lib/src").glob("*.c")]
+    subprocess.run(
+        ["gcc", *strict, "-Ilib/include", "-Ilib/src", "main.c", *sources, "-lm", "-o", "main"], check=True
+    )
+    done = subprocess.run(["./main"], capture_output=True, text=True, check=True)
+    *losses, probability = map(float, done.stdout.split())
+    assert losses == [pytest.approx(it, rel=1e-6) for it in found["training"]["losses"]]
+    again = report(f"{RUN} --data data.npz --update full --steps 6")
+    last = next(it for it in again["outputs"] if it["sample"] == 5 and it["elements"] == CLASSES)
+    assert probability == pytest.approx(next(it["value"] for it in last["top"] if it["index"] == 0), rel=1e-5)
+
+
+def test_an_autoencoder_needs_no_labels(folder: Path) -> None:
+    made = Network(1, (6, 1, 1))
+    made.dense(3)
+    made.activation("Relu")
+    made.size = (3, 1, 1)
+    inputs = [made.value, made.weights(6, 3), made.weights(6)]
+    made.node("Gemm", inputs, transB=1)
+    made.size = (6, 1, 1)
+    model = made.model()
+    model.graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 6]))
+    del model.graph.node[0]
+    model.graph.node[0].input[0] = "x"
+    saved(model, folder, "auto")
+    np.save("series.npy", np.random.default_rng(2).normal(0, 1, (4, 6)).astype(np.float32))
+    found = report(
+        "train run auto.onnx --board host --no-split --loss mse --update full --rate 0.1 --steps 40 "
+        "--data series.npy"
+    )
+    losses = found["training"]["losses"]
+    assert found["verified"] and losses[-1] < 0.7 * losses[0]
+
+
+def test_check_compares_updates(folder: Path) -> None:
+    found = report("train check net.onnx --boards stm32f405,microbit --update last:3")
+    counts = {it["update"]: it["parameters"] for it in found["updates"]}
+    assert list(counts) == ["full", "last:3", "last:2", "bias", "last:1"]
+    assert counts["full"] == counts["last:3"] > counts["last:2"] > counts["bias"] > counts["last:1"]
+    assert {it["board"] for it in found["updates"][0]["boards"]} == {"stm32f405", "microbit"}
+    shown = invoked("train check net.onnx --boards stm32f405")
+    assert "last:1" in shown.output and "stm32f405" in shown.output
+
+
+def refused(line: str, *messages: str, code: int = 2) -> None:
+    result = invoked(line)
+    assert result.exit_code == code, result.output
+    text = " ".join(result.output.replace("│", " ").split())
+    for message in messages:
+        assert message in text, text
+
+
+def test_data_that_do_not_fit(folder: Path) -> None:
+    refused(f"{RUN} --data x.npy", "--loss cross-entropy needs labels")
+    np.savez("wrong.npz", x=np.load("x.npy"), y=np.array([0, 1, 2, 4, 0]))
+    refused(f"{RUN} --data wrong.npz", "sample 3 has the label 4", "4 values, for classes 0 to 3")
+    np.save("few.npy", np.load("x.npy")[:, :1])
+    refused(f"{RUN} --data few.npy", "needs [N, 2, 8, 8]")
+    Path("labels.txt").write_text("0\n1\n")
+    refused(f"{RUN} --data x.npy --labels labels.txt", "2 labels for 5 samples")
+
+
+def test_targets_that_do_not_fit(folder: Path) -> None:
+    saved(network("").model(), folder, "linear")
+    run = RUN.replace("net.onnx", "linear.onnx")
+    refused(f"{run} --loss mse --data x.npy", "the output [1, 4] with the input", "give --labels")
+    refused(f"{run} --loss mse --data data.npz", "a value for each element of the output, [1, 4]")
+    np.save("values.npy", np.zeros((5, 4), np.float32))
+    assert report(f"{run} --loss mse --data x.npy --labels values.npy")["verified"]
+
+
+def test_models_that_are_not_trained(folder: Path) -> None:
+    refused(f"{RUN} --loss mse --data data.npz", "take --loss cross-entropy", code=4)
+    assert invoked("quantize net.onnx --data x.npy -o int8.onnx").exit_code == 0
+    refused(RUN.replace("net.onnx", "int8.onnx") + " --data data.npz", "training is in float32", code=4)
+    made = network("")
+    model = made.model()
+    relu = next(node for node in model.graph.node if node.op_type == "Relu")
+    relu.op_type = "Elu"
+    saved(model, folder, "elu")
+    elu = RUN.replace("net.onnx", "elu.onnx")
+    refused(f"{elu} --data data.npz --update full", "elu has no gradient here", code=4)
+
+
+def test_pools_between_the_loss_and_a_parameter(folder: Path) -> None:
+    """A maximum passes no gradient, but a model that is trained after it may have one."""
+    made = Network(5, (2, 8, 8))
+    made.conv(4, 3)
+    made.node("MaxPool", [made.value], kernel_shape=[2, 2], strides=[2, 2])
+    made.size = (4, 4, 4)
+    made.dense(CLASSES)
+    saved(made.model(), folder, "pooled")
+    run = RUN.replace("net.onnx", "pooled.onnx")
+    assert report(f"{run} --data data.npz --update last:1")["verified"]
+    refused(f"{run} --data data.npz --update last:2", "between the loss and a trained parameter", code=4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--update last:9", "the model has 3 operators with weights"),
+        ("--update some", "is none of full, bias and last:K"),
+        ("--rate 0", "0.0 is not in the range"),
+        ("--rate 10 --weight-decay 1", "times the rate it is in [0, 1)"),
+        ("--stream-input", "--stream-input is not for a training step"),
+        ("--stateful --hop 2", "--stateful, --hop are not for a training step"),
+    ],
+)
+def test_options_that_do_not_fit(options: str, message: str, folder: Path) -> None:
+    refused(f"{RUN} --data data.npz {options}", message)
