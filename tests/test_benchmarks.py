@@ -30,6 +30,7 @@ PARTS = {
     "int16_cases",
     "one_operator",
     "signal_cases",
+    "training_cases",
 }
 """Files of the folder that others import or start."""
 

@@ -51,8 +51,9 @@ class Forward:
 
     def run(self, operators: tuple[Operator, ...]) -> None:
         """Add all inputs and these operators. Raises ModelError that lists unsupported operators."""
+        self.nodes.reserved |= {border.name for border in (*self.graph.inputs, *self.graph.outputs)}
         for border in self.graph.inputs:
-            name = self.nodes.input(border.name, border.shape)
+            name = self.nodes.input(self.nodes.claimed(border.name), border.shape)
             self.values[border.tensor] = self.to_image(name, border)
         problems = []
         for operator in operators:
@@ -74,11 +75,12 @@ class Forward:
         rows = self.nodes.reshaped(moved, (1, *shape))
         return self.nodes.transposed(rows, (0, 3, 1, 2))
 
-    def from_image(self, image: str, border: GraphIO, name: str) -> str:
-        """The value of an output of the model, under this name, from its image."""
+    def from_image(self, image: str, border: GraphIO) -> str:
+        """The value of an output of the model, under its name, from its image."""
         axes = axes_of(border)
         rows = self.nodes.transposed(image, (0, 2, 3, 1))
         moved = self.nodes.reshaped(rows, tuple(border.shape[axis] for axis in axes))
+        name = self.nodes.claimed(border.name)
         return self.nodes.transposed(moved, tuple(int(at) for at in np.argsort(axes)), name)
 
     def image_of(self, tensor: str) -> str:
@@ -99,6 +101,10 @@ class Forward:
         if operator.name not in kinds[name]:
             return self.nodes.reals(value, full)
         before = self.nodes.input(full, value.shape)
+        if before != full:
+            raise ModelError(
+                f"an input or output is called {full!r}, as a parameter of the step is: rename it"
+            )
         initial = self.nodes.reals(value, f"{full}_initial")
         inputs = [before, initial]
         self.parameters[full] = self.nodes.add(

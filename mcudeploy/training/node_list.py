@@ -24,7 +24,10 @@ OnnxShape = tuple[int, ...]
 
 @dataclass(slots=True)
 class NodeList:
-    """Nodes, constants, inputs and outputs; every value but `masks` is float32, with a known shape."""
+    """Nodes, constants, inputs and outputs; every value but `masks` is float32, with a known shape.
+
+    `reserved`: names of inputs and outputs of the file, which only they get.
+    """
 
     nodes: list[NodeProto] = field(default_factory=list)
     shapes: dict[str, OnnxShape] = field(default_factory=dict)
@@ -32,6 +35,7 @@ class NodeList:
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     masks: list[str] = field(default_factory=list)
+    reserved: set[str] = field(default_factory=set)
 
     def add(self, op: str, inputs: Sequence[str], shape: OnnxShape, name: str = "", **attributes: Any) -> str:
         """Add a node and return its result, which has this shape, and the name if one is given.
@@ -55,9 +59,14 @@ class NodeList:
 
     def unused(self, wish: str) -> str:
         """A name that no value has: the wish, or a longer one."""
-        while wish in self.shapes or wish in self.constants:
+        while wish in self.shapes or wish in self.constants or wish in self.reserved:
             wish += "_"
         return wish
+
+    def claimed(self, name: str) -> str:
+        """Return a reserved name, for the value that is added next."""
+        self.reserved.discard(name)
+        return name
 
     def constant(self, value: NDArray[Any], name: str = "constant") -> str:
         """Add a constant and return its name."""

@@ -52,23 +52,19 @@ def training_step(graph: Graph, recipe: Recipe) -> TrainingStep:
         raise ModelError("the model has no convolution or dense layer: there is nothing to train")
     forward = Forward(graph, trained, {})
     forward.run(operators)
-    logits = _Head(forward, head.inputs[0] if head else output.tensor, output)
-    backward = Backward(forward, recipe, depending(operators, trained.operators))
+    end = _End(forward, head.inputs[0] if head else output.tensor, output)
     if recipe.loss == "cross-entropy":
-        loss, gradient = logits.cross_entropy(softmax=head is not None)
+        loss = end.cross_entropy(softmax=head is not None)
     elif head is None:
-        loss, gradient = logits.mean_squared_error()
+        loss = end.mean_squared_error()
     else:
-        raise ModelError.unsupported(
-            (Problem(", ".join(head.onnx_nodes), head.op.kind, "--loss mse is not for a Softmax: take "
-             "--loss cross-entropy"),)
-        )  # fmt: skip
-    backward.gradients[logits.tensor] = gradient
+        reason = "--loss mse is not for a model that ends in it: take --loss cross-entropy"
+        raise ModelError.unsupported((Problem(", ".join(head.onnx_nodes), head.op.kind, reason),))
+    backward = Backward(forward, recipe, depending(operators, trained.operators))
+    backward.gradients[end.tensor] = loss.gradient
     backward.run(operators)
-    nodes = forward.nodes
-    nodes.outputs += [output.name, loss, *backward.next.values()]
-    proto = nodes.model(graph.name)
-    return TrainingStep(proto, backward.next, loss, logits.target)
+    forward.nodes.outputs += [output.name, loss.value, *backward.next.values()]
+    return TrainingStep(forward.nodes.model(graph.name), backward.next, loss.value, loss.target)
 
 
 def trained_model(graph: Graph, parameters: Mapping[str, Array]) -> ModelProto:
@@ -76,25 +72,29 @@ def trained_model(graph: Graph, parameters: Mapping[str, Array]) -> ModelProto:
     output = _require_trainable(graph)
     forward = Forward(graph, Trained(frozenset(), frozenset()), parameters)
     forward.run(graph.operators)
-    name = forward.from_image(forward.values[output.tensor], output, output.name)
-    forward.nodes.outputs.append(name)
+    forward.nodes.outputs.append(forward.from_image(forward.values[output.tensor], output))
     return forward.nodes.model(graph.name)
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class _LossNodes:
+    """Names of values: the loss, its gradient by an image, and the input that it compares with."""
+
+    value: str
+    gradient: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
     """The end of the model: the tensor whose gradient is computed first, and the model's output."""
 
     forward: Forward
     tensor: str
     border: GraphIO
 
-    @property
-    def target(self) -> str:
-        return TARGET
-
-    def cross_entropy(self, *, softmax: bool) -> tuple[str, str]:
-        """Add the loss; return it, and the gradient of the values before the softmax."""
+    def cross_entropy(self, *, softmax: bool) -> _LossNodes:
+        """Add the loss, with the gradient of the values before the softmax."""
         nodes, image = self.forward.nodes, self.forward.values[self.tensor]
         rows, cols, classes = self.forward.graph.tensors[self.tensor].shape
         if rows * cols != 1 or classes == 1:
@@ -103,30 +103,32 @@ class _Head:
                 "position with a value for each class"
             )
         flat = (1, classes)
-        target = nodes.reshaped(nodes.input(TARGET, self.border.shape), flat)
+        wanted = nodes.input(TARGET, self.border.shape)
+        target = nodes.reshaped(wanted, flat)
         logits = nodes.reshaped(image, flat)
         probabilities = nodes.add("Softmax", [logits], flat, "probabilities", axis=1)
         shown = nodes.reshaped(probabilities, image_of(flat)) if softmax else image
-        self.forward.from_image(shown, self.border, self.border.name)
+        self.forward.from_image(shown, self.border)
         logs = nodes.add("LogSoftmax", [logits], flat, axis=1)
         products = nodes.add("Mul", [logs, target], flat)
         axes = nodes.constant(np.array([0, 1], np.int64), "axes")
         total = nodes.add("ReduceSum", [products, axes], (1, 1), keepdims=1)
         loss = nodes.add("Neg", [total], (1, 1), LOSS)
         gradient = nodes.add("Sub", [probabilities, target], flat, "loss_gradient")
-        return loss, nodes.reshaped(gradient, image_of(flat))
+        return _LossNodes(loss, nodes.reshaped(gradient, image_of(flat)), wanted)
 
-    def mean_squared_error(self) -> tuple[str, str]:
-        """Add the loss; return it, and the gradient of the output."""
+    def mean_squared_error(self) -> _LossNodes:
+        """Add the loss, with the gradient of the output."""
         nodes, image = self.forward.nodes, self.forward.values[self.tensor]
         shape = nodes.shapes[image]
-        target = self.forward.to_image(nodes.input(TARGET, self.border.shape), self.border)
-        self.forward.from_image(image, self.border, self.border.name)
+        wanted = nodes.input(TARGET, self.border.shape)
+        target = self.forward.to_image(wanted, self.border)
+        self.forward.from_image(image, self.border)
         error = nodes.add("Sub", [image, target], shape)
         squares = nodes.add("Mul", [error, error], shape)
         loss = nodes.add("ReduceMean", [squares], (1, 1, 1, 1), LOSS, axes=[0, 1, 2, 3], keepdims=1)
         factor = nodes.reals(2.0 / self.forward.graph.tensors[self.tensor].elements)
-        return loss, nodes.add("Mul", [error, factor], shape, "loss_gradient")
+        return _LossNodes(loss, nodes.add("Mul", [error, factor], shape, "loss_gradient"), wanted)
 
 
 def image_of(flat: tuple[int, int]) -> tuple[int, int, int, int]:

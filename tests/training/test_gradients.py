@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from training_models import Array, Float64Step, one_hot, random_network, saved
 
+from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
 from mcudeploy.training.recipe import Loss, Recipe, Update
 from mcudeploy.training.step import TrainingStep, training_step
@@ -89,3 +90,29 @@ def test_a_wrong_gradient_is_found(tmp_path: Path) -> None:
     (node,) = [it for it in step.proto.graph.node if it.name.endswith("loss_gradient")]
     node.input[0], node.input[1] = node.input[1], node.input[0]
     assert worst_slope(step, drawn(step, "cross-entropy", 1)) > 0.1
+
+
+def test_names_of_the_file_stay(tmp_path: Path) -> None:
+    """An input called target and an output called as an operator of the program keep their names."""
+    model = random_network(13)
+    output = model.graph.output[0].name
+    for node in model.graph.node:
+        node.input[:] = ["target" if it == "x" else it for it in node.input]
+        node.output[:] = ["conv_0" if it == output else it for it in node.output]
+    model.graph.input[0].name, model.graph.output[0].name = "target", "conv_0"
+    step = step_of(saved(model, tmp_path), "cross-entropy")
+    assert [it.name for it in step.proto.graph.input if it.name not in step.parameters] == [
+        "target",
+        step.target,
+    ]
+    assert step.proto.graph.output[0].name == "conv_0" and step.target == "target_"
+    assert worst_slope(step, drawn(step, "cross-entropy", 1)) < SLOPE_TOLERANCE
+
+
+def test_an_input_called_as_a_parameter_is_refused(tmp_path: Path) -> None:
+    model = random_network(13)
+    for node in model.graph.node:
+        node.input[:] = ["conv_0_weights" if it == "x" else it for it in node.input]
+    model.graph.input[0].name = "conv_0_weights"
+    with pytest.raises(ModelError, match="'conv_0_weights', as a parameter of the step is: rename it"):
+        step_of(saved(model, tmp_path), "cross-entropy")
