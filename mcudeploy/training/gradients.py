@@ -83,7 +83,7 @@ class Backward:
         and a mask would be a second copy.
         """
         return any(
-            operator.name in self.forward.trained.weights or operator.op.kind in _READS_INPUTS
+            operator.name in self.forward.trained.weights or _reads_inputs(operator)
             for operator in self.forward.graph.operators
             if tensor in operator.inputs
         )
@@ -102,8 +102,14 @@ class Backward:
         return {"decay": self.recipe.decay, "step": -self.recipe.rate}
 
 
-_READS_INPUTS = (Binary.kind, Reshape.kind)
-"""Kinds of operators whose gradient may read an input again, or pass it on under another shape."""
+def _reads_inputs(operator: Operator) -> bool:
+    """Whether the gradient of an operator without weights may read its inputs, as they are or through a
+    view.
+    """
+    op = operator.op
+    return isinstance(op, Reshape) or (
+        isinstance(op, Binary) and op.function == "mul" and op.constant_operand is None
+    )
 
 
 def depending(operators: tuple[Operator, ...], trained: frozenset[str]) -> frozenset[str]:

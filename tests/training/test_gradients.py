@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from training_models import Array, Float64Step, one_hot, random_network, saved
+from training_models import Array, Float64Step, Network, one_hot, random_network, saved
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
@@ -116,3 +116,19 @@ def test_an_input_called_as_a_parameter_is_refused(tmp_path: Path) -> None:
     model.graph.input[0].name = "conv_0_weights"
     with pytest.raises(ModelError, match="'conv_0_weights', as a parameter of the step is: rename it"):
         step_of(saved(model, tmp_path), "cross-entropy")
+
+
+def test_a_sum_keeps_bits_and_a_product_keeps_values(tmp_path: Path) -> None:
+    def counts(function: str) -> Counter[str]:
+        made = Network(4, (3, 6, 6))
+        made.conv(3, 3)
+        before = made.node("Relu", [made.value])
+        made.conv(3, 3)
+        made.node(function, [made.value, before])
+        made.dense(3)
+        step = step_of(saved(made.model(), tmp_path), "cross-entropy", "bias")
+        assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
+        return Counter(node.op_type for node in step.proto.graph.node)
+
+    assert counts("Add")["ClipMask"] == counts("Mul")["ClipGradient"] == 1
+    assert counts("Add")["ClipGradient"] == counts("Mul")["ClipMask"] == 0
