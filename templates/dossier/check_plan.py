@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A second checker of a plan and of the C tables made from it. It needs Python 3.10, and nothing beside it.
 
-    python check_plan.py plan.json lib/
+    python3 -I check_plan.py plan.json lib/
 
 Beside plan.json lie network.json (the operators, and the rows that each of their rows reads) and board.json
 (memories, units, engines). The checker reads the tables of the program below lib/ and runs its schedule on
