@@ -43,10 +43,11 @@ class Way:
     @property
     def options(self) -> Options:
         """The options of a search."""
-        first = load_board(BOARD).memories[0].name
-        limits = () if self.ram_limit is None else ((first, self.ram_limit),)
         return Options(
-            stream_input=self.streamed, max_overhead=self.overhead, memory_limits=limits, time_limit=SECONDS
+            stream_input=self.streamed,
+            max_overhead=self.overhead,
+            ram_limit=self.ram_limit,
+            time_limit=SECONDS,
         )
 
 
