@@ -218,7 +218,8 @@ def _built(console: Console, report: Values) -> None:
     "saved",
     metavar="FILE.onnx",
     type=NewFile(".onnx"),
-    help="Write the model with the parameters that the device has after the last step.",
+    help="Write the model with the parameters that the device has after the last step, if all steps are "
+    "verified.",
 )
 @reading_options
 @planning_options()
@@ -263,6 +264,8 @@ def _training(console: Console, report: Values) -> None:
     known = [("trained", text)]
     if losses:
         known.append(("loss", f"{losses[0]:g} at first, {losses[-1]:g} at the last of {len(losses):,} steps"))
+    if found.get("saved_model"):
+        known.append(("saved", found["saved_model"]))
     if found.get("inference_steps"):
         known.append(("inference", f"steps 0 to {found['inference_steps'] - 1} compute the outputs alone"))
     facts(console, known)

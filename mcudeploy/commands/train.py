@@ -17,7 +17,7 @@ from mcudeploy.codegen.header import entries_of
 from mcudeploy.commands import commands as api
 from mcudeploy.commands.build import build_models
 from mcudeploy.commands.checking import fit_model
-from mcudeploy.common.errors import UsageError
+from mcudeploy.common.errors import DivergedError, UsageError
 from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import agree, count_text
@@ -136,7 +136,8 @@ def run_training(
     """Train on a device, one sample a step, and verify every step. Returns the object of `run`, and
     `training` with the losses.
 
-    Raises UsageError for data that do not fit the model.
+    The trained model is saved only if every step is verified. Raises UsageError for data that do not fit
+    the model, and DivergedError if a loss or a parameter is not finite.
     """
     with written_step(path, options, asked.recipe) as written:
         data = open_dataset(asked.data, written.graph)
@@ -144,13 +145,16 @@ def run_training(
         result = api.run_model(
             written.path, target, written.options, inputs=inputs, expected=[], progress=progress
         )
-        outputs = api.model_outputs(result)
-        losses = [float(each[written.step.loss].item()) for each in outputs]
-        if asked.saved is not None:
+        _require_finite(result, written.step, asked.recipe)
+        report = as_json(result)
+        saved = asked.saved if report["verified"] else None
+        if saved is not None:
             trained = trained_model(written.graph, final_parameters(result, written.step))
-            write_file(asked.saved, trained.SerializeToString())
-        training = _training(written.step, asked.recipe) | {"losses": losses}
-        return {**as_json(result), "training": training}
+            write_file(saved, trained.SerializeToString())
+        losses = [float(each[written.step.loss].item()) for each in api.model_outputs(result)]
+        training = _training(written.step, asked.recipe)
+        training |= {"losses": losses, "saved_model": None if saved is None else str(saved)}
+        return {**report, "training": training}
 
 
 def inference_steps(plan: Plan) -> int | None:
@@ -165,6 +169,22 @@ def inference_steps(plan: Plan) -> int | None:
         (at for at, name in enumerate(outputs) if name == graph.own_outputs()[0].tensor), default=first
     )
     return entries_of(plan)[first] if made < first and not plan.lanes else None
+
+
+def _require_finite(result: VerifiedRun, step: TrainingStep, recipe: Recipe) -> None:
+    """Raise DivergedError for the first training step whose loss or parameters are not finite."""
+    tensors = {border.name: border.tensor for border in result.measured.ran.made.plan.graph.outputs}
+    named = {step.loss: "the loss"} | {after: before for before, after in step.parameters.items()}
+    runs = result.measured.ran.observed.outputs
+    for number, stored in enumerate(runs, 1):
+        for name, text in named.items():
+            values = stored[tensors[name]]
+            finite = np.isfinite(values)
+            if not finite.all():
+                raise DivergedError(
+                    f"step {number} of {len(runs)}: {text} has the value {values[~finite][0]:g}: the "
+                    f"training diverged. Lower --rate ({recipe.rate:g}), or scale the inputs and the targets"
+                )
 
 
 def final_parameters(result: VerifiedRun, step: TrainingStep) -> dict[str, Array]:

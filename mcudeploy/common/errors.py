@@ -162,3 +162,9 @@ class BudgetError(DeployError):
     """A model exceeds a budget of `gate`, or its run failed."""
 
     exit_code = 13
+
+
+class DivergedError(DeployError):
+    """A training step made a loss or a parameter that is not finite."""
+
+    exit_code = 14

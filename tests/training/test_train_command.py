@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,9 @@ from click.testing import CliRunner, Result
 from training_models import Array, Network, saved
 
 from mcudeploy.cli.main import cli
+from mcudeploy.commands import commands as api
+from mcudeploy.common.errors import DivergedError, OutputsDifferError
+from mcudeploy.execution.results import VerifiedRun
 
 CLASSES = 4
 
@@ -83,6 +88,38 @@ def test_the_saved_model_is_that_of_the_next_step(folder: Path) -> None:
     unchanged = outputs_of(Path("net.onnx"), np.load("x.npy")[4:5]).reshape(-1)
     assert np.abs(values - unchanged).max() > 1e-3
     assert onnx.load("trained.onnx").graph.output[0].name == onnx.load("net.onnx").graph.output[0].name
+
+
+def test_a_diverged_training_is_an_error(folder: Path) -> None:
+    """Neither verified nor saved, although the reference diverges as well."""
+    saved(network("").model(), folder, "linear")
+    np.save("values.npy", np.ones((5, CLASSES), np.float32))
+    line = "train run linear.onnx --board host --no-split --loss mse --data x.npy --labels values.npy"
+    for options in ("", " --json"):
+        result = invoked(f"{line} --rate 1e6 --update full --steps 12 --save-model nan.onnx{options}")
+        assert result.exit_code == DivergedError.exit_code == 14, result.output
+        text = " ".join(result.output.split())
+        assert re.search(r"step [2-9] of 12: \w+( loss)? has the value (nan|inf|-inf)", text), text
+        assert "Lower --rate (1e+06)" in text
+        assert not Path("nan.onnx").exists()
+
+
+def test_a_model_is_saved_only_if_verified(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = f"{RUN} --data data.npz --save-model trained.onnx"
+    assert report(line)["training"]["saved_model"] == "trained.onnx"
+    assert "trained.onnx" in invoked(line).output
+    Path("trained.onnx").unlink()
+    run_model = api.run_model
+
+    def refuted(*args: Any, **options: Any) -> VerifiedRun:
+        result = run_model(*args, **options)
+        return replace(result, verdict=replace(result.verdict, reasons=("an output differs",)))
+
+    monkeypatch.setattr(api, "run_model", refuted)
+    result = invoked(f"{line} --json")
+    assert result.exit_code == OutputsDifferError.exit_code, result.output
+    assert json.loads(result.stdout)["training"]["saved_model"] is None
+    assert not Path("trained.onnx").exists()
 
 
 def weights_of(model: str) -> Array:
