@@ -24,6 +24,8 @@ from mcudeploy.common.text import agree, count_text
 from mcudeploy.device.target import Target
 from mcudeploy.evaluation.dataset import DataRequest, Dataset, open_dataset
 from mcudeploy.execution.results import VerifiedRun
+from mcudeploy.frontend.onnx.input_choices import InputChoices
+from mcudeploy.frontend.reader import read
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.host_io import from_device
@@ -31,7 +33,9 @@ from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.quantization.data import class_numbers
 from mcudeploy.report import as_json
+from mcudeploy.training.forward import convolutions
 from mcudeploy.training.recipe import Recipe, Update
+from mcudeploy.training.shared import require_separate_constants
 from mcudeploy.training.step import TrainingStep, trained_model, training_step
 from mcudeploy.verify.samples import NamedArray
 
@@ -73,11 +77,15 @@ def written_step(path: Path, options: Options, recipe: Recipe) -> Iterator[Writt
     _require_plain(options)
     graph = read_model(path, replace(options, keep_constant=True)).graph
     step = training_step(graph, recipe)
-    read = replace(options, keep_constant=True, float_io=False, shapes=(), constants=())
+    trained = recipe.update.trained([operator.name for operator in convolutions(graph)])
+    require_separate_constants(
+        read(path, InputChoices(dict(options.shapes), dict(options.constants))), graph, trained
+    )
+    planned = replace(options, keep_constant=True, float_io=False, shapes=(), constants=())
     with TemporaryDirectory(prefix="mcudeploy-") as folder:
         file = Path(folder, f"{path.stem}.onnx")  # the C library has the model's name
         file.write_bytes(step.proto.SerializeToString())
-        yield WrittenStep(file, step, graph, read)
+        yield WrittenStep(file, step, graph, planned)
 
 
 def check_training(

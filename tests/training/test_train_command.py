@@ -254,6 +254,31 @@ def test_models_that_are_not_trained(folder: Path) -> None:
     refused(f"{elu} --data data.npz --update full", "elu has no gradient here", code=4)
 
 
+@pytest.mark.parametrize("through", ["", "Transpose", "Constant"])
+def test_shared_constants_are_not_trained_twice(through: str, folder: Path) -> None:
+    """Two layers that read the same weights, directly or each through a node."""
+    tied = Network(4, (4, 1, 1))
+    tied.node("Flatten", [tied.value])
+    weights = tied.weights(4, 4)
+    if through == "Constant":
+        value = onnx.numpy_helper.from_array(tied.constants.pop(weights))
+        weights = tied.node("Constant", [], value=value)
+        tied.value = "v0"
+    for name in ("first", "second"):
+        source = tied.value
+        factor = tied.node("Transpose", [weights], perm=[1, 0]) if through == "Transpose" else weights
+        tied.node("MatMul", [source, factor])
+        tied.nodes[-1].name = name
+        tied.activation("Tanh")
+    saved(tied.model(), folder, "tied")
+    np.savez("tied.npz", x=np.ones((2, 4, 1, 1), np.float32), y=np.array([0, 3]))
+    line = "train run tied.onnx --board host --no-split --data tied.npz"
+    message = f"second (Conv2d): it shares the constant {weights!r} with first"
+    refused(f"{line} --update full", message, code=4)
+    assert report(f"{line} --update last:1")["verified"]
+    assert report(f"{line} --update bias")["verified"]
+
+
 def test_pools_between_the_loss_and_a_parameter(folder: Path) -> None:
     """A maximum passes no gradient, but a model that is trained after it may have one."""
     made = Network(5, (2, 8, 8))
