@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isfinite
 from typing import Any
 
 LEAST_RUNS = 4
 """Fewer runs are printed one by one."""
 _MOST_ELEMENTS = 12
 _BARS = "▁▂▃▄▅▆▇█"
+_NOT_FINITE = "!"
 
 
 @dataclass(frozen=True, slots=True)
 class OutputCurve:
-    """An element of an output in each run; `reach` is the least and the largest value of the whole output."""
+    """An element of an output in each run; `reach` is the least and the largest finite value of the whole
+    output.
+    """
 
     name: str
     values: tuple[float, ...]
@@ -23,22 +27,30 @@ class OutputCurve:
 
     @property
     def peak(self) -> int:
-        """The run with the largest value."""
-        return self.values.index(max(self.values))
+        """The run with the largest value; the first one that is not finite, if there is one."""
+        others = (run for run, value in enumerate(self.values) if not isfinite(value))
+        return next(others, self.values.index(max(self.values)))
 
     @property
     def summary(self) -> str:
-        """The largest value and its run, in words."""
+        """The largest value, or the first that is not finite, and its run, in words."""
+        if not isfinite(self.values[self.peak]):
+            return f"{self.values[self.peak]:g} in run {self.peak}"
         return f"most {self.values[self.peak]:.4g} in run {self.peak}"
 
     def bars(self, width: int) -> str:
-        """The curve in at most `width` letters, each with the largest value of some runs."""
+        """The curve in at most `width` letters, each with the largest value of some runs; `!` for runs with
+        values that are not finite.
+        """
         count = min(width, len(self.values))
         ends = [at * len(self.values) // count for at in range(count + 1)]
         low, high = self.reach
         scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
-        groups = pairwise(ends)
-        return "".join(_BARS[round((max(self.values[a:b]) - low) * scale)] for a, b in groups)
+        groups = [self.values[a:b] for a, b in pairwise(ends)]
+        return "".join(
+            _BARS[round((max(group) - low) * scale)] if all(map(isfinite, group)) else _NOT_FINITE
+            for group in groups
+        )
 
 
 def output_curves(outputs: Sequence[Mapping[str, Any]]) -> list[OutputCurve]:
@@ -52,7 +64,8 @@ def output_curves(outputs: Sequence[Mapping[str, Any]]) -> list[OutputCurve]:
 
 def _of_output(runs: Sequence[Mapping[str, Any]]) -> list[OutputCurve]:
     rows = [[float(value) for value in run["values"]] for run in runs]
-    reach = min(map(min, rows)), max(map(max, rows))
+    finite = [value for row in rows for value in row if isfinite(value)]
+    reach = min(finite, default=0.0), max(finite, default=0.0)
     labels = {it["index"]: it["label"] for run in runs for it in run["top"] if it["label"] is not None}
     name = runs[0]["name"]
     return [

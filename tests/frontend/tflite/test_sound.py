@@ -89,3 +89,11 @@ def test_a_curve_has_the_largest_value_of_each_part() -> None:
     (curve,) = output_curves(outputs)
     assert (curve.name, curve.peak, curve.bars(10)) == ("y[0] yes", 50, "▁▁▁▁▁█▂▂▂▂")
     assert output_curves(outputs[:3]) == []
+
+
+@pytest.mark.parametrize(("worst", "text"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
+def test_curves_of_values_that_are_not_finite(worst: float, text: str) -> None:
+    outputs = [{"name": "y", "elements": 1, "values": [it], "top": []} for it in (0.0, 1.0, worst, 0.5)]
+    (curve,) = output_curves(outputs)
+    assert curve.bars(4) == "▁█!▅"
+    assert curve.summary == f"{text} in run 2"
