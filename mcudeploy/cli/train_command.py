@@ -267,7 +267,9 @@ def _training(console: Console, report: Values) -> None:
     if found.get("saved_model"):
         known.append(("saved", found["saved_model"]))
     if found.get("inference_steps"):
-        known.append(("inference", f"steps 0 to {found['inference_steps'] - 1} compute the outputs alone"))
+        known.append(
+            ("inference", f"steps 0 to {found['inference_steps'] - 1} compute the output, without an update")
+        )
     facts(console, known)
 
 

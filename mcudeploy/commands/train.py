@@ -33,6 +33,7 @@ from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.quantization.data import class_numbers
 from mcudeploy.report import as_json
+from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.training.forward import convolutions
 from mcudeploy.training.recipe import Recipe, Update
 from mcudeploy.training.shared import require_separate_constants
@@ -166,17 +167,21 @@ def run_training(
 
 
 def inference_steps(plan: Plan) -> int | None:
-    """Return the number of steps of the C library that compute the output of the model and leave all
-    parameters as they are; None if an update comes before it, or several cores run the plan.
+    """Return the number of first steps of the C library that compute the output of the model and change no
+    parameter.
+
+    None if an update comes before the last block of the output, if the output is moved to another memory, or
+    if several cores run the plan.
     """
-    graph = plan.graph
+    graph, roots = plan.graph, TiledGraph.of(plan).flow.roots
+    output = roots[graph.own_outputs()[0].tensor]
+    tensors = [graph.operators[step.operator].output for step in plan.schedule.steps]
+    last = max(at for at, name in enumerate(tensors) if roots[name] == output)
     updated = {state.after.tensor for state in graph.states}
-    outputs = [graph.operators[step.operator].output for step in plan.schedule.steps]
-    first = next(at for at, name in enumerate(outputs) if name in updated)
-    made = max(
-        (at for at, name in enumerate(outputs) if name == graph.own_outputs()[0].tensor), default=first
-    )
-    return entries_of(plan)[first] if made < first and not plan.lanes else None
+    moved = {roots[transfer.tensor] for transfer in plan.layout.transfers}
+    if plan.lanes or output in moved or not updated.isdisjoint(tensors[: last + 1]):
+        return None
+    return entries_of(plan)[last + 1]
 
 
 def _require_finite(result: VerifiedRun, step: TrainingStep, recipe: Recipe) -> None:
