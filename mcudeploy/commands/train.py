@@ -222,8 +222,8 @@ def training_inputs(data: Dataset, graph: Graph, recipe: Recipe, steps: int | No
         for border in graph.own_inputs()
     ]
     if targets is None:
-        return [*inputs, NamedArray("the targets", inputs[0].values)]
-    return [*inputs, NamedArray("the targets", targets[numbers])]
+        return [*inputs, NamedArray("the target", inputs[0].values)]
+    return [*inputs, NamedArray("the target", targets[numbers])]
 
 
 def _targets(data: Dataset, graph: Graph, recipe: Recipe) -> Array | None:
@@ -255,7 +255,12 @@ def _targets(data: Dataset, graph: Graph, recipe: Recipe) -> Array | None:
             f"the labels are {labels.dtype} {list(labels.shape)}; --loss mse needs a value for each "
             f"element of the output, {list(output.shape)}"
         )
-    return labels.astype(np.float32).reshape(-1, *output.shape)
+    with np.errstate(over="ignore"):
+        values = labels.astype(np.float32).reshape(-1, *output.shape)
+    wrong = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(1))
+    if wrong.size:
+        raise UsageError(f"{data.name(int(wrong[0]))} has labels that are not finite numbers of float32")
+    return values
 
 
 def _parameters(step: TrainingStep) -> dict[str, int]:

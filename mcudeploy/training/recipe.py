@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Literal, get_args
 
 from mcudeploy.common.errors import UsageError
+from mcudeploy.common.text import count_text
 
 Loss = Literal["cross-entropy", "mse"]
 """cross-entropy: of a softmax over the classes, against a probability for each; mse: the mean of the squared
@@ -34,7 +35,7 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Choice of the trained parameters among operators with weights.
+    """Choice of the trained parameters among layers: operators with weights.
 
     `kind`: "full" trains all, "last" the weights and biases of the last `count`, "bias" all biases and the
     weights of the last.
@@ -65,9 +66,8 @@ class Update:
         if self.kind == "bias":
             return Trained(frozenset(operators[-1:]), frozenset(operators))
         if self.count > len(operators):
-            raise UsageError(
-                f"--update last:{self.count}: the model has {len(operators)} operators with weights"
-            )
+            layers = count_text(len(operators), "layer")
+            raise UsageError(f"--update last:{self.count}: the model has {layers} with weights")
         return Trained(frozenset(operators[-self.count :]), frozenset(operators[-self.count :]))
 
 

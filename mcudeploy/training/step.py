@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.training.forward import Forward, convolutions
@@ -98,10 +99,7 @@ class _End:
         nodes, image = self.forward.nodes, self.forward.values[self.tensor]
         rows, cols, classes = self.forward.graph.tensors[self.tensor].shape
         if rows * cols != 1 or classes == 1:
-            raise ModelError(
-                f"the output has {rows * cols} positions of {classes} values; --loss cross-entropy needs one "
-                "position with a value for each class"
-            )
+            raise ModelError(self._no_classes(rows * cols, classes))
         flat = (1, classes)
         wanted = nodes.input(TARGET, self.border.shape)
         target = nodes.reshaped(wanted, flat)
@@ -116,6 +114,21 @@ class _End:
         loss = nodes.add("Neg", [total], (1, 1), LOSS)
         gradient = nodes.add("Sub", [probabilities, target], flat, "loss_gradient")
         return _LossNodes(loss, nodes.reshaped(gradient, image_of(flat)), wanted)
+
+    def _no_classes(self, positions: int, values: int) -> str:
+        """The reason why the output has no cross-entropy, and the way out."""
+        batch, *sizes = self.border.shape
+        if positions == batch > 1 and len(sizes) == 1:
+            entry = self.forward.graph.inputs[0]
+            one = ",".join(map(str, (1, *entry.shape[1:])))
+            return (
+                f"the output {list(self.border.shape)} has a batch of {batch}, and a training step takes one "
+                f"sample: give --shape {entry.name}={one}"
+            )
+        return (
+            f"the output has {count_text(positions, 'position')} of {count_text(values, 'value')}; --loss "
+            "cross-entropy needs one position with a value for each of several classes: take --loss mse"
+        )
 
     def mean_squared_error(self) -> _LossNodes:
         """Add the loss, with the gradient of the output."""

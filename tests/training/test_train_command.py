@@ -246,6 +246,41 @@ def test_targets_that_do_not_fit(folder: Path) -> None:
     assert report(f"{run} --loss mse --data x.npy --labels values.npy")["verified"]
 
 
+def test_targets_that_are_not_finite(folder: Path) -> None:
+    saved(network("").model(), folder, "linear")
+    for worst in (np.nan, 1e39):
+        values = np.zeros((5, 4))
+        values[2, 1] = worst
+        np.save("values.npy", values)
+        run = RUN.replace("net.onnx", "linear.onnx")
+        refused(
+            f"{run} --loss mse --data x.npy --labels values.npy", "sample 2 has labels that are not finite"
+        )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shape", "message"),
+    [
+        ((1,), [1, 1], "the output has 1 position of 1 value; --loss cross-entropy needs"),
+        (
+            (4,),
+            [8, 4],
+            "the output [8, 4] has a batch of 8, and a training step takes one sample: give --shape",
+        ),
+    ],
+)
+def test_outputs_without_classes(sizes: tuple[int], shape: list[int], message: str, folder: Path) -> None:
+    made = Network(1, (6, 1, 1))
+    made.node("Gemm", ["x", made.weights(sizes[0], 6), made.weights(sizes[0])], transB=1)
+    model = made.model()
+    for values, dims in ((model.graph.input, [shape[0], 6]), (model.graph.output, shape)):
+        info = onnx.helper.make_tensor_value_info(values[0].name, onnx.TensorProto.FLOAT, dims)
+        values[0].CopyFrom(info)
+    saved(model, folder, "flat")
+    np.savez("flat.npz", x=np.ones((8, 6), np.float32), y=np.zeros(8, np.int64))
+    refused("train run flat.onnx --board host --data flat.npz", message, code=4)
+
+
 def test_models_that_are_not_trained(folder: Path) -> None:
     refused(f"{RUN} --loss mse --data data.npz", "take --loss cross-entropy", code=4)
     assert invoked("quantize net.onnx --data x.npy -o int8.onnx").exit_code == 0
@@ -300,7 +335,7 @@ def test_pools_between_the_loss_and_a_parameter(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--update last:9", "the model has 3 operators with weights"),
+        ("--update last:9", "the model has 3 layers with weights"),
         ("--update some", "is none of full, bias and last:K"),
         ("--rate 0", "0.0 is not in the range"),
         ("--rate 10 --weight-decay 1", "times the rate it is in [0, 1)"),
