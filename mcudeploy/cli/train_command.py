@@ -211,7 +211,7 @@ def _built(console: Console, report: Values) -> None:
     "--steps",
     metavar="N",
     type=click.IntRange(1, 100_000),
-    help="Number of steps; after the last sample the first one comes again.  [default: one for each sample]",
+    help="Number of training steps; after the last sample the data repeat.  [default: one for each sample]",
 )
 @click.option(
     "--save-model",
