@@ -117,20 +117,20 @@ def check(
 def _checked(console: Console, report: Values) -> None:
     rows = table_of("update", "trained>", "board", "fits", "RAM>", "of>", "flash>", "step>")
     for update in report["updates"]:
-        for found in update["boards"]:
-            short = f"{found['excess_bytes']:,} B short"
+        for board in update["boards"]:
+            short = f"{board['excess_bytes']:,} B short"
             rows.add_row(
                 cell(update["update"]),
                 cell(f"{update['parameters']:,}"),
-                cell(found["board"]),
-                cell("yes", "green") if found["fits"] else cell(short, "red"),
+                cell(board["board"]),
+                cell("yes", "green") if board["fits"] else cell(short, "red"),
                 *map(
                     cell,
                     (
-                        f"{found['ram_bytes']:,}",
-                        f"{found['board_ram_bytes']:,}",
-                        f"{found['flash_bytes']:,}",
-                        milliseconds_text(found["latency"]),
+                        f"{board['ram_bytes']:,}",
+                        f"{board['board_ram_bytes']:,}",
+                        f"{board['flash_bytes']:,}",
+                        milliseconds_text(board["latency"]),
                     ),
                 ),
             )
@@ -244,9 +244,9 @@ def run(
     from mcudeploy.commands.train import TrainingRequest, run_training
     from mcudeploy.evaluation.dataset import DataRequest
 
-    asked = TrainingRequest(recipe, DataRequest(data, labels, reading=reading), steps, saved)
+    request = TrainingRequest(recipe, DataRequest(data, labels, reading=reading), steps, saved)
     with output.progress() as progress:
-        report = run_training(model, target, options, asked, progress)
+        report = run_training(model, target, options, request, progress)
     output.result(report, _ran)
     if not report["verified"]:
         context.exit(OutputsDifferError.exit_code)
@@ -258,19 +258,22 @@ def _ran(console: Console, report: Values) -> None:
 
 
 def _training(console: Console, report: Values) -> None:
-    found = report["training"]
-    losses = found.get("losses", ())
-    text = f"{plain(found['update'])}: {found['parameters']:,} parameters, {found['parameter_bytes']:,} B"
-    known = [("trained", text)]
+    training = report["training"]
+    losses = training.get("losses", ())
+    sizes = f"{training['parameters']:,} parameters, {training['parameter_bytes']:,} B"
+    rows = [("trained", f"{plain(training['update'])}: {sizes}")]
     if losses:
-        known.append(("loss", f"{losses[0]:g} at first, {losses[-1]:g} at the last of {len(losses):,} steps"))
-    if found.get("saved_model"):
-        known.append(("saved", found["saved_model"]))
-    if found.get("inference_steps"):
-        known.append(
-            ("inference", f"steps 0 to {found['inference_steps'] - 1} compute the output, without an update")
+        rows.append(("loss", f"{losses[0]:g} at first, {losses[-1]:g} at the last of {len(losses):,} steps"))
+    if training.get("saved_model"):
+        rows.append(("saved", training["saved_model"]))
+    if training.get("inference_steps"):
+        rows.append(
+            (
+                "inference",
+                f"steps 0 to {training['inference_steps'] - 1} compute the output, without an update",
+            )
         )
-    facts(console, known)
+    facts(console, rows)
 
 
 COMMANDS = (train,)

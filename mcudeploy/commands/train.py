@@ -95,20 +95,20 @@ def check_training(
     """Return the bytes of trained parameters and the fit on boards, of every update in `COMPARED` and that of
     the recipe.
     """
-    known = {str(recipe.update): recipe.update}
-    layers = len([it for it in read_model(path, options).graph.operators if it.op.kind == "Conv2d"])
+    updates = {str(recipe.update): recipe.update}
+    layers = len(convolutions(read_model(path, options).graph))
     for text in COMPARED:
         update = Update.parse(text)
         if update.count <= layers:
-            known.setdefault(text, update)
-    found = []
-    for text, update in known.items():
+            updates.setdefault(text, update)
+    rows = []
+    for text, update in updates.items():
         progress.stage(f"update {text}")
         with written_step(path, options, replace(recipe, update=update)) as written:
             fits = as_json(fit_model(written.path, boards, written.options, progress))
-            found.append({"update": text, **_parameters(written.step), **fits})
-    found.sort(key=lambda it: (-int(it["parameter_bytes"]), it["update"]))
-    return {"loss": recipe.loss, "updates": found}
+            rows.append({"update": text, **_parameters(written.step), **fits})
+    rows.sort(key=lambda it: (-int(it["parameter_bytes"]), it["update"]))
+    return {"loss": recipe.loss, "updates": rows}
 
 
 def build_training(
@@ -139,7 +139,7 @@ def run_training(
     path: Path,
     target: Target,
     options: Options,
-    asked: TrainingRequest,
+    request: TrainingRequest,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
     """Train on a device, one sample a step, and verify every step. Returns the object of `run`, and
@@ -148,20 +148,20 @@ def run_training(
     The trained model is saved only if every step is verified. Raises UsageError for data that do not fit
     the model, and DivergedError if a loss or a parameter is not finite.
     """
-    with written_step(path, options, asked.recipe) as written:
-        data = open_dataset(asked.data, written.graph)
-        inputs = training_inputs(data, written.graph, asked.recipe, asked.steps)
+    with written_step(path, options, request.recipe) as written:
+        data = open_dataset(request.data, written.graph)
+        inputs = training_inputs(data, written.graph, request.recipe, request.steps)
         result = api.run_model(
             written.path, target, written.options, inputs=inputs, expected=[], progress=progress
         )
-        _require_finite(result, written.step, asked.recipe)
+        _require_finite(result, written.step, request.recipe)
         report = as_json(result)
-        saved = asked.saved if report["verified"] else None
+        saved = request.saved if report["verified"] else None
         if saved is not None:
             trained = trained_model(written.graph, final_parameters(result, written.step))
             write_file(saved, trained.SerializeToString())
         losses = [float(each[written.step.loss].item()) for each in api.model_outputs(result)]
-        training = _training(written.step, asked.recipe)
+        training = _training(written.step, request.recipe)
         training |= {"losses": losses, "saved_model": None if saved is None else str(saved)}
         return {**report, "training": training}
 
@@ -285,7 +285,7 @@ def _training(step: TrainingStep, recipe: Recipe) -> dict[str, Any]:
 
 def _require_plain(options: Options) -> None:
     """Raise UsageError for an option that a training step does not have."""
-    given: Mapping[str, bool] = {
+    present: Mapping[str, bool] = {
         "--state": bool(options.states),
         "--stateful": options.stateful,
         "--hop": options.hop is not None,
@@ -294,7 +294,7 @@ def _require_plain(options: Options) -> None:
         "--stream-input": options.stream_input,
         "--plan": options.plan_file is not None,
     }
-    names = [name for name, there in given.items() if there]
+    names = [name for name, there in present.items() if there]
     if names:
         raise UsageError(
             f"{', '.join(names)} {agree(len(names), 'is', 'are')} not for a training step: leave "

@@ -234,8 +234,8 @@ def _binary(to: Forward, operator: Operator) -> str:
     if op.constant_operand is not None:
         constant = operator.constants["constant"].transpose(2, 0, 1)[np.newaxis]
         inputs.insert(op.constant_operand, to.nodes.reals(constant))
-    made = to.nodes.add(_BINARY[op.function], inputs, shape, operator.name)
-    return to.clipped(made, op.low, op.high)
+    result = to.nodes.add(_BINARY[op.function], inputs, shape, operator.name)
+    return to.clipped(result, op.low, op.high)
 
 
 def _unary(to: Forward, operator: Operator) -> str:

@@ -72,15 +72,15 @@ class Backward:
             return gradient
         nodes, y = self.forward.nodes, self.forward.image_of(operator.output)
         name = f"{operator.name}_clip_gradient"
-        if not self._kept(operator.output):
+        if not self._is_read(operator.output):
             mask = nodes.add_mask(y, low, high)
             return nodes.add(functions.MASKED_GRADIENT, [gradient, mask], nodes.shapes[gradient], name)
         inputs = [gradient, y]
         return nodes.add(functions.CLIP_GRADIENT, inputs, nodes.shapes[gradient], name, low=low, high=high)
 
-    def _kept(self, tensor: str) -> bool:
-        """Whether the backward part reads a tensor for other reasons than a clip, so that it stays in memory
-        and a mask would be a second copy.
+    def _is_read(self, tensor: str) -> bool:
+        """Whether the backward part reads a tensor for other reasons than a clip. A mask would be a second
+        copy of it.
         """
         return any(
             operator.name in self.forward.trained.weights or _reads_inputs(operator)
@@ -88,12 +88,12 @@ class Backward:
             if tensor in operator.inputs
         )
 
-    def give(self, tensor: str, gradient: str) -> None:
+    def add(self, tensor: str, gradient: str) -> None:
         """Add a gradient to that of a tensor."""
-        known = self.gradients.get(tensor)
-        if known is not None:
+        earlier = self.gradients.get(tensor)
+        if earlier is not None:
             shape = self.forward.nodes.shapes[gradient]
-            gradient = self.forward.nodes.add("Add", [known, gradient], shape, f"{tensor}_gradient")
+            gradient = self.forward.nodes.add("Add", [earlier, gradient], shape, f"{tensor}_gradient")
         self.gradients[tensor] = gradient
 
     @property
@@ -129,7 +129,7 @@ def _conv(to: Backward, operator: Operator, gradient: str) -> None:
     names = {name: parameter_name(operator, name) for name in ("weights", "bias")}
     if source in to.wanted:
         weights = forward.parameters.get(names["weights"]) or nodes.reals(onnx_weights(operator))
-        to.give(source, input_gradient(to, operator, gradient, weights))
+        to.add(source, input_gradient(to, operator, gradient, weights))
     if names["weights"] in forward.parameters:
         kind = functions.WEIGHT_UPDATE if op.groups == 1 else functions.DEPTHWISE_UPDATE
         held = forward.parameters[names["weights"]]
@@ -169,7 +169,7 @@ def _average_pool(to: Backward, operator: Operator, gradient: str) -> None:
         raise NotTrainable("it is no mean over the whole image, and has no gradient here")
     share = nodes.reals(np.full((1, 1, *shape[:2]), 1 / prod(shape[:2])))
     name = f"{operator.inputs[0]}_gradient"
-    to.give(operator.inputs[0], nodes.add("Mul", [gradient, share], image_shape(shape), name))
+    to.add(operator.inputs[0], nodes.add("Mul", [gradient, share], image_shape(shape), name))
 
 
 def _binary(to: Backward, operator: Operator, gradient: str) -> None:
@@ -188,11 +188,11 @@ def _binary(to: Backward, operator: Operator, gradient: str) -> None:
                 other = forward.image_of(inputs[1 - at])
             else:
                 other = nodes.reals(operator.constants["constant"].transpose(2, 0, 1)[np.newaxis])
-            to.give(source, nodes.add("Mul", [gradient, other], shape, f"{source}_gradient"))
+            to.add(source, nodes.add("Mul", [gradient, other], shape, f"{source}_gradient"))
         elif op.function == "sub" and place == 1:
-            to.give(source, nodes.add("Neg", [gradient], shape, f"{source}_gradient"))
+            to.add(source, nodes.add("Neg", [gradient], shape, f"{source}_gradient"))
         else:
-            to.give(source, gradient)
+            to.add(source, gradient)
 
 
 def _unary(to: Backward, operator: Operator, gradient: str) -> None:
@@ -202,14 +202,14 @@ def _unary(to: Backward, operator: Operator, gradient: str) -> None:
     y, shape, name = to.forward.image_of(operator.output), nodes.shapes[gradient], f"{source}_gradient"
     if op.function in ("relu", "clip"):
         bounds = (0.0, inf) if op.function == "relu" else (op.alpha, op.beta)
-        to.give(source, to.through_clip(operator, gradient, bounds))
+        to.add(source, to.through_clip(operator, gradient, bounds))
         return
     one = nodes.reals(1.0)
     if op.function == "tanh":
         slope = nodes.add("Sub", [one, nodes.add("Mul", [y, y], shape)], shape)
     else:  # sigmoid
         slope = nodes.add("Mul", [y, nodes.add("Sub", [one, y], shape)], shape)
-    to.give(source, nodes.add("Mul", [gradient, slope], shape, name))
+    to.add(source, nodes.add("Mul", [gradient, slope], shape, name))
 
 
 def _view(to: Backward, operator: Operator, gradient: str) -> None:
@@ -217,7 +217,7 @@ def _view(to: Backward, operator: Operator, gradient: str) -> None:
     (source,) = operator.inputs
     shape = to.forward.graph.tensors[source].shape
     rows = nodes.transposed(gradient, (0, 2, 3, 1))
-    to.give(source, nodes.transposed(nodes.reshaped(rows, (1, *shape)), (0, 3, 1, 2)))
+    to.add(source, nodes.transposed(nodes.reshaped(rows, (1, *shape)), (0, 3, 1, 2)))
 
 
 _RULES: dict[str, Callable[[Backward, Operator, str], None]] = {
