@@ -37,7 +37,7 @@ class NotTrainable(Exception):  # noqa: N818 -- not an error but a verdict about
 
 @dataclass(slots=True)
 class Forward:
-    """The forward part under construction. `values`: by tensor, its image; `parameters`: by trained
+    """The forward part under construction. `images`: by tensor of the graph; `parameters`: by trained
     parameter, the value that operators read.
     """
 
@@ -46,7 +46,7 @@ class Forward:
     initial: Mapping[str, Array]
     """Values of parameters that replace those of the graph, by name."""
     nodes: NodeList = field(default_factory=NodeList)
-    values: dict[str, str] = field(default_factory=dict)
+    images: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, str] = field(default_factory=dict)
 
     def run(self, operators: tuple[Operator, ...]) -> None:
@@ -54,17 +54,17 @@ class Forward:
         self.nodes.reserved |= {border.name for border in (*self.graph.inputs, *self.graph.outputs)}
         for border in self.graph.inputs:
             name = self.nodes.input(self.nodes.claimed(border.name), border.shape)
-            self.values[border.tensor] = self.to_image(name, border)
+            self.images[border.tensor] = self.to_image(name, border)
         problems = []
         for operator in operators:
             try:
-                self.values[operator.output] = self._operator(operator)
+                self.images[operator.output] = self._operator(operator)
             except NotTrainable as verdict:
                 label = ", ".join(operator.onnx_nodes) or operator.name
                 problems.append(Problem(label, operator.op.kind, str(verdict)))
                 shape = image_shape(self.graph.tensors[operator.output].shape)
-                self.values[operator.output] = self.nodes.unused("missing")
-                self.nodes.shapes[self.values[operator.output]] = shape
+                self.images[operator.output] = self.nodes.unused("missing")
+                self.nodes.shapes[self.images[operator.output]] = shape
         if problems:
             raise ModelError.unsupported(tuple(problems))
 
@@ -82,10 +82,6 @@ class Forward:
         moved = self.nodes.reshaped(rows, tuple(border.shape[axis] for axis in axes))
         name = self.nodes.claimed(border.name)
         return self.nodes.transposed(moved, tuple(int(at) for at in np.argsort(axes)), name)
-
-    def image_of(self, tensor: str) -> str:
-        """The image of a tensor of the graph."""
-        return self.values[tensor]
 
     def _operator(self, operator: Operator) -> str:
         rule = _RULES.get(operator.op.kind)
@@ -168,7 +164,7 @@ def window(op: Conv2d) -> dict[str, Any]:
 def _conv(to: Forward, operator: Operator) -> str:
     op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
     assert isinstance(op, Conv2d)
-    x = to.image_of(operator.inputs[0])
+    x = to.images[operator.inputs[0]]
     trained = operator.name in to.trained.weights
     if trained and op.groups not in (1, to.nodes.shapes[x][1]):
         raise NotTrainable(f"it has {op.groups} groups: weights of 1 group, or depthwise ones, are trained")
@@ -191,7 +187,7 @@ def _average_pool(to: Forward, operator: Operator) -> str:
     assert isinstance(op, AveragePool)
     return to.nodes.add(
         "AveragePool",
-        [to.image_of(operator.inputs[0])],
+        [to.images[operator.inputs[0]]],
         shape,
         operator.name,
         kernel_shape=list(op.kernel_shape),
@@ -206,7 +202,7 @@ def _max_pool(to: Forward, operator: Operator) -> str:
     assert isinstance(op, MaxPool)
     return to.nodes.add(
         "MaxPool",
-        [to.image_of(operator.inputs[0])],
+        [to.images[operator.inputs[0]]],
         shape,
         operator.name,
         kernel_shape=list(op.kernel_shape),
@@ -230,7 +226,7 @@ def _binary(to: Forward, operator: Operator) -> str:
     assert isinstance(op, Binary)
     if op.function not in _BINARY:
         raise NotTrainable(f"{op.function} has no gradient here; {', '.join(_BINARY)} have")
-    inputs = [to.image_of(name) for name in operator.inputs]
+    inputs = [to.images[name] for name in operator.inputs]
     if op.constant_operand is not None:
         constant = operator.constants["constant"].transpose(2, 0, 1)[np.newaxis]
         inputs.insert(op.constant_operand, to.nodes.reals(constant))
@@ -241,7 +237,7 @@ def _binary(to: Forward, operator: Operator) -> str:
 def _unary(to: Forward, operator: Operator) -> str:
     op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
     assert isinstance(op, Unary)
-    x = to.image_of(operator.inputs[0])
+    x = to.images[operator.inputs[0]]
     if op.function == "clip":
         return to.clipped(x, op.alpha, op.beta)
     if op.function not in _UNARY:
@@ -250,7 +246,7 @@ def _unary(to: Forward, operator: Operator) -> str:
 
 
 def _view(to: Forward, operator: Operator) -> str:
-    rows = to.nodes.transposed(to.image_of(operator.inputs[0]), (0, 2, 3, 1))
+    rows = to.nodes.transposed(to.images[operator.inputs[0]], (0, 2, 3, 1))
     shape = to.graph.tensors[operator.output].shape
     return to.nodes.transposed(to.nodes.reshaped(rows, (1, *shape)), (0, 3, 1, 2))
 
@@ -259,7 +255,7 @@ def _softmax(to: Forward, operator: Operator) -> str:
     op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
     assert isinstance(op, Softmax)
     axis = {0: 2, 1: 3, 2: 1}[op.axis]
-    return to.nodes.add("Softmax", [to.image_of(operator.inputs[0])], shape, operator.name, axis=axis)
+    return to.nodes.add("Softmax", [to.images[operator.inputs[0]]], shape, operator.name, axis=axis)
 
 
 _RULES: dict[str, Callable[[Forward, Operator], str]] = {

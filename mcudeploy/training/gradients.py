@@ -70,7 +70,7 @@ class Backward:
         low, high = bounds
         if (low, high) == (-inf, inf):
             return gradient
-        nodes, y = self.forward.nodes, self.forward.image_of(operator.output)
+        nodes, y = self.forward.nodes, self.forward.images[operator.output]
         name = f"{operator.name}_clip_gradient"
         if not self._is_read(operator.output):
             mask = nodes.add_mask(y, low, high)
@@ -125,7 +125,7 @@ def _conv(to: Backward, operator: Operator, gradient: str) -> None:
     op, forward, nodes = operator.op, to.forward, to.forward.nodes
     assert isinstance(op, Conv2d)
     (source,) = operator.inputs
-    x = forward.image_of(source)
+    x = forward.images[source]
     names = {name: parameter_name(operator, name) for name in ("weights", "bias")}
     if source in to.wanted:
         weights = forward.parameters.get(names["weights"]) or nodes.reals(onnx_weights(operator))
@@ -180,12 +180,12 @@ def _binary(to: Backward, operator: Operator, gradient: str) -> None:
     for at, source in enumerate(inputs):
         if source not in to.wanted:
             continue
-        if nodes.shapes[forward.image_of(source)] != shape:
+        if nodes.shapes[forward.images[source]] != shape:
             raise NotTrainable("an operand is repeated along an axis, and such a gradient is not supported")
         place = at if op.constant_operand != 0 else 1
         if op.function == "mul":
             if op.constant_operand is None:
-                other = forward.image_of(inputs[1 - at])
+                other = forward.images[inputs[1 - at]]
             else:
                 other = nodes.reals(operator.constants["constant"].transpose(2, 0, 1)[np.newaxis])
             to.add(source, nodes.add("Mul", [gradient, other], shape, f"{source}_gradient"))
@@ -199,7 +199,7 @@ def _unary(to: Backward, operator: Operator, gradient: str) -> None:
     op, nodes = operator.op, to.forward.nodes
     assert isinstance(op, Unary)
     (source,) = operator.inputs
-    y, shape, name = to.forward.image_of(operator.output), nodes.shapes[gradient], f"{source}_gradient"
+    y, shape, name = to.forward.images[operator.output], nodes.shapes[gradient], f"{source}_gradient"
     if op.function in ("relu", "clip"):
         bounds = (0.0, inf) if op.function == "relu" else (op.alpha, op.beta)
         to.add(source, to.through_clip(operator, gradient, bounds))

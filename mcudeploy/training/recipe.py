@@ -24,8 +24,8 @@ _LAST = re.compile(r"last:([1-9][0-9]{0,3})")
 class Trained:
     """Names of the operators whose weights are trained, and of those whose bias is."""
 
-    weights: frozenset[str]
-    biases: frozenset[str]
+    weights: frozenset[str] = frozenset()
+    biases: frozenset[str] = frozenset()
 
     @property
     def operators(self) -> frozenset[str]:

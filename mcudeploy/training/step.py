@@ -19,7 +19,7 @@ from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
 from mcudeploy.ops.softmax import Softmax
-from mcudeploy.training.forward import Forward, convolutions
+from mcudeploy.training.forward import Forward, convolutions, image_shape
 from mcudeploy.training.gradients import Backward, depending
 from mcudeploy.training.recipe import Recipe, Trained
 
@@ -53,9 +53,9 @@ def training_step(graph: Graph, recipe: Recipe) -> TrainingStep:
         raise ModelError("the model has no convolution or dense layer: there is nothing to train")
     forward = Forward(graph, trained, {})
     forward.run(operators)
-    end = _End(forward, head.inputs[0] if head else output.tensor, output)
+    end = _End(forward, head.inputs[0] if head else output.tensor, output, softmax=head is not None)
     if recipe.loss == "cross-entropy":
-        loss = end.cross_entropy(softmax=head is not None)
+        loss = end.cross_entropy()
     elif head is None:
         loss = end.mean_squared_error()
     else:
@@ -71,9 +71,9 @@ def training_step(graph: Graph, recipe: Recipe) -> TrainingStep:
 def trained_model(graph: Graph, parameters: Mapping[str, Array]) -> ModelProto:
     """Make the model of a graph with other parameters, by the names that its training step gives them."""
     output = _require_trainable(graph)
-    forward = Forward(graph, Trained(frozenset(), frozenset()), parameters)
+    forward = Forward(graph, Trained(), parameters)
     forward.run(graph.operators)
-    forward.nodes.outputs.append(forward.from_image(forward.values[output.tensor], output))
+    forward.nodes.outputs.append(forward.from_image(forward.images[output.tensor], output))
     return forward.nodes.model(graph.name)
 
 
@@ -88,15 +88,18 @@ class _LossNodes:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The end of the model: the tensor whose gradient is computed first, and the model's output."""
+    """The end of the model: the tensor whose gradient is computed first, the model's output, and whether a
+    softmax makes the output from the tensor.
+    """
 
     forward: Forward
     tensor: str
     border: GraphIO
+    softmax: bool
 
-    def cross_entropy(self, *, softmax: bool) -> _LossNodes:
+    def cross_entropy(self) -> _LossNodes:
         """Add the loss, with the gradient of the values before the softmax."""
-        nodes, image = self.forward.nodes, self.forward.values[self.tensor]
+        nodes, image = self.forward.nodes, self.forward.images[self.tensor]
         rows, cols, classes = self.forward.graph.tensors[self.tensor].shape
         if rows * cols != 1 or classes == 1:
             raise ModelError(self._no_classes(rows * cols, classes))
@@ -105,7 +108,7 @@ class _End:
         target = nodes.reshaped(wanted, flat)
         logits = nodes.reshaped(image, flat)
         probabilities = nodes.add("Softmax", [logits], flat, "probabilities", axis=1)
-        shown = nodes.reshaped(probabilities, image_of(flat)) if softmax else image
+        shown = nodes.reshaped(probabilities, image_shape((1, 1, classes))) if self.softmax else image
         self.forward.from_image(shown, self.border)
         logs = nodes.add("LogSoftmax", [logits], flat, axis=1)
         products = nodes.add("Mul", [logs, target], flat)
@@ -113,7 +116,7 @@ class _End:
         total = nodes.add("ReduceSum", [products, axes], (1, 1), keepdims=1)
         loss = nodes.add("Neg", [total], (1, 1), LOSS)
         gradient = nodes.add("Sub", [probabilities, target], flat, "loss_gradient")
-        return _LossNodes(loss, nodes.reshaped(gradient, image_of(flat)), wanted)
+        return _LossNodes(loss, nodes.reshaped(gradient, image_shape((1, 1, classes))), wanted)
 
     def _no_classes(self, positions: int, values: int) -> str:
         """The reason why the output has no cross-entropy, and the way out."""
@@ -132,7 +135,7 @@ class _End:
 
     def mean_squared_error(self) -> _LossNodes:
         """Add the loss, with the gradient of the output."""
-        nodes, image = self.forward.nodes, self.forward.values[self.tensor]
+        nodes, image = self.forward.nodes, self.forward.images[self.tensor]
         shape = nodes.shapes[image]
         wanted = nodes.input(TARGET, self.border.shape)
         target = self.forward.to_image(wanted, self.border)
@@ -142,11 +145,6 @@ class _End:
         loss = nodes.add("ReduceMean", [squares], (1, 1, 1, 1), LOSS, axes=[0, 1, 2, 3], keepdims=1)
         factor = nodes.reals(2.0 / self.forward.graph.tensors[self.tensor].elements)
         return _LossNodes(loss, nodes.add("Mul", [error, factor], shape, "loss_gradient"), wanted)
-
-
-def image_of(flat: tuple[int, int]) -> tuple[int, int, int, int]:
-    """[1, N] -> [1, N, 1, 1]."""
-    return (*flat, 1, 1)
 
 
 def _require_trainable(graph: Graph) -> GraphIO:
