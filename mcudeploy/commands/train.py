@@ -264,11 +264,7 @@ def _targets(data: Dataset, graph: Graph, recipe: Recipe) -> Array | None:
 
 
 def _parameters(step: TrainingStep) -> dict[str, int]:
-    sizes = {
-        value.name: [it.dim_value for it in value.type.tensor_type.shape.dim]
-        for value in step.proto.graph.input
-    }
-    count = sum(int(np.prod(sizes[name])) for name in step.parameters)
+    count = sum(origin.elements for origin in step.origins.values())
     return {"parameters": count, "parameter_bytes": 4 * count}
 
 
@@ -280,6 +276,7 @@ def _training(step: TrainingStep, recipe: Recipe) -> dict[str, Any]:
         "weight_decay": recipe.weight_decay,
         **_parameters(step),
         "trained": list(step.parameters),
+        "onnx_nodes": {name: list(step.origins[name].onnx_nodes) for name in step.parameters},
     }
 
 

@@ -19,7 +19,7 @@ from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
 from mcudeploy.ops.softmax import Softmax
-from mcudeploy.training.forward import Forward, convolutions, image_shape
+from mcudeploy.training.forward import Forward, convolutions, image_shape, parameter_name
 from mcudeploy.training.gradients import Backward, depending
 from mcudeploy.training.recipe import Recipe, Trained
 
@@ -29,14 +29,23 @@ TARGET = "target"
 Array = NDArray[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class ParameterOrigin:
+    """The nodes of the model's file whose constants a trained parameter contains, and its elements."""
+
+    onnx_nodes: tuple[str, ...]
+    elements: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingStep:
     """A training step. `parameters`: the names of its states before a step, each with that after it;
-    `loss` and `target`: names of the output and the input.
+    `origins`: by the names before; `loss` and `target`: names of the output and the input.
     """
 
     proto: ModelProto
     parameters: Mapping[str, str]
+    origins: Mapping[str, ParameterOrigin]
     loss: str
     target: str
 
@@ -65,7 +74,19 @@ def training_step(graph: Graph, recipe: Recipe) -> TrainingStep:
     backward.gradients[end.tensor] = loss.gradient
     backward.run(operators)
     forward.nodes.outputs += [output.name, loss.value, *backward.next.values()]
-    return TrainingStep(forward.nodes.model(graph.name), backward.next, loss.value, loss.target)
+    proto, origins = forward.nodes.model(graph.name), _origins(graph, trained)
+    return TrainingStep(proto, backward.next, origins, loss.value, loss.target)
+
+
+def _origins(graph: Graph, trained: Trained) -> dict[str, ParameterOrigin]:
+    """The origin of each trained parameter, by its name before a step."""
+    operators = {"weights": trained.weights, "bias": trained.biases}
+    return {
+        parameter_name(operator, name): ParameterOrigin(operator.onnx_nodes, operator.constants[name].size)
+        for operator in convolutions(graph)
+        for name, names in operators.items()
+        if operator.name in names
+    }
 
 
 def trained_model(graph: Graph, parameters: Mapping[str, Array]) -> ModelProto:

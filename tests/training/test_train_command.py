@@ -76,6 +76,9 @@ def test_steps_reduce_the_loss_and_are_verified(folder: Path) -> None:
     count = 6 * 2 * 9 + 6 + 6 * 9 + 6 + CLASSES * 6 + CLASSES
     assert (training["parameters"], training["parameter_bytes"]) == (count, 4 * count)
     assert found["state_bytes"] == 4 * count
+    dense = next(it.name for it in onnx.load("net.onnx").graph.node if it.op_type == "Gemm")
+    assert training["onnx_nodes"]["conv_2_weights"] == training["onnx_nodes"]["conv_2_bias"] == [dense]
+    assert sorted(training["onnx_nodes"]) == sorted(training["trained"])
 
 
 def test_the_saved_model_is_that_of_the_next_step(folder: Path) -> None:

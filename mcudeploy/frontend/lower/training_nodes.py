@@ -104,7 +104,7 @@ def clip_gradient(builder: Builder, node: Node) -> None:
 
 
 def clip_mask(builder: Builder, node: Node) -> None:
-    """ClipMask of an image, as bits; no reference has this form."""
+    """ClipMask of an image, as bits, which no reference stores."""
     source = _image(builder, node.inputs[0])
     op = ClipMask(_bound(node, "low", -inf), _bound(node, "high", inf))
     shape = builder.shape_of(source)
