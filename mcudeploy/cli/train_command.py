@@ -115,21 +115,21 @@ def check(
 
 
 def _checked(console: Console, report: Values) -> None:
-    rows = table_of("update", "trained>", "board", "fits", "RAM>", "of>", "flash>", "step>")
+    rows = table_of("update", "trained>", "board", "fits", "RAM>", "of>", "flash>", "of>", "step>")
     for update in report["updates"]:
         for board in update["boards"]:
-            short = f"{board['excess_bytes']:,} B short"
             rows.add_row(
                 cell(update["update"]),
                 cell(f"{update['parameters']:,}"),
                 cell(board["board"]),
-                cell("yes", "green") if board["fits"] else cell(short, "red"),
+                cell("yes", "green") if board["fits"] else cell(_shortage(board), "red"),
                 *map(
                     cell,
                     (
                         f"{board['ram_bytes']:,}",
                         f"{board['board_ram_bytes']:,}",
                         f"{board['flash_bytes']:,}",
+                        f"{board['board_flash_bytes']:,}",
                         milliseconds_text(board["latency"]),
                     ),
                 ),
@@ -139,6 +139,13 @@ def _checked(console: Console, report: Values) -> None:
         cell("RAM: arena with the trained parameters, data and stack of the firmware. Flash: without code."),
         soft_wrap=True,
     )
+
+
+def _shortage(board: Values) -> str:
+    """The bytes that an update lacks on a board, by kind of memory."""
+    flash = max(0, -board["flash_free_bytes"])
+    short = {"RAM": board["excess_bytes"] - flash, "flash": flash}
+    return ", ".join(f"{kind} {size:,} B short" for kind, size in short.items() if size)
 
 
 @train.command("build")

@@ -18,7 +18,7 @@ from training_models import Array, Network, saved
 
 from mcudeploy.cli.main import cli
 from mcudeploy.commands import commands as api
-from mcudeploy.common.errors import DivergedError, OutputsDifferError
+from mcudeploy.common.errors import DivergedError, FitError, OutputsDifferError
 from mcudeploy.execution.results import VerifiedRun
 
 CLASSES = 4
@@ -220,6 +220,20 @@ def test_check_compares_updates(folder: Path) -> None:
     assert {it["board"] for it in found["updates"][0]["boards"]} == {"stm32f405", "microbit"}
     shown = invoked("train check net.onnx --boards stm32f405")
     assert "last:1" in shown.output and "stm32f405" in shown.output
+
+
+def test_check_states_the_shortage_of_each_memory(folder: Path) -> None:
+    made = Network(3, (16, 8, 8))
+    made.dense(256)
+    saved(made.model(), folder, "wide")
+    line = "train check wide.onnx --boards microbit"
+    result = invoked(f"{line} --json")
+    assert result.exit_code == FitError.exit_code
+    board = next(it for it in json.loads(result.stdout)["updates"] if it["update"] == "full")["boards"][0]
+    flash = board["flash_bytes"] - board["board_flash_bytes"]
+    assert flash > 0
+    text = " ".join(invoked(line).output.split())
+    assert f"RAM {board['excess_bytes'] - flash:,} B short, flash {flash:,} B short" in text, text
 
 
 def refused(line: str, *messages: str, code: int = 2) -> None:
