@@ -20,7 +20,7 @@ from mcudeploy.cli.parameter_types import Finite, InputData, InputFile, NewFile,
 from mcudeploy.cli.sample_options import reading_options
 from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.errors import FitError, OutputsDifferError, UsageError
-from mcudeploy.common.text import plain
+from mcudeploy.common.text import count_text, plain
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.training.recipe import LOSSES, Loss, Recipe, Update
 
@@ -270,7 +270,8 @@ def _training(console: Console, report: Values) -> None:
     sizes = f"{training['parameters']:,} parameters, {training['parameter_bytes']:,} B"
     rows = [("trained", f"{plain(training['update'])}: {sizes}")]
     if losses:
-        rows.append(("loss", f"{losses[0]:g} at first, {losses[-1]:g} at the last of {len(losses):,} steps"))
+        count = count_text(len(losses), "training step")
+        rows.append(("loss", f"{losses[0]:g} at first, {losses[-1]:g} at the last of {count}"))
     if training.get("saved_model"):
         rows.append(("saved", training["saved_model"]))
     if training.get("inference_steps"):

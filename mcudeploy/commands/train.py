@@ -194,9 +194,10 @@ def _require_finite(result: VerifiedRun, step: TrainingStep, recipe: Recipe) -> 
             values = stored[tensors[name]]
             finite = np.isfinite(values)
             if not finite.all():
+                value = f"{values[~finite][0]:g}"
                 raise DivergedError(
-                    f"step {number} of {len(runs)}: {text} has the value {values[~finite][0]:g}: the "
-                    f"training diverged. Lower --rate ({recipe.rate:g}), or scale the inputs and the targets"
+                    f"training step {number} of {len(runs)}: {text} has the value {value}: the training "
+                    f"diverged. Lower --rate ({recipe.rate:g}), or scale the inputs and the targets"
                 )
 
 

@@ -97,7 +97,7 @@ class Backward:
         self.gradients[tensor] = gradient
 
     @property
-    def steps(self) -> dict[str, float]:
+    def factors(self) -> dict[str, float]:
         """The factors of an update."""
         return {"decay": self.recipe.decay, "step": -self.recipe.rate}
 
@@ -133,14 +133,14 @@ def _conv(to: Backward, operator: Operator, gradient: str) -> None:
     if names["weights"] in forward.parameters:
         kind = functions.WEIGHT_UPDATE if op.groups == 1 else functions.DEPTHWISE_UPDATE
         held = forward.parameters[names["weights"]]
-        attributes = {**window(op), "kernel_shape": list(op.kernel_shape), **to.steps}
+        attributes = {**window(op), "kernel_shape": list(op.kernel_shape), **to.factors}
         shape, name = nodes.shapes[held], f"{names['weights']}_next"
         to.next[names["weights"]] = nodes.add(kind, [held, x, gradient], shape, name, **attributes)
     if names["bias"] in forward.parameters:
         held = forward.parameters[names["bias"]]
         shape, name = nodes.shapes[held], f"{names['bias']}_next"
         inputs = [held, gradient]
-        to.next[names["bias"]] = nodes.add(functions.BIAS_UPDATE, inputs, shape, name, **to.steps)
+        to.next[names["bias"]] = nodes.add(functions.BIAS_UPDATE, inputs, shape, name, **to.factors)
 
 
 def input_gradient(to: Backward, operator: Operator, gradient: str, weights: str) -> str:

@@ -102,7 +102,7 @@ def test_a_diverged_training_is_an_error(folder: Path) -> None:
         result = invoked(f"{line} --rate 1e6 --update full --steps 12 --save-model nan.onnx{options}")
         assert result.exit_code == DivergedError.exit_code == 14, result.output
         text = " ".join(result.output.split())
-        assert re.search(r"step [2-9] of 12: \w+( loss)? has the value (nan|inf|-inf)", text), text
+        assert re.search(r"training step [2-9] of 12: \w+( loss)? has the value (nan|inf|-inf)", text), text
         assert "Lower --rate (1e+06)" in text
         assert not Path("nan.onnx").exists()
 
