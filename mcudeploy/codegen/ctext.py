@@ -126,5 +126,8 @@ def _own_files() -> set[str]:
 
 
 def comment_text(text: str) -> str:
-    """Return text that is safe in a C comment: printable ASCII that neither ends it nor continues a line."""
-    return re.sub(r"[^A-Za-z0-9 ._+-]", "_", text)[:80]
+    """Return text that is safe in a C comment: printable ASCII that neither ends it nor continues a line.
+
+    A slash stays: without an asterisk, which never does, it ends nothing.
+    """
+    return re.sub(r"[^A-Za-z0-9 ._+/-]", "_", text)[:80]

@@ -44,6 +44,7 @@ from mcudeploy.codegen.texts import (
     TensorText,
     WaitsText,
 )
+from mcudeploy.codegen.training_text import TrainingText
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Hop
@@ -124,6 +125,14 @@ class Program:
     """The constants that the application may replace; None if no operator is replaceable."""
     head: HeadText | None = None
     """The classifier on the output that learns on the device, if there is one."""
+    training: TrainingText | None = None
+    """The target, loss and parameters of a training step; None for a model."""
+
+    @property
+    def initial_bytes(self) -> int:
+        """The bytes of the first values of states in flash."""
+        borders = (state.border for state in self.states if state.lines)
+        return sum(border.shape[0] * border.row_bytes for border in borders)
 
     @property
     def bases(self) -> dict[str, str]:

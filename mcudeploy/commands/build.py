@@ -16,6 +16,7 @@ from mcudeploy.codegen.library import with_sbom, write_library
 from mcudeploy.codegen.program import CallBounds, Program
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest
+from mcudeploy.codegen.training_text import StepBorders, StepNames, training_text
 from mcudeploy.codegen.wake_word import WakeWord
 from mcudeploy.commands.commands import plan_model, verdict_on_host
 from mcudeploy.commands.heads import HeadWanted, require_head, with_head
@@ -28,6 +29,7 @@ from mcudeploy.execution.bounds.bounding import bounds_of
 from mcudeploy.execution.bounds.twin import require_twin
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import Built, BuiltModel, Initialised
+from mcudeploy.ir.graph import Graph
 from mcudeploy.planner.parameter_layout import layout_text
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
@@ -67,6 +69,7 @@ def build_models(
     dossier: DossierWanted | None = None,
     bounds: bool = False,
     head: HeadWanted | None = None,
+    step_names: StepNames | None = None,
     progress: Progress = SILENT,
 ) -> Built:
     """Write one C library of all models into a folder, and firmware for each unless `library_only`.
@@ -74,7 +77,8 @@ def build_models(
     `kind` is the build system of the library, without firmware; ESPHome's needs the `wake_word`. `sbom` adds
     the bill of materials, `dossier` the papers of the library. `bounds` adds the most instructions and cycles
     of a call to each header, and a page of them. `arena` names the owner of the arenas. `head`: a
-    classifier on the output of the only model. With `verify`, every program passes `require_verified`, and
+    classifier on the output of the only model. `step_names`: the only model is a training step, and its
+    library says what these are. With `verify`, every program passes `require_verified`, and
     the head `require_head`, before anything is written. With `force`, files that mcudeploy did not write are
     overwritten.
     Raises FitError if the board has no room for all models together, and UsageError for files in the way.
@@ -109,6 +113,11 @@ def build_models(
             for each, it in zip(built, programs, strict=True):
                 require_head(each.made, it, options.seed, progress)
         built = [replace(each, program=it) for each, it in zip(built, programs, strict=True)]
+    if step_names is not None:
+        programs = [
+            _with_training(each.made.plan.graph, it, step_names)
+            for each, it in zip(built, programs, strict=True)
+        ]
     members = [_member(each, program, options) for program, each in zip(programs, built, strict=True)]
     elves = [each.firmware.elf for each in built if each.firmware is not None and not bare]
     pages = dict(_bounds_page(each) for each in built if each.bounds is not None)
@@ -236,6 +245,12 @@ def _built(path: Path, board: Board, options: Options, checks: Checks, progress:
     else:
         program = replace(made.program, stack_bytes=bound.library_bytes)
     return BuiltModel(made, program, verdict, firmware, _selftest(made, samples[0], verdict), unknown)
+
+
+def _with_training(graph: Graph, program: Program, names: StepNames) -> Program:
+    """Return the program of a training step, which says what its target, loss and parameters are."""
+    borders = StepBorders(program.inputs, program.outputs, program.states)
+    return replace(program, training=training_text(graph, borders, names))
 
 
 def _with_bounds(built: BuiltModel, seed: int, progress: Progress) -> BuiltModel:

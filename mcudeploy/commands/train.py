@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.header import entries_of
+from mcudeploy.codegen.training_text import StepNames
 from mcudeploy.commands import commands as api
 from mcudeploy.commands.build import build_models
 from mcudeploy.commands.checking import fit_model
@@ -34,7 +35,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.quantization.data import class_numbers
 from mcudeploy.report import as_json
 from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.training.forward import convolutions
+from mcudeploy.training.forward import convolutions, parameter_name
 from mcudeploy.training.recipe import Recipe, Update
 from mcudeploy.training.shared import require_separate_constants
 from mcudeploy.training.step import TrainingStep, trained_model, training_step
@@ -128,11 +129,28 @@ def build_training(
     with written_step(path, options, recipe) as written:
         options = written.options
         built = build_models(
-            [written.path], board, options, directory, force=force, library_only=True, progress=progress
+            [written.path],
+            board,
+            options,
+            directory,
+            force=force,
+            library_only=True,
+            step_names=_step_names(written, recipe),
+            progress=progress,
         )
         training = _training(written.step, recipe)
         training["inference_steps"] = inference_steps(built.models[0].made.plan)
         return {**as_json(built), "training": training}
+
+
+def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:
+    """The names that the library explains; a layer without a node in the file has the operator's name."""
+    nodes = {
+        parameter_name(operator, kind): operator.onnx_nodes or (operator.name,)
+        for operator in convolutions(written.graph)
+        for kind in ("weights", "bias")
+    }
+    return StepNames(written.step.target, written.step.loss, recipe.loss == "cross-entropy", nodes)
 
 
 def run_training(

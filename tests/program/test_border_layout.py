@@ -42,7 +42,7 @@ def test_layouts(shape: tuple[int, ...], dtype: str, order: np.ndarray, text: st
 
 
 def test_names_end_no_comment() -> None:
-    assert "ONNX a__b int8" in header(GraphIO("sum", "a*/b", (1, 256), "int8", SAME))
+    assert "ONNX a_/b_c/_d int8" in header(GraphIO("sum", "a*/b\nc/*d", (1, 256), "int8", SAME))
 
 
 def test_another_order_is_refused() -> None:

@@ -139,6 +139,72 @@ def test_weight_decay_shrinks_the_weights(folder: Path) -> None:
     assert norms[1] < 0.8 * norms[0]
 
 
+def printed_by(main: Path) -> str:
+    """The output of a program with the library lib, compiled under sanitizers, which must return 0."""
+    strict = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
+    sources = [str(it) for it in (main, *Path("lib/src").glob("*.c"))]
+    subprocess.run(["gcc", *strict, "-Ilib/include", "-Ilib/src", *sources, "-lm", "-o", "main"], check=True)
+    return subprocess.run(["./main"], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(("loss", "tail"), [("cross-entropy", "Softmax"), ("mse", "")])
+def test_the_example_of_the_library_trains(loss: str, tail: str, folder: Path) -> None:
+    """It prints the output for a sample of zeros, and the loss of its target: class 0, or zeros."""
+    saved(network(tail).model(), folder, "net")
+    report(f"train build net.onnx --loss {loss} --update full --rate 0.2 --board host --no-split -o lib")
+    *lines, last = printed_by(Path("lib/examples/main.c")).splitlines()
+    values = np.array([float(line.partition(" = ")[2]) for line in lines])
+    wanted = outputs_of(Path("net.onnx"), np.zeros((1, 2, 8, 8), np.float32)).reshape(-1)
+    np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=1e-6)
+    text, _, number = last.partition(": ")
+    squares = float((wanted**2).mean())
+    assert text == "loss before the update"
+    assert float(number) == pytest.approx(-np.log(wanted[0]) if tail else squares, rel=1e-4)
+    header = Path("lib/include/net.h").read_text()
+    target = "a probability for each class" if tail else "the value that each element of net_output_0()"
+    assert f"The target: {target}" in header
+
+
+def test_the_library_names_the_nodes_of_the_model(folder: Path) -> None:
+    model = network().model()
+    for number, node in enumerate(model.graph.node):
+        node.name = f"/layer{number}/{node.op_type}"
+    saved(model, folder, "net")
+    report("train build net.onnx --update last:1 --board host --no-split -o lib")
+    header = Path("lib/include/net.h").read_text()
+    (shown,) = (line for line in header.splitlines() if "net_state_0(): ONNX conv_2_weights" in line)
+    nodes = shown.partition("; of ")[2].split(", ")
+    (name,) = (node.name for node in model.graph.node if node.op_type == "Gemm")
+    assert name in nodes and set(nodes) < {node.name for node in model.graph.node}
+    count = 4 * (CLASSES * 6 + CLASSES)
+    assert f"states   {count} B of initial values in flash" in header
+    readme = Path("lib/README.md").read_text()
+    assert f"| `net_state_1()` | {', '.join(nodes)} | {CLASSES} |" in readme
+    assert f"{count} B of initial values of the states of `net`" in readme
+
+
+@pytest.mark.parametrize(("start", "stays"), [("net_reset();", 1), ("", 0)])
+def test_restored_parameters_need_a_reset_before_them(start: str, stays: int, folder: Path) -> None:
+    """The order that header and README state: reset, copy, run."""
+    report("train build net.onnx --update last:1 --board host --no-split -o lib")
+    header = Path("lib/include/net.h").read_text()
+    assert "call net_reset(), then copy them here, then run" in header
+    Path("main.c").write_text(
+        f"""#include <stdio.h>
+#include "net.h"
+int main(void)
+{{
+    {start}
+    net_state_0()[0] = 42.0f;
+    net_step(0);
+    printf("%d\\n", net_state_0()[0] == 42.0f);
+    return 0;
+}}
+"""
+    )
+    assert int(printed_by(Path("main.c"))) == stays
+
+
 @pytest.mark.parametrize("tail", ["Softmax", ""])
 def test_the_library_trains_as_the_run_does(tail: str, folder: Path) -> None:
     """The losses of the C library, compiled alone, are those of `train run`."""
@@ -177,13 +243,7 @@ int main(void)
 }}
 """
     )
-    strict = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
-    sources = [str(it) for it in Path("lib/src").glob("*.c")]
-    subprocess.run(
-        ["gcc", *strict, "-Ilib/include", "-Ilib/src", "main.c", *sources, "-lm", "-o", "main"], check=True
-    )
-    done = subprocess.run(["./main"], capture_output=True, text=True, check=True)
-    *losses, probability = map(float, done.stdout.split())
+    *losses, probability = map(float, printed_by(Path("main.c")).split())
     assert losses == [pytest.approx(it, rel=1e-6) for it in found["training"]["losses"]]
     again = report(f"{RUN} --data data.npz --update full --steps 6")
     last = next(it for it in again["outputs"] if it["sample"] == 5 and it["elements"] == CLASSES)

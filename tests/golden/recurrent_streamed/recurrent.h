@@ -4,6 +4,7 @@
  * arena    120 B in sram
  * peak     120 B alive at step 1: the sum of the column "at peak"
  * weights  128 B
+ * states   16 B of initial values in flash, beside the weights
  * steps    2
  *
  * tensor                   shape            type     blocks     bytes   at peak     offset  live

@@ -1,0 +1,61 @@
+"""Texts of the library of a training step: target, loss, and the layer of each parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mcudeploy.codegen.ctext import comment_text
+from mcudeploy.codegen.header import BorderText, StateText
+from mcudeploy.ir.graph import Graph, GraphIO
+
+
+@dataclass(frozen=True, slots=True)
+class StepNames:
+    """Names in a training step: its input `target`, its output `loss`, and the nodes of the user's model.
+
+    `nodes`: by parameter, the nodes of its layer. `has_classes`: the target has a probability for each class.
+    """
+
+    target: str
+    loss: str
+    has_classes: bool
+    nodes: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingText:
+    """Target, loss and prediction in the C interface; `layers`: by the C name of a state, its nodes."""
+
+    target: str
+    loss: str
+    prediction: str
+    has_classes: bool
+    layers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StepBorders:
+    """The inputs, outputs and states of a step in the C interface."""
+
+    inputs: Sequence[BorderText]
+    outputs: Sequence[BorderText]
+    states: Sequence[StateText]
+
+
+def training_text(graph: Graph, borders: StepBorders, names: StepNames) -> TrainingText:
+    """Return the texts of a step's graph. Raises KeyError if it lacks the target, the loss or a parameter."""
+    inputs = _c_names(graph.own_inputs(), borders.inputs)
+    outputs = _c_names(graph.own_outputs(), borders.outputs)
+    loss = outputs.pop(names.loss)
+    (prediction,) = outputs.values()
+    layers = {
+        text.border.name: ", ".join(map(comment_text, names.nodes[state.before.name]))
+        for state, text in zip(graph.states, borders.states, strict=True)
+    }
+    return TrainingText(inputs[names.target], loss, prediction, names.has_classes, layers)
+
+
+def _c_names(ends: Sequence[GraphIO], texts: Sequence[BorderText]) -> dict[str, str]:
+    """The C names of inputs or outputs, by their names in ONNX."""
+    return {end.name: text.name for end, text in zip(ends, texts, strict=True)}
