@@ -83,7 +83,9 @@ class Backward:
         copy of it.
         """
         return any(
-            operator.name in self.forward.trained.weights or _reads_inputs(operator)
+            operator.name in self.forward.trained.weights
+            or _reads_inputs(operator)
+            or (isinstance(operator.op, Reshape) and self._kept(operator.output))
             for operator in self.forward.graph.operators
             if tensor in operator.inputs
         )
@@ -103,13 +105,9 @@ class Backward:
 
 
 def _reads_inputs(operator: Operator) -> bool:
-    """Whether the gradient of an operator without weights may read its inputs, as they are or through a
-    view.
-    """
+    """Whether the gradient of an operator without weights reads its inputs."""
     op = operator.op
-    return isinstance(op, Reshape) or (
-        isinstance(op, Binary) and op.function == "mul" and op.constant_operand is None
-    )
+    return isinstance(op, Binary) and op.function == "mul" and op.constant_operand is None
 
 
 def depending(operators: tuple[Operator, ...], trained: frozenset[str]) -> frozenset[str]:

@@ -132,3 +132,20 @@ def test_a_sum_keeps_bits_and_a_product_keeps_values(tmp_path: Path) -> None:
 
     assert counts("Add")["ClipMask"] == counts("Mul")["ClipGradient"] == 1
     assert counts("Add")["ClipGradient"] == counts("Mul")["ClipMask"] == 0
+
+
+@pytest.mark.parametrize(("update", "kind"), [("bias", "ClipMask"), ("full", "ClipGradient")])
+def test_a_view_keeps_what_its_readers_keep(update: str, kind: str, tmp_path: Path) -> None:
+    """A convolution reads the clipped values again, through a view, only if its weights are trained."""
+    made = Network(4, (3, 6, 6))
+    made.conv(3, 3)
+    made.node("Relu", [made.value])
+    made.constants["sizes"] = np.array([1, 3, 4, 9])
+    made.node("Reshape", [made.value, "sizes"])
+    made.size = (3, 4, 9)
+    made.conv(3, 3)
+    made.dense(3)
+    step = step_of(saved(made.model(), tmp_path), "cross-entropy", update)
+    kinds = Counter(node.op_type for node in step.proto.graph.node)
+    assert kinds["ClipMask"] + kinds["ClipGradient"] == kinds[kind] == 1
+    assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
