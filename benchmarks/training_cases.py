@@ -20,6 +20,11 @@ from mcudeploy.ops.training import (
     mask_bytes,
 )
 
+VALUE_SHAPES = (
+    (1, 1, 10), (1, 1, 128), (6, 5, 16), (12, 12, 8), (25, 5, 64), (24, 24, 3), (7, 3, 6), (9, 2, 33),
+)  # fmt: skip
+"""The shapes of gradients for operators without windows."""
+
 
 def training_cases() -> Iterator[Graph]:
     """Yield graphs of one operator each."""
@@ -30,7 +35,7 @@ def training_cases() -> Iterator[Graph]:
         yield one_operator(TrainedConv2d(conv), (shape, weights, bias), DType.FLOAT32)
         yield one_operator(Conv2dInputGradient(conv, shape), (output, weights), DType.FLOAT32)
         yield one_operator(Conv2dWeightUpdate(conv, 1.0, -0.01), (weights, shape, output), DType.FLOAT32)
-    for shape in ((1, 1, 10), (1, 1, 128), (6, 5, 16), (12, 12, 8), (25, 5, 64), (24, 24, 3)):
+    for shape in VALUE_SHAPES:
         yield one_operator(BiasUpdate(1.0, -0.01), ((1, 1, shape[2]), shape), DType.FLOAT32)
         yield one_operator(ClipGradient(0.0, 0.5), (shape, shape), DType.FLOAT32)
         yield mixed_operator(ClipMask(0.0, 0.5), [(shape, DType.FLOAT32)], DType.INT8)

@@ -25,7 +25,12 @@ from mcudeploy.ops.common import (
     within,
 )
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.training_counts import forward_counts, input_gradient_counts, update_counts
+from mcudeploy.ops.training_counts import (
+    bias_update_counts,
+    forward_counts,
+    input_gradient_counts,
+    update_counts,
+)
 from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
@@ -217,7 +222,8 @@ class BiasUpdate(PlainOperator):
         _require_floats(*inputs, output)
         rows, cols, channels = inputs[1].shape
         sizes: dict[str, ParamValue] = {"rows": rows, "cols": cols, "channels": channels}
-        return KernelCall("bias_f32_update", sizes | {"decay": self.decay, "step": self.step})
+        fields = sizes | {"decay": self.decay, "step": self.step}
+        return KernelCall("bias_f32_update", fields, counts=bias_update_counts(fields))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return the bias."""

@@ -90,7 +90,14 @@ def update_counts(fields: Mapping[str, Any]) -> CountsOf:
         products = {"sums": taps * outputs, "sum_rows": rows * outputs, "products": pixels * outputs}
     else:
         blocks, single = divmod(inputs, _LINES)
+        one_pixel = fields["output_rows"] == fields["dims.output_cols"] == 1
+        alone = pixels * outputs if one_pixel else 0  # lines of taps with one product for each weight
+        if one_pixel:
+            taps, rows, pixels = taps - pixels, rows - pixels, 0
         products = {
+            "pixel_lines": alone,
+            "pixel_fours": alone * blocks,
+            "pixel_single": alone * single,
             "lines": taps * outputs,
             "blocks": taps * outputs * blocks,
             "block_rows": rows * outputs * blocks,
@@ -101,6 +108,22 @@ def update_counts(fields: Mapping[str, Any]) -> CountsOf:
             "single_products": pixels * outputs * single,
         }
     return lambda _: sizes | products
+
+
+def bias_update_counts(fields: Mapping[str, Any]) -> CountsOf:
+    """Counts of bias_f32_update."""
+    rows, pixels = fields["rows"], fields["rows"] * fields["cols"]
+    blocks, single = divmod(fields["channels"], _LINES)
+    sizes: Counts = {
+        "calls": 1,
+        "blocks": blocks,
+        "block_rows": rows * blocks,
+        "fours": pixels * blocks,
+        "single": single,
+        "single_rows": rows * single,
+        "single_pixels": pixels * single,
+    }
+    return lambda _: sizes
 
 
 @dataclass(frozen=True, slots=True)

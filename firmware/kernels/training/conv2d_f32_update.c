@@ -40,13 +40,46 @@ static void update_line(const tap_pixels *from, int32_t k, const float *weights,
     }
 }
 
+/* The same for a gradient of one pixel: the gradient of a weight is one product, x times g. */
+static void update_line_by_pixel(const mcud_conv2d_f32_update_params *params, const float *x, float g,
+                                 const float *weights, float *out)
+{
+    const int32_t inputs = params->dims.input_channels;
+    const float decay = params->decay;
+    const float factor = params->step * g;
+    int32_t c = 0;
+    for (; c + 4 <= inputs; c += 4) { /* reads four weights before it writes, as out may be their memory */
+        const float w0 = mcud_fused_f32(factor, x[c], decay * weights[c]);
+        const float w1 = mcud_fused_f32(factor, x[c + 1], decay * weights[c + 1]);
+        const float w2 = mcud_fused_f32(factor, x[c + 2], decay * weights[c + 2]);
+        const float w3 = mcud_fused_f32(factor, x[c + 3], decay * weights[c + 3]);
+        out[c] = w0;
+        out[c + 1] = w1;
+        out[c + 2] = w2;
+        out[c + 3] = w3;
+    }
+    for (; c < inputs; c++) {
+        out[c] = mcud_fused_f32(factor, x[c], decay * weights[c]);
+    }
+}
+
 /* The weights of all output channels at the tap (r, s). */
 static void update_tap(const tap_pixels *from, int32_t tap, const float *weights, float *out)
 {
     const mcud_conv2d_f32_update_params *params = from->params;
-    const int32_t taps = params->window.kernel_rows * params->window.kernel_cols;
-    for (int32_t k = 0; k < params->dims.output_channels; k++) {
-        const int32_t line = (k * taps + tap) * params->dims.input_channels;
+    const int32_t pitch = params->window.kernel_rows * params->window.kernel_cols * params->dims.input_channels;
+    int32_t line = tap * params->dims.input_channels;
+    const int32_t inside = from->rows.first < from->rows.end && from->cols.count > 0;
+    if (inside && params->output_rows == 1 && params->dims.output_cols == 1) {
+        const void *x = from->inputs + from->input_rows[0];
+        const void *gradient = from->gradients + from->gradient_rows[0];
+        const float *g = gradient;
+        for (int32_t k = 0; k < params->dims.output_channels; k++, line += pitch) {
+            update_line_by_pixel(params, x, g[k], weights + line, out + line);
+        }
+        return;
+    }
+    for (int32_t k = 0; k < params->dims.output_channels; k++, line += pitch) {
         update_line(from, k, weights + line, out + line);
     }
 }
