@@ -85,7 +85,7 @@ class Backward:
         return any(
             operator.name in self.forward.trained.weights
             or _reads_inputs(operator)
-            or (isinstance(operator.op, Reshape) and self._kept(operator.output))
+            or (isinstance(operator.op, Reshape) and self._is_read(operator.output))
             for operator in self.forward.graph.operators
             if tensor in operator.inputs
         )
