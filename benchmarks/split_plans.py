@@ -1,6 +1,6 @@
 """Arena and modelled cycles of the int8 models of MLPerf Tiny, cut in several ways; prints a Markdown table.
 
-    python benchmarks/split_plans.py MODELS/mlperf_tiny [--summary]
+    python benchmarks/split_plans.py MODELS/mlperf_tiny [--summary] [--only vww01] [--time-limit 10]
 
 All plans run on mps2-an386 in its emulator and are verified; exit 1 if one is not. --summary: the table of
 the README, a line for each model.
@@ -21,7 +21,6 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 
 BOARD = "mps2-an386"
-SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +39,13 @@ class Way:
         parts += [] if self.ram_limit is None else [f"--ram-limit {self.ram_limit}"]
         return f"`{' '.join(parts)}`" if parts else ""
 
-    @property
-    def options(self) -> Options:
-        """The options of a search."""
+    def options(self, time_limit: float) -> Options:
+        """The options of a search that takes `time_limit` seconds."""
         return Options(
             stream_input=self.streamed,
             max_overhead=self.overhead,
             ram_limit=self.ram_limit,
-            time_limit=SECONDS,
+            time_limit=time_limit,
         )
 
 
@@ -86,19 +84,21 @@ def main() -> int:
     )
     parser.add_argument("models", type=Path)
     parser.add_argument("--summary", action="store_true")
+    parser.add_argument("--only", default="", help="part of the model's name")
+    parser.add_argument("--time-limit", type=float, default=10.0, help="of a search, in seconds")
     arguments = parser.parse_args()
     if arguments.summary:
         print("| model | arena, uncut | cut, at most 5 % slower | cut, smallest here |\n|---|---|---|---|")
-        for title, name, ways in SUMMARY:
+        for title, name, ways in [it for it in SUMMARY if arguments.only in it[1]]:
             model = arguments.models / name / "model.onnx"
             uncut = "" if ways[0].streamed else cells(ran(model, Options(split=False)), unit=" cycles")
-            cut = (cells(ran(model, way.options)) for way in ways)
+            cut = (cells(ran(model, way.options(arguments.time_limit))) for way in ways)
             print(f"| {title} | {' | '.join((uncut, *cut))} |", flush=True)
         return 0
     print("| model | options | arena | cycles | overhead % |\n| --- | --- | --- | --- | --- |")
-    for name, ways in WAYS.items():
-        for way in ways:
-            report = ran(arguments.models / name / "model.onnx", way.options)
+    for name in [it for it in WAYS if arguments.only in it]:
+        for way in WAYS[name]:
+            report = ran(arguments.models / name / "model.onnx", way.options(arguments.time_limit))
             figures = f"{report['arena_bytes']:,} | {report['latency']['value']:,}"
             print(f"| {name} | {way.text} | {figures} | {report['overhead_percent']:+.2f} |", flush=True)
     return 0
