@@ -80,7 +80,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "shapes": [["--only", "dense"]],
     "size": [["--model", "model.onnx", *ON_M4]],
     "slow_memory": [["mps2-an505", "model.onnx:sram=64k", *SHORT]],
-    "split_plans": [["models/mlperf_tiny", "--only", "vww01", "--time-limit", "0.5"]],
+    "split_plans": [["models/mlperf_tiny", "--summary", "--only", "ic01", "--time-limit", "0.5"]],
     "stack_bounds": [["models", *ON_M4, "--no-split"]],
     "tflite_rounding": [["model.tflite", "--samples", "1"]],
     "tradeoff": [["model.onnx", *SHORT, "--limit", "5"]],

@@ -14,7 +14,7 @@ from mcudeploy.boards import platformio
 from mcudeploy.boards.board import catalogue, every_board, list_boards, load_board
 from mcudeploy.boards.pioshipped import nearest, pio_boards
 from mcudeploy.boards.trust import own_programs
-from mcudeploy.cli.fit_command import _named
+from mcudeploy.cli.fit_command import named_boards
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import BoardNotFoundError, BuildError, UsageError
 from mcudeploy.cost.estimate import load_costs
@@ -62,8 +62,8 @@ def test_the_lists_have_boards_to_buy_and_with_all_the_others() -> None:
     assert not {"host", "mps2-an386", "riscv32-virt"}.intersection(bought)
     assert listed("boards --all --json") == [board.name for board in every_board()]
     with pytest.raises(UsageError, match="exclude each other"):
-        _named("all", True)
-    assert _named("all", False) == _named(None, False) == catalogue()
+        named_boards("all", True)
+    assert named_boards("all", False) == named_boards(None, False) == catalogue()
     assert set(NAMES) < {board.name for board in every_board()}
 
 
