@@ -62,8 +62,8 @@ def test_the_lists_have_boards_to_buy_and_with_all_the_others() -> None:
     assert not {"host", "mps2-an386", "riscv32-virt"}.intersection(bought)
     assert listed("boards --all --json") == [board.name for board in every_board()]
     with pytest.raises(UsageError, match="exclude each other"):
-        named_boards("all", True)
-    assert named_boards("all", False) == named_boards(None, False) == catalogue()
+        named_boards("all", emulated=True)
+    assert named_boards("all", emulated=False) == named_boards(None, emulated=False) == catalogue()
     assert set(NAMES) < {board.name for board in every_board()}
 
 
