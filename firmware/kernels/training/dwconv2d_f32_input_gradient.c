@@ -1,12 +1,11 @@
 #include "dwconv2d_f32_input_gradient.h"
 
+#include "mcud_input_gradient_f32.h"
 #include "mcud_simd_f32.h"
-#include "mcud_window.h"
 
-/* Adds the products of a pixel of the output's gradient and a tap to a pixel of the result. */
-static void add_pixel(const mcud_dwconv2d_f32_input_gradient_params *params, const float *gradient, const float *tap,
-                      float *out)
+static void add_pixel(const void *of, const float *gradient, const float *tap, float *out)
 {
+    const mcud_dwconv2d_f32_input_gradient_params *params = of;
     int32_t k = 0;
     for (int32_t c = 0; c < params->dims.input_channels; c++) {
         for (int32_t m = 0; m < params->multiplier; m++, k++) {
@@ -15,38 +14,17 @@ static void add_pixel(const mcud_dwconv2d_f32_input_gradient_params *params, con
     }
 }
 
-/* Adds what the windows of one row of the output have at the taps `weights` of one row. */
-static void add_row(const mcud_dwconv2d_f32_input_gradient_params *params, const float *gradient,
-                    const float *weights, float *out)
-{
-    const int32_t stride = params->window.stride_cols;
-    for (int32_t s = 0; s < params->window.kernel_cols; s++) {
-        const int32_t start = s * params->window.dilation_cols - params->window.pad_left;
-        const mcud_taps cols =
-            mcud_taps_inside(start, stride, params->dims.output_cols, 0, params->dims.input_cols);
-        for (int32_t col = cols.first; col < cols.end; col++) {
-            add_pixel(params, gradient + col * params->dims.output_channels,
-                      weights + s * params->dims.output_channels,
-                      out + (start + col * stride) * params->dims.input_channels);
-        }
-    }
-}
-
 void mcud_dwconv2d_f32_input_gradient(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_dwconv2d_f32_input_gradient_params *params = op->params;
-    const float *weights = params->weights != NULL ? params->weights : mcud_row(op->in[1], 0);
-    const int32_t tap_row = params->window.kernel_cols * params->dims.output_channels;
-    const int32_t row_values = params->dims.input_cols * params->dims.input_channels;
-    for (int32_t row = first_row; row < end_row; row++) {
-        float *out = mcud_row(op->out, row);
-        memset(out, 0, (size_t)row_values * sizeof *out);
-        for (int32_t r = 0; r < params->window.kernel_rows; r++) {
-            const int32_t top = row + params->window.pad_top - r * params->window.dilation_rows;
-            const int32_t from = top / params->window.stride_rows;
-            if (top >= 0 && top == from * params->window.stride_rows && from < params->output_rows) {
-                add_row(params, mcud_row(op->in[0], from), weights + r * tap_row, out);
-            }
-        }
-    }
+    const mcud_input_gradient_f32 of = {
+        .params = params,
+        .add_pixel = add_pixel,
+        .weights = params->weights != NULL ? params->weights : mcud_row(op->in[1], 0),
+        .dims = &params->dims,
+        .window = &params->window,
+        .output_rows = params->output_rows,
+        .tap_values = params->dims.output_channels,
+    };
+    mcud_input_gradient_rows_f32(op, &of, first_row, end_row);
 }

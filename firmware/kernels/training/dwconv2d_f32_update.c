@@ -1,31 +1,18 @@
 #include "dwconv2d_f32_update.h"
 
-#include "mcud_lines_f32.h"
-#include "mcud_window.h"
-
-/* The pixels of the gradient that have one tap inside the input. */
-typedef struct {
-    const mcud_dwconv2d_f32_update_params *params;
-    const uint8_t *inputs;         /* memory of the input, plus the offset of the tap in a row */
-    const uint8_t *gradients;      /* memory of the gradient, plus the offset of its first column */
-    const uint32_t *input_rows;    /* offsets, by row of the gradient */
-    const uint32_t *gradient_rows; /* offsets */
-    mcud_taps rows;                /* of the gradient */
-    mcud_terms_f32 cols;
-} tap_pixels;
+#include "mcud_tap_pixels_f32.h"
 
 /* The weights of all channels at a tap. */
-static void update_tap(const tap_pixels *from, const float *weights, float *out)
+static void update_tap(const mcud_tap_pixels_f32 *from, const float *weights, float *out)
 {
-    const mcud_dwconv2d_f32_update_params *params = from->params;
+    const mcud_dwconv2d_f32_update_params *params = from->op->params;
     int32_t k = 0;
     for (int32_t c = 0; c < params->dims.input_channels; c++) {
         for (int32_t m = 0; m < params->multiplier; m++, k++) {
             float sum = 0.0f;
             for (int32_t row = from->rows.first; row < from->rows.end; row++) {
-                const void *input = from->inputs + from->input_rows[row];
-                const void *gradient = from->gradients + from->gradient_rows[row];
-                sum = mcud_add_terms_f32((const float *)gradient + k, (const float *)input + c, &from->cols, sum);
+                const float *gradient = mcud_tap_gradient_f32(from, row) + k;
+                sum = mcud_add_terms_f32(gradient, mcud_tap_input_f32(from, row) + c, &from->cols, sum);
             }
             out[k] = mcud_fused_f32(params->step, sum, params->decay * weights[k]);
         }
@@ -36,29 +23,16 @@ void mcud_dwconv2d_f32_update(const mcud_op *op, int32_t first_row, int32_t end_
 {
     (void)end_row; /* there is one row */
     const mcud_dwconv2d_f32_update_params *params = op->params;
-    const mcud_window *const window = &params->window;
-    const int32_t inputs = params->dims.input_channels;
     const int32_t outputs = params->dims.output_channels;
     const float *weights = mcud_row(op->in[0], first_row);
     float *out = mcud_row(op->out, first_row);
-    uint32_t *gradient_rows = mcud_row(op->scratch, first_row);
-    uint32_t *input_rows = gradient_rows + params->output_rows;
-    const mcud_taps every = {0, params->output_rows};
-    mcud_window_rows(op->in[2], 0, 1, every, gradient_rows);
-    tap_pixels from = {.params = params, .input_rows = input_rows, .gradient_rows = gradient_rows};
-    for (int32_t r = 0; r < window->kernel_rows; r++) {
-        const int32_t top = r * window->dilation_rows - window->pad_top;
-        from.rows =
-            mcud_taps_inside(top, window->stride_rows, params->output_rows, 0, params->dims.input_rows);
-        mcud_window_rows(op->in[1], top, window->stride_rows, from.rows, input_rows);
-        for (int32_t s = 0; s < window->kernel_cols; s++, weights += outputs, out += outputs) {
-            const int32_t left = s * window->dilation_cols - window->pad_left;
-            const mcud_taps cols =
-                mcud_taps_inside(left, window->stride_cols, params->dims.output_cols, 0, params->dims.input_cols);
-            const int32_t first = cols.first < cols.end ? left + cols.first * window->stride_cols : 0;
-            from.inputs = op->in[1]->memory + first * inputs * (int32_t)sizeof(float);
-            from.gradients = op->in[2]->memory + cols.first * outputs * (int32_t)sizeof(float);
-            from.cols = (mcud_terms_f32){cols.end - cols.first, outputs, window->stride_cols * inputs};
+    mcud_tap_pixels_f32 from = {
+        .op = op, .dims = &params->dims, .window = &params->window, .output_rows = params->output_rows};
+    mcud_start_taps_f32(&from, mcud_row(op->scratch, first_row));
+    for (int32_t r = 0; r < params->window.kernel_rows; r++) {
+        mcud_tap_row_f32(&from, r);
+        for (int32_t s = 0; s < params->window.kernel_cols; s++, weights += outputs, out += outputs) {
+            mcud_tap_column_f32(&from, s);
             update_tap(&from, weights, out);
         }
     }

@@ -1,0 +1,60 @@
+/* Gradients of the inputs of convolutions, float32: the walk over rows, taps and columns that their kernels share. */
+#ifndef MCUD_INPUT_GRADIENT_F32_H
+#define MCUD_INPUT_GRADIENT_F32_H
+
+#include <string.h>
+
+#include "mcud.h"
+#include "mcud_params.h"
+#include "mcud_window.h"
+
+/* Adds the products of a pixel of the output's gradient and a tap to a pixel of the result. */
+typedef void mcud_add_pixel_f32(const void *params, const float *gradient, const float *tap, float *out);
+
+/* A convolution whose weights lie [kernel_rows][kernel_cols][tap_values], or by output channel. */
+typedef struct {
+    const void *params; /* of the kernel, for `add_pixel` */
+    mcud_add_pixel_f32 *add_pixel;
+    const float *weights;
+    const mcud_conv_dims *dims;
+    const mcud_window *window;
+    int32_t output_rows;
+    int32_t tap_values; /* from a tap to the next one */
+} mcud_input_gradient_f32;
+
+/* Adds what the windows of one row of the output have at the taps `weights` of one row. */
+static inline void mcud_add_gradient_row_f32(const mcud_input_gradient_f32 *of, const float *gradient,
+                                             const float *weights, float *out)
+{
+    const int32_t stride = of->window->stride_cols;
+    for (int32_t s = 0; s < of->window->kernel_cols; s++) {
+        const int32_t start = s * of->window->dilation_cols - of->window->pad_left;
+        const mcud_taps cols = mcud_taps_inside(start, stride, of->dims->output_cols, 0, of->dims->input_cols);
+        for (int32_t col = cols.first; col < cols.end; col++) {
+            of->add_pixel(of->params, gradient + col * of->dims->output_channels, weights + s * of->tap_values,
+                          out + (start + col * stride) * of->dims->input_channels);
+        }
+    }
+}
+
+/* Computes rows of the input's gradient: each sums over the taps that lie on it. */
+static inline void mcud_input_gradient_rows_f32(const mcud_op *op, const mcud_input_gradient_f32 *of, int32_t first_row,
+                                                int32_t end_row)
+{
+    const mcud_window *const window = of->window;
+    const int32_t row_values = of->dims->input_cols * of->dims->input_channels;
+    for (int32_t row = first_row; row < end_row; row++) {
+        float *out = mcud_row(op->out, row);
+        memset(out, 0, (size_t)row_values * sizeof *out);
+        for (int32_t r = 0; r < window->kernel_rows; r++) {
+            const int32_t top = row + window->pad_top - r * window->dilation_rows;
+            const int32_t from = top / window->stride_rows;
+            if (top >= 0 && top == from * window->stride_rows && from < of->output_rows) {
+                mcud_add_gradient_row_f32(of, mcud_row(op->in[0], from),
+                                          of->weights + r * window->kernel_cols * of->tap_values, out);
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* The pixels that the gradient of a weight sums over, float32: those of the output whose tap lies inside the input. */
+#ifndef MCUD_TAP_PIXELS_F32_H
+#define MCUD_TAP_PIXELS_F32_H
+
+#include "mcud_lines_f32.h"
+#include "mcud_window.h"
+
+typedef struct {
+    const mcud_op *op; /* in[1] is the input, in[2] the gradient of the output */
+    const mcud_conv_dims *dims;
+    const mcud_window *window;
+    int32_t output_rows;
+    const uint8_t *inputs;    /* memory of the input, plus the offset of the tap in a row */
+    const uint8_t *gradients; /* memory of the gradient, plus the offset of its first column */
+    uint32_t *input_rows;     /* offsets, by row of the gradient */
+    uint32_t *gradient_rows;  /* offsets */
+    mcud_taps rows;           /* of the gradient */
+    mcud_terms_f32 cols;
+} mcud_tap_pixels_f32;
+
+/* Looks up all rows of the gradient; `rows` has room for the offsets of both tensors. */
+static inline void mcud_start_taps_f32(mcud_tap_pixels_f32 *of, uint32_t *rows)
+{
+    const mcud_taps every = {0, of->output_rows};
+    of->gradient_rows = rows;
+    of->input_rows = rows + of->output_rows;
+    mcud_window_rows(of->op->in[2], 0, 1, every, of->gradient_rows);
+}
+
+/* Goes to the taps of row r. */
+static inline void mcud_tap_row_f32(mcud_tap_pixels_f32 *of, int32_t r)
+{
+    const mcud_window *const window = of->window;
+    const int32_t top = r * window->dilation_rows - window->pad_top;
+    of->rows = mcud_taps_inside(top, window->stride_rows, of->output_rows, 0, of->dims->input_rows);
+    mcud_window_rows(of->op->in[1], top, window->stride_rows, of->rows, of->input_rows);
+}
+
+/* Goes to the tap of column s in that row. */
+static inline void mcud_tap_column_f32(mcud_tap_pixels_f32 *of, int32_t s)
+{
+    const mcud_window *const window = of->window;
+    const int32_t inputs = of->dims->input_channels;
+    const int32_t outputs = of->dims->output_channels;
+    const int32_t left = s * window->dilation_cols - window->pad_left;
+    const mcud_taps cols =
+        mcud_taps_inside(left, window->stride_cols, of->dims->output_cols, 0, of->dims->input_cols);
+    const int32_t first = cols.first < cols.end ? left + cols.first * window->stride_cols : 0;
+    of->inputs = of->op->in[1]->memory + first * inputs * (int32_t)sizeof(float);
+    of->gradients = of->op->in[2]->memory + cols.first * outputs * (int32_t)sizeof(float);
+    of->cols = (mcud_terms_f32){cols.end - cols.first, outputs, window->stride_cols * inputs};
+}
+
+static inline const float *mcud_tap_input_f32(const mcud_tap_pixels_f32 *of, int32_t row)
+{
+    const void *const input = of->inputs + of->input_rows[row];
+    return input;
+}
+
+static inline const float *mcud_tap_gradient_f32(const mcud_tap_pixels_f32 *of, int32_t row)
+{
+    const void *const gradient = of->gradients + of->gradient_rows[row];
+    return gradient;
+}
+
+#endif
