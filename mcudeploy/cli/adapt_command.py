@@ -11,9 +11,8 @@ from rich.console import Console
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option
-from mcudeploy.cli.options import model_argument, output_options, planning_options
+from mcudeploy.cli.options import library_options, model_argument, output_options, planning_options
 from mcudeploy.cli.output import Output, Values
-from mcudeploy.cli.parameter_types import NewFolder
 from mcudeploy.cli.table_grids import facts
 
 if TYPE_CHECKING:
@@ -57,19 +56,7 @@ def adapt() -> None:
     type=click.IntRange(min=2),
     help="Number of examples that --head ridge stores, of all classes together. Default: 5 per class.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "directory",
-    metavar="DIR",
-    required=True,
-    type=NewFolder(),
-    help="Folder for the C library; an earlier build there is replaced.",
-)
-@click.option("--name", help="Prefix of the model's functions and files in C; the file's name by default.")
-@click.option(
-    "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
-)
+@library_options
 @planning_options()
 @output_options
 def build_head(

@@ -12,7 +12,7 @@ from click import get_current_context
 
 from mcudeploy.cli.config import FILE_NAME
 from mcudeploy.cli.output import Output, tell_commands
-from mcudeploy.cli.parameter_types import Finite, InputFile, InputModel, NewFile, ParsedText
+from mcudeploy.cli.parameter_types import Finite, InputFile, InputModel, NewFile, NewFolder, ParsedText
 from mcudeploy.common.errors import UsageError
 from mcudeploy.planner.plan_options import OPTIONS, Options, OptionSpec
 
@@ -142,6 +142,31 @@ def _paths(context: click.Context, kind: type[click.ParamType[Any]]) -> list[tup
         if isinstance(parameter.type, kind) and value is not None
         for path in (value if isinstance(value, tuple) else (value,))
     ]
+
+
+def library_options(command: Command) -> Command:
+    """Add --output, --name and --force of commands that write a C library alone."""
+    for option in (
+        click.option(
+            "--force",
+            is_flag=True,
+            help="Overwrite files in the folder that mcudeploy did not write, or you edited.",
+        ),
+        click.option(
+            "--name", help="Prefix of the model's functions and files in C; the file's name by default."
+        ),
+        click.option(
+            "-o",
+            "--output",
+            "directory",
+            metavar="DIR",
+            required=True,
+            type=NewFolder(),
+            help="Folder for the C library; an earlier build there is replaced.",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 def timing_option(command: Command) -> Command:

@@ -14,9 +14,16 @@ from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, device_options
 from mcudeploy.cli.fit_command import named_boards
 from mcudeploy.cli.latencies import milliseconds_text
-from mcudeploy.cli.options import Command, files_option, model_argument, output_options, planning_options
+from mcudeploy.cli.options import (
+    Command,
+    files_option,
+    library_options,
+    model_argument,
+    output_options,
+    planning_options,
+)
 from mcudeploy.cli.output import Output, Values, cell
-from mcudeploy.cli.parameter_types import Finite, InputData, InputFile, NewFile, NewFolder, ParsedText
+from mcudeploy.cli.parameter_types import Finite, InputData, InputFile, NewFile, ParsedText
 from mcudeploy.cli.sample_options import reading_options
 from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.errors import FitError, OutputsDifferError, UsageError
@@ -152,19 +159,7 @@ def _shortage(board: Values) -> str:
 @model_argument
 @board_option(required=True)
 @recipe_options
-@click.option(
-    "-o",
-    "--output",
-    "directory",
-    metavar="DIR",
-    required=True,
-    type=NewFolder(),
-    help="Folder for the C library; an earlier build there is replaced.",
-)
-@click.option("--name", help="Prefix of the model's functions and files in C; the file's name by default.")
-@click.option(
-    "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
-)
+@library_options
 @planning_options()
 @output_options
 def build(

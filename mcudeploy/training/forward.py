@@ -182,32 +182,19 @@ def _conv(to: Forward, operator: Operator) -> str:
     return to.clipped(to.nodes.add("Add", [products, column], shape), op.low, op.high)
 
 
-def _average_pool(to: Forward, operator: Operator) -> str:
+def _pool(to: Forward, operator: Operator) -> str:
     op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
-    assert isinstance(op, AveragePool)
+    assert isinstance(op, AveragePool | MaxPool)
+    counted = {"count_include_pad": int(op.count_include_pad)} if isinstance(op, AveragePool) else {}
     return to.nodes.add(
-        "AveragePool",
+        type(op).__name__,
         [to.images[operator.inputs[0]]],
         shape,
         operator.name,
         kernel_shape=list(op.kernel_shape),
         strides=list(op.stride),
         pads=_pads(to, operator, op),
-        count_include_pad=int(op.count_include_pad),
-    )
-
-
-def _max_pool(to: Forward, operator: Operator) -> str:
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
-    assert isinstance(op, MaxPool)
-    return to.nodes.add(
-        "MaxPool",
-        [to.images[operator.inputs[0]]],
-        shape,
-        operator.name,
-        kernel_shape=list(op.kernel_shape),
-        strides=list(op.stride),
-        pads=_pads(to, operator, op),
+        **counted,
     )
 
 
@@ -259,10 +246,10 @@ def _softmax(to: Forward, operator: Operator) -> str:
 
 
 _RULES: dict[str, Callable[[Forward, Operator], str]] = {
-    AveragePool.kind: _average_pool,
+    AveragePool.kind: _pool,
     Binary.kind: _binary,
     Conv2d.kind: _conv,
-    MaxPool.kind: _max_pool,
+    MaxPool.kind: _pool,
     Reshape.kind: _view,
     Softmax.kind: _softmax,
     Unary.kind: _unary,
