@@ -193,14 +193,16 @@ def cost(path: Path, features: str, classes: int, board_name: str) -> None:
     print("|---|---|---|---|---|")
     with TemporaryDirectory() as folder:
         part = features_model(path, board, options, features, Path(folder))
-        made = plan_model(part, board, options)
-        (border,) = made.plan.graph.own_inputs()
-        inputs = [it.stored[border.tensor].tobytes() for it in drawn_samples(made.plan.graph, 0, 5 * classes)]
+        deployment = plan_model(part, board, options)
+        (border,) = deployment.plan.graph.own_inputs()
+        inputs = [
+            it.stored[border.tensor].tobytes() for it in drawn_samples(deployment.plan.graph, 0, 5 * classes)
+        ]
         for kind in HEADS:
-            program = with_head(made, made.program, HeadWanted(kind, classes))
+            program = with_head(deployment, deployment.program, HeadWanted(kind, classes))
             head = program.head
             assert head is not None
-            files = render_head_check(program, made.plan, made.source)
+            files = render_head_check(program, deployment.plan, deployment.source)
             firmware = build_firmware(board, files, program.sources, emulate=True, measurer=False)
             with Emulator(board, firmware.elf) as emulator, closing(open_transport(emulator.url)) as line:
 
@@ -223,11 +225,11 @@ def main() -> None:
     of_cost.add_argument("--features", required=True)
     of_cost.add_argument("--classes", type=int, required=True)
     of_cost.add_argument("--board", default="mps2-an386", help="one with an emulator")
-    asked = parser.parse_args()
-    if asked.command == "accuracy":
-        accuracy(asked.trials)
+    arguments = parser.parse_args()
+    if arguments.command == "accuracy":
+        accuracy(arguments.trials)
     else:
-        cost(asked.model, asked.features, asked.classes, asked.board)
+        cost(arguments.model, arguments.features, arguments.classes, arguments.board)
 
 
 if __name__ == "__main__":

@@ -130,11 +130,11 @@ def test_weights_in_flash_have_the_bits_of_a_tensor() -> None:
     shapes: tuple[Shape, ...] = (gradient.shape, weights.shape)  # type: ignore[assignment]
     with_tensor = one_operator(op, shapes, DType.FLOAT32)
     in_flash = one_operator(op, shapes[:1], DType.FLOAT32, {"weights": weights.reshape(-1)})
-    found = [
+    outputs = [
         check_graph(with_tensor, {"x0": gradient, "x1": weights})["y"],
         check_graph(in_flash, {"x0": gradient})["y"],
     ]
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(*outputs)
 
 
 @pytest.mark.parametrize("size", [(1, 1, 44), (1, 2, 45)])

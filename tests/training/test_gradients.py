@@ -120,13 +120,13 @@ def test_an_input_called_as_a_parameter_is_refused(tmp_path: Path) -> None:
 
 def test_a_sum_keeps_bits_and_a_product_keeps_values(tmp_path: Path) -> None:
     def counts(function: str) -> Counter[str]:
-        made = Network(4, (3, 6, 6))
-        made.conv(3, 3)
-        before = made.node("Relu", [made.value])
-        made.conv(3, 3)
-        made.node(function, [made.value, before])
-        made.dense(3)
-        step = step_of(saved(made.model(), tmp_path), "cross-entropy", "bias")
+        net = Network(4, (3, 6, 6))
+        net.conv(3, 3)
+        before = net.node("Relu", [net.value])
+        net.conv(3, 3)
+        net.node(function, [net.value, before])
+        net.dense(3)
+        step = step_of(saved(net.model(), tmp_path), "cross-entropy", "bias")
         assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
         return Counter(node.op_type for node in step.proto.graph.node)
 
@@ -137,15 +137,15 @@ def test_a_sum_keeps_bits_and_a_product_keeps_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("update", "kind"), [("bias", "ClipMask"), ("full", "ClipGradient")])
 def test_a_view_keeps_what_its_readers_keep(update: str, kind: str, tmp_path: Path) -> None:
     """A convolution reads the clipped values again, through a view, only if its weights are trained."""
-    made = Network(4, (3, 6, 6))
-    made.conv(3, 3)
-    made.node("Relu", [made.value])
-    made.constants["sizes"] = np.array([1, 3, 4, 9])
-    made.node("Reshape", [made.value, "sizes"])
-    made.size = (3, 4, 9)
-    made.conv(3, 3)
-    made.dense(3)
-    step = step_of(saved(made.model(), tmp_path), "cross-entropy", update)
+    net = Network(4, (3, 6, 6))
+    net.conv(3, 3)
+    net.node("Relu", [net.value])
+    net.constants["sizes"] = np.array([1, 3, 4, 9])
+    net.node("Reshape", [net.value, "sizes"])
+    net.size = (3, 4, 9)
+    net.conv(3, 3)
+    net.dense(3)
+    step = step_of(saved(net.model(), tmp_path), "cross-entropy", update)
     kinds = Counter(node.op_type for node in step.proto.graph.node)
     assert kinds["ClipMask"] + kinds["ClipGradient"] == kinds[kind] == 1
     assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE

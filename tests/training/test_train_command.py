@@ -26,16 +26,16 @@ CLASSES = 4
 
 def network(tail: str = "Softmax") -> Network:
     """A convolution, a depthwise one, a mean, a dense layer and `tail`."""
-    made = Network(3, (2, 8, 8))
-    made.conv(6, 3, stride=2)
-    made.activation("Relu")
-    made.conv(6, 3, group=6)
-    made.activation("Clip6")
-    made.node("GlobalAveragePool", [made.value])
-    made.size = (6, 1, 1)
-    made.dense(CLASSES)
-    made.activation(tail)
-    return made
+    net = Network(3, (2, 8, 8))
+    net.conv(6, 3, stride=2)
+    net.activation("Relu")
+    net.conv(6, 3, group=6)
+    net.activation("Clip6")
+    net.node("GlobalAveragePool", [net.value])
+    net.size = (6, 1, 1)
+    net.dense(CLASSES)
+    net.activation(tail)
+    return net
 
 
 @pytest.fixture
@@ -69,13 +69,13 @@ def outputs_of(model: Path, inputs: Array) -> Array:
 
 
 def test_steps_reduce_the_loss_and_are_verified(folder: Path) -> None:
-    found = report(f"{RUN} --data data.npz --update full --steps 30")
-    training = found["training"]
-    assert found["verified"] and len(training["losses"]) == 30
+    training_run = report(f"{RUN} --data data.npz --update full --steps 30")
+    training = training_run["training"]
+    assert training_run["verified"] and len(training["losses"]) == 30
     assert np.mean(training["losses"][-5:]) < 0.6 * np.mean(training["losses"][:5])
     count = 6 * 2 * 9 + 6 + 6 * 9 + 6 + CLASSES * 6 + CLASSES
     assert (training["parameters"], training["parameter_bytes"]) == (count, 4 * count)
-    assert found["state_bytes"] == 4 * count
+    assert training_run["state_bytes"] == 4 * count
     dense = next(it.name for it in onnx.load("net.onnx").graph.node if it.op_type == "Gemm")
     assert training["onnx_nodes"]["conv_2_weights"] == training["onnx_nodes"]["conv_2_bias"] == [dense]
     assert sorted(training["onnx_nodes"]) == sorted(training["trained"])
@@ -83,8 +83,8 @@ def test_steps_reduce_the_loss_and_are_verified(folder: Path) -> None:
 
 def test_the_saved_model_is_that_of_the_next_step(folder: Path) -> None:
     report(f"{RUN} --data data.npz --update full --steps 4 --save-model trained.onnx")
-    found = report(f"{RUN} --data data.npz --update full --steps 5")
-    wanted = next(it for it in found["outputs"] if it["sample"] == 4 and it["elements"] == CLASSES)
+    training_run = report(f"{RUN} --data data.npz --update full --steps 5")
+    wanted = next(it for it in training_run["outputs"] if it["sample"] == 4 and it["elements"] == CLASSES)
     values = outputs_of(Path("trained.onnx"), np.load("x.npy")[4:5]).reshape(-1)
     for each in wanted["top"]:
         assert values[each["index"]] == pytest.approx(each["value"], abs=1e-6)
@@ -211,7 +211,7 @@ def test_the_library_trains_as_the_run_does(tail: str, folder: Path) -> None:
     saved(network(tail).model(), folder, "net")
     built = report("train build net.onnx --update full --rate 0.2 --board host --no-split -o lib")
     inputs = np.load("x.npy")
-    found = report(f"{RUN} --data data.npz --update full")
+    training_run = report(f"{RUN} --data data.npz --update full")
     labels = np.load("data.npz")["y"]
     images = inputs.transpose(0, 2, 3, 1).reshape(len(inputs), -1)
     rows = ",\n".join("{" + ", ".join(f"{value:.9g}f" for value in row) + "}" for row in images)
@@ -244,48 +244,48 @@ int main(void)
 """
     )
     *losses, probability = map(float, printed_by(Path("main.c")).split())
-    assert losses == [pytest.approx(it, rel=1e-6) for it in found["training"]["losses"]]
+    assert losses == [pytest.approx(it, rel=1e-6) for it in training_run["training"]["losses"]]
     again = report(f"{RUN} --data data.npz --update full --steps 6")
     last = next(it for it in again["outputs"] if it["sample"] == 5 and it["elements"] == CLASSES)
     assert probability == pytest.approx(next(it["value"] for it in last["top"] if it["index"] == 0), rel=1e-5)
 
 
 def test_an_autoencoder_needs_no_labels(folder: Path) -> None:
-    made = Network(1, (6, 1, 1))
-    made.dense(3)
-    made.activation("Relu")
-    made.size = (3, 1, 1)
-    inputs = [made.value, made.weights(6, 3), made.weights(6)]
-    made.node("Gemm", inputs, transB=1)
-    made.size = (6, 1, 1)
-    model = made.model()
+    net = Network(1, (6, 1, 1))
+    net.dense(3)
+    net.activation("Relu")
+    net.size = (3, 1, 1)
+    inputs = [net.value, net.weights(6, 3), net.weights(6)]
+    net.node("Gemm", inputs, transB=1)
+    net.size = (6, 1, 1)
+    model = net.model()
     model.graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 6]))
     del model.graph.node[0]
     model.graph.node[0].input[0] = "x"
     saved(model, folder, "auto")
     np.save("series.npy", np.random.default_rng(2).normal(0, 1, (4, 6)).astype(np.float32))
-    found = report(
+    training_run = report(
         "train run auto.onnx --board host --no-split --loss mse --update full --rate 0.1 --steps 40 "
         "--data series.npy"
     )
-    losses = found["training"]["losses"]
-    assert found["verified"] and losses[-1] < 0.7 * losses[0]
+    losses = training_run["training"]["losses"]
+    assert training_run["verified"] and losses[-1] < 0.7 * losses[0]
 
 
 def test_check_compares_updates(folder: Path) -> None:
-    found = report("train check net.onnx --boards stm32f405,microbit --update last:3")
-    counts = {it["update"]: it["parameters"] for it in found["updates"]}
+    checked = report("train check net.onnx --boards stm32f405,microbit --update last:3")
+    counts = {it["update"]: it["parameters"] for it in checked["updates"]}
     assert list(counts) == ["full", "last:3", "last:2", "bias", "last:1"]
     assert counts["full"] == counts["last:3"] > counts["last:2"] > counts["bias"] > counts["last:1"]
-    assert {it["board"] for it in found["updates"][0]["boards"]} == {"stm32f405", "microbit"}
+    assert {it["board"] for it in checked["updates"][0]["boards"]} == {"stm32f405", "microbit"}
     shown = invoked("train check net.onnx --boards stm32f405")
     assert "last:1" in shown.output and "stm32f405" in shown.output
 
 
 def test_check_states_the_shortage_of_each_memory(folder: Path) -> None:
-    made = Network(3, (16, 8, 8))
-    made.dense(256)
-    saved(made.model(), folder, "wide")
+    net = Network(3, (16, 8, 8))
+    net.dense(256)
+    saved(net.model(), folder, "wide")
     line = "train check wide.onnx --boards microbit"
     result = invoked(f"{line} --json")
     assert result.exit_code == FitError.exit_code
@@ -347,9 +347,9 @@ def test_targets_that_are_not_finite(folder: Path) -> None:
     ],
 )
 def test_outputs_without_classes(sizes: tuple[int], shape: list[int], message: str, folder: Path) -> None:
-    made = Network(1, (6, 1, 1))
-    made.node("Gemm", ["x", made.weights(sizes[0], 6), made.weights(sizes[0])], transB=1)
-    model = made.model()
+    net = Network(1, (6, 1, 1))
+    net.node("Gemm", ["x", net.weights(sizes[0], 6), net.weights(sizes[0])], transB=1)
+    model = net.model()
     for values, dims in ((model.graph.input, [shape[0], 6]), (model.graph.output, shape)):
         info = onnx.helper.make_tensor_value_info(values[0].name, onnx.TensorProto.FLOAT, dims)
         values[0].CopyFrom(info)
@@ -362,8 +362,8 @@ def test_models_that_are_not_trained(folder: Path) -> None:
     refused(f"{RUN} --loss mse --data data.npz", "take --loss cross-entropy", code=4)
     assert invoked("quantize net.onnx --data x.npy -o int8.onnx").exit_code == 0
     refused(RUN.replace("net.onnx", "int8.onnx") + " --data data.npz", "training is in float32", code=4)
-    made = network("")
-    model = made.model()
+    net = network("")
+    model = net.model()
     relu = next(node for node in model.graph.node if node.op_type == "Relu")
     relu.op_type = "Elu"
     saved(model, folder, "elu")
@@ -398,12 +398,12 @@ def test_shared_constants_are_not_trained_twice(through: str, folder: Path) -> N
 
 def test_pools_between_the_loss_and_a_parameter(folder: Path) -> None:
     """A maximum passes no gradient, but a model that is trained after it may have one."""
-    made = Network(5, (2, 8, 8))
-    made.conv(4, 3)
-    made.node("MaxPool", [made.value], kernel_shape=[2, 2], strides=[2, 2])
-    made.size = (4, 4, 4)
-    made.dense(CLASSES)
-    saved(made.model(), folder, "pooled")
+    net = Network(5, (2, 8, 8))
+    net.conv(4, 3)
+    net.node("MaxPool", [net.value], kernel_shape=[2, 2], strides=[2, 2])
+    net.size = (4, 4, 4)
+    net.dense(CLASSES)
+    saved(net.model(), folder, "pooled")
     run = RUN.replace("net.onnx", "pooled.onnx")
     assert report(f"{run} --data data.npz --update last:1")["verified"]
     refused(f"{run} --data data.npz --update last:2", "between the loss and a trained parameter", code=4)
