@@ -10,12 +10,15 @@ from one_operator import mixed_operator, one_operator
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.training import (
+    BiasGradientSum,
     BiasUpdate,
     ClipGradient,
     ClipMask,
+    Conv2dGradientSum,
     Conv2dInputGradient,
     Conv2dWeightUpdate,
     MaskedGradient,
+    ParameterStep,
     TrainedConv2d,
     mask_bytes,
 )
@@ -34,9 +37,15 @@ def training_cases() -> Iterator[Graph]:
         weights, bias = (1, 1, count), (1, 1, conv.out_channels)
         yield one_operator(TrainedConv2d(conv), (shape, weights, bias), DType.FLOAT32)
         yield one_operator(Conv2dInputGradient(conv, shape), (output, weights), DType.FLOAT32)
-        yield one_operator(Conv2dWeightUpdate(conv, 1.0, -0.01), (weights, shape, output), DType.FLOAT32)
+        update = Conv2dWeightUpdate(conv, 1.0, -0.01)
+        by_rows = update.by_rows(output, shape)
+        for op in (update, Conv2dGradientSum(conv, 0.9), *(() if by_rows is None else (by_rows,))):
+            yield one_operator(op, (output, shape, weights), DType.FLOAT32)
     for shape in VALUE_SHAPES:
-        yield one_operator(BiasUpdate(1.0, -0.01), ((1, 1, shape[2]), shape), DType.FLOAT32)
+        for op in (BiasUpdate(1.0, -0.01), BiasGradientSum(0.9)):
+            yield one_operator(op, (shape, (1, 1, shape[2])), DType.FLOAT32)
+        line = (1, 1, shape[0] * shape[2])
+        yield one_operator(ParameterStep(1.0, -0.01), (line, line), DType.FLOAT32)
         yield one_operator(ClipGradient(0.0, 0.5), (shape, shape), DType.FLOAT32)
         yield mixed_operator(ClipMask(0.0, 0.5), [(shape, DType.FLOAT32)], DType.INT8)
         mask = ((shape[0], 1, mask_bytes(shape)), DType.INT8)
@@ -56,6 +65,9 @@ def _convolutions() -> Iterator[tuple[Conv2d, Shape]]:
         yield Conv2d(outputs, (3, 3), (stride, stride), pads=pads), (rows, cols, min(depth, 16))
         yield Conv2d(depth, (3, 3), (stride, stride), pads=pads, groups=depth), (rows, cols, depth)
     yield Conv2d(16, (10, 4), (2, 2), pads=(4, 1, 5, 1)), (20, 10, 1)
+    for outputs, depth in ((6, 3), (9, 1), (5, 6)):
+        yield Conv2d(outputs, (3, 3), pads=(1, 1, 1, 1)), (8, 7, depth)
+    yield Conv2d(6, (3, 3), pads=(1, 1, 1, 1), groups=6), (11, 5, 6)
     yield Conv2d(16, (3, 3), pads=(2, 2, 2, 2), dilation=(2, 2)), (9, 9, 4)
     yield Conv2d(16, (3, 3), pads=(1, 1, 1, 1), groups=8), (9, 9, 8)
     yield Conv2d(24, (5, 5), pads=(2, 2, 2, 2), groups=24), (9, 9, 24)

@@ -339,7 +339,10 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
     nest = plan.graph.loops(operator)
     busy = [] if written is None else [written]
     for operand, tensor in enumerate(inputs):
-        needed = rows if accumulates else nest.rows_read(operand, rows, tensor.shape[0])
+        rows_of = nest.rows_taken if accumulates else nest.rows_read
+        needed = rows_of(operand, rows, tensor.shape[0])
+        if accumulates and operand in allowed and rows.hi < total and len(needed):
+            _require_home(plan, tensor.name, operator.output, where)
         for read in owners.expect(tensor.name, needed, where):
             same_place = read == written and operand in allowed and owners.lead(tensor.name) == size.lead
             if written is not None and read.shares(written) and not same_place:
@@ -348,6 +351,18 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
     owners.use_scratch(operator, block, busy, where)
     if written is not None:
         owners.write(operator.output, made, place)
+
+
+def _require_home(plan: Plan, read: str, made: str, where: str) -> None:
+    """Raises PlanFaultError unless a tensor, to which every step adds, has one place: that of the result."""
+    places = {
+        (each.memory, each.offset)
+        for name in (read, made)
+        for block in plan.layout.blocks[name]
+        for each in block
+    }
+    if len(places) > 1:
+        raise PlanFaultError(f"{where} adds to {read}, which resides in {len(places)} places")
 
 
 def _users(plan: Plan, board: Board, shapes: Shapes, unit_of: Mapping[str, Unit]) -> Users:

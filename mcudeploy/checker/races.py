@@ -174,8 +174,8 @@ class _Races:
         whole = _rows(plan, operator, entry.block)
         for operand, tensor in enumerate(plan.graph.input_tensors(operator)):
             total = tensor.shape[0]
-            needed = part.rows if accumulates else nest.rows_read(operand, part.rows, total)
-            of_step = whole if accumulates else nest.rows_read(operand, whole, total)
+            rows_of = nest.rows_taken if accumulates else nest.rows_read
+            needed, of_step = (rows_of(operand, rows, total) for rows in (part.rows, whole))
             for span in self._held(tensor.name, needed, of_step, time):
                 yield _Access(span, writes=False)
         last = whole.hi == plan.graph.tensors[operator.inputs[0]].shape[0] if accumulates else True

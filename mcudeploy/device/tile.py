@@ -298,7 +298,8 @@ def timing_tile(
     placed = []
     for operand, tensor in enumerate(inputs):
         cut = tensor.shape[0] if input_block_rows is None else input_block_rows[operand]
-        read = rows if accumulates else loops.rows_read(operand, rows, tensor.shape[0])
+        rows_of = loops.rows_taken if accumulates else loops.rows_read
+        read = rows_of(operand, rows, tensor.shape[0])
         blocks = Interval(read.lo // cut, -(-read.hi // cut)) if len(read) else Interval(0, 0)
         block_bytes = min(cut, tensor.shape[0]) * tensor.row_bytes
         placed.append(arena.place(blocks, block_bytes, tensor.row_bytes, BlockRows(cut)))

@@ -49,12 +49,13 @@ def _operator_facts(graph: Graph, operator: Operator, model: Model) -> JsonObjec
     inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
     scratch, state = model.work.get(operator.name, (0, 0))
     nest = graph.loops(operator)
+    rows_of = nest.rows_taken if op.accumulates else nest.rows_read
     reads = [
         [
-            [(span := nest.rows_read(operand, Interval(row, row + 1), tensor.shape[0])).lo, span.hi]
-            for row in range(output.shape[0])
+            [(span := rows_of(operand, Interval(row, row + 1), tensor.shape[0])).lo, span.hi]
+            for row in range(inputs[0].shape[0] if op.accumulates else output.shape[0])
         ]
-        for operand, tensor in enumerate(() if op.accumulates or op.is_view else inputs)
+        for operand, tensor in enumerate(() if op.is_view else inputs)
     ]
     return {
         "name": operator.name,

@@ -77,73 +77,105 @@ def input_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
     return counts
 
 
-def update_counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Counts of conv2d_f32_update and dwconv2d_f32_update."""
+def update_counts(fields: Mapping[str, Any], *, by_rows: bool = False) -> CountsOf:
+    """Counts of conv2d_f32_update and dwconv2d_f32_update; `by_rows`: of a step of rows of the gradient."""
     reach = _TapReach.of(fields)
+    every = Interval(0, fields["output_rows"])
     inputs, outputs = fields["dims.input_channels"], fields["dims.output_channels"]
-    kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
-    taps = kernel_rows * kernel_cols
-    rows = sum(map(len, reach.rows)) * kernel_cols
-    pixels = sum(map(len, reach.rows)) * reach.col_pixels
-    sizes: Counts = {"calls": 1, "taps": taps, "tap_rows": rows}
-    if "multiplier" in fields:
-        products = {"sums": taps * outputs, "sum_rows": rows * outputs, "products": pixels * outputs}
-    else:
-        blocks, single = divmod(inputs, _LINES)
-        one_pixel = fields["output_rows"] == fields["dims.output_cols"] == 1
-        alone = pixels * outputs if one_pixel else 0  # lines of taps with one product for each weight
-        if one_pixel:
-            taps, rows, pixels = taps - pixels, rows - pixels, 0
-        products = {
-            "pixel_lines": alone,
-            "pixel_fours": alone * blocks,
-            "pixel_single": alone * single,
-            "lines": taps * outputs,
-            "blocks": taps * outputs * blocks,
-            "block_rows": rows * outputs * blocks,
-            "fours": pixels * outputs * blocks,
-            "rest": taps * outputs * int(single > 0),
-            "single": taps * outputs * single,
-            "single_rows": rows * outputs * single,
-            "single_products": pixels * outputs * single,
+    kernel_cols, dense = fields["window.kernel_cols"], "multiplier" not in fields
+    one_pixel = fields["output_rows"] == fields["dims.output_cols"] == 1
+    count = outputs * (inputs if dense else 1)
+    parts = _blocks(outputs, inputs) if dense else _channels(fields)
+
+    def counts(rows: Interval) -> Counts:
+        step = rows if by_rows else every
+        tap_rows = [reach.rows_in(tap, step) for tap in range(fields["window.kernel_rows"])]
+        at_border = step.lo == 0 or step.hi == every.hi
+        taps = kernel_cols * (len(tap_rows) if at_border else sum(1 for each in tap_rows if each))
+        rows_of_taps, pixels = sum(tap_rows) * kernel_cols, sum(tap_rows) * reach.col_pixels
+        sizes: Counts = {"calls": 1, "taps": taps, "tap_rows": rows_of_taps}
+        if dense and one_pixel:
+            alone = pixels * outputs  # lines of taps with one product for each weight
+            sizes |= {
+                "pixel_lines": alone,
+                "pixel_fours": alone * (inputs // _LINES),
+                "pixel_single": alone * (inputs % _LINES),
+            }
+            taps, rows_of_taps, pixels = taps - pixels, rows_of_taps - pixels, 0
+        is_result = step.hi == every.hi and not fields["in_place"]
+        return sizes | {
+            "results": taps * count * int(is_result),
+            **{name: taps * number for name, number in parts.items()},
+            **{f"{name}_rows": rows_of_taps * number for name, number in parts.items()},
+            **{f"{name}_pixels": pixels * number for name, number in parts.items()},
         }
-    return lambda _: sizes | products
+
+    return counts
 
 
-def bias_update_counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Counts of bias_f32_update."""
-    rows, pixels = fields["rows"], fields["rows"] * fields["cols"]
-    blocks, single = divmod(fields["channels"], _LINES)
-    sizes: Counts = {
-        "calls": 1,
-        "blocks": blocks,
-        "block_rows": rows * blocks,
-        "fours": pixels * blocks,
-        "single": single,
-        "single_rows": rows * single,
-        "single_pixels": pixels * single,
-    }
-    return lambda _: sizes
+def _blocks(outputs: int, inputs: int) -> dict[str, int]:
+    """Numbers of blocks of 4 x 4 weights, of lines of 4, and of single weights at a tap."""
+    (of_outputs, outputs_left), (of_inputs, inputs_left) = divmod(outputs, _LINES), divmod(inputs, _LINES)
+    lines = of_outputs * inputs_left + outputs_left * of_inputs
+    return {"blocks": of_outputs * of_inputs, "lines": lines, "single": outputs_left * inputs_left}
+
+
+def _channels(fields: Mapping[str, Any]) -> dict[str, int]:
+    """The same of a depthwise convolution, which has no blocks."""
+    outputs = fields["dims.output_channels"]
+    lines = outputs // _LINES if fields["multiplier"] == 1 else 0
+    return {"lines": lines, "single": outputs - _LINES * lines}
+
+
+def bias_update_counts(fields: Mapping[str, Any], rows: int) -> CountsOf:
+    """Counts of bias_f32_update; `rows`: those of the gradient."""
+    cols, channels = fields["cols"], fields["channels"]
+    blocks, single = divmod(channels, _LINES)
+
+    def counts(step: Interval) -> Counts:
+        is_result = step.hi == rows and not fields["in_place"]
+        return {
+            "calls": 1,
+            "results": channels * int(is_result),
+            "blocks": blocks,
+            "block_rows": len(step) * blocks,
+            "fours": len(step) * cols * blocks,
+            "single": single,
+            "single_rows": len(step) * single,
+            "single_pixels": len(step) * cols * single,
+        }
+
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
 class _TapReach:
-    """The input rows at which each tap row is inside, and the number of output columns at which a tap column
-    is inside, over all tap columns.
+    """By tap row, the rows of the output and of the input at which it is inside; and the number of output
+    columns at which a tap column is inside, over all tap columns.
     """
 
+    output_rows: tuple[range, ...]
     rows: tuple[range, ...]
     col_pixels: int
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> _TapReach:
+        """Read the fields of a kernel."""
         rows = _places(fields, "rows", "top", fields["output_rows"])
         cols = _places(fields, "cols", "left", fields["dims.output_cols"])
-        return cls(rows, sum(map(len, cols)))
+        outputs, inputs = zip(*rows, strict=True)
+        return cls(outputs, inputs, sum(len(outputs) for outputs, _ in cols))
+
+    def rows_in(self, tap: int, step: Interval) -> int:
+        """The number of rows in a step of the output at which a tap row is inside."""
+        rows = self.output_rows[tap]
+        return max(0, min(rows.stop, step.hi) - max(rows.start, step.lo))
 
 
-def _places(fields: Mapping[str, Any], along: str, before: str, outputs: int) -> tuple[range, ...]:
-    """For each tap, the positions of the input that it has over all positions of the output."""
+def _places(
+    fields: Mapping[str, Any], along: str, before: str, outputs: int
+) -> tuple[tuple[range, range], ...]:
+    """For each tap, the positions of the output at which it is inside, and those that it has in the input."""
     size, count, far, stride = (
         fields[f"{name}_{along}"]
         for name in ("dims.input", "window.kernel", "window.dilation", "window.stride")
@@ -153,5 +185,6 @@ def _places(fields: Mapping[str, Any], along: str, before: str, outputs: int) ->
     for start in starts.tolist():
         first = max(0, -(start // stride))
         end = min(outputs, max(first, -((start - size) // stride)))
-        places.append(range(start + first * stride, start + end * stride, stride))
+        inputs = range(start + first * stride, start + end * stride, stride)
+        places.append((range(first, end), inputs))
     return tuple(places)

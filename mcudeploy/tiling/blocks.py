@@ -9,7 +9,7 @@ Steps and blocks are numbered consecutively, so that the search's inner loops wo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
 from mcudeploy.ir.block_rows import BlockRows
@@ -83,6 +83,14 @@ class TiledGraph:
                     ranges.append((base + first, base + last + 1) if lo < hi else (0, 0))
                 result.append(tuple(ranges))
         return result
+
+    def awaited(self, step: Step) -> Iterator[int]:
+        """Yield the blocks that are computed before a step although it does not read them."""
+        if step.block == self.step_counts[step.operator] - 1:
+            for reading in self.flow.readings[step.operator]:
+                if reading.awaited:
+                    base = self.first_block[reading.root]
+                    yield from range(base, base + self.block_count(reading.root))
 
     def written(self, position: int, block: int) -> int:
         """Return the index of the block that a step of an operator writes."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Index, LoopNest, TableIndex
+from mcudeploy.ir.opdef import AnyIndex, Index, LoopNest, TableIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,8 @@ class RowAccess:
 
     If step >= 0, iteration rows [first, end) read rows [step * first + lo, step * (end - 1) + hi), clipped to
     the input's rows. A negative step mirrors this. With `table`, they read the hull of its entries. `whole`:
-    the input is a view, whose rows do not match the rows of its memory, so all of it is read.
+    the input is a view, whose rows do not match the rows of its memory, so all of it is read. `awaited`: no
+    row is read, but the last step runs after the whole input is computed.
     """
 
     root: str
@@ -29,6 +30,7 @@ class RowAccess:
     lo: int
     hi: int
     table: TableIndex | None = None
+    awaited: bool = False
 
     def reach(self, first: int, end: int) -> tuple[int, int]:
         """Return the rows read for iteration rows [first, end), first < end; empty if lo >= hi."""
@@ -101,21 +103,27 @@ def _readings(graph: Graph, operator: Operator, roots: dict[str, str]) -> tuple[
     readings = []
     for operand, name in enumerate(operator.inputs):
         start = RowAccess(roots[name], graph.tensors[name].shape[0], roots[name] != name, step=1, lo=0, hi=1)
-        readings.append(start if operator.op.accumulates else _reading(nest, operand, start))
+        run_through = nest.reads[0][0] if operator.op.accumulates else nest.write[0]
+        readings.append(_reading(nest, operand, start, run_through))
     return tuple(readings)
 
 
-def _reading(nest: LoopNest, operand: int, start: RowAccess) -> RowAccess:
-    index, write = nest.reads[operand][0], nest.write[0]
+def _reading(nest: LoopNest, operand: int, start: RowAccess, run_through: AnyIndex) -> RowAccess:
+    """The rows read by steps that run through the rows of the output, or of the first input."""
+    index = nest.reads[operand][0]
     axes = {axis.name: axis for axis in nest.axes}
-    if not isinstance(write, Index) or len(write.steps) > 1 or any(step != 1 for _, step in write.steps):
-        raise ValueError("the row index of an output must be one axis")
-    axis = write.steps[0][0] if write.steps else ""
+    steps = run_through.steps if isinstance(run_through, Index) else (("", 0),)
+    if len(steps) > 1 or any(step != 1 for _, step in steps):
+        raise ValueError("the row index that steps run through must be one axis")
+    axis = steps[0][0] if steps else ""
     if isinstance(index, TableIndex):
         if index.axis == axis:
             return replace(start, table=index)
         span = index.reach(axes, {})
-        return replace(start, step=0, lo=span.lo, hi=span.hi)
+        awaited = len(span) == 0
+        return replace(
+            start, whole=start.whole and not awaited, step=0, lo=span.lo, hi=span.hi, awaited=awaited
+        )
     at_first = index.reach(axes, {axis: Interval(0, 1)})
     step = dict(index.steps).get(axis, 0)
     return replace(start, step=step, lo=at_first.lo, hi=at_first.hi)

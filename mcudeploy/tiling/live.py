@@ -161,13 +161,18 @@ def in_place_chances(tiled: TiledGraph, steps: Sequence[Step]) -> Iterator[tuple
     tensors = tiled.graph.tensors
     for time, step in enumerate(steps):
         operator = tiled.graph.operators[step.operator]
+        block = step.block
+        if operator.op.accumulates:  # its last step writes the only block
+            if step.block < tiled.step_counts[step.operator] - 1:
+                continue
+            block = 0
         for operand in tiled.flow.overwrites[step.operator]:
             root = tiled.flow.readings[step.operator][operand].root
             lo, hi = tiled.reads[tiled.first_step[step.operator] + step.block][operand]
             if hi - lo != 1 or root in stays or operator.output in stacked:
                 continue
             rows = tiled.block_interval(root, lo - tiled.first_block[root])
-            same_rows = rows == tiled.block_interval(operator.output, step.block)
+            same_rows = rows == tiled.block_interval(operator.output, block)
             same_rows &= tiled.tensor_block_rows(root).lead == tiled.tensor_block_rows(operator.output).lead
             if same_rows and tensors[root].row_bytes == tensors[operator.output].row_bytes:
                 yield time, lo, tiled.written(step.operator, step.block)

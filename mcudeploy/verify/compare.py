@@ -244,6 +244,7 @@ def check_operators(
     graph, tiled = storage.plan.graph, storage.tiled
     stored = {tiled.flow.roots[name]: value.tobytes() for name, value in fed.items()}
     result: dict[str, Difference] = {}
+    begun: set[int] = set()
     for place, time, entry in entries(storage.plan):
         if not isinstance(entry, Run):
             machine.run(place, 1)
@@ -252,7 +253,12 @@ def check_operators(
         operator = graph.operators[step.operator]
         if not operator.inputs:
             continue
-        for blocks in tiled.blocks_read(step):
+        overwritten = tiled.flow.overwrites[step.operator] if operator.op.accumulates else ()
+        for operand, blocks in enumerate(tiled.blocks_read(step)):
+            if operand in overwritten:  # its steps may add to what they read
+                if step.operator in begun:
+                    continue
+                begun |= {step.operator} if blocks else set()
             for block_id, at in zip(blocks, storage.read_at(blocks, time), strict=True):
                 if block_id[0] in stored:
                     machine.write(*at, stored[block_id[0]][storage.span(block_id)])

@@ -194,8 +194,6 @@ class Operator:
 
     def reads(self, operand: int, first: int, end: int) -> tuple[int, int]:
         """The rows of an operand that rows [first, end) need."""
-        if self.accumulates:
-            return first, end
         spans = self.facts["reads"][operand][first:end]
         return min(lo for lo, _ in spans), max(hi for _, hi in spans)
 

@@ -27,6 +27,7 @@ from mcudeploy.frontend import load
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.isa import Isa
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.verify.reference import Reference
 
@@ -122,6 +123,85 @@ def run_operator(
         device.stop()
         raise
     return result
+
+
+def run_accumulating(
+    graph: Graph,
+    operator: Operator,
+    values: Mapping[str, Array],
+    steps: list[Interval],
+    *,
+    height: int = 0,
+    seed: int = 0,
+    in_place: int | None = None,
+    isa: Isa = Isa.ANY,
+) -> Array:
+    """The output of an operator that accumulates, in steps of these rows; inputs are in blocks of `height`
+    rows, or whole.
+
+    Between the steps only the state stays, and with parameter `in_place` of the kernel the output: all other
+    bytes of the arena are replaced by random ones. Else only the last step touches the output. `in_place`:
+    this input shares the output's memory.
+    """
+    rng = np.random.default_rng(seed)
+    output = graph.tensors[operator.output]
+    inputs = {name: graph.tensors[name] for name in operator.inputs}
+    rows = inputs[operator.inputs[0]].shape[0]
+    call = operator.op.kernel(operator, tuple(inputs.values()), output).variants(isa)[0]
+    grows = call.params.get("in_place") == 1
+    cuts = {name: BlockRows(min(height, it.shape[0]) or it.shape[0]) for name, it in inputs.items()}
+    sizes = {
+        (name, block): _bytes(it, cuts[name], block)
+        for name, it in inputs.items()
+        for block in range(cuts[name].count(it.shape[0]))
+    }
+    made_name = operator.output if in_place is None else operator.inputs[in_place]
+    work = call.state_bytes or call.scratch_bytes
+    sizes |= {(made_name, 0): output.size_bytes, **({("", 0): work} if work else {})}
+    offsets, used = scatter(sizes, rng)
+    tensors = {
+        name: TileTensor(
+            tuple(offsets[name, block] for block in range(cuts[name].count(it.shape[0]))),
+            it.row_bytes,
+            cuts[name],
+        )
+        for name, it in inputs.items()
+    }
+    made = TileTensor((offsets[made_name, 0],), output.row_bytes, BlockRows(1))
+    place = Interval(made.offsets[0], made.offsets[0] + output.size_bytes)
+    scratch = Interval(offsets["", 0], offsets["", 0] + work) if work else Interval(0, 0)
+    scratch_tile = TileTensor((scratch.lo,), 0, BlockRows(rows)) if work else None
+    most = BlockRows(max(map(len, steps)))
+    tile = Tile(call, tuple(tensors[name] for name in operator.inputs), made, scratch_tile, rows, most)
+    device = machine()
+    kernels = device.kernels(call.kernel)
+    image = pack(tile, kernels, device.session.info, at=-(-used // 8) * 8 + 8)
+    nest, after = graph.loops(operator), np.zeros(used, np.uint8)
+    try:
+        device.session.write(0, image.at, image.data)
+        for step in steps:
+            reads = []
+            for operand, name in enumerate(operator.inputs):
+                needed = nest.rows_taken(operand, step, inputs[name].shape[0])
+                grown = grows and operand == in_place and step.lo > 0
+                reads += [
+                    (
+                        span,
+                        after[place.lo : place.hi].tobytes()
+                        if grown
+                        else values[name][part.lo : part.hi].tobytes(),
+                    )
+                    for span, part in spans(tensors[name], needed)
+                ]
+            state = after[scratch.lo : scratch.hi].tobytes() if call.state_bytes and step.lo > 0 else b""
+            written = place if grows or step.hi == rows else Interval(place.lo, place.lo)
+            piece = Piece(step, tuple(reads), written, scratch, state)
+            after = run_piece(device.session, piece, image.op_offset, rng.bytes(used), operator.name)
+        assert device.session.read(0, image.at, len(image.data)) == image.data, "constants were changed"
+    except BaseException:
+        device.stop()
+        raise
+    return np.frombuffer(after[place.lo : place.hi].tobytes(), output.dtype.value).reshape(output.shape)
 
 
 def _size(rows: int, block_rows: int | BlockRows | None) -> BlockRows:
@@ -254,6 +334,8 @@ def check_operator(
     rng = np.random.default_rng(seed)
     output = graph.tensors[operator.output]
     rows = output.shape[0]
+    if operator.op.accumulates:
+        return _check_accumulating(graph, operator, values, seed=seed)
     whole = run_operator(graph, operator, values, seed=seed)
     others = operator.op.kernel(operator, graph.input_tensors(operator), output).others
     for number, other in enumerate(others, 1):
@@ -271,6 +353,27 @@ def check_operator(
             ends = sorted({0, -(-rows // height) - 1})
             size = BlockRows(height)
             _same(graph, operator, values, whole, size=size, seed=seed + 1, blocks=ends, in_place=operand)
+    return whole
+
+
+def _check_accumulating(graph: Graph, operator: Operator, values: Mapping[str, Array], *, seed: int) -> Array:
+    """Check that an operator has the same bits in one step, row by row, in two steps, and in place."""
+    inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
+    overwritten = operator.op.overwrites(inputs, output)
+    rows = inputs[0].shape[0]
+    grows = operator.op.kernel(operator, inputs, output).params.get("in_place") == 1
+    places = [*([] if grows else [None]), *overwritten]
+    whole = run_accumulating(graph, operator, values, [Interval(0, rows)], seed=seed, in_place=places[0])
+    middle = rows // 2
+    halves = [Interval(0, middle), Interval(middle, rows)] if middle else [Interval(0, rows)]
+    single = [Interval(row, row + 1) for row in range(rows)]
+    for place in places:
+        for steps, height in ((single, 1), (halves, 2), (single, 0)):
+            part = run_accumulating(
+                graph, operator, values, steps, height=height, seed=seed + 1, in_place=place
+            )
+            equal = part.tobytes() == whole.tobytes()
+            assert equal, f"{operator.op.kind} differs in {len(steps)} steps, in place of {place}"
     return whole
 
 

@@ -15,18 +15,22 @@ from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.training import (
+    BiasGradientSum,
     BiasUpdate,
     ClipGradient,
     ClipMask,
+    Conv2dGradientSum,
     Conv2dInputGradient,
     Conv2dWeightUpdate,
+    Conv2dWeightUpdateByRows,
     MaskedGradient,
+    ParameterStep,
     TrainedConv2d,
 )
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from one_operator import one_operator
-from training_cases import VALUE_SHAPES, training_cases
+from training_cases import training_cases
 
 Array = NDArray[np.float64]
 CASES = list(training_cases())
@@ -83,18 +87,23 @@ def expected(graph: Graph, values: dict[str, Array]) -> Array:
     if isinstance(op, MaskedGradient):
         bits = np.unpackbits(values["x1"].astype(np.int8).view(np.uint8)[:, 0], axis=1, bitorder="little")
         return np.where(bits[:, : inputs[0][0].size].reshape(inputs[0].shape), inputs[0], 0)
-    if isinstance(op, BiasUpdate):
-        return op.decay * inputs[0] + op.step * inputs[1].sum((0, 1))
+    if isinstance(op, ParameterStep):
+        return op.decay * inputs[0] + op.step * inputs[1]
+    decay, step = (
+        (op.factor, 1.0) if hasattr(op, "factor") else (getattr(op, "decay", 1), getattr(op, "step", 1))
+    )
+    if isinstance(op, BiasUpdate | BiasGradientSum):
+        return decay * inputs[1] + step * inputs[0].sum((0, 1))
     conv = op.conv
     if isinstance(op, TrainedConv2d):
         x, weights, bias = inputs
         dense = dense_weights(conv, weights.reshape(-1), x.shape[2])
         sums = np.tensordot(windows(conv, x), dense, ([2, 3, 4], [1, 2, 3])) + bias
         return np.clip(sums, conv.low, conv.high)
-    if isinstance(op, Conv2dWeightUpdate):
-        weights, x, gradient = inputs
+    if isinstance(op, Conv2dWeightUpdate | Conv2dWeightUpdateByRows | Conv2dGradientSum):
+        gradient, x, weights = inputs
         full = np.tensordot(gradient, windows(conv, x), ([0, 1], [0, 1]))
-        return (op.decay * weights.reshape(-1) + op.step * stored_weights(conv, full)).reshape(weights.shape)
+        return (decay * weights.reshape(-1) + step * stored_weights(conv, full)).reshape(weights.shape)
     assert isinstance(op, Conv2dInputGradient)
     gradient, weights = inputs
     rows, cols, channels = op.input_shape
@@ -153,25 +162,41 @@ def counted(graph: Graph) -> dict[str, float]:
     (operator,), output = graph.operators, graph.tensors["y"]
     call = operator.op.kernel(operator, graph.input_tensors(operator), output)
     assert call.counts is not None
-    whole = call.counts(Interval(0, output.shape[0]))
-    parts = [call.counts(Interval(row, row + 1)) for row in range(output.shape[0])]
+    rows = graph.tensors["x0"].shape[0] if operator.op.accumulates else output.shape[0]
+    whole = call.counts(Interval(0, rows))
+    parts = [call.counts(Interval(row, row + 1)) for row in range(rows)]
     for name, count in whole.items():
-        assert count == sum(part[name] for part in parts) or name == "calls", name
+        by_step = operator.op.accumulates and not name.endswith(("pixels", "products", "_rows"))
+        assert by_step or count == sum(part[name] for part in parts) or name == "calls", name
     return whole
 
 
-@pytest.mark.parametrize("at", range(0, len(CASES) - 4 * len(VALUE_SHAPES), 3))
-def test_counts_of_products(at: int) -> None:
-    """Forward, input gradient and update multiply the same pairs."""
-    forward, backward, update = map(counted, CASES[at : at + 3])
-    conv: Conv2d = CASES[at].operators[0].op.conv  # type: ignore[attr-defined]
-    channels = CASES[at].tensors["x0"].shape[2]
-    taps = int(windows(conv, np.ones(CASES[at].tensors["x0"].shape))[..., 0].sum())
+def of_one_convolution() -> list[list[Graph]]:
+    """The cases by convolution: forward, input gradient, and updates."""
+    result: list[list[Graph]] = []
+    for graph in CASES:
+        if isinstance(graph.operators[0].op, TrainedConv2d):
+            result.append([])
+        if hasattr(graph.operators[0].op, "conv"):
+            result[-1].append(graph)
+    return result
+
+
+@pytest.mark.parametrize("graphs", of_one_convolution(), ids=lambda graphs: kind(graphs[0]))
+def test_counts_of_products(graphs: list[Graph]) -> None:
+    """Forward, input gradient and updates multiply the same pairs."""
+    forward, backward, *updates = map(counted, graphs)
+    assert len(updates) >= 2
+    conv: Conv2d = graphs[0].operators[0].op.conv  # type: ignore[attr-defined]
+    channels = graphs[0].tensors["x0"].shape[2]
+    taps = int(windows(conv, np.ones(graphs[0].tensors["x0"].shape))[..., 0].sum())
+    for update in updates:
+        pairs = 16 * update.get("blocks_pixels", 0) + 4 * update["lines_pixels"] + update["single_pixels"]
+        pairs += 4 * update.get("pixel_fours", 0) + update.get("pixel_single", 0)
+        assert pairs == taps * conv.out_channels * (channels if conv.groups == 1 else 1)
     if conv.groups == 1:
         pairs = taps * channels * conv.out_channels
         assert 4 * forward["fours"] + forward["single_products"] == pairs
         assert 4 * backward["fours"] + backward["single_products"] == pairs
-        products = 4 * (update["fours"] + update["pixel_fours"])
-        assert products + update["single_products"] + update["pixel_single"] == pairs
     else:
-        assert forward["products"] == backward["products"] == update["products"] == taps * conv.out_channels
+        assert forward["products"] == backward["products"] == taps * conv.out_channels

@@ -1,17 +1,18 @@
 #include "bias_f32_update.h"
 
-#include "mcud_simd_f32.h"
+#include "mcud_updates_f32.h"
+#include "mcud_window.h"
 
-/* The sums over all pixels of the gradient for four channels from c on. */
-static void sum_4(const mcud_op *op, int32_t c, float sums[4])
+/* Adds the pixels of some rows of the gradient to the sums of four channels from c on. */
+static void add_4(const mcud_op *op, const mcud_taps *rows, int32_t c, float sums[4])
 {
     const mcud_bias_f32_update_params *params = op->params;
-    float s0 = 0.0f;
-    float s1 = 0.0f;
-    float s2 = 0.0f;
-    float s3 = 0.0f;
-    for (int32_t row = 0; row < params->rows; row++) {
-        const float *gradient = mcud_row(op->in[1], row);
+    float s0 = sums[0];
+    float s1 = sums[1];
+    float s2 = sums[2];
+    float s3 = sums[3];
+    for (int32_t row = rows->first; row < rows->end; row++) {
+        const float *gradient = mcud_row(op->in[0], row);
         gradient += c;
         for (int32_t col = 0; col < params->cols; col++, gradient += params->channels) {
             s0 += gradient[0];
@@ -26,13 +27,12 @@ static void sum_4(const mcud_op *op, int32_t c, float sums[4])
     sums[3] = s3;
 }
 
-/* The sum for channel c. */
-static float sum_1(const mcud_op *op, int32_t c)
+/* The same for channel c. */
+static float add_1(const mcud_op *op, const mcud_taps *rows, int32_t c, float sum)
 {
     const mcud_bias_f32_update_params *params = op->params;
-    float sum = 0.0f;
-    for (int32_t row = 0; row < params->rows; row++) {
-        const float *gradient = mcud_row(op->in[1], row);
+    for (int32_t row = rows->first; row < rows->end; row++) {
+        const float *gradient = mcud_row(op->in[0], row);
         for (int32_t col = 0; col < params->cols; col++) {
             sum += gradient[col * params->channels + c];
         }
@@ -42,19 +42,26 @@ static float sum_1(const mcud_op *op, int32_t c)
 
 void mcud_bias_f32_update(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
-    (void)end_row; /* there is one row */
     const mcud_bias_f32_update_params *params = op->params;
-    const float *bias = mcud_row(op->in[0], first_row);
-    float *out = mcud_row(op->out, first_row);
+    const mcud_taps rows = {first_row, end_row};
+    mcud_update_f32 to = {
+        .before = mcud_row(op->in[1], 0),
+        .out = mcud_row(op->out, 0),
+        .decay = params->decay,
+        .step = params->step,
+        .is_first = first_row == 0,
+        .is_last = (uint32_t)end_row == op->rows,
+        .in_place = params->in_place,
+    };
+    to.sums = to.in_place || op->rows == 1 ? to.out : mcud_row(op->scratch, first_row);
     int32_t c = 0;
     for (; c + 4 <= params->channels; c += 4) {
         float sums[4];
-        sum_4(op, c, sums);
-        for (int32_t i = 0; i < 4; i++) {
-            out[c + i] = mcud_fused_f32(params->step, sums[i], params->decay * bias[c + i]);
-        }
+        mcud_sums_before_f32(&to, c, sums);
+        add_4(op, &rows, c, sums);
+        mcud_store_sums_f32(&to, c, sums);
     }
     for (; c < params->channels; c++) {
-        out[c] = mcud_fused_f32(params->step, sum_1(op, c), params->decay * bias[c]);
+        mcud_store_sum_f32(&to, c, add_1(op, &rows, c, mcud_sum_before_f32(&to, c)));
     }
 }

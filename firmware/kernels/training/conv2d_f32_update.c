@@ -1,38 +1,108 @@
 #include "conv2d_f32_update.h"
 
 #include "mcud_tap_pixels_f32.h"
+#include "mcud_updates_f32.h"
 
-/* The weights of output channel k at a tap, one for each input channel. */
-static void update_line(const mcud_tap_pixels_f32 *from, int32_t k, const float *weights, float *out)
+/* Weights of `outputs` output channels from k on, by `inputs` input channels from c on; both are 1 or 4. */
+typedef struct {
+    int32_t k;
+    int32_t outputs;
+    int32_t c;
+    int32_t inputs;
+} block;
+
+/* Adds the products of four output channels with four input channels, at all pixels of a tap. */
+static void add_4x4(const mcud_tap_pixels_f32 *from, const block *of, float sums[4][4])
 {
-    const mcud_conv2d_f32_update_params *params = from->op->params;
-    for (int32_t c = 0; c < params->dims.input_channels; c += 4) {
-        const int32_t left = params->dims.input_channels - c;
-        float sums[4] = {0.0f};
-        for (int32_t row = from->rows.first; row < from->rows.end; row++) {
-            const float *x = mcud_tap_input_f32(from, row) + c;
-            const float *g = mcud_tap_gradient_f32(from, row) + k;
-            if (left >= 4) {
-                mcud_add_terms_4_f32(g, x, &from->cols, sums);
-                continue;
-            }
-            for (int32_t i = 0; i < left; i++) {
-                sums[i] = mcud_add_terms_f32(g, x + i, &from->cols, sums[i]);
-            }
+    float a0 = sums[0][0], a1 = sums[0][1], a2 = sums[0][2], a3 = sums[0][3];
+    float b0 = sums[1][0], b1 = sums[1][1], b2 = sums[1][2], b3 = sums[1][3];
+    float c0 = sums[2][0], c1 = sums[2][1], c2 = sums[2][2], c3 = sums[2][3];
+    float d0 = sums[3][0], d1 = sums[3][1], d2 = sums[3][2], d3 = sums[3][3];
+    for (int32_t row = from->rows.first; row < from->rows.end; row++) {
+        const float *x = mcud_tap_input_f32(from, row) + of->c;
+        const float *g = mcud_tap_gradient_f32(from, row) + of->k;
+        for (int32_t col = 0; col < from->cols.count; col++) {
+            const float x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+            const float g0 = g[0], g1 = g[1], g2 = g[2], g3 = g[3];
+            a0 = mcud_fused_f32(g0, x0, a0);
+            a1 = mcud_fused_f32(g0, x1, a1);
+            a2 = mcud_fused_f32(g0, x2, a2);
+            a3 = mcud_fused_f32(g0, x3, a3);
+            b0 = mcud_fused_f32(g1, x0, b0);
+            b1 = mcud_fused_f32(g1, x1, b1);
+            b2 = mcud_fused_f32(g1, x2, b2);
+            b3 = mcud_fused_f32(g1, x3, b3);
+            c0 = mcud_fused_f32(g2, x0, c0);
+            c1 = mcud_fused_f32(g2, x1, c1);
+            c2 = mcud_fused_f32(g2, x2, c2);
+            c3 = mcud_fused_f32(g2, x3, c3);
+            d0 = mcud_fused_f32(g3, x0, d0);
+            d1 = mcud_fused_f32(g3, x1, d1);
+            d2 = mcud_fused_f32(g3, x2, d2);
+            d3 = mcud_fused_f32(g3, x3, d3);
+            x += from->cols.w_pitch;
+            g += from->cols.x_pitch;
         }
-        for (int32_t i = 0; i < (left < 4 ? left : 4); i++) {
-            out[c + i] = mcud_fused_f32(params->step, sums[i], params->decay * weights[c + i]);
+    }
+    sums[0][0] = a0, sums[0][1] = a1, sums[0][2] = a2, sums[0][3] = a3;
+    sums[1][0] = b0, sums[1][1] = b1, sums[1][2] = b2, sums[1][3] = b3;
+    sums[2][0] = c0, sums[2][1] = c1, sums[2][2] = c2, sums[2][3] = c3;
+    sums[3][0] = d0, sums[3][1] = d1, sums[3][2] = d2, sums[3][3] = d3;
+}
+
+/* Updates the weights of a block of four by four at a tap; `line`: the place of its first weight, `pitch`:
+ * between output channels. */
+static void update_4x4(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *to, const block *of,
+                       int32_t line, int32_t pitch)
+{
+    float sums[4][4];
+    mcud_sums_before_f32(to, line, sums[0]);
+    mcud_sums_before_f32(to, line + pitch, sums[1]);
+    mcud_sums_before_f32(to, line + 2 * pitch, sums[2]);
+    mcud_sums_before_f32(to, line + 3 * pitch, sums[3]);
+    add_4x4(from, of, sums);
+    mcud_store_sums_f32(to, line, sums[0]);
+    mcud_store_sums_f32(to, line + pitch, sums[1]);
+    mcud_store_sums_f32(to, line + 2 * pitch, sums[2]);
+    mcud_store_sums_f32(to, line + 3 * pitch, sums[3]);
+}
+
+/* The same for a block with one output channel, or one input channel, or both. */
+static void update_line(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *to, const block *of,
+                        int32_t line, int32_t pitch)
+{
+    const mcud_terms_f32 *const cols = &from->cols;
+    const mcud_terms_f32 crossed = {cols->count, cols->w_pitch, cols->x_pitch};
+    const int32_t count = of->outputs * of->inputs;
+    const int32_t apart = of->inputs == 4 ? 1 : pitch;
+    float sums[4] = {0.0f};
+    for (int32_t i = 0; i < count; i++) {
+        sums[i] = mcud_sum_before_f32(to, line + i * apart);
+    }
+    for (int32_t row = from->rows.first; row < from->rows.end; row++) {
+        const float *x = mcud_tap_input_f32(from, row) + of->c;
+        const float *g = mcud_tap_gradient_f32(from, row) + of->k;
+        if (of->inputs == 4) {
+            mcud_add_terms_4_f32(g, x, cols, sums);
+        } else if (of->outputs == 4) {
+            mcud_add_terms_4_f32(x, g, &crossed, sums);
+        } else {
+            sums[0] = mcud_add_terms_f32(g, x, cols, sums[0]);
         }
+    }
+    for (int32_t i = 0; i < count; i++) {
+        mcud_store_sum_f32(to, line + i * apart, sums[i]);
     }
 }
 
-/* The same for a gradient of one pixel: the gradient of a weight is one product, x times g. */
-static void update_line_by_pixel(const mcud_conv2d_f32_update_params *params, const float *x, float g,
-                                 const float *weights, float *out)
+/* The result for a gradient of one pixel: the gradient of a weight is one product, x times g. */
+static void update_line_by_pixel(const mcud_update_f32 *to, int32_t line, int32_t inputs, const float *x,
+                                 float g)
 {
-    const int32_t inputs = params->dims.input_channels;
-    const float decay = params->decay;
-    const float factor = params->step * g;
+    const float *weights = to->before + line;
+    float *out = to->out + line;
+    const float decay = to->decay;
+    const float factor = to->step * g;
     int32_t c = 0;
     for (; c + 4 <= inputs; c += 4) { /* reads four weights before it writes, as out may be their memory */
         const float w0 = mcud_fused_f32(factor, x[c], decay * weights[c]);
@@ -50,39 +120,63 @@ static void update_line_by_pixel(const mcud_conv2d_f32_update_params *params, co
 }
 
 /* The weights of all output channels at a tap. */
-static void update_tap(const mcud_tap_pixels_f32 *from, int32_t tap, const float *weights, float *out)
+static void update_tap(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *to, int32_t tap)
 {
     const mcud_conv2d_f32_update_params *params = from->op->params;
-    const int32_t pitch = params->window.kernel_rows * params->window.kernel_cols * params->dims.input_channels;
-    int32_t line = tap * params->dims.input_channels;
+    const int32_t inputs = params->dims.input_channels;
+    const int32_t outputs = params->dims.output_channels;
+    const int32_t pitch = params->window.kernel_rows * params->window.kernel_cols * inputs;
+    int32_t line = tap * inputs;
     const int32_t inside = from->rows.first < from->rows.end && from->cols.count > 0;
+    if (!inside && !to->is_first && !to->is_last) {
+        return;
+    }
     if (inside && params->output_rows == 1 && params->dims.output_cols == 1) {
         const float *x = mcud_tap_input_f32(from, 0);
         const float *g = mcud_tap_gradient_f32(from, 0);
-        for (int32_t k = 0; k < params->dims.output_channels; k++, line += pitch) {
-            update_line_by_pixel(params, x, g[k], weights + line, out + line);
+        for (int32_t k = 0; k < outputs; k++, line += pitch) {
+            update_line_by_pixel(to, line, inputs, x, g[k]);
         }
         return;
     }
-    for (int32_t k = 0; k < params->dims.output_channels; k++, line += pitch) {
-        update_line(from, k, weights + line, out + line);
+    block of = {0, 0, 0, 0};
+    for (; of.k < outputs; of.k += of.outputs, line += of.outputs * pitch) {
+        of.outputs = outputs - of.k < 4 ? 1 : 4;
+        for (of.c = 0; of.c < inputs; of.c += of.inputs) {
+            of.inputs = inputs - of.c < 4 ? 1 : 4;
+            if (of.outputs == 4 && of.inputs == 4) {
+                update_4x4(from, to, &of, line + of.c, pitch);
+            } else {
+                update_line(from, to, &of, line + of.c, pitch);
+            }
+        }
     }
 }
 
 void mcud_conv2d_f32_update(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
-    (void)end_row; /* there is one row */
     const mcud_conv2d_f32_update_params *params = op->params;
-    const float *weights = mcud_row(op->in[0], first_row);
-    float *out = mcud_row(op->out, first_row);
     mcud_tap_pixels_f32 from = {
-        .op = op, .dims = &params->dims, .window = &params->window, .output_rows = params->output_rows};
-    mcud_start_taps_f32(&from, mcud_row(op->scratch, first_row));
+        .op = op, .dims = &params->dims, .window = &params->window, .step = {first_row, end_row}};
+    if (op->rows == 1) {
+        from.step = (mcud_taps){0, params->output_rows};
+    }
+    mcud_update_f32 to = {
+        .before = mcud_row(op->in[2], 0),
+        .out = mcud_row(op->out, 0),
+        .decay = params->decay,
+        .step = params->step,
+        .is_first = from.step.first == 0,
+        .is_last = from.step.end == params->output_rows,
+        .in_place = params->in_place,
+    };
+    to.sums = mcud_start_taps_f32(&from, mcud_row(op->scratch, first_row), params->output_rows);
+    to.sums = to.in_place ? to.out : to.sums;
     for (int32_t r = 0; r < params->window.kernel_rows; r++) {
         mcud_tap_row_f32(&from, r);
         for (int32_t s = 0; s < params->window.kernel_cols; s++) {
             mcud_tap_column_f32(&from, s);
-            update_tap(&from, r * params->window.kernel_cols + s, weights, out);
+            update_tap(&from, &to, r * params->window.kernel_cols + s);
         }
     }
 }

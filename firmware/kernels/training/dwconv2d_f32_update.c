@@ -1,39 +1,86 @@
 #include "dwconv2d_f32_update.h"
 
 #include "mcud_tap_pixels_f32.h"
+#include "mcud_updates_f32.h"
 
-/* The weights of all channels at a tap. */
-static void update_tap(const mcud_tap_pixels_f32 *from, const float *weights, float *out)
+/* Adds the products of four channels at all pixels of a tap, if each input channel has one output channel. */
+static void add_4(const mcud_tap_pixels_f32 *from, int32_t c, float sums[4])
+{
+    float a = sums[0], b = sums[1], d = sums[2], e = sums[3];
+    for (int32_t row = from->rows.first; row < from->rows.end; row++) {
+        const float *x = mcud_tap_input_f32(from, row) + c;
+        const float *g = mcud_tap_gradient_f32(from, row) + c;
+        for (int32_t col = 0; col < from->cols.count; col++) {
+            a = mcud_fused_f32(g[0], x[0], a);
+            b = mcud_fused_f32(g[1], x[1], b);
+            d = mcud_fused_f32(g[2], x[2], d);
+            e = mcud_fused_f32(g[3], x[3], e);
+            x += from->cols.w_pitch;
+            g += from->cols.x_pitch;
+        }
+    }
+    sums[0] = a, sums[1] = b, sums[2] = d, sums[3] = e;
+}
+
+/* Adds the products of output channel k, which reads input channel c. */
+static float add_1(const mcud_tap_pixels_f32 *from, int32_t k, int32_t c, float sum)
+{
+    for (int32_t row = from->rows.first; row < from->rows.end; row++) {
+        const float *gradient = mcud_tap_gradient_f32(from, row) + k;
+        sum = mcud_add_terms_f32(gradient, mcud_tap_input_f32(from, row) + c, &from->cols, sum);
+    }
+    return sum;
+}
+
+/* The weights of all channels at a tap, from place `line` on. */
+static void update_tap(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *to, int32_t line)
 {
     const mcud_dwconv2d_f32_update_params *params = from->op->params;
+    const int32_t outputs = params->dims.output_channels;
+    const int32_t inside = from->rows.first < from->rows.end && from->cols.count > 0;
+    if (!inside && !to->is_first && !to->is_last) {
+        return;
+    }
     int32_t k = 0;
-    for (int32_t c = 0; c < params->dims.input_channels; c++) {
+    for (; params->multiplier == 1 && k + 4 <= outputs; k += 4) {
+        float sums[4];
+        mcud_sums_before_f32(to, line + k, sums);
+        add_4(from, k, sums);
+        mcud_store_sums_f32(to, line + k, sums);
+    }
+    for (int32_t c = k / params->multiplier; k < outputs; c++) {
         for (int32_t m = 0; m < params->multiplier; m++, k++) {
-            float sum = 0.0f;
-            for (int32_t row = from->rows.first; row < from->rows.end; row++) {
-                const float *gradient = mcud_tap_gradient_f32(from, row) + k;
-                sum = mcud_add_terms_f32(gradient, mcud_tap_input_f32(from, row) + c, &from->cols, sum);
-            }
-            out[k] = mcud_fused_f32(params->step, sum, params->decay * weights[k]);
+            const float sum = add_1(from, k, c, mcud_sum_before_f32(to, line + k));
+            mcud_store_sum_f32(to, line + k, sum);
         }
     }
 }
 
 void mcud_dwconv2d_f32_update(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
-    (void)end_row; /* there is one row */
     const mcud_dwconv2d_f32_update_params *params = op->params;
     const int32_t outputs = params->dims.output_channels;
-    const float *weights = mcud_row(op->in[0], first_row);
-    float *out = mcud_row(op->out, first_row);
     mcud_tap_pixels_f32 from = {
-        .op = op, .dims = &params->dims, .window = &params->window, .output_rows = params->output_rows};
-    mcud_start_taps_f32(&from, mcud_row(op->scratch, first_row));
-    for (int32_t r = 0; r < params->window.kernel_rows; r++) {
+        .op = op, .dims = &params->dims, .window = &params->window, .step = {first_row, end_row}};
+    if (op->rows == 1) {
+        from.step = (mcud_taps){0, params->output_rows};
+    }
+    mcud_update_f32 to = {
+        .before = mcud_row(op->in[2], 0),
+        .out = mcud_row(op->out, 0),
+        .decay = params->decay,
+        .step = params->step,
+        .is_first = from.step.first == 0,
+        .is_last = from.step.end == params->output_rows,
+        .in_place = params->in_place,
+    };
+    to.sums = mcud_start_taps_f32(&from, mcud_row(op->scratch, first_row), params->output_rows);
+    to.sums = to.in_place ? to.out : to.sums;
+    for (int32_t r = 0, line = 0; r < params->window.kernel_rows; r++) {
         mcud_tap_row_f32(&from, r);
-        for (int32_t s = 0; s < params->window.kernel_cols; s++, weights += outputs, out += outputs) {
+        for (int32_t s = 0; s < params->window.kernel_cols; s++, line += outputs) {
             mcud_tap_column_f32(&from, s);
-            update_tap(&from, weights, out);
+            update_tap(&from, &to, line);
         }
     }
 }

@@ -1,10 +1,10 @@
 /* Weights of a depthwise convolution, float32, moved along their gradient: decay * weights + step * gradient.
  *
- * in[0]    float [kernel_rows][kernel_cols][output_channels], one row
+ * in[0]    float [output_rows][output_cols][output_channels], gradient of its output
  * in[1]    float [input_rows][input_cols][input_channels], input of the convolution
- * in[2]    float [output_rows][output_cols][output_channels], gradient of its output
- * out      as in[0], and may be its memory
- * scratch  uint32_t [2][output_rows]
+ * in[2]    float [kernel_rows][kernel_cols][output_channels], one row
+ * out      as in[2], and may be its memory
+ * scratch  uint32_t [2][output_rows]; by rows also float sums as in[2], unless in_place
  *
  * As conv2d_f32_update, where output channel k reads input channel k / multiplier only.
  */
@@ -21,6 +21,7 @@ typedef struct {
     int32_t multiplier; /* output channels of each input channel */
     float decay;
     float step;
+    int32_t in_place;
 } mcud_dwconv2d_f32_update_params;
 
 mcud_kernel mcud_dwconv2d_f32_update;

@@ -6,25 +6,26 @@
 #include "mcud_window.h"
 
 typedef struct {
-    const mcud_op *op; /* in[1] is the input, in[2] the gradient of the output */
+    const mcud_op *op; /* in[0] is the gradient of the output, in[1] the input */
     const mcud_conv_dims *dims;
     const mcud_window *window;
-    int32_t output_rows;
+    mcud_taps step; /* rows of the gradient */
     const uint8_t *inputs;    /* memory of the input, plus the offset of the tap in a row */
     const uint8_t *gradients; /* memory of the gradient, plus the offset of its first column */
     uint32_t *input_rows;     /* offsets, by row of the gradient */
     uint32_t *gradient_rows;  /* offsets */
-    mcud_taps rows;           /* of the gradient */
+    mcud_taps rows;           /* of the gradient, whose tap is inside the input */
     mcud_terms_f32 cols;
 } mcud_tap_pixels_f32;
 
-/* Looks up all rows of the gradient; `rows` has room for the offsets of both tensors. */
-static inline void mcud_start_taps_f32(mcud_tap_pixels_f32 *of, uint32_t *rows)
+/* Looks up the rows of a step of the gradient; `rows` has room for the offsets of both tensors, of all
+ * `output_rows`. Returns the memory after them. */
+static inline void *mcud_start_taps_f32(mcud_tap_pixels_f32 *of, uint32_t *rows, int32_t output_rows)
 {
-    const mcud_taps every = {0, of->output_rows};
     of->gradient_rows = rows;
-    of->input_rows = rows + of->output_rows;
-    mcud_window_rows(of->op->in[2], 0, 1, every, of->gradient_rows);
+    of->input_rows = rows + output_rows;
+    mcud_window_rows(of->op->in[0], 0, 1, of->step, of->gradient_rows);
+    return rows + 2 * output_rows;
 }
 
 /* Goes to the taps of row r. */
@@ -32,7 +33,14 @@ static inline void mcud_tap_row_f32(mcud_tap_pixels_f32 *of, int32_t r)
 {
     const mcud_window *const window = of->window;
     const int32_t top = r * window->dilation_rows - window->pad_top;
-    of->rows = mcud_taps_inside(top, window->stride_rows, of->output_rows, 0, of->dims->input_rows);
+    of->rows = of->step;
+    while (of->rows.first < of->rows.end && top + of->rows.first * window->stride_rows < 0) {
+        of->rows.first++;
+    }
+    const int32_t input_rows = of->dims->input_rows;
+    while (of->rows.end > of->rows.first && top + (of->rows.end - 1) * window->stride_rows >= input_rows) {
+        of->rows.end--;
+    }
     mcud_window_rows(of->op->in[1], top, window->stride_rows, of->rows, of->input_rows);
 }
 
@@ -47,7 +55,7 @@ static inline void mcud_tap_column_f32(mcud_tap_pixels_f32 *of, int32_t s)
         mcud_taps_inside(left, window->stride_cols, of->dims->output_cols, 0, of->dims->input_cols);
     const int32_t first = cols.first < cols.end ? left + cols.first * window->stride_cols : 0;
     of->inputs = of->op->in[1]->memory + first * inputs * (int32_t)sizeof(float);
-    of->gradients = of->op->in[2]->memory + cols.first * outputs * (int32_t)sizeof(float);
+    of->gradients = of->op->in[0]->memory + cols.first * outputs * (int32_t)sizeof(float);
     of->cols = (mcud_terms_f32){cols.end - cols.first, outputs, window->stride_cols * inputs};
 }
 

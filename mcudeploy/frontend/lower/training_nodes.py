@@ -17,12 +17,15 @@ from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.training import (
+    BiasGradientSum,
     BiasUpdate,
     ClipGradient,
     ClipMask,
+    Conv2dGradientSum,
     Conv2dInputGradient,
     Conv2dWeightUpdate,
     MaskedGradient,
+    ParameterStep,
     TrainedConv2d,
     mask_bytes,
     parameter_axes,
@@ -80,18 +83,37 @@ def input_gradient(builder: Builder, node: Node) -> None:
 
 def weight_update(builder: Builder, node: Node) -> None:
     """ConvWeightUpdate or DepthwiseWeightUpdate: the next content of the weights."""
-    weights = builder.real(node.inputs[0])
-    conv = _conv(node, weights.shape)
-    _require_order(conv, weights)
-    op = Conv2dWeightUpdate(conv, node.number("decay", 1.0), node.number("step", 0.0))
+    op = Conv2dWeightUpdate(_updated_conv(builder, node), *_factors(node))
     x, gradient = (_image(builder, name) for name in node.inputs[1:])
-    _updated(builder, node, weights, op, (x, gradient))
+    _updated(builder, node, op, (gradient, x, builder.real(node.inputs[0]).tensor))
 
 
 def bias_update(builder: Builder, node: Node) -> None:
     """BiasUpdate: the next content of a bias."""
-    op = BiasUpdate(node.number("decay", 1.0), node.number("step", 0.0))
-    _updated(builder, node, builder.real(node.inputs[0]), op, (_image(builder, node.inputs[1]),))
+    gradient = _image(builder, node.inputs[1])
+    _updated(builder, node, BiasUpdate(*_factors(node)), (gradient, builder.real(node.inputs[0]).tensor))
+
+
+def weight_sum(builder: Builder, node: Node) -> None:
+    """ConvGradientSum or DepthwiseGradientSum: the next content of a sum of weight gradients."""
+    op = Conv2dGradientSum(_updated_conv(builder, node), node.number("decay", 1.0))
+    x, gradient = (_image(builder, name) for name in node.inputs[1:])
+    _updated(builder, node, op, (gradient, x, builder.real(node.inputs[0]).tensor))
+
+
+def bias_sum(builder: Builder, node: Node) -> None:
+    """BiasGradientSum: the next content of a sum of bias gradients."""
+    gradient = _image(builder, node.inputs[1])
+    op = BiasGradientSum(node.number("decay", 1.0))
+    _updated(builder, node, op, (gradient, builder.real(node.inputs[0]).tensor))
+
+
+def parameter_step(builder: Builder, node: Node) -> None:
+    """ParameterStep: the next content of a parameter."""
+    parameter, direction = (builder.real(name) for name in node.inputs)
+    if not np.array_equal(parameter.index, direction.index):
+        raise Unsupported("its direction is stored in another order than the parameter")
+    _updated(builder, node, ParameterStep(*_factors(node)), (parameter.tensor, direction.tensor))
 
 
 def clip_gradient(builder: Builder, node: Node) -> None:
@@ -131,6 +153,10 @@ TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {
     functions.WEIGHT_UPDATE: weight_update,
     functions.DEPTHWISE_UPDATE: weight_update,
     functions.BIAS_UPDATE: bias_update,
+    functions.GRADIENT_SUM: weight_sum,
+    functions.DEPTHWISE_SUM: weight_sum,
+    functions.BIAS_SUM: bias_sum,
+    functions.PARAMETER_STEP: parameter_step,
     functions.CLIP_GRADIENT: clip_gradient,
     functions.CLIP_MASK: clip_mask,
     functions.MASKED_GRADIENT: masked_gradient,
@@ -138,18 +164,29 @@ TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {
 """Lowering functions of the operators of a training step."""
 
 
-def _updated(
-    builder: Builder,
-    node: Node,
-    held: OnnxValue,
-    op: Conv2dWeightUpdate | BiasUpdate,
-    others: tuple[str, ...],
-) -> None:
-    """Emit the update of a parameter, which takes over its memory."""
+_Update = Conv2dWeightUpdate | Conv2dGradientSum | BiasUpdate | BiasGradientSum | ParameterStep
+
+
+def _updated(builder: Builder, node: Node, op: _Update, inputs: tuple[str, ...]) -> None:
+    """Emit the update of the node's first input, a parameter, which takes over its memory."""
+    held = builder.real(node.inputs[0])
     shape = builder.shape_of(held.tensor)
-    tensor = builder.emit(op, (held.tensor, *others), shape, DType.FLOAT32, nodes=(node,))
+    tensor = builder.emit(op, inputs, shape, DType.FLOAT32, nodes=(node,))
     replace_state(builder, held.tensor, tensor, node.output)
     builder.define(node.output, OnnxValue(tensor, held.index, real=True))
+
+
+def _updated_conv(builder: Builder, node: Node) -> Conv2d:
+    """The convolution whose weights a node updates, or sums gradients of."""
+    weights = builder.real(node.inputs[0])
+    conv = _conv(node, weights.shape)
+    _require_order(conv, weights)
+    return conv
+
+
+def _factors(node: Node) -> tuple[float, float]:
+    """Decay and step of an update."""
+    return node.number("decay", 1.0), node.number("step", 0.0)
 
 
 def _image(builder: Builder, name: str) -> str:

@@ -24,6 +24,14 @@ DEPTHWISE_UPDATE = "DepthwiseWeightUpdate"
 """As WEIGHT_UPDATE, of a depthwise convolution."""
 BIAS_UPDATE = "BiasUpdate"
 """A bias, gradient of the output -> decay * bias + step * (sum of the gradient over its pixels)."""
+GRADIENT_SUM = "ConvGradientSum"
+"""A sum, x, gradient of the output -> decay * sum + gradient of the weights."""
+DEPTHWISE_SUM = "DepthwiseGradientSum"
+"""As GRADIENT_SUM, of a depthwise convolution."""
+BIAS_SUM = "BiasGradientSum"
+"""A sum, gradient of the output -> decay * sum + (sum of the gradient over its pixels)."""
+PARAMETER_STEP = "ParameterStep"
+"""A parameter, direction -> decay * parameter + step * direction."""
 CLIP_GRADIENT = "ClipGradient"
 """Gradient, clipped values -> the gradient where low < value < high, else 0."""
 CLIP_MASK = "ClipMask"
@@ -32,7 +40,8 @@ MASKED_GRADIENT = "MaskedGradient"
 """Gradient, mask -> the gradient where the mask is true, else 0."""
 
 _CLIPS = (CLIP_GRADIENT, CLIP_MASK, MASKED_GRADIENT)
-_UPDATES = (WEIGHT_UPDATE, DEPTHWISE_UPDATE, BIAS_UPDATE)
+_SUMS = (GRADIENT_SUM, DEPTHWISE_SUM, BIAS_SUM)
+_UPDATES = (WEIGHT_UPDATE, DEPTHWISE_UPDATE, BIAS_UPDATE, *_SUMS, PARAMETER_STEP)
 TRAINING_OPERATORS = frozenset((PARAMETER, TRAINED_CONV, INPUT_GRADIENT, *_CLIPS, *_UPDATES))
 """All operators of the domain."""
 _WINDOW = ("strides", "dilations", "pads", "group")
@@ -60,6 +69,11 @@ def training_functions() -> list[FunctionProto]:
         helper.make_node("Mul", ["gradient", "step"], ["change"]),
         helper.make_node("Mul", ["parameter", "decay"], ["decayed"]),
         helper.make_node("Add", ["decayed", "change"], ["y"]),
+    ]
+    added = [
+        *_constants(("decay",)),
+        helper.make_node("Mul", ["parameter", "decay"], ["decayed"]),
+        helper.make_node("Add", ["decayed", "gradient"], ["y"]),
     ]
     of_taps = [  # the gradient of the output is the kernel, whose dilation is the stride
         *_constants(("kernel_shape",)),
@@ -104,16 +118,20 @@ def training_functions() -> list[FunctionProto]:
         helper.make_node("ConvTranspose", ["dy", "weights"], ["y"]), _same_names(backward)
     )
     same = [helper.make_node("Identity", ["before"], ["y"])]
-    window_of_update = [*_WINDOW, "kernel_shape", *_MOVE]
+    window_of_sum = [*_WINDOW, "kernel_shape", "decay"]
+    window_of_update = [*window_of_sum, "step"]
+    operands = ["parameter", "x", "dy"]
     return [
         _function(PARAMETER, ["before", "initial"], same, ["perm"]),
         _function(TRAINED_CONV, ["x", "weights", "bias"], forward, [*_WINDOW, "low", "high"]),
         _function(INPUT_GRADIENT, ["dy", "weights"], [transposed], backward),
-        _function(WEIGHT_UPDATE, ["parameter", "x", "dy"], [*dense, *of_taps, *moved], window_of_update),
-        _function(
-            DEPTHWISE_UPDATE, ["parameter", "x", "dy"], [*depthwise, *of_taps, *moved], window_of_update
-        ),
+        _function(WEIGHT_UPDATE, operands, [*dense, *of_taps, *moved], window_of_update),
+        _function(DEPTHWISE_UPDATE, operands, [*depthwise, *of_taps, *moved], window_of_update),
         _function(BIAS_UPDATE, ["parameter", "dy"], [*bias, *moved], list(_MOVE)),
+        _function(GRADIENT_SUM, operands, [*dense, *of_taps, *added], window_of_sum),
+        _function(DEPTHWISE_SUM, operands, [*depthwise, *of_taps, *added], window_of_sum),
+        _function(BIAS_SUM, ["parameter", "dy"], [*bias, *added], ["decay"]),
+        _function(PARAMETER_STEP, ["parameter", "gradient"], moved, list(_MOVE)),
         _function(CLIP_GRADIENT, ["dy", "x"], [*inside, *chosen], ["low", "high"]),
         _function(CLIP_MASK, ["x"], [*inside, mask], ["low", "high"]),
         _function(MASKED_GRADIENT, ["dy", "inside"], chosen, []),

@@ -14,6 +14,7 @@ from mcudeploy.ops.conv_asymmetric import is_asymmetric
 from mcudeploy.ops.depth_to_space import DepthToSpace
 from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.pool import AveragePool
+from mcudeploy.ops.training import Conv2dWeightUpdate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.view import Reshape
 from mcudeploy.planner.model.channels import channels_as_rows
@@ -75,6 +76,9 @@ def accumulate_rows(graph: Graph) -> Graph:
 
 
 def _accumulating(graph: Graph, operator: Operator) -> Operator:
+    if isinstance(operator.op, Conv2dWeightUpdate):
+        gradient, x, *_ = (graph.tensors[name].shape for name in operator.inputs)
+        return replace(operator, op=operator.op.by_rows(gradient, x) or operator.op)
     if not isinstance(operator.op, Conv2d | AveragePool) or is_asymmetric(operator):
         return operator
     by_rows = operator.op.by_rows(graph.tensors[operator.inputs[0]].shape)

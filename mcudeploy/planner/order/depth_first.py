@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 def depth_first(begins: Iterable[int], needs: Mapping[int, Sequence[int]]) -> dict[int, int]:
@@ -25,3 +25,13 @@ def depth_first(begins: Iterable[int], needs: Mapping[int, Sequence[int]]) -> di
                 pending.pop()
                 time[path.pop()] = len(time)
     return time
+
+
+def without_delay(
+    time: Mapping[int, int], needs: Mapping[int, Sequence[int]], prompt: Callable[[int], bool]
+) -> dict[int, int]:
+    """Return the times of an order in which each `prompt` step follows the last step that it depends on."""
+    after: dict[int, int] = {}
+    for step, at in time.items():
+        after[step] = max((after[other] for other in needs[step]), default=at) if prompt(step) else at
+    return {step: at for at, step in enumerate(sorted(time, key=lambda step: (after[step], time[step])))}

@@ -35,6 +35,8 @@ def reverse_post_order(tiled: TiledGraph, first_input_first: bool = True) -> Sch
         ranges = tiled.reads[number]
         for lo, hi in ranges if first_input_first else reversed(ranges):
             before.extend(maker for maker in makers[lo:hi] if maker is not None)
+        awaited = (makers[block] for block in tiled.awaited(step))
+        before.extend(maker for maker in awaited if maker is not None)
     begins: list[int] = []
     for border in tiled.graph.outputs:
         root = tiled.flow.roots[border.tensor]

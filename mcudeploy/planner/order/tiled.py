@@ -68,6 +68,7 @@ def _before(
     for number, step in enumerate(steps):
         ranges = tiled.reads[tiled.first_step[step.operator] + step.block]
         needed = {maker[read] for lo, hi in ranges for read in range(lo, hi)}
+        needed.update(maker[awaited] for awaited in tiled.awaited(step))
         if tiled.graph.operators[step.operator].op.accumulates:
             if step.operator in latest:
                 needed.add(latest[step.operator])

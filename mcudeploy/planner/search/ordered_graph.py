@@ -13,6 +13,9 @@ from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import ANY_ALIGNMENT, WorkBytes
 
+_FEWER = 4
+"""An operator shrinks if its output has this many times fewer bytes than each input."""
+
 Segment = tuple[int, tuple[BlockRows, ...]]
 """The place of its first operator in the order, and the blocks of its operators, in order."""
 
@@ -71,7 +74,12 @@ class OrderedGraph:
         self.sources = [[number[reading.root] for reading in readings] for readings in self.readings]
         self.work = [work[operator.name] for operator in operators]
         self.inputs = range(len(order), len(names))
-        last = {source: place for place, sources in enumerate(self.sources) for source in sources}
+        last = {
+            source: place
+            for place, sources in enumerate(self.sources)
+            for source, reading in zip(sources, self.readings[place], strict=True)
+            if not reading.awaited
+        }
         self.memories = [
             OwnedTensor(
                 graph.tensors[name].shape[0],
@@ -84,9 +92,15 @@ class OrderedGraph:
             )
             for at, name in enumerate(names)
         ]
+        self.shrinks: list[bool] = [self._shrinks(place) for place in range(len(order))]
         self.span = max([1, *self.rows]) + 1
         self._reach: dict[tuple[int, int, BlockRows], list[tuple[int, int]]] = {}
         self._needs: dict[tuple[int, BlockRows, tuple[BlockRows | None, ...]], Needs] = {}
+
+    def _shrinks(self, place: int) -> bool:
+        """Whether the steps of an operator leave less memory in use if nothing else reads their inputs."""
+        sizes = [self.memories[source].size_bytes for source in self.sources[place]]
+        return self.accumulates[place] or _FEWER * self.memories[place].size_bytes <= min(sizes, default=0)
 
     def made_rows(self, place: int, size: BlockRows) -> BlockRows:
         """Return the output blocks of an operator in steps of `size`."""
@@ -140,10 +154,26 @@ class OrderedGraph:
             self._needs[key] = {step: tuple(before) for step, before in found.items()}
         return self._needs[key]
 
+    def awaited(self, place: int, makers: tuple[BlockRows | None, ...]) -> tuple[int, ...]:
+        """Return the steps that the last step of an operator comes after although it reads no result of
+        theirs; `makers`: as for `needs`.
+        """
+        return tuple(
+            step
+            for operand, rows in enumerate(makers)
+            if rows is not None and self.readings[place][operand].awaited
+            for step in self.steps(self.sources[place][operand], rows)
+        )
+
     def borders(self, segment: Segment) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the numbers of the tensors that a segment reads from outside, and of its outputs."""
         inside = range(segment[0], segment[0] + len(segment[1]))
-        read = dict.fromkeys(source for place in inside for source in self.sources[place])
+        read = dict.fromkeys(
+            source
+            for place in inside
+            for source, reading in zip(self.sources[place], self.readings[place], strict=True)
+            if not reading.awaited
+        )
         made = (
             place for place in inside if self.memories[place].kept or self.memories[place].last >= inside.stop
         )

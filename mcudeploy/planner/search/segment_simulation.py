@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcudeploy.ir.block_rows import BlockRows
-from mcudeploy.planner.order.depth_first import depth_first
+from mcudeploy.planner.order.depth_first import depth_first, without_delay
 from mcudeploy.planner.search.ordered_graph import Needs, OrderedGraph, Segment
 
 
@@ -63,7 +63,11 @@ class _Walker:
         self._size = dict(zip(range(first, first + len(sizes)), sizes, strict=True))
         self._results = places.borders(segment)[1]
         needs = self._needs()
-        self._time = depth_first(self._begins(), needs)
+        ordered = needs | self._awaiting(needs)
+        prompt = {place for place in self._results if places.shrinks[place]}
+        self._time = depth_first(self._begins(), ordered)
+        if len(self._results) > 1 and prompt:
+            self._time = without_delay(self._time, ordered, lambda step: step // places.span in prompt)
         self._end = dict(self._time)
         for step, at in self._time.items():
             self._end.update(dict.fromkeys(needs[step], at))
@@ -86,13 +90,23 @@ class _Walker:
             needs.update(self._places.needs(place, size, makers))
         return needs
 
+    def _awaiting(self, needs: Needs) -> Needs:
+        """Return the dependences of steps that also come after steps whose results they do not read."""
+        result: Needs = {}
+        for place, size in self._size.items():
+            makers = tuple(self._size.get(source) for source in self._places.sources[place])
+            awaited = self._places.awaited(place, makers)
+            if awaited:
+                last = self._places.steps(place, size)[-1]
+                result[last] = needs[last] + awaited
+        return result
+
     def _begins(self) -> list[int]:
         """Return the steps that write what is read outside: the tensors advance side by side."""
         begins: list[tuple[float, int, int]] = []
         for place in self._results:
             steps = self._places.steps(place, self._size[place])
-            wanted = steps[-1:] if self._places.accumulates[place] else steps
-            begins += [((number + 1) / len(wanted), place, step) for number, step in enumerate(wanted)]
+            begins += [((number + 1) / len(steps), place, step) for number, step in enumerate(steps)]
         return [step for *_, step in sorted(begins)]
 
     def _count_work(self, place: int) -> None:
@@ -140,32 +154,35 @@ class _Walker:
     def _look_for_heirs(self, place: int) -> None:
         """Count the certain in-place candidates of an operator, and record the others."""
         places, size, memory = self._places, self._size[place], self._places.memories[place]
-        if not places.overwrites[place] or (memory.kept and size.rows < memory.rows):
+        made = places.made_rows(place, size)
+        if not places.overwrites[place] or (memory.kept and made.rows < memory.rows):
             return
-        for block, step in enumerate(places.steps(place, size)):
+        steps = places.steps(place, size)
+        writing = steps[-1:] if places.accumulates[place] else steps
+        for block, step in enumerate(writing):
             if step not in self._time:
                 continue
-            target = StepOutput(*memory.block(size, block), memory.block_bytes(size, block), size.lead)
-            at, sources = self._time[step], self._sources(place, block, target)
+            target = StepOutput(*memory.block(made, block), memory.block_bytes(made, block), made.lead)
+            at, sources = self._time[step], self._sources(place, step, target)
             if sources[:1] == [(-1, 0)]:
                 self._walk.change[at] -= target.size_bytes
                 self._walk.change[at + 1] += target.size_bytes
             elif sources:
                 self._walk.chances.append(InPlaceCandidate(at, target, tuple(sources)))
 
-    def _sources(self, place: int, block: int, target: StepOutput) -> list[tuple[int, int]]:
+    def _sources(self, place: int, step: int, target: StepOutput) -> list[tuple[int, int]]:
         places, size = self._places, self._size[place]
         found: list[tuple[int, int]] = []
         for operand in places.overwrites[place]:
             source = places.sources[place][operand]
-            lo, hi = places.reach(place, operand, size)[block]
+            lo, hi = places.reach(place, operand, size)[step - places.steps(place, size)[0]]
             if places.memories[source].kept or (lo, hi) != (target.lo, target.hi):
                 continue
             if source not in self._size or source in self._walk.events:
                 found.append((source, lo))
                 continue
             rows = self._size[source]
-            dies = self._end[places.maker(source, rows, lo)] == self._time[places.steps(place, size)[block]]
+            dies = self._end[places.maker(source, rows, lo)] == self._time[step]
             if dies and same_block(places, source, places.made_rows(source, rows), target):
                 return [*found, (-1, 0)]
         return found
