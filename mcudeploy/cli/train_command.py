@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.errors import FitError, OutputsDifferError, UsageError
 from mcudeploy.common.text import count_text, plain
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.training.recipe import LOSSES, Loss, Recipe, Update
+from mcudeploy.training.recipe import LOSSES, Recipe, Update
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -79,9 +79,18 @@ def recipe_options(command: Command) -> Command:
         show_default=True,
         help="Share of each parameter that is added to its gradient.",
     )
+    @click.option(
+        "--momentum",
+        metavar="FACTOR",
+        type=Finite(0, 1, max_open=True),
+        default=0.0,
+        show_default=True,
+        help="Share of the last step's direction in the next one's. Momenta need as much RAM as parameters.",
+    )
     @functools.wraps(command)
-    def packed(*args: Any, loss: Loss, update: Update, rate: float, weight_decay: float, **rest: Any) -> None:
-        command(*args, recipe=Recipe(loss, update, rate, weight_decay), **rest)
+    def packed(*args: Any, **rest: Any) -> None:
+        recipe = Recipe(**{it.name: rest.pop(it.name) for it in fields(Recipe)})
+        command(*args, recipe=recipe, **rest)
 
     return packed
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -18,15 +16,14 @@ from mcudeploy.codegen.training_text import StepNames
 from mcudeploy.commands import commands as api
 from mcudeploy.commands.build import build_models
 from mcudeploy.commands.checking import fit_model
+from mcudeploy.commands.training_steps import WrittenStep, smallest_step, written_step
 from mcudeploy.common.errors import DivergedError, UsageError
 from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
-from mcudeploy.common.text import agree, count_text
+from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target
 from mcudeploy.evaluation.dataset import DataRequest, Dataset, open_dataset
 from mcudeploy.execution.results import VerifiedRun
-from mcudeploy.frontend.onnx.input_choices import InputChoices
-from mcudeploy.frontend.reader import read
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.host_io import from_device
@@ -37,24 +34,14 @@ from mcudeploy.report import as_json
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.training.forward import convolutions, parameter_name
 from mcudeploy.training.recipe import Recipe, Update
-from mcudeploy.training.shared import require_separate_constants
-from mcudeploy.training.step import TrainingStep, trained_model, training_step
+from mcudeploy.training.step import TrainingStep, trained_model
+from mcudeploy.training.updates import momentum_name
 from mcudeploy.verify.samples import NamedArray
 
 Array = NDArray[Any]
 
 COMPARED = ("full", "bias", "last:2", "last:1")
 """The updates that `train check` compares."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WrittenStep:
-    """A training step in a file of the model's name. `options` plan it; `graph` is the model's."""
-
-    path: Path
-    step: TrainingStep
-    graph: Graph
-    options: Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +55,6 @@ class TrainingRequest:
     data: DataRequest
     steps: int | None = None
     saved: Path | None = None
-
-
-@contextmanager
-def written_step(path: Path, options: Options, recipe: Recipe) -> Iterator[WrittenStep]:
-    """Write the training step of a model into a folder that lasts as long as the context.
-
-    Raises ModelError for a model that cannot be trained, and UsageError for options that do not apply.
-    """
-    _require_plain(options)
-    graph = read_model(path, replace(options, keep_constant=True)).graph
-    step = training_step(graph, recipe)
-    trained = recipe.update.trained([operator.name for operator in convolutions(graph)])
-    require_separate_constants(
-        read(path, InputChoices(dict(options.shapes), dict(options.constants))), graph, trained
-    )
-    planned = replace(options, keep_constant=True, float_io=False, shapes=(), constants=())
-    with TemporaryDirectory(prefix="mcudeploy-") as folder:
-        file = Path(folder, f"{path.stem}.onnx")  # the C library has the model's name
-        file.write_bytes(step.proto.SerializeToString())
-        yield WrittenStep(file, step, graph, planned)
 
 
 def check_training(
@@ -126,7 +93,7 @@ def build_training(
 
     Raises what `build_models` raises.
     """
-    with written_step(path, options, recipe) as written:
+    with smallest_step(path, board, options, recipe, progress) as written:
         options = written.options
         built = build_models(
             [written.path],
@@ -138,7 +105,7 @@ def build_training(
             step_names=_step_names(written, recipe),
             progress=progress,
         )
-        training = _training(written.step, recipe)
+        training = _training(written, recipe)
         training["inference_steps"] = inference_steps(built.models[0].made.plan)
         return {**as_json(built), "training": training}
 
@@ -150,6 +117,7 @@ def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:
         for operator in convolutions(written.graph)
         for kind in ("weights", "bias")
     }
+    nodes |= {momentum_name(name): layer for name, layer in nodes.items()}
     return StepNames(written.step.target, written.step.loss, recipe.loss == "cross-entropy", nodes)
 
 
@@ -166,7 +134,7 @@ def run_training(
     The trained model is saved only if every step is verified. Raises UsageError for data that do not fit
     the model, and DivergedError if a loss or a parameter is not finite.
     """
-    with written_step(path, options, request.recipe) as written:
+    with smallest_step(path, target.board, options, request.recipe, progress) as written:
         data = open_dataset(request.data, written.graph)
         inputs = training_inputs(data, written.graph, request.recipe, request.steps)
         result = api.run_model(
@@ -179,7 +147,7 @@ def run_training(
             trained = trained_model(written.graph, final_parameters(result, written.step))
             write_file(saved, trained.SerializeToString())
         losses = [float(each[written.step.loss].item()) for each in api.model_outputs(result)]
-        training = _training(written.step, request.recipe)
+        training = _training(written, request.recipe)
         training |= {"losses": losses, "saved_model": None if saved is None else str(saved)}
         return {**report, "training": training}
 
@@ -287,32 +255,16 @@ def _parameters(step: TrainingStep) -> dict[str, int]:
     return {"parameters": count, "parameter_bytes": 4 * count}
 
 
-def _training(step: TrainingStep, recipe: Recipe) -> dict[str, Any]:
+def _training(written: WrittenStep, recipe: Recipe) -> dict[str, Any]:
+    step = written.step
     return {
         "loss": recipe.loss,
         "update": str(recipe.update),
         "rate": recipe.rate,
         "weight_decay": recipe.weight_decay,
+        "momentum": recipe.momentum,
+        "recomputed_percent": round(written.recomputed_percent, 1),
         **_parameters(step),
         "trained": list(step.parameters),
         "onnx_nodes": {name: list(step.origins[name].onnx_nodes) for name in step.parameters},
     }
-
-
-def _require_plain(options: Options) -> None:
-    """Raise UsageError for an option that a training step does not have."""
-    present: Mapping[str, bool] = {
-        "--state": bool(options.states),
-        "--stateful": options.stateful,
-        "--hop": options.hop is not None,
-        "--replaceable": bool(options.replaceable),
-        "--rounding": options.rounding is not None,
-        "--stream-input": options.stream_input,
-        "--plan": options.plan_file is not None,
-    }
-    names = [name for name, there in present.items() if there]
-    if names:
-        raise UsageError(
-            f"{', '.join(names)} {agree(len(names), 'is', 'are')} not for a training step: leave "
-            f"{agree(len(names), 'it', 'them')} out"
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -50,11 +50,15 @@ class Forward:
     parameters: dict[str, str] = field(default_factory=dict)
 
     def run(self, operators: tuple[Operator, ...]) -> None:
-        """Add all inputs and these operators. Raises ModelError that lists unsupported operators."""
+        """Add all inputs, and these operators as `compute` does."""
         self.nodes.reserved |= {border.name for border in (*self.graph.inputs, *self.graph.outputs)}
         for border in self.graph.inputs:
             name = self.nodes.input(self.nodes.claimed(border.name), border.shape)
             self.images[border.tensor] = self.to_image(name, border)
+        self.compute(operators)
+
+    def compute(self, operators: Sequence[Operator]) -> None:
+        """Add these operators. Raises ModelError that lists unsupported operators."""
         problems = []
         for operator in operators:
             try:
@@ -96,17 +100,21 @@ class Forward:
         kinds = {"weights": self.trained.weights, "bias": self.trained.biases}
         if operator.name not in kinds[name]:
             return self.nodes.reals(value, full)
-        before = self.nodes.input(full, value.shape)
-        if before != full:
-            raise ModelError(
-                f"an input or output is called {full!r}, as a parameter of the step is: rename it"
-            )
-        initial = self.nodes.reals(value, f"{full}_initial")
-        inputs = [before, initial]
-        self.parameters[full] = self.nodes.add(
-            functions.PARAMETER, inputs, value.shape, f"{full}_now", perm=list(perm)
-        )
+        if full not in self.parameters:
+            initial = self.nodes.reals(value, f"{full}_initial")
+            self.parameters[full] = self.state(full, initial, perm)
         return self.parameters[full]
+
+    def state(self, name: str, initial: str, perm: tuple[int, ...]) -> str:
+        """Add an input that the next step continues from, stored in the order `perm` of its axes; `initial`:
+        a constant. Returns its value in this step. Raises ModelError if the model uses its name.
+        """
+        shape = self.nodes.constants[initial].shape
+        if self.nodes.input(name, shape) != name:
+            raise ModelError(
+                f"an input or output is called {name!r}, as a parameter of the step is: rename it"
+            )
+        return self.nodes.add(functions.PARAMETER, [name, initial], shape, f"{name}_now", perm=list(perm))
 
     def clipped(self, value: str, low: float, high: float) -> str:
         """The value clipped to [low, high], if these are bounds."""

@@ -24,22 +24,23 @@ from mcudeploy.training.forward import (
     parameter_name,
     window,
 )
-from mcudeploy.training.recipe import Recipe
+from mcudeploy.training.recomputing import KeptTensors
+from mcudeploy.training.updates import Updates
 
 
 @dataclass(slots=True)
 class Backward:
     """The backward part under construction.
 
-    `wanted`: the tensors that depend on a trained parameter; `gradients`: by tensor; `next`: by parameter,
-    its value after the step.
+    `wanted`: the tensors that depend on a trained parameter; `tensors`: those that the backward part
+    reads; `gradients`: by tensor.
     """
 
     forward: Forward
-    recipe: Recipe
+    updates: Updates
     wanted: frozenset[str]
+    tensors: KeptTensors
     gradients: dict[str, str] = field(default_factory=dict)
-    next: dict[str, str] = field(default_factory=dict)
 
     def run(self, operators: tuple[Operator, ...]) -> None:
         """Follow the gradients from the last operator to the first. Raises ModelError that lists operators
@@ -70,12 +71,12 @@ class Backward:
         low, high = bounds
         if (low, high) == (-inf, inf):
             return gradient
-        nodes, y = self.forward.nodes, self.forward.images[operator.output]
+        nodes = self.forward.nodes
         name = f"{operator.name}_clip_gradient"
         if not self._is_read(operator.output):
-            mask = nodes.add_mask(y, low, high)
+            mask = nodes.add_mask(self.forward.images[operator.output], low, high)
             return nodes.add(functions.MASKED_GRADIENT, [gradient, mask], nodes.shapes[gradient], name)
-        inputs = [gradient, y]
+        inputs = [gradient, self.tensors.image(operator.output)]
         return nodes.add(functions.CLIP_GRADIENT, inputs, nodes.shapes[gradient], name, low=low, high=high)
 
     def _is_read(self, tensor: str) -> bool:
@@ -98,11 +99,6 @@ class Backward:
             gradient = self.forward.nodes.add("Add", [earlier, gradient], shape, f"{tensor}_gradient")
         self.gradients[tensor] = gradient
 
-    @property
-    def factors(self) -> dict[str, float]:
-        """The factors of an update."""
-        return {"decay": self.recipe.decay, "step": -self.recipe.rate}
-
 
 def _reads_inputs(operator: Operator) -> bool:
     """Whether the gradient of an operator without weights reads its inputs."""
@@ -123,22 +119,13 @@ def _conv(to: Backward, operator: Operator, gradient: str) -> None:
     op, forward, nodes = operator.op, to.forward, to.forward.nodes
     assert isinstance(op, Conv2d)
     (source,) = operator.inputs
-    x = forward.images[source]
-    names = {name: parameter_name(operator, name) for name in ("weights", "bias")}
     if source in to.wanted:
-        weights = forward.parameters.get(names["weights"]) or nodes.reals(onnx_weights(operator))
+        held = forward.parameters.get(parameter_name(operator, "weights"))
+        weights = held or nodes.reals(onnx_weights(operator))
         to.add(source, input_gradient(to, operator, gradient, weights))
-    if names["weights"] in forward.parameters:
-        kind = functions.WEIGHT_UPDATE if op.groups == 1 else functions.DEPTHWISE_UPDATE
-        held = forward.parameters[names["weights"]]
-        attributes = {**window(op), "kernel_shape": list(op.kernel_shape), **to.factors}
-        shape, name = nodes.shapes[held], f"{names['weights']}_next"
-        to.next[names["weights"]] = nodes.add(kind, [held, x, gradient], shape, name, **attributes)
-    if names["bias"] in forward.parameters:
-        held = forward.parameters[names["bias"]]
-        shape, name = nodes.shapes[held], f"{names['bias']}_next"
-        inputs = [held, gradient]
-        to.next[names["bias"]] = nodes.add(functions.BIAS_UPDATE, inputs, shape, name, **to.factors)
+    if operator.name in forward.trained.weights:
+        to.updates.weights(operator, to.tensors.image(source), gradient)
+    to.updates.bias(operator, gradient)
 
 
 def input_gradient(to: Backward, operator: Operator, gradient: str, weights: str) -> str:
@@ -183,7 +170,7 @@ def _binary(to: Backward, operator: Operator, gradient: str) -> None:
         place = at if op.constant_operand != 0 else 1
         if op.function == "mul":
             if op.constant_operand is None:
-                other = forward.images[inputs[1 - at]]
+                other = to.tensors.image(inputs[1 - at])
             else:
                 other = nodes.reals(operator.constants["constant"].transpose(2, 0, 1)[np.newaxis])
             to.add(source, nodes.add("Mul", [gradient, other], shape, f"{source}_gradient"))
@@ -197,7 +184,7 @@ def _unary(to: Backward, operator: Operator, gradient: str) -> None:
     op, nodes = operator.op, to.forward.nodes
     assert isinstance(op, Unary)
     (source,) = operator.inputs
-    y, shape, name = to.forward.images[operator.output], nodes.shapes[gradient], f"{source}_gradient"
+    y, shape, name = to.tensors.image(operator.output), nodes.shapes[gradient], f"{source}_gradient"
     if op.function in ("relu", "clip"):
         bounds = (0.0, inf) if op.function == "relu" else (op.alpha, op.beta)
         to.add(source, to.through_clip(operator, gradient, bounds))

@@ -78,6 +78,10 @@ class NodeList:
         """Add a float32 constant."""
         return self.constant(np.asarray(value, np.float32), name)
 
+    def zeros(self, shape: OnnxShape, name: str) -> str:
+        """Add a float32 constant of zeros."""
+        return self.constant(np.zeros(shape, np.float32), name)
+
     def input(self, name: str, shape: OnnxShape) -> str:
         """Add an input of the model."""
         name = self.unused(name)

@@ -73,18 +73,25 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A training step: w becomes w - rate * (gradient + weight_decay * w)."""
+    """A training step: w becomes w - rate * (direction + weight_decay * w).
+
+    The direction is the gradient, or with momentum the sum of `momentum` times the last direction and the
+    gradient. Decay is not in that sum, as in SGDW (Loshchilov and Hutter, ICLR 2019).
+    """
 
     loss: Loss = "cross-entropy"
     update: Update = field(default_factory=lambda: Update("last", 1))
     rate: float = 0.01
     weight_decay: float = 0.0
+    momentum: float = 0.0
 
     def __post_init__(self) -> None:
         if not isfinite(self.rate) or self.rate <= 0:
             raise UsageError(f"--rate {self.rate:g}: a learning rate is above 0")
         if not isfinite(self.weight_decay) or not 0 <= self.rate * self.weight_decay < 1:
             raise UsageError(f"--weight-decay {self.weight_decay:g}: times the rate it is in [0, 1)")
+        if not 0 <= self.momentum < 1:
+            raise UsageError(f"--momentum {self.momentum:g}: it is in [0, 1)")
 
     @property
     def decay(self) -> float:

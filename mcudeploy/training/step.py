@@ -7,7 +7,7 @@ functions, which the file contains, so that ONNX Runtime computes the same step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ from mcudeploy.ops.softmax import Softmax
 from mcudeploy.training.forward import Forward, convolutions, image_shape, parameter_name
 from mcudeploy.training.gradients import Backward, depending
 from mcudeploy.training.recipe import Recipe, Trained
+from mcudeploy.training.recomputing import KeptTensors
+from mcudeploy.training.updates import Updates
 
 LOSS = "loss"
 TARGET = "target"
@@ -39,19 +41,28 @@ class ParameterOrigin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingStep:
-    """A training step. `parameters`: the names of its states before a step, each with that after it;
-    `origins`: by the names before; `loss` and `target`: names of the output and the input.
+    """A training step. `parameters`: the names of parameters before a step, each with that after it;
+    `momenta`: likewise of their momenta; `origins`: by the names of parameters before; `loss` and `target`:
+    names of the output and the input.
     """
 
     proto: ModelProto
     parameters: Mapping[str, str]
+    momenta: Mapping[str, str]
     origins: Mapping[str, ParameterOrigin]
     loss: str
     target: str
 
+    @property
+    def states(self) -> dict[str, str]:
+        """Return parameters and momenta, by their names before the step."""
+        return {**self.parameters, **self.momenta}
 
-def training_step(graph: Graph, recipe: Recipe) -> TrainingStep:
+
+def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = None) -> TrainingStep:
     """Make the training step of a float32 model.
+
+    `keep`: the tensors that the backward part does not compute again; None: all of them.
 
     Raises ModelError for models and operators that have none, and UsageError for an update that does not fit.
     """
@@ -70,12 +81,13 @@ def training_step(graph: Graph, recipe: Recipe) -> TrainingStep:
     else:
         reason = "--loss mse is not for a model that ends in it: take --loss cross-entropy"
         raise ModelError.unsupported((Problem(", ".join(head.onnx_nodes), head.op.kind, reason),))
-    backward = Backward(forward, recipe, depending(operators, trained.operators))
+    updates, tensors = Updates(forward, recipe), KeptTensors(forward, operators, keep)
+    backward = Backward(forward, updates, depending(operators, trained.operators), tensors)
     backward.gradients[end.tensor] = loss.gradient
     backward.run(operators)
-    forward.nodes.outputs += [output.name, loss.value, *backward.next.values()]
+    forward.nodes.outputs += [output.name, loss.value, *updates.next.values(), *updates.momenta.values()]
     proto, origins = forward.nodes.model(graph.name), _origins(graph, trained)
-    return TrainingStep(proto, backward.next, origins, loss.value, loss.target)
+    return TrainingStep(proto, updates.next, updates.momenta, origins, loss.value, loss.target)
 
 
 def _origins(graph: Graph, trained: Trained) -> dict[str, ParameterOrigin]:

@@ -22,8 +22,18 @@ SLOPE_TOLERANCE = 1e-5
 """Of a slope along a direction, relative to the sum of the sizes of its terms."""
 
 
-def step_of(model: Path, loss: Loss, update: str = "full", rate: float = 1.0) -> TrainingStep:
-    return training_step(load(model, keep_constant=True), Recipe(loss, Update.parse(update), rate))
+def step_of(
+    model: Path,
+    loss: Loss,
+    update: str = "full",
+    rate: float = 1.0,
+    *,
+    momentum: float = 0.0,
+    keep: tuple[str, ...] | None = None,
+) -> TrainingStep:
+    """The training step of a model; `keep`: as in `training_step`."""
+    recipe = Recipe(loss, Update.parse(update), rate, momentum=momentum)
+    return training_step(load(model, keep_constant=True), recipe, keep)
 
 
 def drawn(step: TrainingStep, loss: Loss, seed: int) -> dict[str, Array]:
@@ -32,7 +42,7 @@ def drawn(step: TrainingStep, loss: Loss, seed: int) -> dict[str, Array]:
     shapes = {
         value.name: tuple(it.dim_value for it in value.type.tensor_type.shape.dim)
         for value in step.proto.graph.input
-        if value.name not in step.parameters
+        if value.name not in step.states
     }
     inputs = {name: rng.normal(0, 1, shape).astype(np.float32) for name, shape in shapes.items()}
     if loss == "cross-entropy":
@@ -71,8 +81,19 @@ def worst_slope(step: TrainingStep, inputs: dict[str, Array], seed: int = 0) -> 
 @pytest.mark.parametrize("seed", range(24))
 def test_gradients_are_slopes_of_the_loss(seed: int, tmp_path: Path) -> None:
     loss: Loss = "mse" if seed % 3 == 0 else "cross-entropy"
-    step = step_of(saved(random_network(seed), tmp_path), loss, "bias" if seed % 2 else "full")
+    path, update = saved(random_network(seed), tmp_path), "bias" if seed % 2 else "full"
+    step = step_of(path, loss, update, momentum=0.9 * (seed % 4 == 1), keep=() if seed % 4 == 2 else None)
     assert worst_slope(step, drawn(step, loss, seed)) < SLOPE_TOLERANCE
+
+
+def test_tensors_are_computed_again_from_those_that_are_kept(tmp_path: Path) -> None:
+    path = saved(random_network(13), tmp_path)
+    kinds = [
+        Counter(node.op_type for node in step_of(path, "cross-entropy", keep=keep).proto.graph.node)
+        for keep in (None, ("y_3",), ())
+    ]
+    convolutions = [it["TrainedConv"] for it in kinds]
+    assert convolutions[0] < convolutions[2] <= 2 * convolutions[0] - 1
 
 
 def test_bits_are_kept_where_values_are_not_read_again(tmp_path: Path) -> None:
@@ -101,7 +122,7 @@ def test_names_of_the_file_stay(tmp_path: Path) -> None:
         node.output[:] = ["conv_0" if it == output else it for it in node.output]
     model.graph.input[0].name, model.graph.output[0].name = "target", "conv_0"
     step = step_of(saved(model, tmp_path), "cross-entropy")
-    assert [it.name for it in step.proto.graph.input if it.name not in step.parameters] == [
+    assert [it.name for it in step.proto.graph.input if it.name not in step.states] == [
         "target",
         step.target,
     ]

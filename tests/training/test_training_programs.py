@@ -29,7 +29,7 @@ def ran(
 ) -> VerifiedRun:
     """The steps in turn as a program."""
     path = saved(step.proto, folder, "step")
-    names = [it.name for it in step.proto.graph.input if it.name not in step.parameters]
+    names = [it.name for it in step.proto.graph.input if it.name not in step.states]
     inputs = [NamedArray(name, np.stack([run[name] for run in runs])) for name in names]
     options = Options(split=split, time_limit=3, fresh=True)
     return api.run_model(path, target, options, inputs=inputs, expected=[])
@@ -79,6 +79,39 @@ def test_steps_in_turn(update: str, tmp_path: Path) -> None:
             assert np.abs(values[following] - wanted[following]).max() <= 1e-6 * largest, following
         parameters = {name: values[following] for name, following in step.parameters.items()}
     assert np.mean(losses[-3:]) < 0.8 * np.mean(losses[:3])
+
+
+def test_momentum(tmp_path: Path) -> None:
+    """From the same parameters and momenta, both are within 1e-6 of float64."""
+    step = step_of(saved(random_network(15), tmp_path), "cross-entropy", rate=0.01, momentum=0.9)
+    runs = [drawn(step, "cross-entropy", number % 3) for number in range(12)]
+    result = ran(step, tmp_path, HOST, runs, split=True)
+    assert result.verdict.reasons == ()
+    reference = Float64Step(step)
+    states, losses = reference.initial, []
+    for inputs, values in zip(runs, values_of(result), strict=True):
+        wanted = reference.outputs(inputs, states)
+        losses.append(float(values[step.loss].item()))
+        for following in step.states.values():
+            largest = np.abs(wanted[following]).max()
+            assert np.abs(values[following] - wanted[following]).max() <= 1e-6 * largest, following
+        states = {name: values[following] for name, following in step.states.items()}
+    assert np.mean(losses[-3:]) < 0.8 * np.mean(losses[:3])
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_tensors_computed_again_have_the_bits_of_kept_ones(momentum: float, tmp_path: Path) -> None:
+    path = saved(random_network(8), tmp_path)
+    results = []
+    for keep in (None, ()):
+        step = step_of(path, "cross-entropy", rate=0.05, momentum=momentum, keep=keep)
+        runs = [drawn(step, "cross-entropy", number) for number in range(3)]
+        result = ran(step, tmp_path, HOST, runs, split=keep is not None)
+        assert result.verdict.reasons == ()
+        results.append(values_of(result)[-1])
+    assert len(results[0]) >= 6
+    for name, array in results[0].items():
+        np.testing.assert_array_equal(results[1][name], array, name)
 
 
 @pytest.mark.parametrize("seed", [2, 5])
