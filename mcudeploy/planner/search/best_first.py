@@ -130,7 +130,8 @@ class BestFirst:
         self._whole_ticks = self.variants.ticks(self.space.step_rows(()))
         self.unsplit = self._scored((), (), self._whole_ticks)
         seeds = Seeds(problem, self._stopped)
-        self._seeding = [iter(start), seeds.states(), self._prefixes()]
+        halves = self.space.halves(self._segments.border_bytes)
+        self._seeding = [iter(start), halves, seeds.states(), self._prefixes()]
         self._moves = self._moves_of_queue()
         self._take(self.unsplit)
 

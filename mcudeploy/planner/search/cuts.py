@@ -157,6 +157,24 @@ class Space:
                     if rows > 1:
                         yield (Cut(0, last, rows, staggered=True),)
 
+    def halves(self, border_bytes: Sequence[int]) -> Iterator[State]:
+        """Yield two cuts that meet where the fewest bytes pass, in parts of every size.
+
+        A training step has such a place before its backward part. There are none if either side cannot be
+        cut. `border_bytes`: the bytes of all tensors before each place.
+        """
+        count = len(self.order)
+        middle = min(range(1, count), key=lambda place: border_bytes[place], default=0)
+        most = [
+            max((self.most_rows[at] for at in part), default=1)
+            for part in (self.order[:middle], self.order[middle:])
+        ]
+        for rows in ROWS_TRIED:
+            if rows < min(most):
+                for staggered in (False, True) if rows > 1 else (False,):
+                    first = Cut(0, middle - 1, rows, staggered=staggered)
+                    yield first, Cut(middle, count - 1, rows, apart=True, staggered=staggered)
+
     def moves(self, state: State, peak_operator: int) -> Iterator[State]:
         """Yield states one step away: a cut longer or shorter, in larger or smaller parts, in two, or none.
 
