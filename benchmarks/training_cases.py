@@ -41,6 +41,7 @@ def training_cases() -> Iterator[Graph]:
         by_rows = update.by_rows(output, shape)
         for op in (update, Conv2dGradientSum(conv, 0.9), *(() if by_rows is None else (by_rows,))):
             yield one_operator(op, (output, shape, weights), DType.FLOAT32)
+    yield from constant_gradients()
     for shape in VALUE_SHAPES:
         for op in (BiasUpdate(1.0, -0.01), BiasGradientSum(0.9)):
             yield one_operator(op, (shape, (1, 1, shape[2])), DType.FLOAT32)
@@ -50,6 +51,17 @@ def training_cases() -> Iterator[Graph]:
         yield mixed_operator(ClipMask(0.0, 0.5), [(shape, DType.FLOAT32)], DType.INT8)
         mask = ((shape[0], 1, mask_bytes(shape)), DType.INT8)
         yield mixed_operator(MaskedGradient(), [(shape, DType.FLOAT32), mask], DType.FLOAT32)
+
+
+def constant_gradients() -> Iterator[Graph]:
+    """Yield input gradients of dense convolutions whose weights are constants."""
+    rng = np.random.default_rng(4)
+    for conv, shape in _convolutions():
+        if conv.groups == 1:
+            size = conv.out_channels * conv.kernel_shape[0] * conv.kernel_shape[1] * shape[2]
+            constants = {"weights": rng.normal(0, 1, size).astype(np.float32)}
+            output = conv.loops((shape,)).output_shape()
+            yield one_operator(Conv2dInputGradient(conv, shape), (output,), DType.FLOAT32, constants)
 
 
 def _convolutions() -> Iterator[tuple[Conv2d, Shape]]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import inf, prod
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from mcudeploy.ir.opdef import (
     Access,
     AnyIndex,
@@ -26,10 +28,12 @@ from mcudeploy.ops.common import (
     within,
 )
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.packing import pack_fours
 from mcudeploy.ops.training_counts import (
     bias_update_counts,
     forward_counts,
     input_gradient_counts,
+    packed_gradient_counts,
     update_counts,
 )
 from mcudeploy.ops.windows import window_fields
@@ -127,13 +131,24 @@ class Conv2dInputGradient(PlainOperator):
         return LoopNest(axes, tuple(reads), ELEMENTWISE, multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """conv2d_f32_input_gradient or dwconv2d_f32_input_gradient."""
+        """The kernel of dense or depthwise weights; dense constants have conv2d_f32_packed_gradient.
+
+        Constants are packed as for the forward kernels, so that both read one array.
+        """
         _require_floats(*inputs, output)
-        fields: dict[str, ParamValue] = {"weights": operator.constants.get("weights")}
-        fields |= window_fields(self.conv, output, inputs[0]) | {"output_rows": inputs[0].shape[0]}
-        fields |= _multiplier(self.conv, output.shape)
-        counts = input_gradient_counts(fields)
-        return KernelCall(f"{_family(self.conv)}_input_gradient", fields, counts=counts)
+        fields = window_fields(self.conv, output, inputs[0]) | {"output_rows": inputs[0].shape[0]}
+        weights = operator.constants.get("weights")
+        if self.conv.groups != 1:
+            arrays: dict[str, ParamValue] = {"weights": weights}
+            fields |= _multiplier(self.conv, output.shape)
+            counts = input_gradient_counts(fields)
+            return KernelCall("dwconv2d_f32_input_gradient", arrays | fields, counts=counts)
+        if weights is None:
+            counts = input_gradient_counts(fields)
+            return KernelCall("conv2d_f32_input_gradient", fields, counts=counts)
+        by_channel = np.asarray(weights, np.float32).reshape(self.conv.out_channels, -1)
+        arrays, counts = {"weights": pack_fours(by_channel, 1)}, packed_gradient_counts(fields)
+        return KernelCall("conv2d_f32_packed_gradient", arrays | fields, counts=counts)
 
 
 @dataclass(frozen=True, slots=True)

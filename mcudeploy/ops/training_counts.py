@@ -13,7 +13,7 @@ from mcudeploy.ir.opdef import Counts, CountsOf
 from mcudeploy.ops.windows import Windows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _LINES = 4
 """Output channels, or input channels of a gradient, that are summed at a time."""
@@ -47,10 +47,43 @@ def forward_counts(fields: Mapping[str, Any]) -> CountsOf:
 
 def input_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
     """Counts of conv2d_f32_input_gradient and dwconv2d_f32_input_gradient."""
-    reach = _TapReach.of(fields)
     dense = "multiplier" not in fields
     inputs, outputs = fields["dims.input_channels"], fields["dims.output_channels"]
     blocks, single = divmod(inputs, _LINES)
+
+    def products(pixels: int) -> Counts:
+        if not dense:
+            return {"tap_inputs": pixels * inputs, "products": pixels * outputs}
+        return {
+            "blocks": pixels * blocks,
+            "fours": pixels * blocks * outputs,
+            "single": pixels * single,
+            "single_products": pixels * single * outputs,
+        }
+
+    return _gradient_counts(fields, products)
+
+
+def packed_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
+    """Counts of conv2d_f32_packed_gradient."""
+    inputs, outputs = fields["dims.input_channels"], fields["dims.output_channels"]
+    blocks = -(-outputs // _LINES)
+
+    def products(pixels: int) -> Counts:
+        return {
+            "blocks": pixels * blocks,
+            "incomplete": pixels * int(outputs % _LINES > 0),
+            "sixteens": pixels * blocks * (inputs // _LINES),
+            "single": pixels * blocks * (inputs % _LINES),
+        }
+
+    return _gradient_counts(fields, products)
+
+
+def _gradient_counts(fields: Mapping[str, Any], products: Callable[[int], Counts]) -> CountsOf:
+    """Counts of the walk over rows, taps and columns; `products`: those of a number of pixels at a tap."""
+    reach = _TapReach.of(fields)
+    inputs = fields["dims.input_channels"]
     kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
 
     def counts(rows: Interval) -> Counts:
@@ -65,14 +98,7 @@ def input_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
             "tap_cols": tap_rows * kernel_cols,
             "pixels": pixels,
         }
-        if not dense:
-            return sizes | {"tap_inputs": pixels * inputs, "products": pixels * outputs}
-        return sizes | {
-            "blocks": pixels * blocks,
-            "fours": pixels * blocks * outputs,
-            "single": pixels * single,
-            "single_products": pixels * single * outputs,
-        }
+        return sizes | products(pixels)
 
     return counts
 

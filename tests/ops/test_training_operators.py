@@ -11,6 +11,7 @@ import pytest
 from harness import check_graph
 from numpy.typing import NDArray
 
+from mcudeploy.codegen.operators import ConstantPool
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.conv import Conv2d
@@ -30,10 +31,11 @@ from mcudeploy.ops.training import (
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from one_operator import one_operator
-from training_cases import training_cases
+from training_cases import constant_gradients, training_cases
 
 Array = NDArray[np.float64]
 CASES = list(training_cases())
+CONSTANT_CASES = list(constant_gradients())
 
 
 def kind(graph: Graph) -> str:
@@ -105,7 +107,8 @@ def expected(graph: Graph, values: dict[str, Array]) -> Array:
         full = np.tensordot(gradient, windows(conv, x), ([0, 1], [0, 1]))
         return (decay * weights.reshape(-1) + step * stored_weights(conv, full)).reshape(weights.shape)
     assert isinstance(op, Conv2dInputGradient)
-    gradient, weights = inputs
+    gradient, *others = inputs
+    weights = others[0] if others else graph.operators[0].constants["weights"].astype(np.float64)
     rows, cols, channels = op.input_shape
     dense = dense_weights(conv, weights.reshape(-1), channels)
     by_tap = np.tensordot(gradient, dense, ([2], [0]))
@@ -130,20 +133,56 @@ def test_definition_and_pieces(graph: Graph) -> None:
     np.testing.assert_allclose(result, wanted, rtol=0, atol=2e-6 * max(1.0, float(np.abs(wanted).max())))
 
 
-def test_weights_in_flash_have_the_bits_of_a_tensor() -> None:
-    conv, shape = Conv2d(5, (3, 3), (2, 2), pads=(1, 1, 1, 1)), (7, 6, 3)
+@pytest.mark.parametrize("outputs", [3, 4, 5, 6, 8])
+@pytest.mark.parametrize("inputs", [1, 3, 4, 6, 8])
+def test_weights_in_flash_have_the_bits_of_a_tensor(outputs: int, inputs: int) -> None:
+    conv, shape = Conv2d(outputs, (3, 3), (2, 2), pads=(1, 1, 1, 1)), (7, 6, inputs)
     rng = np.random.default_rng(0)
     gradient = rng.normal(0, 1, conv.loops((shape,)).output_shape()).astype(np.float32)
-    weights = rng.normal(0, 1, (1, 1, 5 * 9 * 3)).astype(np.float32)
+    weights = rng.normal(0, 1, (1, 1, outputs * 9 * inputs)).astype(np.float32)
     op = Conv2dInputGradient(conv, shape)
     shapes: tuple[Shape, ...] = (gradient.shape, weights.shape)  # type: ignore[assignment]
     with_tensor = one_operator(op, shapes, DType.FLOAT32)
     in_flash = one_operator(op, shapes[:1], DType.FLOAT32, {"weights": weights.reshape(-1)})
-    outputs = [
+    results = [
         check_graph(with_tensor, {"x0": gradient, "x1": weights})["y"],
         check_graph(in_flash, {"x0": gradient})["y"],
     ]
-    np.testing.assert_array_equal(*outputs)
+    np.testing.assert_array_equal(*results)
+
+
+FORWARD = [
+    (Conv2d(6, (3, 3), pads=(1, 1, 1, 1)), (5, 6, 8), "conv2d_f32"),
+    (Conv2d(6, (2, 2)), (5, 6, 3), "conv2d_f32_gathered"),
+    (Conv2d(7), (5, 6, 8), "conv2d_f32_1x1"),
+    (Conv2d(7, (5, 6)), (5, 6, 8), "conv2d_f32_full"),
+    (Conv2d(8, (3, 3), groups=8), (5, 6, 8), "dwconv2d_f32"),
+    (Conv2d(16, (3, 3), groups=8), (5, 6, 8), "dwconv2d_f32"),
+]
+
+
+@pytest.mark.parametrize(("conv", "shape", "kernel"), FORWARD, ids=lambda it: str(it)[:40])
+def test_one_array_serves_forward_and_gradient(conv: Conv2d, shape: Shape, kernel: str) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.normal(0, 1, (conv.out_channels, *conv.kernel_shape, shape[2] // conv.groups))
+    constants = {"weights": weights.astype(np.float32), "bias": np.zeros(conv.out_channels, np.float32)}
+    forward = one_operator(conv, (shape,), DType.FLOAT32, constants)
+    stored = constants["weights"].reshape(-1)
+    if conv.groups > 1:
+        stored = np.ascontiguousarray(constants["weights"].transpose(1, 2, 0, 3)).reshape(-1)
+    made = conv.loops((shape,)).output_shape()
+    backward = one_operator(Conv2dInputGradient(conv, shape), (made,), DType.FLOAT32, {"weights": stored})
+    calls = []
+    for graph in (forward, backward):
+        (operator,) = graph.operators
+        calls.append(operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors["y"]))
+    assert calls[0].kernel == kernel
+    pool = ConstantPool("net")
+    first, second = (
+        pool.name_of(call.kernel, "weights", call.params["weights"])  # type: ignore[arg-type]
+        for call in calls
+    )
+    assert first == second
 
 
 @pytest.mark.parametrize("size", [(1, 1, 44), (1, 2, 45)])
@@ -177,7 +216,7 @@ def of_one_convolution() -> list[list[Graph]]:
     for graph in CASES:
         if isinstance(graph.operators[0].op, TrainedConv2d):
             result.append([])
-        if hasattr(graph.operators[0].op, "conv"):
+        if hasattr(graph.operators[0].op, "conv") and "x1" in graph.tensors:
             result[-1].append(graph)
     return result
 
@@ -200,3 +239,15 @@ def test_counts_of_products(graphs: list[Graph]) -> None:
         assert 4 * backward["fours"] + backward["single_products"] == pairs
     else:
         assert forward["products"] == backward["products"] == taps * conv.out_channels
+
+
+@pytest.mark.parametrize("graph", CONSTANT_CASES, ids=kind)
+def test_counts_of_constant_weights(graph: Graph) -> None:
+    """The packed weights fill up the last four channels."""
+    (operator,) = graph.operators
+    op: Any = operator.op
+    with_tensor = (graph.tensors["x0"].shape, (1, 1, operator.constants["weights"].size))
+    plain, packed = counted(one_operator(op, with_tensor, DType.FLOAT32)), counted(graph)
+    channels = op.conv.out_channels
+    pairs = 4 * plain["fours"] + plain["single_products"]
+    assert (16 * packed["sixteens"] + 4 * packed["single"]) * channels == pairs * (channels + -channels % 4)

@@ -24,7 +24,7 @@ void mcud_conv2d_f32_input_gradient(const mcud_op *op, int32_t first_row, int32_
     const mcud_input_gradient_f32 of = {
         .params = params,
         .add_pixel = add_pixel,
-        .weights = params->weights != NULL ? params->weights : mcud_row(op->in[1], 0),
+        .weights = mcud_row(op->in[1], 0),
         .dims = &params->dims,
         .window = &params->window,
         .output_rows = params->output_rows,

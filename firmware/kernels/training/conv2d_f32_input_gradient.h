@@ -1,7 +1,7 @@
 /* Gradient of a convolution's input, float32, from the gradient of its output.
  *
  * in[0]    float [output_rows][output_cols][output_channels], gradient of the output
- * in[1]    float [output_channels][kernel_rows][kernel_cols][input_channels], one row; only if `weights` is NULL
+ * in[1]    float [output_channels][kernel_rows][kernel_cols][input_channels], one row
  * out      float [rows][input_cols][input_channels]
  *
  * Input value (i, j, c) gets the sum over the taps (r, s) and the output channels k of the output's gradient where
@@ -14,7 +14,6 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const float *weights; /* as in[1], in flash */
     mcud_conv_dims dims;
     mcud_window window;
     int32_t output_rows;
