@@ -207,7 +207,7 @@ int main(void)
 
 @pytest.mark.parametrize("tail", ["Softmax", ""])
 def test_the_library_trains_as_the_run_does(tail: str, folder: Path) -> None:
-    """The losses of the C library, compiled alone, are those of `train run`."""
+    """The losses of the C library, compiled alone, are those of `train run`: by label, and step by step."""
     saved(network(tail).model(), folder, "net")
     built = report("train build net.onnx --update full --rate 0.2 --board host --no-split -o lib")
     inputs = np.load("x.npy")
@@ -223,18 +223,27 @@ def test_the_library_trains_as_the_run_does(tail: str, folder: Path) -> None:
 #include <string.h>
 #include "net.h"
 static const float images[{len(images)}][NET_INPUT_0_COUNT] = {{ {rows} }};
-static const int labels[] = {{ {", ".join(map(str, labels))} }};
+static const uint32_t labels[] = {{ {", ".join(map(str, labels))} }};
 int main(void)
 {{
     for (int i = 0; i < {len(images)}; i++) {{
         memcpy(net_input_0(), images[i], sizeof images[i]);
+        if (i % 2 == 0) {{
+            printf("%.9g\\n", (double)net_train_step(labels[i]));
+            continue;
+        }}
         memset(net_input_1(), 0, NET_INPUT_1_COUNT * sizeof(float));
         net_input_1()[labels[i]] = 1.0f;
-        net_run();
+        for (uint32_t step = 0; step < NET_STEPS; step++) {{
+            net_step(step);
+        }}
         printf("%.9g\\n", (double)net_output_1()[0]);
     }}
-    memcpy(net_input_0(), images[0], sizeof images[0]);
     const float before = net_state_0()[0];
+    if (net_train_step({CLASSES}) != -1.0f || net_state_0()[0] != before) {{
+        return 2;
+    }}
+    memcpy(net_input_0(), images[0], sizeof images[0]);
     for (uint32_t step = 0; step < {stop}u; step++) {{
         net_step(step);
     }}
@@ -248,6 +257,37 @@ int main(void)
     again = report(f"{RUN} --data data.npz --update full --steps 6")
     last = next(it for it in again["outputs"] if it["sample"] == 5 and it["elements"] == CLASSES)
     assert probability == pytest.approx(next(it["value"] for it in last["top"] if it["index"] == 0), rel=1e-5)
+
+
+def test_the_library_takes_the_values_of_a_target(folder: Path) -> None:
+    saved(network("").model(), folder, "net")
+    targets = np.random.default_rng(1).normal(0, 1, (5, CLASSES)).astype(np.float32)
+    np.save("values.npy", targets)
+    report("train build net.onnx --loss mse --rate 0.2 --board host --no-split -o lib")
+    run = report(f"{RUN} --loss mse --data x.npy --labels values.npy")
+    images = np.load("x.npy").transpose(0, 2, 3, 1).reshape(5, -1)
+    samples, values = (
+        ",\n".join("{" + ", ".join(f"{value:.9g}f" for value in row) + "}" for row in rows)
+        for rows in (images, targets)
+    )
+    Path("main.c").write_text(
+        f"""#include <stdio.h>
+#include <string.h>
+#include "net.h"
+static const float images[5][NET_INPUT_0_COUNT] = {{ {samples} }};
+static const float targets[5][NET_INPUT_1_COUNT] = {{ {values} }};
+int main(void)
+{{
+    for (int i = 0; i < 5; i++) {{
+        memcpy(net_input_0(), images[i], sizeof images[i]);
+        printf("%.9g\\n", (double)net_train_step(targets[i]));
+    }}
+    return 0;
+}}
+"""
+    )
+    losses = [float(line) for line in printed_by(Path("main.c")).split()]
+    assert losses == [pytest.approx(it, rel=1e-6) for it in run["training"]["losses"]]
 
 
 def test_an_autoencoder_needs_no_labels(folder: Path) -> None:
