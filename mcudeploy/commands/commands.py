@@ -190,15 +190,21 @@ def save_chart(made: Deployment, path: Path) -> None:
     chart.save(chart.draw(made.plan, made.model.work, made.model.path.name), path)
 
 
-def verdict_on_host(made: Deployment, samples: list[Sample], progress: Progress) -> Verdict:
-    """Return the verdict on a program that runs on this computer, for any board."""
+def verdict_on_host(
+    made: Deployment, samples: list[Sample], progress: Progress, *, after: Verdict | None = None
+) -> Verdict:
+    """Return the verdict on a program that runs on this computer, for any board.
+
+    With `after`, the samples continue from the last one of that verdict.
+    """
     model = made.model
     progress.stage("checking every operator against the reference")
     if model.window is not None:
         return window_verdict(made, model.window, samples, progress)
     host = Target(load_board("host"))
     with open_device(host, made.build(host), made.patience_s) as machine:
-        verdict = judge(machine, made.plan, model.path, samples, progress, choices=model.choices)
+        choices = model.choices
+        verdict = judge(machine, made.plan, model.path, samples, progress, choices=choices, after=after)
     if not is_tflite(model.path):
         return verdict
     progress.stage("running LiteRT")

@@ -250,19 +250,11 @@ def observe(
             device.session.reset()
         stored = {name: value for name, value in sample.stored.items() if name not in states}
         ticks.append(run_once(device, storage, stored))
-        outputs.append({b.tensor: storage.get_tensor(device, b.tensor) for b in made.plan.graph.outputs})
+        outputs.append(_outputs(device, storage))
         progress.advance(min(done + 1, len(samples)), len(samples))
     if states:
         _require_same(outputs.pop(), outputs[0])
-    stack = device.session.stack()
-    if target.guards:
-        require_intact(device, made.program, stack)
-    stack_bytes = stack.used_bytes
-    if bound is not None and stack_bytes > bound.program_bytes + bound.interrupt_bytes:
-        raise DeployError(
-            f"the run used {stack_bytes:,} B of stack, more than the bound of {bound.program_bytes:,} B and "
-            f"{bound.interrupt_bytes:,} B for an interrupt: this is a defect of mcudeploy"
-        )
+    stack_bytes = _stack_used(device, target, made, bound)
     ticks_by: dict[str, list[int]] = {}
     timed: list[int] = []
     for first, count in fed_runs(device, storage, samples[0].stored):
@@ -275,3 +267,44 @@ def observe(
     )
     measurement = Measurement(convert(ticks[0]), unit, operators, stack_bytes)
     return Observation(measurement, outputs, bound, tuple(map(convert, timed)))
+
+
+def run_further(
+    device: Device, target: Target, ran: Ran, samples: Sequence[Sample], first: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Run samples on a device that runs the firmware of `ran`; return the stored outputs of each.
+
+    The first one starts from these states, in stored form by tensor name. Raises DeployError if the stack
+    exceeded its bound, or a guard was overwritten.
+    """
+    made, storage = ran.made, Storage.of(ran.made.plan)
+    if target.guards:
+        arm(device, made.program)
+    states, outputs = dict(first), []
+    for sample in samples:
+        own = {name: value for name, value in sample.stored.items() if name not in first}
+        run_once(device, storage, own | states)
+        outputs.append(_outputs(device, storage))
+        states = {}
+    _stack_used(device, target, made, ran.observed.stack)
+    return outputs
+
+
+def _outputs(device: Device, storage: Storage) -> dict[str, Any]:
+    """The stored outputs of the last run, by tensor name."""
+    return {it.tensor: storage.get_tensor(device, it.tensor) for it in storage.plan.graph.outputs}
+
+
+def _stack_used(device: Device, target: Target, made: Deployment, bound: StackBound | None) -> int:
+    """The bytes of stack that runs have used. Raises DeployError if they are above the bound, or a guard is
+    overwritten.
+    """
+    stack = device.session.stack()
+    if target.guards:
+        require_intact(device, made.program, stack)
+    if bound is not None and stack.used_bytes > bound.program_bytes + bound.interrupt_bytes:
+        raise DeployError(
+            f"the run used {stack.used_bytes:,} B of stack, more than the bound of {bound.program_bytes:,} B "
+            f"and {bound.interrupt_bytes:,} B for an interrupt: this is a defect of mcudeploy"
+        )
+    return stack.used_bytes

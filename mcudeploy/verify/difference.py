@@ -122,11 +122,17 @@ def difference(
 
 def range_of(values: Iterable[Array]) -> float:
     """The range of all finite values and 0."""
+    least, greatest = extremes_of(values)
+    return greatest - least
+
+
+def extremes_of(values: Iterable[Array]) -> tuple[float, float]:
+    """The least and the greatest of all finite values and 0."""
     ends = [0.0]
     for each in values:
         finite = each[np.isfinite(each)].astype(np.float64)
         ends += [float(finite.min()), float(finite.max())] if finite.size else []
-    return max(ends) - min(ends)
+    return min(ends), max(ends)
 
 
 def operator_stands(diff: Difference, dtype: DType) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,10 @@ from mcudeploy.verify.difference import (
     Difference,
     Tolerance,
     difference,
+    extremes_of,
     least_tolerance,
     output_share,
     output_stands,
-    range_of,
 )
 from mcudeploy.verify.litert import LiteRtVerdict
 from mcudeploy.verify.reference import Reference
@@ -67,7 +67,7 @@ class Verdict:
 
     `resolved` are the judged `outputs` of the host build, in samples that needed the reference's choice at
     `ties_resolved` ties. `micro_runs`: the runs that were compared with TensorFlow Lite Micro, if any.
-    `litert`: the comparison with LiteRT, for a .tflite file.
+    `litert`: the comparison with LiteRT, for a .tflite file. `extremes`: of each output over all samples.
     """
 
     plan: Plan
@@ -81,14 +81,17 @@ class Verdict:
     runs: Sequence[Outputs] = ()
     micro_runs: int | None = None
     litert: LiteRtVerdict | None = None
+    extremes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    first: int = 0
+    """The number of the first sample, for runs that continue from others."""
 
     def with_device(self, device: Sequence[Outputs]) -> Verdict:
         """Add the device's outputs to the verdict, one mapping per sample: they must equal the host
         build's.
         """
         reasons, graph = list(self.reasons), self.plan.graph
-        tolerances = _tolerances(graph, device_share(graph), self.host)
-        for number, (found, host) in enumerate(zip(device, self.host, strict=True)):
+        tolerances = _tolerances(graph, device_share(graph), self.extremes)
+        for number, (found, host) in enumerate(zip(device, self.host, strict=True), self.first):
             for name, value in found.items():
                 if not _same(value, host[name], tolerances.get(name)):
                     diff = difference(value, host[name])
@@ -99,9 +102,35 @@ class Verdict:
                     )
         return replace(self, outputs=_compare(self.plan, device, self.expected), reasons=tuple(reasons))
 
+    def joined(self, later: Verdict) -> Verdict:
+        """Join the verdict on further runs, which continued from these; the states of these are dropped."""
+        graph, operators = self.plan.graph, merge_all([self.operators, later.operators])
+        reasons = (*diverging(graph, operators), *self._reasons_of_runs(), *later._reasons_of_runs())
+        return replace(
+            later,
+            operators=operators,
+            expected=[*without_states(graph, self.expected), *later.expected],
+            host=[*without_states(graph, self.host), *later.host],
+            outputs=self.outputs.merge(later.outputs),
+            resolved=self.resolved.merge(later.resolved),
+            ties_resolved=self.ties_resolved + later.ties_resolved,
+            reasons=reasons,
+            first=self.first,
+        )
+
+    def _reasons_of_runs(self) -> tuple[str, ...]:
+        """The reasons beside those of operators, which come first."""
+        return self.reasons[len(diverging(self.plan.graph, self.operators)) :]
+
     def with_litert(self, litert: LiteRtVerdict) -> Verdict:
         """Add the comparison with LiteRT."""
         return replace(self, litert=litert, reasons=(*self.reasons, *litert.reasons))
+
+
+def without_states(graph: Graph, runs: Sequence[Outputs]) -> list[Outputs]:
+    """The outputs of runs, except the states that they leave."""
+    names = {border.tensor for border in graph.own_outputs()}
+    return [{name: value for name, value in outputs.items() if name in names} for outputs in runs]
 
 
 def device_share(graph: Graph) -> float:
@@ -118,6 +147,7 @@ def judge(
     progress: Progress,
     *,
     choices: InputChoices = AS_IN_FILE,
+    after: Verdict | None = None,
 ) -> Verdict:
     """Run the samples on the host build, operator by operator and whole, against ONNX Runtime.
 
@@ -125,7 +155,8 @@ def judge(
     they have any. In a deep network one rounding tie can become any error. So if the outputs of a sample
     fail, the sample runs again with the reference's choice at ties, and these outputs must pass. In a model
     with states every sample, and the reference of it, continues from the states that the program left before;
-    those that it leaves are outputs too.
+    those that it leaves are outputs too. With `after` the samples continue from the last one of that verdict,
+    and tolerances are those of all samples up to here.
     """
     graph, storage = plan.graph, Storage.of(plan)
     names = [border.name for border in (*graph.references.values(), *graph.outputs)]
@@ -134,37 +165,34 @@ def judge(
     floats = [name for rounded in quantizers.values() for name in rounded.floats]
     reference = Reference(model, [*names, *floats], choices, states)
     in_file = in_own_floats(model, [border.name for border in graph.outputs], choices)
-    known: dict[str, Array] = {}
-    kept: Outputs = {}
+    first = 0 if after is None else after.first + len(after.host)
+    kept, known = ({}, {}) if after is None else _states_left(graph, after.host[-1])
     tables, host, expected, reasons, runs = [], [], [], [], []
     for done, sample in enumerate(samples):
         given = {**sample.inputs, **known}
         values = reference.run(given)
-        reasons += conversion_reasons(done, in_file, sample.inputs, values)
+        reasons += conversion_reasons(first + done, in_file, sample.inputs, values)
         stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
         tables.append(check_by_reference(machine, storage, _stored(graph, sample, given), stored, ties))
         own = {**sample.stored, **kept}
         runs.append((given, own))
         run_once(machine, storage, own)
         host.append(_outputs(machine, storage))
-        kept = {it.tensor: host[-1][it.after.tensor] for it in graph.states}
-        known = {
-            it.before.name: from_device(it.before, graph.tensors[it.tensor], kept[it.tensor])
-            for it in graph.states
-        }
+        kept, known = _states_left(graph, host[-1])
         wanted = {**values, **sample.expected}
         expected.append(
             {b.tensor: to_device(b, graph.tensors[b.tensor], wanted[b.name]) for b in graph.outputs}
         )
         progress.advance(done + 1, len(samples))
-    tolerances, judged, ties_resolved = _tolerances(graph, output_share(graph), expected), list(host), 0
-    for number, (given, own) in enumerate(runs):
-        if _output_reasons(plan, number, host[number], expected[number], tolerances):
+    extremes = _extremes(graph, expected, {} if after is None else after.extremes)
+    tolerances, judged, ties_resolved = _tolerances(graph, output_share(graph), extremes), list(host), 0
+    for at, (given, own) in enumerate(runs):
+        if _output_reasons(plan, first + at, host[at], expected[at], tolerances):
             values = reference.run(given)
             stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
             ties_resolved += run_with_ties_as_reference(machine, storage, own, stored, ties)
-            judged[number] = _outputs(machine, storage)
-            reasons += _output_reasons(plan, number, judged[number], expected[number], tolerances)
+            judged[at] = _outputs(machine, storage)
+            reasons += _output_reasons(plan, first + at, judged[at], expected[at], tolerances)
     operators = merge_all(tables)
     return Verdict(
         plan=plan,
@@ -175,7 +203,19 @@ def judge(
         resolved=_compare(plan, judged, expected),
         ties_resolved=ties_resolved,
         reasons=(*diverging(graph, operators), *reasons),
+        extremes=extremes,
+        first=first,
     )
+
+
+def _states_left(graph: Graph, outputs: Outputs) -> tuple[Outputs, dict[str, Array]]:
+    """The states that a run left: in stored form by tensor name, and in the model's form by ONNX name."""
+    kept = {it.tensor: outputs[it.after.tensor] for it in graph.states}
+    known = {
+        it.before.name: from_device(it.before, graph.tensors[it.tensor], kept[it.tensor])
+        for it in graph.states
+    }
+    return kept, known
 
 
 def in_own_floats(model: Path, outputs: Sequence[str], choices: InputChoices) -> Reference | None:
@@ -234,14 +274,25 @@ def _same(found: Array, expected: Array, tolerance: Tolerance | None) -> bool:
     return difference(found, expected).worst <= tolerance.allowed
 
 
-def _tolerances(graph: Graph, share: float, expected: Sequence[Outputs]) -> dict[str, Tolerance]:
-    """Tolerance of each output of float32, or of integers that the reference rounds, by tensor name, over all
-    samples.
-    """
+def _extremes(
+    graph: Graph, expected: Sequence[Outputs], earlier: Mapping[str, tuple[float, float]]
+) -> dict[str, tuple[float, float]]:
+    """The extremes of each output, by tensor name, over these samples and earlier ones."""
+    result = {}
+    for border in graph.outputs:
+        values = [each[border.tensor] for each in expected]
+        result[border.tensor] = extremes_of([*values, np.array(earlier.get(border.tensor, ()))])
+    return result
+
+
+def _tolerances(
+    graph: Graph, share: float, extremes: Mapping[str, tuple[float, float]]
+) -> dict[str, Tolerance]:
+    """Tolerance of each output of float32, or of integers that the reference rounds, by tensor name."""
     return {
         border.tensor: Tolerance(
             share,
-            range_of(values[border.tensor] for values in expected),
+            extremes[border.tensor][1] - extremes[border.tensor][0],
             least_tolerance(border, graph.tensors[border.tensor].dtype),
         )
         for border in graph.outputs
