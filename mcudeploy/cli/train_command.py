@@ -252,7 +252,7 @@ def run(
     output: Output,
 ) -> None:
     """Train MODEL on a device and verify every step."""
-    from mcudeploy.commands.train import TrainingRequest, run_training
+    from mcudeploy.commands.training_run import TrainingRequest, run_training
     from mcudeploy.evaluation.dataset import DataRequest
 
     request = TrainingRequest(recipe, DataRequest(data, labels, reading=reading), steps, saved)
