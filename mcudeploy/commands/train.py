@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.header import entries_of
 from mcudeploy.codegen.training_text import StepNames
@@ -25,8 +23,6 @@ from mcudeploy.training.forward import convolutions, parameter_name
 from mcudeploy.training.recipe import Recipe, Update
 from mcudeploy.training.step import TrainingStep
 from mcudeploy.training.updates import momentum_name
-
-Array = NDArray[Any]
 
 COMPARED = ("full", "bias", "last:2", "last:1")
 """The updates that `train check` compares."""

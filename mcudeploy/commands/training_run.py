@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.commands import commands as api
+from mcudeploy.commands.continued import continue_run
 from mcudeploy.commands.train import training_report
 from mcudeploy.commands.training_steps import smallest_step
 from mcudeploy.common.errors import DivergedError, UsageError
 from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.device.target import Target
+from mcudeploy.device.target import Target, open_device
 from mcudeploy.evaluation.dataset import DataRequest, Dataset, open_dataset
 from mcudeploy.execution.results import VerifiedRun
 from mcudeploy.ir.graph import Graph
@@ -26,9 +28,16 @@ from mcudeploy.quantization.data import class_numbers
 from mcudeploy.report import as_json
 from mcudeploy.training.recipe import Recipe
 from mcudeploy.training.step import TrainingStep, trained_model
-from mcudeploy.verify.samples import NamedArray
+from mcudeploy.verify.samples import NamedArray, load_samples
 
 Array = NDArray[Any]
+
+PART_BYTES = 2**28
+"""Limit of this computer's memory for the parameters and inputs of training steps that run in one part."""
+_COPIES_OF_PARAMETERS = 8
+"""Copies on the device, the host and in the reference, before and after a step, and the initial one."""
+_COPIES_OF_INPUTS = 4
+_FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,50 +53,108 @@ class TrainingRequest:
     saved: Path | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedRun:
+    """Training steps that ran on a device. `result` is that of all steps, `losses` those before each update.
+
+    `parameters`: those after the last step, by name, as ONNX stores them; `model`: the file with them.
+    `saved`: where it was written.
+    """
+
+    result: VerifiedRun
+    losses: Sequence[float]
+    parameters: Mapping[str, Array]
+    model: bytes
+    training: Mapping[str, Any]
+    saved: Path | None = None
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The object of `run`, and `training`."""
+        saved = None if self.saved is None else str(self.saved)
+        return {
+            **as_json(self.result),
+            "training": {**self.training, "losses": self.losses, "saved_model": saved},
+        }
+
+
 def run_training(
     path: Path,
     target: Target,
     options: Options,
     request: TrainingRequest,
     progress: Progress = SILENT,
-) -> dict[str, Any]:
-    """Train on a device, one sample a step, and verify every step. Returns the object of `run`, and
-    `training` with the losses.
+) -> TrainedRun:
+    """Train on a device, one sample a step, and verify every step.
 
-    The trained model is saved only if every step is verified. Raises UsageError for data that do not fit
-    the model, and DivergedError if a loss or a parameter is not finite.
+    Many steps run in parts, each continuing from the parameters that the device has: only outputs, losses and
+    the last parameters stay in this computer's memory. The trained model is saved only if every step is
+    verified. Raises UsageError for data that do not fit the model, and DivergedError if a loss or a parameter
+    is not finite; then no further part runs.
     """
     with smallest_step(path, target.board, options, request.recipe, progress) as written:
-        data = open_dataset(request.data, written.graph)
-        inputs = training_inputs(data, written.graph, request.recipe, request.steps)
+        data, graph = open_dataset(request.data, written.graph), written.graph
+        steps = request.steps or data.count
+        part = min(steps, _steps_at_once(graph, written.step))
+        if part < steps:
+            _require_samples(data, graph, steps)
+        targets = _targets(data, graph, request.recipe)
+
+        def inputs_of(first: int) -> list[NamedArray]:
+            return _step_inputs(data, graph, targets, range(first, min(first + part, steps)))
+
         result = api.run_model(
-            written.path, target, written.options, inputs=inputs, expected=[], progress=progress
+            written.path, target, written.options, inputs=inputs_of(0), expected=[], progress=progress
         )
-        _require_finite(result, written.step, request.recipe)
-        report = as_json(result)
-        saved = request.saved if report["verified"] else None
+        _require_finite(result, written.step, request.recipe, steps)
+        if part < steps:
+            ran = result.measured.ran
+            progress.stage(f"running on {target.title} and checking, {part} training steps at a time")
+            with open_device(target, ran.firmware, ran.made.patience_s) as device:
+                for first in range(part, steps, part):
+                    progress.advance(first, steps)
+                    samples = load_samples(ran.made.model.graph, inputs_of(first), [], options.seed)
+                    result = continue_run(result, target, device, samples)
+                    _require_finite(result, written.step, request.recipe, steps)
+        parameters = final_parameters(result, written.step)
+        model = trained_model(graph, parameters).SerializeToString()
+        saved = None if result.verdict.reasons else request.saved
         if saved is not None:
-            trained = trained_model(written.graph, final_parameters(result, written.step))
-            write_file(saved, trained.SerializeToString())
+            write_file(saved, model)
         losses = [float(each[written.step.loss].item()) for each in api.model_outputs(result)]
         training = training_report(written, request.recipe)
-        training |= {"losses": losses, "saved_model": None if saved is None else str(saved)}
-        return {**report, "training": training}
+        return TrainedRun(result, losses, parameters, model, training, saved)
 
 
-def _require_finite(result: VerifiedRun, step: TrainingStep, recipe: Recipe) -> None:
-    """Raise DivergedError for the first training step whose loss or parameters are not finite."""
+def _steps_at_once(graph: Graph, step: TrainingStep) -> int:
+    """The training steps of one part, at least one."""
+    parameters = sum(origin.elements for origin in step.origins.values())
+    values = sum(graph.tensors[border.tensor].elements for border in (*graph.inputs, *graph.outputs))
+    return max(
+        1, PART_BYTES // (_FLOAT_BYTES * (_COPIES_OF_PARAMETERS * parameters + _COPIES_OF_INPUTS * values))
+    )
+
+
+def _require_samples(data: Dataset, graph: Graph, steps: int) -> None:
+    """Raise UsageError for the first sample that does not fit the model, before the first part runs."""
+    for number in range(min(steps, data.count)):
+        data.sample(number, graph)
+
+
+def _require_finite(result: VerifiedRun, step: TrainingStep, recipe: Recipe, steps: int) -> None:
+    """Raise DivergedError for the first training step whose loss or parameters are not finite.
+
+    `steps`: the number of all training steps.
+    """
     tensors = {border.name: border.tensor for border in result.measured.ran.made.plan.graph.outputs}
     named = {step.loss: "the loss"} | {after: before for before, after in step.parameters.items()}
-    runs = result.measured.ran.observed.outputs
-    for number, stored in enumerate(runs, 1):
+    for number, stored in enumerate(result.measured.ran.observed.outputs, 1):
         for name, text in named.items():
-            values = stored[tensors[name]]
-            finite = np.isfinite(values)
-            if not finite.all():
-                value = f"{values[~finite][0]:g}"
+            values = stored.get(tensors[name])  # parameters of earlier parts are dropped
+            if values is not None and not np.isfinite(values).all():
+                value = f"{values[~np.isfinite(values)][0]:g}"
                 raise DivergedError(
-                    f"training step {number} of {len(runs)}: {text} has the value {value}: the training "
+                    f"training step {number} of {steps}: {text} has the value {value}: the training "
                     f"diverged. Lower --rate ({recipe.rate:g}), or scale the inputs and the targets"
                 )
 
@@ -100,14 +167,12 @@ def final_parameters(result: VerifiedRun, step: TrainingStep) -> dict[str, Array
     return {name: values[after] for name, after in step.parameters.items()}
 
 
-def training_inputs(data: Dataset, graph: Graph, recipe: Recipe, steps: int | None) -> list[NamedArray]:
-    """Return the inputs of each step, and its target; data with fewer samples than steps start again.
+def _step_inputs(data: Dataset, graph: Graph, targets: Array | None, steps: range) -> list[NamedArray]:
+    """The inputs of these training steps, and their targets; data with fewer samples start again.
 
-    Without labels the targets of a mean squared error are the inputs. Raises UsageError if there are no
-    labels, or they do not fit the output.
+    Without `targets` they are the inputs.
     """
-    targets = _targets(data, graph, recipe)
-    numbers = [number % data.count for number in range(steps or data.count)]
+    numbers = [step % data.count for step in steps]
     samples = {number: data.sample(number, graph).inputs for number in sorted(set(numbers))}
     inputs = [
         NamedArray(border.name, np.stack([samples[number][border.name] for number in numbers]))
@@ -119,7 +184,10 @@ def training_inputs(data: Dataset, graph: Graph, recipe: Recipe, steps: int | No
 
 
 def _targets(data: Dataset, graph: Graph, recipe: Recipe) -> Array | None:
-    """The target of each sample; None if they are the inputs."""
+    """The target of each sample; None if they are the inputs.
+
+    Raises UsageError if there are no labels, or they do not fit the output.
+    """
     (output,) = graph.own_outputs()
     if recipe.loss == "cross-entropy":
         if data.labels is None:

@@ -18,6 +18,7 @@ from training_models import Array, Network, saved
 
 from mcudeploy.cli.main import cli
 from mcudeploy.commands import commands as api
+from mcudeploy.commands import training_run
 from mcudeploy.common.errors import DivergedError, FitError, OutputsDifferError
 from mcudeploy.execution.results import VerifiedRun
 
@@ -93,8 +94,10 @@ def test_the_saved_model_is_that_of_the_next_step(folder: Path) -> None:
     assert onnx.load("trained.onnx").graph.output[0].name == onnx.load("net.onnx").graph.output[0].name
 
 
-def test_a_diverged_training_is_an_error(folder: Path) -> None:
+@pytest.mark.parametrize("part", [1, 12])
+def test_a_diverged_training_is_an_error(part: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither verified nor saved, although the reference diverges as well."""
+    monkeypatch.setattr(training_run, "_steps_at_once", lambda *_: part)
     saved(network("").model(), folder, "linear")
     np.save("values.npy", np.ones((5, CLASSES), np.float32))
     line = "train run linear.onnx --board host --no-split --loss mse --data x.npy --labels values.npy"
@@ -124,6 +127,46 @@ def test_a_model_is_saved_only_if_verified(folder: Path, monkeypatch: pytest.Mon
     assert result.exit_code == OutputsDifferError.exit_code, result.output
     assert json.loads(result.stdout)["training"]["saved_model"] is None
     assert not Path("trained.onnx").exists()
+
+
+def test_parts_are_verified_as_the_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that run one or two at a time have the losses and the bits of all together."""
+    line = f"{RUN} --data data.npz --update full --steps 7 --save-model"
+    whole = report(f"{line} whole.onnx")
+    for steps in (1, 2):
+        monkeypatch.setattr(training_run, "_steps_at_once", lambda *_, steps=steps: steps)
+        parts = report(f"{line} parts.onnx")
+        assert parts["verified"] and parts["training"]["losses"] == whole["training"]["losses"]
+        for key in ("outputs", "operator_checks", "elements", "mismatches", "max_abs_error", "range"):
+            assert parts[key] == whole[key], key
+        assert Path("parts.onnx").read_bytes() == Path("whole.onnx").read_bytes()
+
+
+def test_memory_holds_a_part(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of earlier parts the parameters are dropped."""
+    monkeypatch.setattr(training_run, "PART_BYTES", 0)
+    runs: list[int] = []
+    require = training_run._require_finite
+
+    def counted(result: VerifiedRun, *rest: Any) -> None:
+        graph, outputs = result.measured.ran.made.plan.graph, result.measured.ran.observed.outputs
+        states = {it.after.tensor for it in graph.states}
+        runs.append(sum(not states.isdisjoint(each) for each in outputs))
+        assert len(outputs) == len(runs)
+        require(result, *rest)
+
+    monkeypatch.setattr(training_run, "_require_finite", counted)
+    assert report(f"{RUN} --data data.npz --update full --steps 4")["verified"]
+    assert runs == [1] * 4
+
+
+def test_bad_samples_are_refused_before_the_first_part(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_run, "PART_BYTES", 0)
+    images = np.load("x.npy")
+    images[3, 0, 0, 0] = np.nan
+    np.savez("data.npz", x=images, y=np.array([0, 3, 1, 2, 3]))
+    monkeypatch.setattr(api, "run_model", lambda *_, **__: pytest.fail("a step has run"))
+    refused(f"{RUN} --data data.npz", "sample 3", "not finite")
 
 
 def weights_of(model: str) -> Array:
