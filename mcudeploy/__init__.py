@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mcudeploy.boards.board import list_boards
     from mcudeploy.commands.keywords import Choices
+    from mcudeploy.commands.learning import TrainResult, build_training, train
     from mcudeploy.commands.loaded import LoadedModel, load
     from mcudeploy.commands.ondevice import evaluate, flash, measure, quantize, tune
     from mcudeploy.commands.parameter_exchange import make_parameters
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         BuildError,
         ConfigError,
         DeployError,
+        DivergedError,
         FitError,
         FlashError,
         LatencyError,
@@ -46,6 +48,7 @@ __all__ = [
     "Choices",
     "ConfigError",
     "DeployError",
+    "DivergedError",
     "FitError",
     "FlashError",
     "LatencyError",
@@ -56,9 +59,11 @@ __all__ = [
     "PortError",
     "ProtocolError",
     "RunResult",
+    "TrainResult",
     "UsageError",
     "__version__",
     "build",
+    "build_training",
     "check",
     "evaluate",
     "fit",
@@ -70,11 +75,13 @@ __all__ = [
     "plan",
     "quantize",
     "run",
+    "train",
     "tune",
 ]
 _HOMES = {
     "list_boards": "boards.board",
     "Choices": "commands.keywords",
+    **dict.fromkeys(("TrainResult", "build_training", "train"), "commands.learning"),
     **dict.fromkeys(("LoadedModel", "load"), "commands.loaded"),
     "make_parameters": "commands.parameter_exchange",
     **dict.fromkeys(("evaluate", "flash", "measure", "quantize", "tune"), "commands.ondevice"),

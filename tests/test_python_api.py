@@ -6,6 +6,7 @@ import gc
 import inspect
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,91 @@ def test_a_model_is_quantised(model: Path, tmp_path: Path) -> None:
     assert md.load(tmp_path / "int8.onnx").check()["supported"]
 
 
+def test_a_model_is_trained_on_a_board(model: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    images, labels = rng.normal(size=(6, 1, 8)).astype(np.float32), rng.integers(0, 4, 6)
+    loaded = md.load(model)
+    trained = loaded.train(images, labels, update="full", rate=0.1, steps=30, board="host", split=False)
+    assert trained.verified and len(trained.losses) == 30
+    assert np.mean(trained.losses[-6:]) < 0.9 * np.mean(trained.losses[:6])
+    first, last = trained.losses[0], trained.losses[-1]
+    assert f"verified, 30 steps, loss {first:.3g} to {last:.3g}, " in repr(trained) and "\n" not in repr(
+        trained
+    )
+    assert set(trained.parameters) == set(trained.report["training"]["trained"])
+    trained.save(tmp_path / "trained.onnx")
+    assert (tmp_path / "trained.onnx").read_bytes() == trained.model
+    constants = onnx.load_from_string(trained.model).graph.initializer
+    stored = {it.name: onnx.numpy_helper.to_array(it) for it in constants}
+    for name, values in trained.parameters.items():
+        np.testing.assert_array_equal(stored[name], values, name)
+    assert md.load(trained.model).plan("host", split=False).run([images[:1].reshape(1, 8)]).verified
+    np.savez(tmp_path / "data.npz", x=images, y=labels)
+    again = md.train(model, data=tmp_path / "data.npz", update="full", rate=0.1, steps=30, split=False)
+    assert again.losses == trained.losses
+    by_name = md.train(
+        model, data={"x": images}, labels=labels.tolist(), update="full", rate=0.1, split=False
+    )
+    assert by_name.losses == trained.losses[:6]
+    board = loaded.train(images, labels, update="full", rate=0.1, steps=2, board="mps2-an386", split=False)
+    assert board.verified and board.losses == pytest.approx(trained.losses[:2], rel=1e-6)
+    assert board.report["board"] == "mps2-an386" and board.flash_bytes and board.milliseconds
+
+
+def test_a_training_step_is_a_library(model: Path, tmp_path: Path) -> None:
+    built = md.load(model).build_training("mps2-an386", tmp_path / "lib", update="bias", split=False)
+    assert built.verified and tmp_path / "lib" / "include" / "net.h" in built.files
+    assert "float net_train_step(uint32_t label)" in (tmp_path / "lib" / "include" / "net.h").read_text()
+    assert built.report["training"]["update"] == "bias"
+
+
+def test_an_unverified_training_is_not_saved(model: Path, tmp_path: Path) -> None:
+    images = np.ones((1, 1, 8), np.float32)
+    trained = md.load(model).train(images, [2], split=False)
+    wrong = replace(trained, verified=False, report={**trained.report, "reason": "an output differs"})
+    with pytest.raises(md.OutputsDifferError, match="an output differs"):
+        wrong.save(tmp_path / "trained.onnx")
+    assert "NOT verified" in repr(wrong) and not (tmp_path / "trained.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("reason", "arguments"),
+    [
+        ("^loss='l2'", {"loss": "l2"}),
+        ("^update='last'", {"update": "last"}),
+        ("^rate=0", {"rate": 0}),
+        ("^weight_decay=-1", {"weight_decay": -1}),
+        ("^steps=0", {"steps": 0}),
+        ("^labels has 2 labels for 3 samples", {"labels": [0, 1]}),
+        ("needs labels", {"labels": None}),
+        ("^labels is a path, and data an array", {"labels": "labels.npy"}),
+        (r"^data has the shape \[3, 7\]; input 'x' needs \[N, 1, 8\]", {"data": np.ones((3, 7), np.float32)}),
+        (r"^data\['x'\] has the shape \[\]", {"data": {"x": np.float32(1)}}),
+        ("^data has the arrays z; the inputs of the model are 'x'", {"data": {"z": np.ones((3, 8))}}),
+        ("^each input needs the same number of samples", {"data": np.ones((0, 8), np.float32)}),
+        (
+            "^sample 1 has values that are not finite",
+            {"data": np.array([[0.0] * 8, [np.nan] * 8, [0.0] * 8])},
+        ),
+    ],
+)
+def test_wrong_arguments_of_a_training(model: Path, reason: str, arguments: dict[str, Any]) -> None:
+    usual: dict[str, Any] = {"data": np.ones((3, 8), np.float32), "labels": [0, 1, 2], "split": False}
+    with pytest.raises(UsageError, match=reason):
+        md.load(model).train(**{**usual, **arguments})
+
+
+def test_a_keyword_of_a_training_is_suggested(model: Path) -> None:
+    with pytest.raises(TypeError, match="no such option: step; did you mean 'steps'"):
+        md.load(model).train(np.ones((3, 8), np.float32), [0, 1, 2], step=3)  # type: ignore[call-arg]
+
+
+def test_a_training_that_diverges(model: Path) -> None:
+    inputs, targets = np.full((3, 8), 1e6, np.float32), np.ones((3, 4), np.float32)
+    with pytest.raises(md.DivergedError, match="training step"):
+        md.load(model).train(inputs, targets, loss="mse", rate=1e6, update="full", steps=9, split=False)
+
+
 def test_errors_are_those_of_the_command_line(model: Path) -> None:
     with pytest.raises(BoardNotFoundError, match="no board 'nope'"):
         mcudeploy.plan(model, "nope")
@@ -183,7 +269,18 @@ def test_wrong_arguments_are_refused_by_name(model: Path, tmp_path: Path) -> Non
 
 
 def test_help_shows_the_keywords() -> None:
-    for function in (md.plan, md.check, md.fit, md.build, md.run, md.tune, md.measure, md.LoadedModel.plan):
+    for function in (
+        md.plan,
+        md.check,
+        md.fit,
+        md.build,
+        md.run,
+        md.tune,
+        md.measure,
+        md.train,
+        md.LoadedModel.plan,
+        md.LoadedModel.train,
+    ):
         parameters = inspect.signature(function).parameters
         assert parameters["max_overhead"].default == 5.0 and "ram_limit" in parameters
         assert set(md.Choices.__annotations__) <= set(parameters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, get_type_hints
 
@@ -57,11 +57,15 @@ class Choices(Reading, total=False):
     name: str
 
 
-def options_of(choices: Choices) -> Options:
-    """The options of a search. Raises TypeError for an unknown name, UsageError for a wrong value."""
+def options_of(choices: Choices, own: Collection[str] = ()) -> Options:
+    """The options of a search. `own`: further keywords of the function, which may have been meant.
+
+    Raises TypeError for an unknown name, UsageError for a wrong value.
+    """
     for name in choices.keys() - Choices.__annotations__:
-        near = difflib.get_close_matches(name, Choices.__annotations__, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(Choices.__annotations__)}"
+        known = [*own, *Choices.__annotations__]
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
         raise TypeError(f"no such option: {name}; {hint}")
     kinds = get_type_hints(Choices, include_extras=True)
     given = {name: checked(name, value, kinds[name] | None) for name, value in choices.items()}

@@ -8,11 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, Unpack, cast
 
-from mcudeploy.commands import python
+from mcudeploy.commands import learning, python
 from mcudeploy.commands.keywords import Choices, Named, Reading, options_of, with_keywords
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.ir.graph import GraphIO
 from mcudeploy.planner.model.model import Model, read_model
+from mcudeploy.training.recipe import Loss
 
 _TFLITE = b"TFL3"
 """Bytes 4 to 7 of a .tflite file."""
@@ -55,6 +56,65 @@ class LoadedModel:
     def plan(self, board: Named, **choices: Unpack[Choices]) -> python.PlanResult:
         """Order and place all tensors on a board. Raises FitError if there is no room."""
         return replace(python.plan(self.path, board, **self._with(choices)), source=self.folder)
+
+    @with_keywords
+    def train(
+        self,
+        data: learning.Data,
+        labels: learning.Labels = None,
+        *,
+        board: Named = "host",
+        loss: Loss = "cross-entropy",
+        update: str = "last:1",
+        rate: float = 0.01,
+        weight_decay: float = 0.0,
+        steps: int | None = None,
+        device: str | None = None,
+        **choices: Unpack[Choices],
+    ) -> learning.TrainResult:
+        """Train the model in the board's emulator, or on the board at the port `device`, and verify every
+        step: see `mcudeploy.train`.
+        """
+        return learning.train(
+            self.path,
+            board,
+            data=data,
+            labels=labels,
+            loss=loss,
+            update=update,
+            rate=rate,
+            weight_decay=weight_decay,
+            steps=steps,
+            emulate=device is None,
+            port=device,
+            **self._with(choices),
+        )
+
+    @with_keywords
+    def build_training(
+        self,
+        board: Named,
+        folder: str | Path,
+        *,
+        loss: Loss = "cross-entropy",
+        update: str = "last:1",
+        rate: float = 0.01,
+        weight_decay: float = 0.0,
+        force: bool = False,
+        **choices: Unpack[Choices],
+    ) -> python.BuildResult:
+        """Write a C library whose call is a training step of the model."""
+        return learning.build_training(
+            self.path,
+            board,
+            folder,
+            loss=loss,
+            update=update,
+            rate=rate,
+            weight_decay=weight_decay,
+            force=force,
+            **self._with(choices),
+        )
 
     def _with(self, choices: Choices) -> Choices:
         return {**self.choices, **choices}

@@ -19,7 +19,7 @@ from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.evaluation.dataset import DataRequest, Dataset, open_dataset
+from mcudeploy.evaluation.dataset import ArrayData, DataRequest, Dataset, dataset_of, open_dataset
 from mcudeploy.execution.results import VerifiedRun
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ops.host_io import from_device
@@ -48,7 +48,7 @@ class TrainingRequest:
     """
 
     recipe: Recipe
-    data: DataRequest
+    data: DataRequest | ArrayData
     steps: int | None = None
     saved: Path | None = None
 
@@ -93,7 +93,12 @@ def run_training(
     is not finite; then no further part runs.
     """
     with smallest_step(path, target.board, options, request.recipe, progress) as written:
-        data, graph = open_dataset(request.data, written.graph), written.graph
+        graph = written.graph
+        data = (
+            dataset_of(request.data, graph)
+            if isinstance(request.data, ArrayData)
+            else open_dataset(request.data, graph)
+        )
         steps = request.steps or data.count
         part = min(steps, _steps_at_once(graph, written.step))
         if part < steps:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,46 @@ class DataRequest:
     seed: int = 0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayData:
+    """Samples in memory: an array for the only input, or one for each by name, and the label of each sample.
+
+    The first axis of arrays counts samples.
+    """
+
+    values: Array | Mapping[str, Array]
+    labels: Array | None = None
+
+
+def dataset_of(data: ArrayData, graph: Graph) -> Dataset:
+    """The samples of arrays, for the inputs of a model. Raises UsageError that names an array."""
+    borders = graph.own_inputs()
+    if isinstance(data.values, Mapping):
+        arrays = {f"data[{name!r}]": values for name, values in data.values.items()}
+        names = [f"data[{it.name!r}]" for it in borders]
+    else:
+        arrays, names = {"data": data.values}, ["data"]
+    wanted = ", ".join(repr(it.name) for it in borders)
+    if len(names) != len(borders):
+        raise UsageError(f"data is one array; the model has the inputs {wanted}: give a dict of arrays")
+    if set(names) != set(arrays):
+        raise UsageError(
+            f"data has the arrays {', '.join(data.values)}; the inputs of the model are {wanted}"
+        )
+    for name, border in zip(names, borders, strict=True):
+        shape = arrays[name].shape
+        if not shape or shape[1:] not in (border.shape, border.shape[1:] if border.shape[:1] == (1,) else ()):
+            needed = ", ".join(map(str, ("N", *border.shape)))
+            raise UsageError(f"{name} has the shape {list(shape)}; input {border.name!r} needs [{needed}]")
+    counts = {name: len(arrays[name]) for name in names}
+    if len(set(counts.values())) > 1 or not all(counts.values()):
+        found = ", ".join(f"{name}: {count:,}" for name, count in counts.items())
+        raise UsageError(f"each input needs the same number of samples, one at least; there are {found}")
+    count = counts[names[0]]
+    _require_labels(data.labels, count, "labels")
+    return Dataset(count, lambda number, _: [arrays[name][number] for name in names], data.labels)
+
+
 def open_dataset(asked: DataRequest, graph: Graph) -> Dataset:
     """Open a test set for the inputs of a model. Values are read sample by sample.
 
@@ -96,14 +136,18 @@ def open_dataset(asked: DataRequest, graph: Graph) -> Dataset:
         labels, where = data.labels, str(asked.path)
     else:
         labels, where = read_labels_file(asked.labels, asked.classes), str(asked.labels)
-    if labels is not None and (labels.ndim == 0 or len(labels) != data.count):
-        have = count_text(labels.size if labels.ndim == 0 else len(labels), "label")
-        raise UsageError(
-            f"{where} has {have} for {count_text(data.count, 'sample')}: one is needed for each, in the same "
-            "order"
-        )
+    _require_labels(labels, data.count, where)
     whole = Dataset(data.count, data.value, labels, asked.classes or data.classes, data.files)
     return whole if asked.most is None else _drawn(whole, asked.most, asked.seed)
+
+
+def _require_labels(labels: Array | None, count: int, where: str) -> None:
+    """Raise UsageError for labels that are not one for each sample."""
+    if labels is not None and (labels.ndim == 0 or len(labels) != count):
+        have = count_text(labels.size if labels.ndim == 0 else len(labels), "label")
+        raise UsageError(
+            f"{where} has {have} for {count_text(count, 'sample')}: one is needed for each, in the same order"
+        )
 
 
 def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
