@@ -11,7 +11,6 @@
  *   mcud_add_4x4_f32       4 pixels, `step` values apart, by 4 channels: sums[4][4]
  *   mcud_add_1x4_f32       1 pixel by 4 channels: sums[4]
  *   mcud_add_1x8_f32       1 pixel by 8 channels, two blocks of weights: sums[8]
- *   mcud_add_back_4_f32    4 channels of a gradient to all values of a pixel, by one block of weights
  *   mcud_add_window_8_f32  8 channels of a depthwise window: sums[8]
  *   mcud_clamp_4_f32       4 sums to results, clamped
  */

@@ -72,18 +72,6 @@ static inline void mcud_add_4x4_f32(const float *x, int32_t step, const float *w
     }
 }
 
-/* y[values] + w[values][4] . g[4], in the order of g */
-static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t values, float *y)
-{
-    const float a = g[0];
-    const float b = g[1];
-    const float c = g[2];
-    const float d = g[3];
-    for (const float *const end = y + values; y != end; y++, w += 4) {
-        *y = mcud_fused_f32(d, w[3], mcud_fused_f32(c, w[2], mcud_fused_f32(b, w[1], mcud_fused_f32(a, w[0], *y))));
-    }
-}
-
 /* x[count][8], w[count][8]: one row of the taps */
 static inline void mcud_add_taps_8_f32(const float *x, const float *w, const mcud_window_taps_f32 *taps, float sums[8])
 {

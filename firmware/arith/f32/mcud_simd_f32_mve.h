@@ -142,25 +142,6 @@ static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t valu
     vst1q_f32(sums + 4, b);
 }
 
-/* y[values] + w[values][4] . g[4], in the order of g. A vector is four values. */
-static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t values, float *y)
-{
-    const float a = g[0];
-    const float b = g[1];
-    const float c = g[2];
-    const float d = g[3];
-    for (; values >= 4; values -= 4, w += 16, y += 4) {
-        const float32x4x4_t by = vld4q_f32(w);
-        float32x4_t sums = vfmaq_n_f32(vld1q_f32(y), by.val[0], a);
-        sums = vfmaq_n_f32(sums, by.val[1], b);
-        sums = vfmaq_n_f32(sums, by.val[2], c);
-        vst1q_f32(y, vfmaq_n_f32(sums, by.val[3], d));
-    }
-    for (; values > 0; values--, w += 4, y++) {
-        *y = mcud_fused_f32(d, w[3], mcud_fused_f32(c, w[2], mcud_fused_f32(b, w[1], mcud_fused_f32(a, w[0], *y))));
-    }
-}
-
 /* Channels [channel, channel + 8) of a window; w are the weights of its first tap and of these channels. */
 static inline void mcud_add_window_8_f32(const mcud_window_taps_f32 *taps, int32_t channel, const float *w,
                                          float sums[8])

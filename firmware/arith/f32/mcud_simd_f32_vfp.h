@@ -166,47 +166,6 @@ static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t valu
         : MCUD_ALL_FLOATS, "cc", "memory");
 }
 
-/* One channel of the gradient by four values, whose weights are in every fourth register. */
-#define MCUD_CHANNEL_BACK_F32(g, w0, w1, w2, w3)                                                             \
-    "vfma.f32 s4, " g ", " w0 "\n\t" "vfma.f32 s5, " g ", " w1 "\n\t"                                        \
-    "vfma.f32 s6, " g ", " w2 "\n\t" "vfma.f32 s7, " g ", " w3 "\n\t"
-
-/* y[values] + w[values][4] . g[4], in the order of g: 21 instructions for 16 products */
-static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t values, float *y)
-{
-    __asm__ volatile(
-        "vldmia %[g], {s0-s3}\n\t"
-        "subs %[left], %[left], #4\n\t"
-        "blt 2f\n"
-        "1:\n\t"
-        "vldmia %[w]!, {s16-s31}\n\t"
-        "vldmia %[y], {s4-s7}\n\t"
-        MCUD_CHANNEL_BACK_F32("s0", "s16", "s20", "s24", "s28")
-        MCUD_CHANNEL_BACK_F32("s1", "s17", "s21", "s25", "s29")
-        MCUD_CHANNEL_BACK_F32("s2", "s18", "s22", "s26", "s30")
-        MCUD_CHANNEL_BACK_F32("s3", "s19", "s23", "s27", "s31")
-        "vstmia %[y]!, {s4-s7}\n\t"
-        "subs %[left], %[left], #4\n\t"
-        "bge 1b\n"
-        "2:\n\t"
-        "adds %[left], %[left], #4\n\t"
-        "beq 4f\n"
-        "3:\n\t"
-        "vldmia %[w]!, {s16-s19}\n\t"
-        "vldr s4, [%[y]]\n\t"
-        "vfma.f32 s4, s0, s16\n\t"
-        "vfma.f32 s4, s1, s17\n\t"
-        "vfma.f32 s4, s2, s18\n\t"
-        "vfma.f32 s4, s3, s19\n\t"
-        "vstmia %[y]!, {s4}\n\t"
-        "subs %[left], %[left], #1\n\t"
-        "bne 3b\n"
-        "4:"
-        : [w] "+r"(w), [y] "+r"(y), [left] "+r"(values)
-        : [g] "r"(g)
-        : MCUD_ALL_FLOATS, "cc", "memory");
-}
-
 /* x[count][8], w[count][8]: one row of the taps */
 static inline void mcud_add_taps_8_f32(const float *x, const float *w, const mcud_window_taps_f32 *taps, float sums[8])
 {

@@ -1,7 +1,7 @@
 #include "conv2d_f32_packed_gradient.h"
 
+#include "mcud_back_f32.h"
 #include "mcud_input_gradient_f32.h"
-#include "mcud_simd_f32.h"
 
 static void add_pixel(const void *of, const float *gradient, const float *tap, float *out)
 {
