@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from models import quantised_convolutions
+from models import fully_connected, quantised_convolutions
 
 sys.path.append(str(Path(__file__).parent / "frontend" / "tflite"))
 
@@ -85,6 +85,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "tflite_rounding": [["model.tflite", "--samples", "1"]],
     "tradeoff": [["model.onnx", *SHORT, "--limit", "5"]],
     "tune_models": [["model.onnx", *SHORT]],
+    "training": [["float.onnx:full:momentum,90", *SHORT]],
     "tutorials": [["--pages", "pages"]],
     "verify_models": [["models", *ON_M4, "--only", "ic01", "--no-split"]],
     "wall_clock": [["2", "model.onnx", "--runs", "2"]],
@@ -98,6 +99,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a file of every kind that the scripts read."""
     folder = tmp_path_factory.mktemp("work")
     model = quantised_convolutions(folder / "model.onnx")
+    fully_connected(folder / "float.onnx", (12, 8, 4), quantised=False)
     for name in ("mlperf_tiny/vww01_int8", "mlperf_tiny/ic01_int8"):
         (folder / "models" / name).mkdir(parents=True)
         (folder / "models" / name / "model.onnx").symlink_to(model)

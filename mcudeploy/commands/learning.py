@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from mcudeploy.commands.keywords import Choices, Named, board_of, checked, options_of, with_keywords
 from mcudeploy.commands.python import BuildResult, Report
@@ -23,7 +23,7 @@ Data = str | Path | Array | Mapping[str, Array]
 """Samples: a file or folder, an array, or one for each input by name. The first axis counts samples."""
 Labels = str | Path | Array | Sequence[Any] | None
 """The label of each sample: a file or an array."""
-_RECIPE = ("loss", "update", "rate", "weight_decay")
+_RECIPE = ("loss", "update", "rate", "weight_decay", "momentum")
 _TRAIN = ("data", "labels", *_RECIPE, "steps", "emulate", "port")
 
 
@@ -71,6 +71,7 @@ def train(
     update: str = "last:1",
     rate: float = 0.01,
     weight_decay: float = 0.0,
+    momentum: float = 0.0,
     steps: int | None = None,
     emulate: bool = False,
     port: str | None = None,
@@ -87,7 +88,7 @@ def train(
     from mcudeploy.commands.training_run import TrainingRequest, run_training  # noqa: PLC0415 (loads slowly)
     from mcudeploy.evaluation.dataset import ArrayData, DataRequest  # noqa: PLC0415
 
-    recipe = _recipe(loss, update, rate, weight_decay)
+    recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum))
     count = checked("steps", steps, PositiveInt | None)
     source: DataRequest | ArrayData
     if isinstance(data, str | Path):
@@ -125,6 +126,7 @@ def build_training(
     update: str = "last:1",
     rate: float = 0.01,
     weight_decay: float = 0.0,
+    momentum: float = 0.0,
     force: bool = False,
     **choices: Unpack[Choices],
 ) -> BuildResult:
@@ -133,12 +135,22 @@ def build_training(
     """
     from mcudeploy.commands import train as building  # noqa: PLC0415 (loads slowly)
 
-    recipe, options = _recipe(loss, update, rate, weight_decay), options_of(choices, (*_RECIPE, "force"))
+    recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum))
+    options = options_of(choices, (*_RECIPE, "force"))
     report = building.build_training(Path(model), board_of(board), options, Path(folder), recipe, force=force)
     return BuildResult(tuple(map(Path, report["files"])), report["verified"], report)
 
 
-def _recipe(loss: Loss, update: str, rate: float, weight_decay: float) -> Recipe:
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """The factors of updates, as the caller gives them."""
+
+    rate: float
+    weight_decay: float
+    momentum: float
+
+
+def _recipe(loss: Loss, update: str, factors: _Factors) -> Recipe:
     """Return the choices of a training step. Raises UsageError that names the argument."""
     loss = checked("loss", loss, Loss)
     text = checked("update", update, str)
@@ -146,11 +158,13 @@ def _recipe(loss: Loss, update: str, rate: float, weight_decay: float) -> Recipe
         parsed = Update.parse(text)
     except UsageError:
         raise UsageError(f"update={text!r}: it must be 'full', 'bias', or 'last:K', as in 'last:1'") from None
-    number, decay = (
-        checked("rate", rate, PositiveFloat),
-        checked("weight_decay", weight_decay, NonNegativeFloat),
+    return Recipe(
+        loss=loss,
+        update=parsed,
+        rate=checked("rate", factors.rate, PositiveFloat),
+        weight_decay=checked("weight_decay", factors.weight_decay, NonNegativeFloat),
+        momentum=checked("momentum", factors.momentum, Annotated[float, Field(ge=0, lt=1)]),
     )
-    return Recipe(loss=loss, update=parsed, rate=number, weight_decay=decay)
 
 
 def _arrays(data: Array | Mapping[str, Array]) -> Array | Mapping[str, Array]:

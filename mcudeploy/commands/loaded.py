@@ -68,6 +68,7 @@ class LoadedModel:
         update: str = "last:1",
         rate: float = 0.01,
         weight_decay: float = 0.0,
+        momentum: float = 0.0,
         steps: int | None = None,
         device: str | None = None,
         **choices: Unpack[Choices],
@@ -84,6 +85,7 @@ class LoadedModel:
             update=update,
             rate=rate,
             weight_decay=weight_decay,
+            momentum=momentum,
             steps=steps,
             emulate=device is None,
             port=device,
@@ -100,6 +102,7 @@ class LoadedModel:
         update: str = "last:1",
         rate: float = 0.01,
         weight_decay: float = 0.0,
+        momentum: float = 0.0,
         force: bool = False,
         **choices: Unpack[Choices],
     ) -> python.BuildResult:
@@ -112,6 +115,7 @@ class LoadedModel:
             update=update,
             rate=rate,
             weight_decay=weight_decay,
+            momentum=momentum,
             force=force,
             **self._with(choices),
         )
