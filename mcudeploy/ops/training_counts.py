@@ -51,12 +51,15 @@ def input_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
     inputs, outputs = fields["dims.input_channels"], fields["dims.output_channels"]
     blocks, single = divmod(inputs, _LINES)
 
-    def products(pixels: int) -> Counts:
+    def products(pixels: int, pairs: int) -> Counts:
         if not dense:
             return {"tap_inputs": pixels * inputs, "products": pixels * outputs}
+        alone = pixels - 2 * pairs
         return {
-            "blocks": pixels * blocks,
-            "fours": pixels * blocks * outputs,
+            "pair_blocks": pairs * blocks,
+            "eights": pairs * blocks * outputs,
+            "blocks": alone * blocks,
+            "fours": alone * blocks * outputs,
             "single": pixels * single,
             "single_products": pixels * single * outputs,
         }
@@ -69,7 +72,7 @@ def packed_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
     inputs, outputs = fields["dims.input_channels"], fields["dims.output_channels"]
     blocks = -(-outputs // _LINES)
 
-    def products(pixels: int) -> Counts:
+    def products(pixels: int, _: int) -> Counts:
         return {
             "blocks": pixels * blocks,
             "incomplete": pixels * int(outputs % _LINES > 0),
@@ -80,8 +83,10 @@ def packed_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
     return _gradient_counts(fields, products)
 
 
-def _gradient_counts(fields: Mapping[str, Any], products: Callable[[int], Counts]) -> CountsOf:
-    """Counts of the walk over rows, taps and columns; `products`: those of a number of pixels at a tap."""
+def _gradient_counts(fields: Mapping[str, Any], products: Callable[[int, int], Counts]) -> CountsOf:
+    """Counts of the walk over rows, taps and columns; `products`: those of a number of pixels at a tap, of
+    which a number are pairs.
+    """
     reach = _TapReach.of(fields)
     inputs = fields["dims.input_channels"]
     kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
@@ -98,7 +103,7 @@ def _gradient_counts(fields: Mapping[str, Any], products: Callable[[int], Counts
             "tap_cols": tap_rows * kernel_cols,
             "pixels": pixels,
         }
-        return sizes | products(pixels)
+        return sizes | products(pixels, tap_rows * reach.col_pairs)
 
     return counts
 
@@ -177,12 +182,13 @@ def bias_update_counts(fields: Mapping[str, Any], rows: int) -> CountsOf:
 @dataclass(frozen=True, slots=True)
 class _TapReach:
     """By tap row, the rows of the output and of the input at which it is inside; and the number of output
-    columns at which a tap column is inside, over all tap columns.
+    columns at which a tap column is inside, over all tap columns, and of pairs of them.
     """
 
     output_rows: tuple[range, ...]
     rows: tuple[range, ...]
     col_pixels: int
+    col_pairs: int
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> _TapReach:
@@ -190,7 +196,8 @@ class _TapReach:
         rows = _places(fields, "rows", "top", fields["output_rows"])
         cols = _places(fields, "cols", "left", fields["dims.output_cols"])
         outputs, inputs = zip(*rows, strict=True)
-        return cls(outputs, inputs, sum(len(outputs) for outputs, _ in cols))
+        counts = [len(columns) for columns, _ in cols]
+        return cls(outputs, inputs, sum(counts), sum(count // 2 for count in counts))
 
     def rows_in(self, tap: int, step: Interval) -> int:
         """The number of rows in a step of the output at which a tap row is inside."""

@@ -236,7 +236,7 @@ def test_counts_of_products(graphs: list[Graph]) -> None:
     if conv.groups == 1:
         pairs = taps * channels * conv.out_channels
         assert 4 * forward["fours"] + forward["single_products"] == pairs
-        assert 4 * backward["fours"] + backward["single_products"] == pairs
+        assert 8 * backward["eights"] + 4 * backward["fours"] + backward["single_products"] == pairs
     else:
         assert forward["products"] == backward["products"] == taps * conv.out_channels
 
@@ -249,5 +249,5 @@ def test_counts_of_constant_weights(graph: Graph) -> None:
     with_tensor = (graph.tensors["x0"].shape, (1, 1, operator.constants["weights"].size))
     plain, packed = counted(one_operator(op, with_tensor, DType.FLOAT32)), counted(graph)
     channels = op.conv.out_channels
-    pairs = 4 * plain["fours"] + plain["single_products"]
+    pairs = 8 * plain["eights"] + 4 * plain["fours"] + plain["single_products"]
     assert (16 * packed["sixteens"] + 4 * packed["single"]) * channels == pairs * (channels + -channels % 4)

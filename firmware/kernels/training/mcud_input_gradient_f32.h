@@ -15,6 +15,7 @@ typedef void mcud_add_pixel_f32(const void *params, const float *gradient, const
 typedef struct {
     const void *params; /* of the kernel, for `add_pixel` */
     mcud_add_pixel_f32 *add_pixel;
+    mcud_add_pixel_f32 *add_pair; /* the same for two columns of the output, or none */
     const float *weights;
     const mcud_conv_dims *dims;
     const mcud_window *window;
@@ -30,9 +31,11 @@ static inline void mcud_add_gradient_row_f32(const mcud_input_gradient_f32 *of, 
     for (int32_t s = 0; s < of->window->kernel_cols; s++) {
         const int32_t start = s * of->window->dilation_cols - of->window->pad_left;
         const mcud_taps cols = mcud_taps_inside(start, stride, of->dims->output_cols, 0, of->dims->input_cols);
-        for (int32_t col = cols.first; col < cols.end; col++) {
-            of->add_pixel(of->params, gradient + col * of->dims->output_channels, weights + s * of->tap_values,
-                          out + (start + col * stride) * of->dims->input_channels);
+        for (int32_t col = cols.first, count; col < cols.end; col += count) {
+            count = of->add_pair != NULL && cols.end - col >= 2 ? 2 : 1;
+            (count == 2 ? of->add_pair : of->add_pixel)(of->params, gradient + col * of->dims->output_channels,
+                                                        weights + s * of->tap_values,
+                                                        out + (start + col * stride) * of->dims->input_channels);
         }
     }
 }
