@@ -28,6 +28,7 @@ from mcudeploy.ops.common import (
     within,
 )
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv_kernels import is_plain
 from mcudeploy.ops.packing import pack_fours
 from mcudeploy.ops.training_counts import (
     bias_update_counts,
@@ -39,6 +40,8 @@ from mcudeploy.ops.training_counts import (
 from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _BITS = 8
@@ -81,11 +84,16 @@ class TrainedConv2d(PlainOperator):
         """conv2d_f32_trained or dwconv2d_f32_trained."""
         _require_floats(*inputs, output)
         fields = window_fields(self.conv, inputs[0], output) | _multiplier(self.conv, inputs[0].shape)
+        if self.conv.groups == 1:
+            fields["rows_join"] = int(
+                is_plain(self.conv) and self.conv.kernel_shape == self.conv.stride == (1, 1)
+            )
         bounds: dict[str, ParamValue] = {"min": self.conv.low, "max": self.conv.high}
         scratch = self.conv.kernel_shape[0] * OFFSET_BYTES
         kernel = f"{_family(self.conv)}_trained"
         counts = forward_counts(fields)
-        return KernelCall(kernel, fields | within("act", bounds), scratch, counts=counts)
+        params = fields | within("act", bounds)
+        return KernelCall(kernel, params, scratch, form=_form(fields), counts=counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -555,6 +563,11 @@ def _every(shape: Shape) -> Access:
 def _multiplier(conv: Conv2d, x: Shape) -> dict[str, ParamValue]:
     """The further parameter of depthwise kernels."""
     return {} if conv.groups == 1 else {"multiplier": conv.out_channels // x[2]}
+
+
+def _form(fields: Mapping[str, ParamValue]) -> str:
+    """The form of the kernels that take another path for a multiplier."""
+    return "multiplied" if fields.get("multiplier", 1) != 1 else ""
 
 
 def _family(conv: Conv2d) -> str:

@@ -6,7 +6,8 @@
  * out      float [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows]
  *
- * Four output channels of a pixel are summed at a time; padded taps are skipped.
+ * Two pixels whose windows have no padded columns are summed at a time, to four output channels; padded taps are
+ * skipped.
  */
 #ifndef MCUD_CONV2D_F32_TRAINED_H
 #define MCUD_CONV2D_F32_TRAINED_H
@@ -17,6 +18,7 @@
 typedef struct {
     mcud_conv_dims dims;
     mcud_window window;
+    int32_t rows_join; /* 0 or 1: a pixel reads its own place alone, so contiguous rows are one line of pixels */
     mcud_act_f32 act;
 } mcud_conv2d_f32_trained_params;
 

@@ -3,7 +3,24 @@
 #include "mcud_input_gradient_f32.h"
 #include "mcud_simd_f32.h"
 
+/* With multiplier 1: eight channels at a time are a window of one tap. */
 static void add_pixel(const void *of, const float *gradient, const float *tap, float *out)
+{
+    const mcud_dwconv2d_f32_input_gradient_params *params = of;
+    const int32_t channels = params->dims.input_channels;
+    const uint32_t offset = 0;
+    const void *memory = gradient;
+    const mcud_window_taps_f32 taps = {.memory = memory, .offsets = &offset, .rows = 1, .count = 1};
+    int32_t c = 0;
+    for (; c + 8 <= channels; c += 8) {
+        mcud_add_window_8_f32(&taps, c, tap + c, out + c);
+    }
+    for (; c < channels; c++) {
+        out[c] = mcud_fused_f32(gradient[c], tap[c], out[c]);
+    }
+}
+
+static void add_multiplied_pixel(const void *of, const float *gradient, const float *tap, float *out)
 {
     const mcud_dwconv2d_f32_input_gradient_params *params = of;
     int32_t k = 0;
@@ -19,7 +36,7 @@ void mcud_dwconv2d_f32_input_gradient(const mcud_op *op, int32_t first_row, int3
     const mcud_dwconv2d_f32_input_gradient_params *params = op->params;
     const mcud_input_gradient_f32 of = {
         .params = params,
-        .add_pixel = add_pixel,
+        .add_pixel = params->multiplier == 1 ? add_pixel : add_multiplied_pixel,
         .weights = params->weights != NULL ? params->weights : mcud_row(op->in[1], 0),
         .dims = &params->dims,
         .window = &params->window,

@@ -4,7 +4,8 @@
  * in[1]    float [kernel_rows][kernel_cols][output_channels], one row; only if `weights` is NULL
  * out      float [rows][input_cols][input_channels]
  *
- * As conv2d_f32_input_gradient, where output channel k reads input channel k / multiplier only.
+ * As conv2d_f32_input_gradient, where output channel k reads input channel k / multiplier only. With multiplier 1 eight
+ * neighbouring channels are summed at a time.
  */
 #ifndef MCUD_DWCONV2D_F32_INPUT_GRADIENT_H
 #define MCUD_DWCONV2D_F32_INPUT_GRADIENT_H

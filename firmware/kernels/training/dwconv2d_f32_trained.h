@@ -6,7 +6,8 @@
  * out      float [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows]
  *
- * Output channel k reads input channel k / multiplier only. Padded taps are skipped.
+ * Output channel k reads input channel k / multiplier only. With multiplier 1 eight neighbouring channels are summed at
+ * a time, as dwconv2d_f32 does. Padded taps are skipped.
  */
 #ifndef MCUD_DWCONV2D_F32_TRAINED_H
 #define MCUD_DWCONV2D_F32_TRAINED_H

@@ -17,29 +17,6 @@ static inline float mcud_add_line_f32(const float *x, const float *w, int32_t va
     return sum;
 }
 
-/* x[values] times four lines w[values], `pitch` apart */
-static inline void mcud_add_lines_4_f32(const float *x, const float *w, int32_t pitch, int32_t values,
-                                        float sums[4])
-{
-    const float *w1 = w + pitch;
-    const float *w2 = w1 + pitch;
-    const float *w3 = w2 + pitch;
-    float a = sums[0];
-    float b = sums[1];
-    float c = sums[2];
-    float d = sums[3];
-    for (const float *const end = x + values; x != end; x++) {
-        a = mcud_fused_f32(*x, *w++, a);
-        b = mcud_fused_f32(*x, *w1++, b);
-        c = mcud_fused_f32(*x, *w2++, c);
-        d = mcud_fused_f32(*x, *w3++, d);
-    }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-}
-
 /* How far apart the terms of a sum over lines lie. */
 typedef struct {
     int32_t count; /* of terms */
