@@ -43,6 +43,12 @@ typedef struct {
     int32_t w_row_pitch; /* from one row to the next one */
 } mcud_window_taps_f32;
 
+/* What assembler for Arm's FPU may change. */
+#define MCUD_ALL_FLOATS                                                                                      \
+    "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15",    \
+        "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29",    \
+        "s30", "s31"
+
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2) && defined(__OPTIMIZE__)
 #include "mcud_simd_f32_mve.h"
 #else

@@ -4,11 +4,6 @@
 #ifndef MCUD_SIMD_F32_VFP_H
 #define MCUD_SIMD_F32_VFP_H
 
-#define MCUD_ALL_FLOATS                                                                                      \
-    "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15",    \
-        "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29",    \
-        "s30", "s31"
-
 /* Two values of four pixels and four channels: 37 instructions for 32 products. */
 #define MCUD_TWO_4X4_F32                                                                                     \
     "vldmia %[x]!, {s16-s17}\n\t"                                                                            \

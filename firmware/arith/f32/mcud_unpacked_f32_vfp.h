@@ -2,11 +2,6 @@
 #ifndef MCUD_UNPACKED_F32_VFP_H
 #define MCUD_UNPACKED_F32_VFP_H
 
-#define MCUD_UNPACKED_FLOATS                                                                                 \
-    "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15",    \
-        "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29",    \
-        "s30", "s31"
-
 /* x[values], x[pitches->pixels + values], w[values], w[pitches->lines + values], ...
  * Four values at a time: 40 instructions for 32 products. */
 static inline void mcud_add_unpacked_2x4_f32(const float *x, const float *w, const mcud_pitches_f32 *pitches,
@@ -65,7 +60,7 @@ static inline void mcud_add_unpacked_2x4_f32(const float *x, const float *w, con
         "vstmia %[sums], {s0-s7}\n\t"
         : [x] "+r"(x), [x1] "+r"(x1), [w] "+r"(w), [w1] "+r"(w1), [w2] "+r"(w2), [w3] "+r"(w3), [left] "+r"(values)
         : [sums] "r"(sums)
-        : MCUD_UNPACKED_FLOATS, "cc", "memory");
+        : MCUD_ALL_FLOATS, "cc", "memory");
 }
 
 /* x[values], w[values], w[pitch + values], ...
@@ -115,7 +110,7 @@ static inline void mcud_add_unpacked_1x4_f32(const float *x, const float *w, int
         "vstmia %[sums], {s0-s3}\n\t"
         : [x] "+r"(x), [w] "+r"(w), [w1] "+r"(w1), [w2] "+r"(w2), [w3] "+r"(w3), [left] "+r"(values)
         : [sums] "r"(sums)
-        : MCUD_UNPACKED_FLOATS, "cc", "memory");
+        : MCUD_ALL_FLOATS, "cc", "memory");
 }
 
 #endif
