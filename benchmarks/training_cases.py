@@ -82,4 +82,5 @@ def _convolutions() -> Iterator[tuple[Conv2d, Shape]]:
     yield Conv2d(6, (3, 3), pads=(1, 1, 1, 1), groups=6), (11, 5, 6)
     yield Conv2d(16, (3, 3), pads=(2, 2, 2, 2), dilation=(2, 2)), (9, 9, 4)
     yield Conv2d(16, (3, 3), pads=(1, 1, 1, 1), groups=8), (9, 9, 8)
+    yield Conv2d(12, (3, 3), (2, 2), pads=(1, 1, 1, 1), groups=4), (11, 7, 4)
     yield Conv2d(24, (5, 5), pads=(2, 2, 2, 2), groups=24), (9, 9, 24)

@@ -40,8 +40,6 @@ from mcudeploy.ops.training_counts import (
 from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _BITS = 8
@@ -92,8 +90,7 @@ class TrainedConv2d(PlainOperator):
         scratch = self.conv.kernel_shape[0] * OFFSET_BYTES
         kernel = f"{_family(self.conv)}_trained"
         counts = forward_counts(fields)
-        params = fields | within("act", bounds)
-        return KernelCall(kernel, params, scratch, form=_form(fields), counts=counts)
+        return KernelCall(kernel, fields | within("act", bounds), scratch, counts=counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,11 +560,6 @@ def _every(shape: Shape) -> Access:
 def _multiplier(conv: Conv2d, x: Shape) -> dict[str, ParamValue]:
     """The further parameter of depthwise kernels."""
     return {} if conv.groups == 1 else {"multiplier": conv.out_channels // x[2]}
-
-
-def _form(fields: Mapping[str, ParamValue]) -> str:
-    """The form of the kernels that take another path for a multiplier."""
-    return "multiplied" if fields.get("multiplier", 1) != 1 else ""
 
 
 def _family(conv: Conv2d) -> str:
