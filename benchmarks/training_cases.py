@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 import numpy as np
 from one_operator import mixed_operator, one_operator
 
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.training import (
     BiasGradientSum,
     BiasUpdate,
@@ -22,6 +24,8 @@ from mcudeploy.ops.training import (
     TrainedConv2d,
     mask_bytes,
 )
+from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
+from mcudeploy.ops.training_unary import PiecewiseGradient, Slope, SmoothFunction, SmoothGradient
 
 VALUE_SHAPES = (
     (1, 1, 10), (1, 1, 128), (6, 5, 16), (12, 12, 8), (25, 5, 64), (24, 24, 3), (7, 3, 6), (9, 2, 33),
@@ -62,6 +66,59 @@ def constant_gradients() -> Iterator[Graph]:
             constants = {"weights": rng.normal(0, 1, size).astype(np.float32)}
             output = conv.loops((shape,)).output_shape()
             yield one_operator(Conv2dInputGradient(conv, shape), (output,), DType.FLOAT32, constants)
+
+
+def pool_gradient_cases() -> Iterator[Graph]:
+    """Yield graphs of one gradient of a pool, or of what it keeps."""
+    for pool, shape in _pools():
+        output = pool.loops((shape,)).output_shape()
+        taps = (output, DType.INT8)
+        yield mixed_operator(MaxPoolTaps(pool), [(shape, DType.FLOAT32)], DType.INT8)
+        gradient = (output, DType.FLOAT32)
+        yield mixed_operator(MaxPoolGradient(pool, shape), [gradient, taps], DType.FLOAT32)
+        mean = AveragePool(pool.kernel_shape, pool.stride, pool.dilation, pool.pads, pool.out_size, False)
+        yield one_operator(AveragePoolGradient(mean, shape, 0.25), (output,), DType.FLOAT32)
+
+
+def unary_gradient_cases() -> Iterator[Graph]:
+    """Yield graphs of one gradient of a function of one value."""
+    for shape in VALUE_SHAPES:
+        for slope in (
+            Slope(0.0, 0.0, (0.125, 1.0), upper=1.0),
+            Slope(middle=(0.0, 1.0, -1.0)),
+            Slope(-0.5, 0.5, middle=(0.5, 0.25, 0.0), upper=1.0),
+        ):
+            yield one_operator(PiecewiseGradient(slope), (shape, shape), DType.FLOAT32)
+        for function in get_args(SmoothFunction):
+            yield one_operator(SmoothGradient(function), (shape, shape), DType.FLOAT32)
+
+
+def _pools() -> Iterator[tuple[MaxPool, Shape]]:
+    rng = np.random.default_rng(4)
+    for shape in ((12, 12, 8), (8, 6, 33), (24, 20, 3), (9, 16, 16)):
+        yield _pool(2, 2, shape)
+        yield _pool(3, 2, shape, pad=1)
+    for shape in ((7, 9, 8), (6, 5, 20), (12, 12, 4)):
+        yield _pool(3, 1, shape, pad=1)
+    yield _pool(5, 1, (8, 8, 12), pad=2)
+    yield _pool(2, 3, (9, 9, 16))
+    yield _pool(2, 1, (7, 7, 16), dilation=2)
+    yield _pool(8, 8, (8, 8, 40))
+    yield MaxPool((1, 4), (1, 4), (1, 1), (0, 0, 0, 0), (1, 32)), (1, 128, 9)
+    for _ in range(6):
+        kernel = int(rng.integers(2, 5))
+        shape = (int(rng.integers(4, 14)), int(rng.integers(4, 14)), int(rng.integers(1, 40)))
+        yield _pool(kernel, int(rng.integers(1, kernel + 1)), shape, pad=int(rng.integers(0, kernel)))
+
+
+def _pool(
+    kernel: int, stride: int, shape: Shape, *, pad: int = 0, dilation: int = 1
+) -> tuple[MaxPool, Shape]:
+    """A pool of square windows, and its input."""
+    reach = dilation * (kernel - 1) + 1
+    rows, cols = ((size + 2 * pad - reach) // stride + 1 for size in shape[:2])
+    pads = (pad, pad, pad, pad)
+    return MaxPool((kernel, kernel), (stride, stride), (dilation, dilation), pads, (rows, cols)), shape
 
 
 def _convolutions() -> Iterator[tuple[Conv2d, Shape]]:

@@ -67,6 +67,8 @@ from mcudeploy.ops.training import (
     MaskedGradient,
     TrainedConv2d,
 )
+from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
+from mcudeploy.ops.training_unary import PiecewiseGradient, SmoothGradient
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.trees import TreeSums
@@ -79,6 +81,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Affine,
     AveragePool,
     AveragePoolByRows,
+    AveragePoolGradient,
     BiasUpdate,
     Binary,
     BinaryInt16,
@@ -114,7 +117,9 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     MatMul,
     MatMulInt16,
     MaxPool,
+    MaxPoolGradient,
     MaxPoolIndices,
+    MaxPoolTaps,
     MeanInt16,
     NoiseEstimate,
     NoiseSubtract,
@@ -122,6 +127,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     OverlapAdd,
     Pad,
     Pcan,
+    PiecewiseGradient,
     PoolInt16,
     Quantize,
     QuantizeInt16,
@@ -144,6 +150,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     SignalStack,
     SignalWindow,
     Slice,
+    SmoothGradient,
     Softmax,
     SoftmaxInt16,
     Svdf,

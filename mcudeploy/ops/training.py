@@ -30,6 +30,7 @@ from mcudeploy.ops.common import (
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.conv_kernels import is_plain
 from mcudeploy.ops.packing import pack_fours
+from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.training_counts import (
     bias_update_counts,
     forward_counts,
@@ -80,7 +81,7 @@ class TrainedConv2d(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_f32_trained or dwconv2d_f32_trained."""
-        _require_floats(*inputs, output)
+        require_floats(*inputs, output)
         fields = window_fields(self.conv, inputs[0], output) | _multiplier(self.conv, inputs[0].shape)
         if self.conv.groups == 1:
             fields["rows_join"] = int(
@@ -125,8 +126,8 @@ class Conv2dInputGradient(PlainOperator):
         of_channel = Index.of(k=1) if self.conv.groups == 1 else Index.of(ch=outputs, k=1)
         reads: list[Access] = [
             (
-                _reaching(self.conv, 0, "row", rows, gradient[0]),
-                _reaching(self.conv, 1, "col", cols, gradient[1]),
+                reaching(self.conv, 0, "row", rows, gradient[0]),
+                reaching(self.conv, 1, "col", cols, gradient[1]),
                 of_channel,
             )
         ]
@@ -140,7 +141,7 @@ class Conv2dInputGradient(PlainOperator):
 
         Constants are packed as for the forward kernels, so that both read one array.
         """
-        _require_floats(*inputs, output)
+        require_floats(*inputs, output)
         fields = window_fields(self.conv, output, inputs[0]) | {"output_rows": inputs[0].shape[0]}
         weights = operator.constants.get("weights")
         if self.conv.groups != 1:
@@ -177,7 +178,7 @@ class Conv2dWeightUpdate(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_f32_update or dwconv2d_f32_update."""
-        _require_floats(*inputs[:3], output)
+        require_floats(*inputs[:3], output)
         fields = _update_fields(self, inputs, output)
         scratch = 2 * inputs[0].shape[0] * OFFSET_BYTES
         return KernelCall(f"{_family(self.conv)}_update", fields, scratch, counts=update_counts(fields))
@@ -214,7 +215,7 @@ class Conv2dWeightUpdateByRows(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_f32_update or dwconv2d_f32_update."""
-        _require_floats(*inputs[:3], output)
+        require_floats(*inputs[:3], output)
         fields = _update_fields(self, inputs, output)
         state = 2 * inputs[0].shape[0] * OFFSET_BYTES + output.size_bytes
         counts = update_counts(fields, by_rows=True)
@@ -247,7 +248,7 @@ class Conv2dGradientSum(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_f32_update or dwconv2d_f32_update."""
-        _require_floats(*inputs, output)
+        require_floats(*inputs, output)
         update = Conv2dWeightUpdate(self.conv, self.factor, 1.0)
         fields = _update_fields(update, inputs, output) | {"in_place": 1}
         scratch = 2 * inputs[0].shape[0] * OFFSET_BYTES
@@ -279,7 +280,7 @@ class BiasUpdate(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `bias_f32_update`."""
-        _require_floats(*inputs[:2], output)
+        require_floats(*inputs[:2], output)
         fields = _bias_fields(inputs[0], self.decay, self.step) | {"in_place": 0}
         state = output.size_bytes if inputs[0].shape[0] > 1 else 0
         counts = bias_update_counts(fields, inputs[0].shape[0])
@@ -310,7 +311,7 @@ class BiasGradientSum(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `bias_f32_update`."""
-        _require_floats(*inputs, output)
+        require_floats(*inputs, output)
         fields = _bias_fields(inputs[0], self.factor, 1.0) | {"in_place": 1}
         return KernelCall("bias_f32_update", fields, counts=bias_update_counts(fields, inputs[0].shape[0]))
 
@@ -341,7 +342,7 @@ class ParameterStep(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `parameter_f32_step`."""
-        _require_floats(*inputs[:2], output)
+        require_floats(*inputs[:2], output)
         size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
         return KernelCall("parameter_f32_step", size | {"decay": self.decay, "step": self.step})
 
@@ -368,7 +369,7 @@ class ClipGradient(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `clip_f32_gradient`."""
-        _require_floats(*inputs, output)
+        require_floats(*inputs, output)
         bounds: dict[str, ParamValue] = {"min": self.low, "max": self.high}
         size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
         return KernelCall("clip_f32_gradient", size | within("act", bounds))
@@ -405,7 +406,7 @@ class ClipMask(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `clip_mask_f32`. Raises ValueError for a result of another type than int8."""
-        _require_floats(*inputs)
+        require_floats(*inputs)
         if output.dtype != "int8":
             raise ValueError("bits are stored as int8")
         (_, cols, channels) = inputs[0].shape
@@ -431,7 +432,7 @@ class MaskedGradient(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `masked_gradient_f32`. Raises ValueError for a mask of another type than int8."""
-        _require_floats(inputs[0], output)
+        require_floats(inputs[0], output)
         if inputs[1].dtype != "int8":
             raise ValueError("bits are stored as int8")
         return KernelCall("masked_gradient_f32", {"row_elements": output.shape[1] * output.shape[2]})
@@ -540,12 +541,14 @@ def _weight_index(conv: Conv2d, channels: int, axes: tuple[str, str] = ("c", "g"
     return Index.of(r=kernel_cols * outputs, s=outputs, k=1, **{group: outputs // conv.groups})
 
 
-def _reaching(conv: Conv2d, dimension: int, axis: str, size: int, outputs: int) -> TableIndex:
+def reaching(
+    op: Conv2d | MaxPool | AveragePool, dimension: int, axis: str, size: int, outputs: int
+) -> TableIndex:
     """The positions of the output whose windows reach each of `size` positions of the input; one if none
     does.
     """
-    stride, pad = conv.stride[dimension], conv.pads[dimension]
-    reach = conv.dilation[dimension] * (conv.kernel_shape[dimension] - 1)
+    stride, pad = op.stride[dimension], op.pads[dimension]
+    reach = op.dilation[dimension] * (op.kernel_shape[dimension] - 1)
     first = [min(max(-(-(at + pad - reach) // stride), 0), outputs - 1) for at in range(size)]
     end = [min((at + pad) // stride + 1, outputs) for at in range(size)]
     return TableIndex(axis, tuple(first), tuple(max(lo + 1, hi) for lo, hi in zip(first, end, strict=True)))
@@ -566,7 +569,7 @@ def _family(conv: Conv2d) -> str:
     return "conv2d_f32" if conv.groups == 1 else "dwconv2d_f32"
 
 
-def _require_floats(*tensors: Tensor) -> None:
+def require_floats(*tensors: Tensor) -> None:
     """Raise ValueError for other tensors than float32."""
     require_same_dtype(*tensors)
     if tensors[0].dtype != "float32":

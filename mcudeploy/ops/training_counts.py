@@ -143,6 +143,29 @@ def _gradient_counts(fields: Mapping[str, Any], products: Callable[[int, int], C
     return counts
 
 
+def pool_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
+    """Counts of maxpool_f32_gradient and avgpool_f32_gradient."""
+    reach, largest = _TapReach.of(fields), "dims.channels" in fields
+    channels = fields["dims.channels" if largest else "dims.input_channels"]
+    kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
+
+    def counts(rows: Interval) -> Counts:
+        tap_rows = sum(1 for row in range(rows.lo, rows.hi) for places in reach.rows if row in places)
+        pixels = tap_rows * (fields["dims.output_cols"] if largest else reach.col_pixels)
+        sizes: Counts = {
+            "calls": 1,
+            "rows": len(rows),
+            "row_values": len(rows) * fields["dims.input_cols"] * channels,
+            "tests": len(rows) * kernel_rows,
+            "tap_rows": tap_rows,
+            "pixels": pixels,
+            "values": pixels * channels,
+        }
+        return sizes if largest else sizes | {"tap_cols": tap_rows * kernel_cols}
+
+    return counts
+
+
 def update_counts(fields: Mapping[str, Any], *, by_rows: bool = False) -> CountsOf:
     """Counts of conv2d_f32_update and dwconv2d_f32_update; `by_rows`: of a step of rows of the gradient."""
     reach = _TapReach.of(fields)
